@@ -1,0 +1,41 @@
+"""The errors of the kit, as a tree.
+
+    Error (a ValueError)
+    +-- SqlError         SQL that does not parse, does not bind, or is refused by name
+    +-- RelationError    a relation, or a declaration of one, that the catalog does not know
+    +-- RowError         a row, a value or a diff that breaks the contract of its relation
+    +-- ViewError        a view, a key or an option of a view
+    +-- TimeError        a read or a handle outside since <= t < upper
+    +-- CheckpointError  a checkpoint that cannot be written, or is not what it says
+
+Every message names the culprit, the rule and the way out, in that order. An
+operation that raises one of these leaves the engine as it was before the call.
+"""
+
+
+class Error(ValueError):
+    """Anything that the kit refuses."""
+
+
+class SqlError(Error):
+    """SQL that does not parse, does not bind, or is refused by name."""
+
+
+class RelationError(Error):
+    """A relation, or a declaration of one, that the catalog does not know."""
+
+
+class RowError(Error):
+    """A row, a value or a diff that breaks the contract of its relation."""
+
+
+class ViewError(Error):
+    """A view, a key, or an option of a view."""
+
+
+class TimeError(Error):
+    """A read or a handle outside ``since <= t < upper``."""
+
+
+class CheckpointError(Error):
+    """A checkpoint that cannot be written, or is not what it says it is."""

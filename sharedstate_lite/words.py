@@ -1,0 +1,138 @@
+"""Values as machine words: every value of every column is one int64.
+
+A batch of rows is a matrix of words, so sorting, hashing, comparing and moving
+rows is the same few array operations whatever the columns' types are:
+
+    STRING              the string's code in a dictionary (:class:`Strings`)
+    INT, BIGINT         the value
+    DOUBLE              the bits of the float64 (-0.0 is stored as 0.0)
+    BOOLEAN             0 or 1
+    DATE, TIMESTAMP     days, microseconds, since 1970-01-01
+    NULL                -2**63, in every type
+
+So the BIGINT -2**63 itself cannot be held and is refused by name: a mask beside
+every column would cost each kernel more than this one value teaches. Two words
+of one column are equal exactly when the values are, NULL included; where SQL says
+that NULL equals nothing, the kernels say so themselves.
+
+Dictionary encoding is the usual columnar device (Abadi et al., SIGMOD 2006).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+Words = npt.NDArray[np.int64]
+"""One column as int64[n], or a batch of k columns as int64[k, n]."""
+
+NULL = int(np.iinfo(np.int64).min)
+"""The word that stands for NULL."""
+
+
+class Strings:
+    """A dictionary of strings: code -> string, string -> code, and a hash for each code.
+
+    Codes are given in order of first use and are never reused, so a batch stays
+    readable as long as it keeps its dictionary. The hash is of the text, not of the
+    code: it is the same in every process, and survives :meth:`keep`.
+    """
+
+    def __init__(self) -> None:
+        self._code: dict[str, int] = {}
+        self._text: list[str] = []
+        self._hash = np.empty(16, dtype=np.uint64)
+        self._bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._text)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held: the strings, the dictionary, the list and the hashes."""
+        return self._bytes + sys.getsizeof(self._code) + sys.getsizeof(self._text) + self._hash.nbytes
+
+    def code(self, text: str) -> int:
+        """The code of one string, given one if it is new."""
+        found = self._code.get(text)
+        return self._add([text])[0] if found is None else found
+
+    def codes(self, texts: Iterable[str | None]) -> Words:
+        """Codes of many strings (None is NULL); shape (n,). Duplicates cost one look-up each."""
+        texts = list(texts)
+        get = self._code.get
+        found = [NULL if t is None else get(t, -1) for t in texts]
+        if -1 in found:
+            self._add(list(dict.fromkeys(t for t, c in zip(texts, found, strict=True) if c == -1 and t is not None)))
+            found = [NULL if t is None else get(t, -1) for t in texts]
+        return np.array(found, dtype=np.int64)
+
+    def _add(self, fresh: Sequence[str]) -> list[int]:
+        first, last = len(self._text), len(self._text) + len(fresh)
+        if last > len(self._hash):
+            grown = np.empty(max(last, 2 * len(self._hash)), dtype=np.uint64)
+            grown[:first] = self._hash[:first]
+            self._hash = grown
+        # The fixed key of hash_array makes codes of equal strings equal across processes and runs.
+        self._hash[first:last] = pd.util.hash_array(np.array(fresh, dtype=object), categorize=False)
+        self._text.extend(fresh)
+        self._code.update(zip(fresh, range(first, last), strict=True))
+        # A code above 256 is an int object of its own, which the dictionary keeps alive.
+        self._bytes += sum(map(sys.getsizeof, fresh)) + 32 * len(fresh)
+        return list(range(first, last))
+
+    def find(self, text: str) -> int | None:
+        """The code of a string if it has one; a look-up adds nothing."""
+        return self._code.get(text)
+
+    def texts(self, words: Words) -> npt.NDArray[Any]:
+        """Strings of a column of codes as an object array, None where NULL; shape (n,)."""
+        out = np.empty(len(words), dtype=object)
+        present = np.flatnonzero(words != NULL)
+        text = self._text
+        # An object array of the codes' strings; each distinct string is one shared object.
+        out[present] = [text[c] for c in words[present].tolist()]
+        return out
+
+    def hashes(self, words: Words) -> npt.NDArray[np.uint64]:
+        """A 64-bit hash of the text of each code; NULL hashes to a constant. Shape (n,)."""
+        if not len(self._text):
+            return np.zeros(len(words), dtype=np.uint64)
+        out = self._hash.take(np.maximum(words, 0))
+        out[words == NULL] = 0
+        return out
+
+    def keep(self, used: Iterable[Words]) -> tuple[Strings, Words]:
+        """A new dictionary with only the codes that occur in ``used``, and the map old code -> new code (or -1)."""
+        live = np.zeros(len(self._text), dtype=bool)
+        for words in used:
+            live[words[words != NULL]] = True
+        kept = np.flatnonzero(live)
+        fresh = Strings()
+        fresh._add([self._text[c] for c in kept.tolist()])
+        moved = np.full(len(self._text), -1, dtype=np.int64)
+        moved[kept] = np.arange(len(kept))
+        return fresh, moved
+
+
+def doubles(words: Words) -> npt.NDArray[np.float64]:
+    """A DOUBLE column as float64[n], NaN where NULL."""
+    out = words.view(np.float64) if words.flags.c_contiguous else np.ascontiguousarray(words).view(np.float64)
+    null = words == NULL
+    # The bits of NULL read as -0.0; a copy is made only where there is one.
+    return np.where(null, np.nan, out) if null.any() else out
+
+
+def from_doubles(values: npt.NDArray[np.float64]) -> Words:
+    """The words of float64[n]: NaN becomes NULL, -0.0 becomes 0.0. Infinities are the caller's to refuse."""
+    words = (values + 0.0).view(np.int64)
+    null = np.isnan(values)
+    if null.any():
+        words = words.copy()
+        words[null] = NULL
+    return words
