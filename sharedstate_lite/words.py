@@ -46,7 +46,8 @@ class Strings:
     def __init__(self) -> None:
         self._code: dict[str, int] = {}
         self._text: list[str] = []
-        self._hash = np.empty(16, dtype=np.uint64)
+        self._hash = np.zeros(16, dtype=np.uint64)
+        self._prefix = np.zeros(16, dtype=np.uint64)
         self._bytes = 0
 
     def __len__(self) -> int:
@@ -54,8 +55,9 @@ class Strings:
 
     @property
     def nbytes(self) -> int:
-        """Bytes held: the strings, the dictionary, the list and the hashes."""
-        return self._bytes + sys.getsizeof(self._code) + sys.getsizeof(self._text) + self._hash.nbytes
+        """Bytes held: the strings, the dictionary, the list, the hashes and the prefixes."""
+        arrays = self._hash.nbytes + self._prefix.nbytes
+        return self._bytes + sys.getsizeof(self._code) + sys.getsizeof(self._text) + arrays
 
     def code(self, text: str) -> int:
         """The code of one string, given one if it is new."""
@@ -75,16 +77,25 @@ class Strings:
     def _add(self, fresh: Sequence[str]) -> list[int]:
         first, last = len(self._text), len(self._text) + len(fresh)
         if last > len(self._hash):
-            grown = np.empty(max(last, 2 * len(self._hash)), dtype=np.uint64)
-            grown[:first] = self._hash[:first]
-            self._hash = grown
-        # The fixed key of hash_array makes codes of equal strings equal across processes and runs.
+            room = max(last, 2 * len(self._hash)) - first
+            self._hash = np.concatenate([self._hash[:first], np.zeros(room, dtype=np.uint64)])
+            self._prefix = np.concatenate([self._prefix[:first], np.zeros(room, dtype=np.uint64)])
+        # The fixed key of hash_array makes hashes of equal strings equal across processes and runs.
         self._hash[first:last] = pd.util.hash_array(np.array(fresh, dtype=object), categorize=False)
+        self._prefix[first:last] = [int.from_bytes(t.encode()[:4].ljust(4, b"\0"), "big") for t in fresh]
         self._text.extend(fresh)
         self._code.update(zip(fresh, range(first, last), strict=True))
         # A code above 256 is an int object of its own, which the dictionary keeps alive.
         self._bytes += sum(map(sys.getsizeof, fresh)) + 32 * len(fresh)
         return list(range(first, last))
+
+    def forget(self, length: int) -> None:
+        """Drop the codes from ``length`` on: what a refused step had brought."""
+        gone = self._text[length:]
+        for text in gone:
+            del self._code[text]
+        del self._text[length:]
+        self._bytes -= sum(map(sys.getsizeof, gone)) + 32 * len(gone)
 
     def find(self, text: str) -> int | None:
         """The code of a string if it has one; a look-up adds nothing."""
@@ -101,11 +112,13 @@ class Strings:
 
     def hashes(self, words: Words) -> npt.NDArray[np.uint64]:
         """A 64-bit hash of the text of each code; NULL hashes to a constant. Shape (n,)."""
-        if not len(self._text):
-            return np.zeros(len(words), dtype=np.uint64)
         out = self._hash.take(np.maximum(words, 0))
         out[words == NULL] = 0
         return out
+
+    def prefixes(self, words: Words) -> npt.NDArray[np.uint64]:
+        """The first four UTF-8 bytes as a number: UTF-8 sorts as code points do, so this never contradicts their order."""
+        return self._prefix.take(np.maximum(words, 0))
 
     def keep(self, used: Iterable[Words]) -> tuple[Strings, Words]:
         """A new dictionary with only the codes that occur in ``used``, and the map old code -> new code (or -1)."""

@@ -1,0 +1,252 @@
+"""An arrangement: a changing relation kept as a short list of immutable, sorted batches.
+
+Holds the batches, their order in time, and who still reads them at which time; the
+merging itself is in :mod:`.merging`. Refuses a read outside ``since <= t < upper``.
+
+A batch covers the epochs ``[lower, upper)``; batches are contiguous, so together they
+are the relation's whole history, and the contents at time t are the sum of the diffs
+of all rows with time <= t. ``since`` is how far readers let the past be folded: times
+at or before it are no longer told apart. With no :class:`TraceHandle` open, since
+follows the last epoch. The design is the shared arrangement (McSherry et al., VLDB
+2020) over a log-structured spine (O'Neil et al., 1996).
+
+An epoch's batch is appended by :meth:`Arrangement.insert`, can be taken back by
+:meth:`Arrangement.rollback` until :meth:`Arrangement.commit` seals the epoch, and only
+then takes part in merges. So a refused epoch costs nothing to undo.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from . import merging
+from .batch import LOW, Batch, Delta, Diffs, Layout, concat, ranges
+from .errors import TimeError
+from .words import Strings, Words
+
+
+@dataclass(frozen=True)
+class Span:
+    """A batch as a reader sees it: epochs [lower, upper), its number of rows and bytes."""
+
+    lower: int
+    upper: int
+    rows: int
+    bytes: int
+
+
+class TraceHandle:
+    """A reader's hold on an arrangement: while it is open at ``time``, since does not pass it.
+
+    A context manager; :meth:`advance` lets the past go up to a later time, :meth:`close`
+    lets go of it altogether.
+    """
+
+    def __init__(self, arrangement: Arrangement, time: int) -> None:
+        arrangement.check(time)
+        self.arrangement, self.time, self.open = arrangement, time, True
+        arrangement.handles.append(self)
+
+    def advance(self, time: int) -> None:
+        """Move to a later time of the arrangement. Raises TimeError if it is earlier, or at or past upper."""
+        if not self.open:
+            raise TimeError(f"{self.arrangement.name}: this handle is closed; take a new one with handle({time})")
+        if time < self.time or time >= self.arrangement.upper:
+            raise TimeError(
+                f"{self.arrangement.name}: a handle at {self.time} cannot advance to {time}; "
+                f"it moves forward only, and stays below upper={self.arrangement.upper}"
+            )
+        self.time = time
+        self.arrangement.refold()
+
+    def close(self) -> None:
+        """Let go; a second call does nothing."""
+        if self.open:
+            self.open = False
+            self.arrangement.handles.remove(self)
+            self.arrangement.refold()
+
+    def __enter__(self) -> TraceHandle:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"TraceHandle({self.arrangement.name}, time={self.time}{'' if self.open else ', closed'})"
+
+
+class Arrangement:
+    """Rows of ``layout`` under the name ``name``, readable at any time in ``[since, upper)``."""
+
+    def __init__(self, name: str, layout: Layout, upper: int = 1) -> None:
+        self.name, self.layout = name, layout
+        self.upper = upper
+        self.handles: list[TraceHandle] = []
+        self.runs: list[Batch] = []
+        self.merges: list[merging.Merge] = []
+        # Nothing before its first epoch can be told apart: an arrangement made late starts here.
+        self._floor = upper - 1
+
+    # --- what a reader sees ---------------------------------------------------
+
+    @property
+    def since(self) -> int:
+        """The earliest time that can still be read."""
+        return max(self._floor, min((h.time for h in self.handles), default=self.upper - 1))
+
+    @property
+    def batches(self) -> list[Span]:
+        """The batches in order of time: contiguous, from epoch 0 to upper."""
+        lowers = [0, *(b.lower for b in self.runs[1:])]
+        uppers = [*(b.lower for b in self.runs[1:]), self.upper]
+        return [Span(lo, up, len(b), b.nbytes) for lo, up, b in zip(lowers, uppers, self.runs, strict=False)]
+
+    @property
+    def rows(self) -> int:
+        """Rows stored, those that a merge will cancel included."""
+        return sum(map(len, self.runs))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all live buffers, the output of running merges included."""
+        return sum(b.nbytes for b in self.runs) + sum(m.nbytes for m in self.merges)
+
+    def check(self, time: int) -> None:
+        """Raise TimeError unless ``since <= time < upper``."""
+        if time < self.since:
+            raise TimeError(
+                f"{self.name}: read at time {time} is before since={self.since}; "
+                f"keep a handle at {time} before the epoch that follows it"
+            )
+        if time >= self.upper:
+            raise TimeError(f"{self.name}: time {time} is not complete yet; upper={self.upper}, so read at {self.upper - 1}")
+
+    def handle(self, time: int | None = None) -> TraceHandle:
+        """Hold the arrangement at ``time`` (default: the last epoch). Raises TimeError outside since and upper."""
+        return TraceHandle(self, self.upper - 1 if time is None else time)
+
+    def contents(self, at: int | None = None, strings: Strings | None = None) -> Delta:
+        """The rows at a time, consolidated if ``strings`` is given. No check against since: see :meth:`check`."""
+        parts = [self._visible(batch.body, batch, at) for batch in self._until(at)]
+        flat = concat([Delta(p[self._columns], p[1 + self.layout.columns]) for p in parts], self.layout.columns)
+        if strings is None:
+            return flat
+        body = self.layout.body(flat.rows, flat.diffs, strings)
+        return Delta(body[self._columns], body[1 + self.layout.columns])
+
+    def match(
+        self, keys: Words, strings: Strings, at: int | None = None
+    ) -> tuple[npt.NDArray[np.intp], Words, npt.NDArray[np.int64]]:
+        """Rows whose key is one of ``keys``, int64[len(key), q], at a time (default: everything appended).
+
+        Returns, for every match: the position in ``keys``, the rows int64[k, m], the diffs
+        int64[w, m]. A row occurs once per batch that holds it; NULL matches NULL.
+        """
+        low = self.layout.key_words(keys, strings)
+        # Searches in order walk the batch once; in disorder each one misses the processor's cache.
+        turn = np.argsort(low)
+        low, keys = low.take(turn), keys.take(turn, axis=1)
+        owners, parts = [], []
+        for batch in self._until(at):
+            word = batch.body[0]
+            start = np.searchsorted(word, low)
+            size = np.searchsorted(word, low | LOW, side="right") - start
+            if size.any():
+                index, owner = ranges(start, size)
+                part, owner = self.verify(batch, index, owner, keys, at)
+                owners.append(turn.take(owner))
+                parts.append(part)
+        return self._gathered(owners, parts)
+
+    def verify(
+        self, batch: Batch, index: npt.NDArray[np.intp], owner: npt.NDArray[np.intp], keys: Words, at: int | None = None
+    ) -> tuple[Words, npt.NDArray[np.intp]]:
+        """The body's columns at ``index``, less those of another key with the same hash, or of a later time."""
+        part = batch.body.take(index, axis=1)
+        good = (part[self.layout.key_rows] == keys[:, owner]).all(axis=0)
+        if batch.timed and at is not None:
+            good &= part[-1] <= at
+        return (part, owner) if good.all() else (part.compress(good, axis=1), owner.compress(good))
+
+    def multiplicity(self, rows: Words, strings: Strings) -> npt.NDArray[np.int64]:
+        """How often each of the rows int64[k, q] is there now; int64[q]."""
+        words = self.layout.sort_words(rows, strings)
+        total = np.zeros(rows.shape[1], dtype=np.int64)
+        for batch in self.runs:
+            start = np.searchsorted(batch.body[0], words)
+            size = np.searchsorted(batch.body[0], words, side="right") - start
+            if size.any():
+                index, owner = ranges(start, size)
+                part = batch.body.take(index, axis=1)
+                good = (part[self._columns] == rows[:, owner]).all(axis=0)
+                np.add.at(total, owner[good], part[1 + self.layout.columns][good])
+        return total
+
+    @property
+    def _columns(self) -> slice:
+        return slice(1, 1 + self.layout.columns)
+
+    def _until(self, at: int | None) -> Iterator[Batch]:
+        return (b for b in self.runs if at is None or b.lower <= at)
+
+    @staticmethod
+    def _visible(body: Words, batch: Batch, at: int | None) -> Words:
+        return body.compress(body[-1] <= at, axis=1) if batch.timed and at is not None else body
+
+    def _gathered(
+        self, owners: list[npt.NDArray[np.intp]], parts: list[Words]
+    ) -> tuple[npt.NDArray[np.intp], Words, npt.NDArray[np.int64]]:
+        facts = 1 + self.layout.columns + self.layout.width
+        if len(parts) == 1:
+            owner, body = owners[0], parts[0]
+        elif parts:
+            owner, body = np.concatenate(owners), np.concatenate([p[:facts] for p in parts], axis=1)
+        else:
+            owner, body = np.empty(0, dtype=np.intp), np.empty((facts, 0), dtype=np.int64)
+        return owner, body[self._columns], body[self.layout.diff_rows]
+
+    # --- what the engine does -------------------------------------------------
+
+    def insert(self, rows: Words, diffs: Diffs, strings: Strings) -> Words:
+        """Append the epoch's batch at time ``upper``; returns its body. Not visible to merges before :meth:`commit`."""
+        body = self.layout.body(rows, diffs, strings)
+        self.insert_body(body)
+        return body
+
+    def insert_body(self, body: Words) -> None:
+        """Append a body that is sorted and consolidated already."""
+        if body.shape[1]:
+            self.runs.append(Batch(body, self.upper))
+
+    def rollback(self) -> None:
+        """Take back what was inserted since the last commit."""
+        while self.runs and self.runs[-1].lower >= self.upper:
+            self.runs.pop()
+
+    def load(self, body: Words) -> None:
+        """Start from contents that were there before this arrangement was; the past cannot be read."""
+        self.runs, self.merges, self._floor = [Batch(body, 0)] if body.shape[1] else [], [], self.upper - 1
+
+    def commit(self, upper: int) -> None:
+        """Seal the epochs before ``upper``, then merge a share of work that is bounded by the rows they brought."""
+        fresh = sum(len(b) for b in self.runs if b.lower >= self.upper)
+        self.upper = upper
+        if fresh:
+            merging.work(self, fresh)
+
+    def compact(self) -> None:
+        """Merge all that since allows, at once."""
+        merging.finish(self)
+
+    def refold(self) -> None:
+        """After since has moved: fold the times that it let go of, so that what they kept apart can cancel."""
+        merging.refold(self)
+
+    def __repr__(self) -> str:
+        return f"Arrangement({self.name}, since={self.since}, upper={self.upper}, rows={self.rows}, batches={len(self.runs)})"
+

@@ -1,0 +1,258 @@
+"""A batch of rows as one sorted matrix: the form that all state has.
+
+Body of a batch, int64[m, n]; one column of the matrix is one row of the relation:
+
+    row 0             the sort word: 32 bits of the key's hash, then 32 low bits
+    rows 1 .. k       the relation's columns, as words
+    next w rows       the diffs: w = 1 for a Z-set, more for accumulators
+    last row          the times, only where some time is still distinguishable
+
+All rows of one key are neighbours, so a look-up is two binary searches in row 0;
+equal rows are neighbours, so consolidation is one comparison of each row with the
+next. The hash only orders: whatever it brings together is compared by its words.
+The low bits are the row's hash, or, where the layout names an ``order`` column, a
+32-bit code that never contradicts that column's order: then the greatest value of a
+group is found at the end of its rows without a look at the rest.
+
+Diffs may be vectors because consolidation only needs them to add up and to cancel
+(differential dataflow's "diff is any abelian group"; Materialize keeps its sums and
+counts this way).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from .plan import Type
+from .words import NULL, Strings, Words
+
+Diffs = npt.NDArray[np.int64]
+"""int64[n], or int64[w, n] where a diff is a vector of accumulators."""
+
+LOW = 0xFFFFFFFF
+_LOW, _HIGH = np.uint64(LOW), np.uint64(LOW << 32)
+
+
+def _odd(i: int) -> int:
+    """The i-th odd constant, by splitmix64 (Steele et al., OOPSLA 2014)."""
+    mask = (1 << 64) - 1
+    z = (i + 1) * 0x9E3779B97F4A7C15 & mask
+    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 & mask
+    z = (z ^ z >> 27) * 0x94D049BB133111EB & mask
+    return (z ^ z >> 31) | 1
+
+
+_ODD = np.array([[_odd(i)] for i in range(65)], dtype=np.uint64)
+_FINAL, _S32, _S29 = np.uint64(_odd(99)), np.uint64(32), np.uint64(29)
+
+
+class Delta(NamedTuple):
+    """Rows with scalar diffs, in no order and not consolidated: what moves between operators."""
+
+    rows: Words
+    diffs: Diffs
+
+    @classmethod
+    def empty(cls, columns: int) -> Delta:
+        """No rows of ``columns`` columns."""
+        return cls(np.empty((columns, 0), dtype=np.int64), np.empty(0, dtype=np.int64))
+
+    def take(self, index: npt.NDArray[Any]) -> Delta:
+        """The rows at ``index`` (positions or a mask)."""
+        if index.dtype == np.bool_:
+            index = np.flatnonzero(index)
+        return Delta(self.rows.take(index, axis=1), self.diffs.take(index))
+
+
+def concat(parts: list[Delta], columns: int) -> Delta:
+    """All rows of all parts."""
+    parts = [p for p in parts if len(p.diffs)]
+    if not parts:
+        return Delta.empty(columns)
+    if len(parts) == 1:
+        return parts[0]
+    return Delta(np.concatenate([p.rows for p in parts], axis=1), np.concatenate([p.diffs for p in parts]))
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What the columns of a batch are: their types, the key, the order within a key, the width of a diff."""
+
+    types: tuple[Type, ...]
+    key: tuple[int, ...]
+    order: int | None = None
+    width: int = 1
+
+    @property
+    def columns(self) -> int:
+        """The number of columns, k."""
+        return len(self.types)
+
+    @cached_property
+    def key_types(self) -> tuple[Type, ...]:
+        """The types of the key's columns."""
+        return tuple(self.types[i] for i in self.key)
+
+    @cached_property
+    def key_rows(self) -> npt.NDArray[np.int64]:
+        """Where the key's columns stand in a body."""
+        return np.array(self.key, dtype=np.int64) + 1
+
+    @property
+    def diff_rows(self) -> slice:
+        """Where the diffs stand in a body."""
+        return slice(1 + self.columns, 1 + self.columns + self.width)
+
+    def key_words(self, keys: Words, strings: Strings) -> Words:
+        """The smallest sort word of each key; keys int64[len(key), q]. The greatest is that ``| LOW``."""
+        return (hash_rows(keys, self.key_types, strings) & _HIGH).view(np.int64)
+
+    def sort_words(self, rows: Words, strings: Strings) -> Words:
+        """The sort word of each row; rows int64[k, n]."""
+        everything = self.key == tuple(range(self.columns))
+        keys = rows if everything else rows[list(self.key)]
+        high = hash_rows(keys, self.key_types, strings)
+        if everything and self.order is None:
+            return high.view(np.int64)
+        if self.order is None:
+            low = hash_rows(rows, self.types, strings) & _LOW
+        else:
+            low = prefix(rows[self.order], self.types[self.order], strings)
+        return ((high & _HIGH) | low).view(np.int64)
+
+    def body(self, rows: Words, diffs: Diffs, strings: Strings) -> Words:
+        """A sorted, consolidated body of rows int64[k, n] and diffs int64[n] or int64[w, n]."""
+        n = rows.shape[1]
+        if not n:
+            return np.empty((1 + self.columns + self.width, 0), dtype=np.int64)
+        words = self.sort_words(rows, strings)
+        order = np.argsort(words)
+        body = np.empty((1 + self.columns + self.width, n), dtype=np.int64)
+        body[0] = words.take(order)
+        rows.take(order, axis=1, out=body[1 : 1 + self.columns], mode="clip")
+        body[self.diff_rows] = diffs.take(order, axis=-1)
+        return fold(body, self)
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """An immutable run of rows, sorted by key; see :mod:`.batch` for the body.
+
+    Without a row of times in the body, every row counts from ``lower`` on.
+    """
+
+    body: Words
+    lower: int
+    timed: bool = False
+
+    def __len__(self) -> int:
+        return int(self.body.shape[1])
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the buffer, the unused end of a merge's output included."""
+        base = self.body.base
+        return int(base.nbytes if isinstance(base, np.ndarray) else self.body.nbytes)
+
+    def times(self) -> npt.NDArray[np.int64]:
+        """The time of each row, int64[n]; those at or before since are a representative."""
+        return self.body[-1] if self.timed else np.full(len(self), self.lower, dtype=np.int64)
+
+
+def hash_rows(rows: Words, types: tuple[Type, ...], strings: Strings) -> npt.NDArray[np.uint64]:
+    """A 64-bit hash of each row of int64[k, n]: of the texts, not the codes, so it is the same in every process."""
+    x = rows.view(np.uint64) if rows.flags.c_contiguous else np.ascontiguousarray(rows).view(np.uint64)
+    if Type.STRING in types:
+        x = x.copy()
+        for i, kind in enumerate(types):
+            if kind is Type.STRING:
+                x[i] = strings.hashes(rows[i])
+    # Doubles differ in their high bits only; fold them down before the multiplication drops them.
+    x = (x ^ (x >> _S32)) * _ODD[: len(types)]
+    h = x[0] if len(types) == 1 else x.sum(axis=0, dtype=np.uint64)
+    h = (h ^ (h >> _S29)) * _FINAL
+    return h ^ (h >> _S32)
+
+
+def prefix(words: Words, kind: Type, strings: Strings) -> npt.NDArray[np.uint64]:
+    """A 32-bit code that is monotone in the value (ties allowed), 0 for NULL alone."""
+    if kind is Type.STRING:
+        code = strings.prefixes(words)
+    else:
+        # A float64 keeps the order of integers and spends its bits where small numbers are.
+        bits = words if kind is Type.DOUBLE else words.astype(np.float64).view(np.int64)
+        bits = bits ^ ((bits >> 63) & np.int64(0x7FFFFFFFFFFFFFFF))
+        code = ((bits >> 32) + np.int64(1 << 31)).view(np.uint64)
+    return np.where(words == NULL, np.uint64(0), np.maximum(code, np.uint64(1)))
+
+
+def fold(body: Words, layout: Layout) -> Words:
+    """Consolidate a sorted body: equal rows (and times) become one, and rows whose diffs cancel go."""
+    k = layout.columns
+    same = body[0, 1:] == body[0, :-1]
+    if not same.any():
+        return _drop_zeros(body, layout)
+    facts = np.r_[1 : 1 + k, 1 + k + layout.width : len(body)]
+    at = np.flatnonzero(same)
+    equal = (body[facts[:, None], at + 1] == body[facts[:, None], at]).all(axis=0)
+    if not equal.all():
+        body = _untangle(body, facts, same)
+        at = np.flatnonzero(same)
+        equal = (body[facts[:, None], at + 1] == body[facts[:, None], at]).all(axis=0)
+    first = np.ones(body.shape[1], dtype=bool)
+    first[at[equal] + 1] = False
+    starts = np.flatnonzero(first)
+    out = body.take(starts, axis=1)
+    out[layout.diff_rows] = np.add.reduceat(body[layout.diff_rows], starts, axis=1)
+    return _drop_zeros(out, layout)
+
+
+def _untangle(body: Words, facts: npt.NDArray[Any], same: npt.NDArray[np.bool_]) -> Words:
+    """Where different rows share a sort word, order them by their columns (a collision of hashes, or a coarse order)."""
+    run = np.zeros(body.shape[1], dtype=bool)
+    run[1:] = same
+    run[:-1] |= same
+    at = np.flatnonzero(run)
+    part = body.take(at, axis=1)
+    out = body.copy()
+    out[:, at] = part.take(np.lexsort([*part[facts], part[0]]), axis=1)
+    return out
+
+
+def _drop_zeros(body: Words, layout: Layout) -> Words:
+    diffs = body[layout.diff_rows]
+    live = diffs[0] != 0 if layout.width == 1 else diffs.any(axis=0)
+    return body if live.all() else body.compress(live, axis=1)
+
+
+def distinct(rows: Words, types: tuple[Type, ...], strings: Strings) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """Of rows int64[k, n]: the position of one row of each distinct kind, and for each row the number of its kind."""
+    n = rows.shape[1]
+    if not len(types) or n <= 1:
+        return np.zeros(min(n, 1), dtype=np.intp), np.zeros(n, dtype=np.intp)
+    words = hash_rows(rows, types, strings).view(np.int64) if len(types) > 1 else rows[0]
+    order = np.argsort(words)
+    first = np.ones(n, dtype=bool)
+    sorted_words = words.take(order)
+    np.not_equal(sorted_words[1:], sorted_words[:-1], out=first[1:])
+    if len(types) > 1:
+        ranked = rows.take(order, axis=1)
+        if not (first[1:] | (ranked[:, 1:] == ranked[:, :-1]).all(axis=0)).all():
+            order = np.lexsort(rows)
+            ranked = rows.take(order, axis=1)
+            first[1:] = (ranked[:, 1:] != ranked[:, :-1]).any(axis=0)
+    kind = np.empty(n, dtype=np.intp)
+    kind[order] = np.cumsum(first) - 1
+    return order[first], kind
+
+
+def ranges(lows: npt.NDArray[Any], sizes: npt.NDArray[Any]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """All positions of the ranges ``[low, low + size)``, and the number of the range that each is of."""
+    owner = np.repeat(np.arange(len(sizes)), sizes)
+    ends = np.cumsum(sizes)
+    return np.arange(ends[-1] if len(ends) else 0) + np.repeat(lows - (ends - sizes), sizes), owner
