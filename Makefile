@@ -1,0 +1,50 @@
+# make lab     everything for a lesson: environment, doctor, the example in the terminal, JupyterLab
+# make test    everything that is tested: environment, all tests, notebooks included
+# make help    the other targets
+#
+# PYTHON=/path/to/python3.12 chooses the Python; without it the best one found is
+# taken, and an environment that is complete is used as it is.
+
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+.PHONY: help lab test slow doctor check format lock clean
+
+export PYTHON
+unexport PYTHONPATH PYTHONHOME MAKEFLAGS
+
+VENV := .venv/bin/python
+
+help:  ## what can be made
+	@sed -n 's/^\([a-z]*\):  *## /make \1	/p' Makefile | expand -t 16
+
+lab:  ## environment, doctor, the example under three strategies, then JupyterLab
+	@sh setup/environment.sh run
+	@$(VENV) -m sharedstate_lite.lab
+
+test:  ## environment, then all tests at SCALE=small; ARGS="-k words" passes options to pytest
+	@sh setup/environment.sh dev
+	@$(VENV) -m pytest $(ARGS)
+
+slow: export SCALE := full
+slow:  ## the tests marked slow, at SCALE=full
+	@sh setup/environment.sh dev
+	@$(VENV) -m pytest -m slow $(ARGS)
+
+doctor:  ## is this machine ready? ARGS=--spark starts Spark too
+	@sh setup/environment.sh run
+	@$(VENV) -m sharedstate_lite.doctor $(ARGS)
+
+check:  ## lint, format, types and walls, without the other tests
+	@sh setup/environment.sh dev
+	@$(VENV) -m pytest tests/test_walls.py $(ARGS)
+
+format:  ## format the sources
+	@sh setup/environment.sh dev
+	@$(VENV) -m ruff format .
+
+lock:  ## resolve the locked packages anew after a change of pyproject.toml; UPGRADE=1 takes newer ones
+	@python=$$(sh setup/find-python.sh) && exec "$$python" setup/lock.py
+
+clean:  ## remove the environment, the caches and what builds leave; nothing else
+	@rm -rf .venv .cache build dist *.egg-info
+	@find . -name .git -prune -o -type d -name __pycache__ -prune -exec rm -rf {} +

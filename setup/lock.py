@@ -1,0 +1,48 @@
+"""Rewrites the lock: ``make lock`` after a change of pyproject.toml or of requirements-build.in.
+
+The three files hold exact versions and hashes of every package, transitive ones
+too, resolved once for all of Python 3.11 to 3.14 and every platform (markers say
+what is for whom), so that two machines with the same checkout have the same
+packages. The resolver is uv, in an environment of its own in the caches folder;
+the set-up itself needs only pip. ``make lock UPGRADE=1`` takes the newest versions
+that pyproject.toml allows; without it, what is locked stays unless it must move.
+"""
+
+import os
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+RESOLVER = "uv==0.13.9"
+ROOT = Path(__file__).resolve().parent.parent
+OPTIONS = ["--universal", "--python-version", "3.11", "--generate-hashes", "--no-emit-index-url", "--quiet"]
+BUILD = ["-c", "setup/requirements-build.txt"]
+JOBS = [
+    ("requirements-build.txt", ["setup/requirements-build.in"]),
+    ("requirements.txt", ["pyproject.toml", *BUILD]),
+    ("requirements-dev.txt", ["pyproject.toml", "--extra", "dev", "-c", "setup/requirements.txt", *BUILD]),
+]
+
+
+def main() -> int:
+    """Resolve and write the three lock files. Returns the exit status."""
+    tools = Path(os.environ.get("SHAREDSTATE_LITE_CACHE") or ROOT / ".cache").absolute() / "lock"
+    python = tools / "bin" / "python"
+    if subprocess.run([python, "-c", ""], capture_output=True).returncode if python.exists() else True:
+        venv.create(tools, with_pip=True, clear=True)
+    subprocess.run([python, "-m", "pip", "install", "--quiet", RESOLVER], check=True)
+    for name, sources in JOBS:
+        print(f"lock: setup/{name}", flush=True)
+        command = [tools / "bin" / "uv", "pip", "compile", *OPTIONS, *sources, "-o", f"setup/{name}"]
+        if os.environ.get("UPGRADE"):
+            command.append("--upgrade")
+        subprocess.run(command, cwd=ROOT, check=True, env={**os.environ, "UV_CUSTOM_COMPILE_COMMAND": "make lock"})
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except (OSError, subprocess.CalledProcessError) as error:
+        sys.exit(f"lock: {error}: nothing else was changed; see what was printed above, and run make lock again")
