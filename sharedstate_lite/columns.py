@@ -1,0 +1,250 @@
+"""Columns in and out: Python values, pandas and Arrow to words, and back.
+
+The way in refuses what does not fit the declared type (a fraction for an INT, a bool
+for a number, an infinity, a value out of range) and names relation, column, row and
+rule. The way out gives the dtypes of the contract, the same for every engine and when
+empty. Both go column by column; a Python loop over values happens only where the
+input is Python objects.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .errors import RowError
+from .plan import Column, Type
+from .words import NULL, Strings, Words, doubles, from_doubles
+
+ARROW: dict[Type, pa.DataType] = {
+    Type.STRING: pa.string(),
+    Type.INT: pa.int32(),
+    Type.BIGINT: pa.int64(),
+    Type.DOUBLE: pa.float64(),
+    Type.BOOLEAN: pa.bool_(),
+    Type.DATE: pa.date32(),
+    Type.TIMESTAMP: pa.timestamp("us"),
+}
+"""The Arrow type of each column type."""
+
+DTYPES: dict[Type, Any] = {
+    Type.STRING: "string",
+    Type.INT: "Int32",
+    Type.BIGINT: "Int64",
+    Type.DOUBLE: "Float64",
+    Type.BOOLEAN: "boolean",
+    Type.DATE: pd.ArrowDtype(pa.date32()),
+    Type.TIMESTAMP: pd.ArrowDtype(pa.timestamp("us")),
+}
+"""The pandas dtype of each column type."""
+
+_RANGE = {Type.INT: (-(2**31), 2**31 - 1), Type.BIGINT: (NULL + 1, 2**63 - 1)}
+_EPOCH = datetime.date(1970, 1, 1).toordinal()
+_MIDNIGHT = datetime.datetime(1970, 1, 1)
+_TICK = datetime.timedelta(microseconds=1)
+
+
+def refuse(relation: str, column: Column, row: int, value: object, rule: str) -> RowError:
+    """The error for one value: relation, row (from 0), column, value, rule."""
+    shown = repr(value)
+    shown = shown if len(shown) <= 60 else shown[:57] + "..."
+    return RowError(f"{relation}: row {row}, column {column.name} {column.type.value}: {shown} {rule}")
+
+
+def from_values(values: Sequence[Any], column: Column, relation: str, strings: Strings) -> Words:
+    """Words of Python values (numpy and pandas scalars too); int64[n]."""
+    kinds = set(map(type, values))
+    if column.type is Type.STRING and kinds <= {str, type(None)}:
+        try:
+            return strings.codes(values)
+        except UnicodeEncodeError:
+            kinds = {object}
+    if column.type in _RANGE and kinds == {int}:
+        try:
+            return _in_range(np.array(values, dtype=np.int64), column, relation, values)
+        except OverflowError:
+            kinds = {object}
+    if column.type is Type.STRING:
+        return strings.codes([_text(v, column, relation, i) for i, v in enumerate(values)])
+    return np.array([_word(v, column, relation, i) for i, v in enumerate(values)], dtype=np.int64)
+
+
+def _null(value: Any) -> bool:
+    return value is None or value is pd.NA or value is pd.NaT or (isinstance(value, float | np.floating) and math.isnan(value))
+
+
+def _text(value: Any, column: Column, relation: str, row: int) -> str | None:
+    if _null(value):
+        return None
+    if not isinstance(value, str):
+        raise refuse(relation, column, row, value, "is not a string")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise refuse(relation, column, row, value, "has a lone surrogate, which is not text; mend it first") from None
+    return str(value)
+
+
+def _word(value: Any, column: Column, relation: str, row: int) -> int:
+    if _null(value) or (isinstance(value, np.datetime64) and np.isnat(value)):
+        return NULL
+    kind = column.type
+    if kind is Type.BOOLEAN:
+        if not isinstance(value, bool | np.bool_):
+            raise refuse(relation, column, row, value, "is not a boolean")
+        return int(value)
+    if kind in (Type.DATE, Type.TIMESTAMP):
+        return _moment(value, column, relation, row)
+    if isinstance(value, bool | np.bool_):
+        raise refuse(relation, column, row, value, "is a boolean, not a number; write 0 or 1 if you mean one")
+    if not isinstance(value, int | float | np.integer | np.floating):
+        raise refuse(relation, column, row, value, "is not a number")
+    if kind is Type.DOUBLE:
+        try:
+            number = float(value)
+        except OverflowError:
+            number = math.inf
+        if math.isinf(number):
+            raise refuse(relation, column, row, value, "is infinite or out of range; a DOUBLE is finite, NULL stands for unknown")
+        return int(from_doubles(np.array([number]))[0])
+    if not float(value).is_integer() if isinstance(value, float | np.floating) else False:
+        raise refuse(relation, column, row, value, f"has a fraction; declare the column DOUBLE to keep it, {kind.value} does not")
+    number_int = int(value)
+    low, high = _RANGE[kind]
+    if not low <= number_int <= high:
+        raise refuse(relation, column, row, value, f"is out of range [{low}, {high}]")
+    return number_int
+
+
+def _moment(value: Any, column: Column, relation: str, row: int) -> int:
+    if isinstance(value, np.datetime64):
+        value = pd.Timestamp(value)
+    if isinstance(value, pd.Timestamp):
+        if value.nanosecond:
+            raise refuse(relation, column, row, value, "has nanoseconds; a TIMESTAMP counts microseconds")
+        value = value.to_pydatetime()
+    if isinstance(value, datetime.datetime):
+        if value.tzinfo is not None:
+            raise refuse(relation, column, row, value, "has a time zone; convert to UTC and drop the zone first")
+        if column.type is Type.DATE:
+            if value.time() != datetime.time():
+                raise refuse(relation, column, row, value, "has a time of day; a DATE has none")
+            return value.toordinal() - _EPOCH
+        return (value - _MIDNIGHT) // _TICK
+    if isinstance(value, datetime.date):
+        days = value.toordinal() - _EPOCH
+        return days if column.type is Type.DATE else days * 86_400_000_000
+    raise refuse(relation, column, row, value, "is not a date" if column.type is Type.DATE else "is not a point in time")
+
+
+def _in_range(words: Words, column: Column, relation: str, values: Any) -> Words:
+    low, high = _RANGE[column.type]
+    if len(words) and (int(words.min()) < low or int(words.max()) > high):
+        row = int(np.flatnonzero((words < low) | (words > high))[0])
+        raise refuse(relation, column, row, int(words[row]), f"is out of range [{low}, {high}]")
+    return words
+
+
+def from_arrow(array: pa.Array | pa.ChunkedArray, column: Column, relation: str, strings: Strings) -> Words:
+    """Words of an Arrow array; int64[n]. Integers of any width, dictionaries and large strings are taken as they are."""
+    if isinstance(array, pa.ChunkedArray):
+        array = array.combine_chunks()
+        if isinstance(array, pa.ChunkedArray):
+            array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], type=array.type)
+    kind, given = column.type, array.type
+    if pa.types.is_null(given):
+        return np.full(len(array), NULL, dtype=np.int64)
+    if kind is Type.STRING and (pa.types.is_dictionary(given) or pa.types.is_string(given) or pa.types.is_large_string(given)):
+        coded = array if pa.types.is_dictionary(given) else array.dictionary_encode()
+        codes = from_values(coded.dictionary.to_pylist(), column, relation, strings)
+        if not len(codes):
+            return np.full(len(array), NULL, dtype=np.int64)
+        index = coded.indices.fill_null(0).to_numpy(zero_copy_only=False).astype(np.intp)
+        words = codes.take(index)
+        return np.where(coded.indices.is_null().to_numpy(zero_copy_only=False), NULL, words) if coded.indices.null_count else words
+    exact = (
+        (kind in _RANGE and pa.types.is_integer(given) and not pa.types.is_uint64(given))
+        or (kind is Type.DOUBLE and pa.types.is_floating(given))
+        or (kind is Type.BOOLEAN and pa.types.is_boolean(given))
+        or (kind is Type.DATE and pa.types.is_date32(given))
+        or (kind is Type.TIMESTAMP and given in (pa.timestamp("us"), pa.timestamp("s"), pa.timestamp("ms")))
+    )
+    if not exact:
+        return from_values(array.to_pylist(), column, relation, strings)
+    null = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
+    if kind is Type.DOUBLE:
+        values = pc.fill_null(array.cast(pa.float64()), math.nan).to_numpy(zero_copy_only=False)
+        return _finite(values, column, relation)
+    if kind is Type.DATE:
+        array = array.cast(pa.int32())
+    elif kind is Type.TIMESTAMP:
+        array = array.cast(pa.timestamp("us")).cast(pa.int64())
+    whole = array.cast(pa.int64())
+    words: Words = (pc.fill_null(whole, 0) if null is not None else whole).to_numpy(zero_copy_only=False)
+    if kind in _RANGE:
+        words = _in_range(words, column, relation, words)
+    return words if null is None else np.where(null, NULL, words)
+
+
+def _finite(values: npt.NDArray[np.float64], column: Column, relation: str) -> Words:
+    infinite = np.isinf(values)
+    if infinite.any():
+        row = int(np.flatnonzero(infinite)[0])
+        raise refuse(relation, column, row, values[row], "is infinite; a DOUBLE is finite, NULL stands for unknown")
+    return from_doubles(np.ascontiguousarray(values))
+
+
+def from_series(series: pd.Series[Any], column: Column, relation: str, strings: Strings) -> Words:
+    """Words of a pandas Series; int64[n]."""
+    if series.dtype == object:
+        return from_values(series.tolist(), column, relation, strings)
+    if isinstance(series.dtype, np.dtype) and series.dtype.kind == "f" and column.type is Type.DOUBLE:
+        return _finite(series.to_numpy(dtype=np.float64), column, relation)
+    if isinstance(series.dtype, np.dtype) and series.dtype.kind == "M":
+        return from_values(series.tolist(), column, relation, strings)
+    array = pa.Array.from_pandas(series)
+    return from_arrow(array, column, relation, strings)
+
+
+def to_arrow(words: Words, kind: Type, strings: Strings) -> pa.Array:
+    """A column of words as an Arrow array of the contract's type."""
+    null = words == NULL
+    mask = null if null.any() else None
+    if kind is Type.STRING:
+        return pa.array(strings.texts(words), type=pa.string())
+    if kind is Type.DOUBLE:
+        return pa.array(doubles(words), type=pa.float64(), mask=mask)
+    if kind is Type.BOOLEAN:
+        return pa.array(words == 1, type=pa.bool_(), mask=mask)
+    safe = np.where(null, 0, words)
+    if kind is Type.DATE:
+        return pa.array(safe.astype(np.int32), type=pa.int32(), mask=mask).cast(pa.date32())
+    if kind is Type.TIMESTAMP:
+        return pa.array(safe, type=pa.int64(), mask=mask).cast(pa.timestamp("us"))
+    return pa.array(safe.astype(np.int32) if kind is Type.INT else safe, type=ARROW[kind], mask=mask)
+
+
+def to_series(words: Words, kind: Type, strings: Strings) -> pd.Series[Any]:
+    """A column of words as a pandas Series of the contract's dtype."""
+    null = words == NULL
+    if kind in (Type.DATE, Type.TIMESTAMP):
+        return pd.Series(pd.array(to_arrow(words, kind, strings), dtype=DTYPES[kind]))
+    if kind is Type.STRING:
+        values = strings.texts(words)
+        values[null] = pd.NA
+        return pd.Series(values, dtype="string")
+    if kind is Type.DOUBLE:
+        data: npt.NDArray[Any] = np.where(null, 0.0, doubles(words))
+        return pd.Series(pd.arrays.FloatingArray(data, null.copy()))
+    safe = np.where(null, 0, words)
+    if kind is Type.BOOLEAN:
+        return pd.Series(pd.arrays.BooleanArray(safe.astype(np.bool_), null.copy()))
+    return pd.Series(pd.arrays.IntegerArray(safe.astype(np.int32) if kind is Type.INT else safe, null.copy()))
