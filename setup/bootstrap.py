@@ -275,13 +275,15 @@ class Progress:
 def reason(said):
     """One sentence for what pip said when it failed."""
     absent = re.search(r"No matching distribution found for (\S+)", said)
-    host = re.search(r"(Could not fetch URL|NewConnectionError|NameResolutionError|Max retries|Connection\w*Error)", said)
+    host = re.search(
+        r"(Could not fetch URL|NewConnectionError|NameResolutionError|Max retries|Connection\w*Error)", said
+    )
     if "No space left on device" in said:
         return f"the disk is full: make room (about {SPACE / 1e9:.0f} GB), and run the same command again; log in {LOG}"
     if "THESE PACKAGES DO NOT MATCH THE HASHES" in said:
         return f"a package is not the one that was locked (its hash differs): run the same command again; log in {LOG}"
-    if host or "timed out" in said:
-        return f"the package index did not answer: check network, proxy and pip's settings, and run it again; log in {LOG}"
+    if offline or "timed out" in said:
+        return f"the package index did not answer: check network, proxy and pip's settings; log in {LOG}"
     if absent:
         where = f"Python {platform.python_version()} on {platform.system()} {platform.machine()}"
         return (

@@ -1,0 +1,8 @@
+"""``python -m sharedstate_lite.doctor``."""
+
+import sys
+
+from sharedstate_lite.doctor.report import main
+
+if __name__ == "__main__":
+    sys.exit(main())
