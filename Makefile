@@ -12,34 +12,35 @@ SHELL := /bin/sh
 export PYTHON
 unexport PYTHONPATH PYTHONHOME MAKEFLAGS
 
+SETUP := sh setup/environment.sh
 VENV := .venv/bin/python
 
 help:  ## what can be made
 	@sed -n 's/^\([a-z]*\):  *## /make \1	/p' Makefile | expand -t 16
 
 lab:  ## environment, doctor, the example under three strategies, then JupyterLab
-	@sh setup/environment.sh run
-	@$(VENV) -m sharedstate_lite.lab
+	@$(SETUP) run
+	@$(VENV) -m sharedstate_lite.lab --watch-parent
 
 test:  ## environment, then all tests at SCALE=small; ARGS="-k words" passes options to pytest
-	@sh setup/environment.sh dev
+	@$(SETUP) dev
 	@$(VENV) -m pytest $(ARGS)
 
 slow: export SCALE := full
 slow:  ## the tests marked slow, at SCALE=full
-	@sh setup/environment.sh dev
+	@$(SETUP) dev
 	@$(VENV) -m pytest -m slow $(ARGS)
 
 doctor:  ## is this machine ready? ARGS=--spark starts Spark too
-	@sh setup/environment.sh run
+	@$(SETUP) run
 	@$(VENV) -m sharedstate_lite.doctor $(ARGS)
 
 check:  ## lint, format, types and walls, without the other tests
-	@sh setup/environment.sh dev
+	@$(SETUP) dev
 	@$(VENV) -m pytest tests/test_walls.py $(ARGS)
 
 format:  ## format the sources
-	@sh setup/environment.sh dev
+	@$(SETUP) dev
 	@$(VENV) -m ruff format .
 
 lock:  ## resolve the locked packages anew after a change of pyproject.toml; UPGRADE=1 takes newer ones

@@ -275,9 +275,7 @@ class Progress:
 def reason(said):
     """One sentence for what pip said when it failed."""
     absent = re.search(r"No matching distribution found for (\S+)", said)
-    host = re.search(
-        r"(Could not fetch URL|NewConnectionError|NameResolutionError|Max retries|Connection\w*Error)", said
-    )
+    offline = re.search(r"Could not fetch URL|NewConnection|NameResolution|Max retries|Connection\w*Error", said)
     if "No space left on device" in said:
         return f"the disk is full: make room (about {SPACE / 1e9:.0f} GB), and run the same command again; log in {LOG}"
     if "THESE PACKAGES DO NOT MATCH THE HASHES" in said:

@@ -34,7 +34,7 @@ class Count(StatefulProcessor):
         """Open the state."""
         self._count = handle.getValueState("count", "n BIGINT")
 
-    def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:
+    def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[pd.DataFrame]:
         """Add this batch's rows to the count and emit it."""
         before = self._count.get()
         total = (before[0] if before is not None else 0) + sum(len(frame) for frame in rows)
