@@ -26,7 +26,8 @@ import numpy.typing as npt
 from . import merging
 from .batch import LOW, Batch, Delta, Diffs, Layout, concat, ranges
 from .errors import TimeError
-from .words import Strings, Words
+from .plan import Type
+from .words import NULL, Strings, Words
 
 
 @dataclass(frozen=True)
@@ -242,6 +243,16 @@ class Arrangement:
     def compact(self) -> None:
         """Merge all that since allows, at once."""
         merging.finish(self)
+
+    def recode(self, moved: Words) -> None:
+        """Replace the codes of strings: ``moved`` gives the new code of each old one. Hashes of texts, so order, stay."""
+        merging.complete(self)
+        lines = [1 + i for i, kind in enumerate(self.layout.types) if kind is Type.STRING]
+        for at, batch in enumerate(self.runs if lines else []):
+            body = batch.body.copy()
+            for line in lines:
+                body[line] = np.where(body[line] == NULL, NULL, moved.take(np.maximum(body[line], 0)))
+            self.runs[at] = Batch(body, batch.lower, batch.timed)
 
     def refold(self) -> None:
         """After since has moved: fold the times that it let go of, so that what they kept apart can cancel."""

@@ -40,9 +40,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _WHOLE = re.compile(r"([+-]?)0*(\d+)", re.ASCII)
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _DATE = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})", re.ASCII)
-_TIMESTAMP = re.compile(
-    r"(\d{4})-(\d{1,2})-(\d{1,2})(?:[ T](\d{1,2}):(\d{2})(?::(\d{2})(?:\.(\d{1,6}))?)?)?", re.ASCII
-)
+_TIMESTAMP = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})(?:[ T](\d{1,2}):(\d{2})(?::(\d{2})(?:\.(\d{1,6}))?)?)?", re.ASCII)
 _TRUE = frozenset({"true", "t", "yes", "y", "1"})
 _FALSE = frozenset({"false", "f", "no", "n", "0"})
 _FORM = {
@@ -101,7 +99,7 @@ def cast(words: Words, source: Type, target: Type, strings: Strings) -> Words:
     if source is Type.STRING:
         return _distinct(words, lambda codes: _parsed(strings.texts(codes).tolist(), target))
     if target is Type.STRING:
-        return _distinct(words, lambda values: strings.codes(_text(v, source) for v in values.tolist()))
+        return _distinct(words, lambda values: strings.codes(text(v, source) for v in values.tolist()))
     null = words == NULL
     if target is Type.DOUBLE:
         return from_doubles(np.where(null, np.nan, words.astype(np.float64)))
@@ -121,7 +119,9 @@ def cast(words: Words, source: Type, target: Type, strings: Strings) -> Words:
     return words  # BOOLEAN to a whole number: the word is the number.
 
 
-def _fitting(values: Words, null: npt.NDArray[np.bool_], high: int, what: str, to: Type, low: int | None = None) -> Words:
+def _fitting(
+    values: Words, null: npt.NDArray[np.bool_], high: int, what: str, to: Type, low: int | None = None
+) -> Words:
     bad = (values > high) | (values < (-high if low is None else low))
     if bad.any():
         raise RowError(f"{what} {values[bad][0]} does not fit {to.value}")
@@ -155,7 +155,7 @@ def _parsed(texts: list[str], target: Type) -> Words:
     return np.array(values, dtype=np.int64)
 
 
-def _text(value: int, source: Type) -> str:
+def text(value: int, source: Type) -> str:
     if source is Type.BOOLEAN:
         return "true" if value else "false"
     try:

@@ -143,7 +143,8 @@ class Changes:
         return f"Changes(time={self.time}, rows={len(self)}{': ' if shown else ''}{', '.join(shown)}{more})"
 
     def _tuples(self, most: int) -> list[tuple[Any, ...]]:
-        return list(self.to_pandas().iloc[:most, : len(self.schema)].itertuples(index=False, name=None))
+        head = self.to_arrow().slice(0, most).to_pylist()
+        return [tuple(row[c.name] for c in self.schema) for row in head]
 
     def _repr_html_(self) -> str:
         out = self.to_pandas()

@@ -8,7 +8,7 @@ themselves are judged in :mod:`.columns`.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,9 @@ from .batch import Delta
 from .errors import RowError, TimeError
 from .plan import Column, Schema, Type
 from .words import Strings
+
+if TYPE_CHECKING:
+    from .changes import Changes
 
 LIMIT = 1 << 62
 """Multiplicities stay below this, so that two of them can be added."""
@@ -58,6 +61,14 @@ def table(data: Any, schema: Schema, relation: str, strings: Strings) -> tuple[D
         time = int(stamps[0])
     rows = np.stack(lines) if lines else np.empty((0, len(diffs)), dtype=np.int64)
     return Delta(rows, diffs), time
+
+
+def changes(data: Changes, schema: Schema, relation: str, strings: Strings) -> tuple[Delta, int | None]:
+    """Changes as a delta: columns by name, types as the relation declares them. Their time is 0 where none was given."""
+    if [(c.name.lower(), c.type) for c in data.schema] == [(c.name.lower(), c.type) for c in schema]:
+        delta = data.words(strings)
+        return Delta(delta.rows, _diffs(delta.diffs, relation)), None
+    return table(data.to_arrow().drop_columns(["time"]), schema, relation, strings)
 
 
 def pairs(data: Iterable[Any], schema: Schema, relation: str, strings: Strings) -> Delta:

@@ -11,13 +11,15 @@ McSherry et al., CIDR 2013; for n inputs the same rule makes a delta query).
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from collections.abc import Sequence
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from .batch import Delta, concat, distinct, ranges
 from .errors import RowError
+from .multiway import Step
 from .plan import Type
 from .words import NULL, Strings, Words
 
@@ -136,23 +138,26 @@ def _partners(
 
 
 def delta_path(
-    delta: Delta, start: int, order: list[tuple[int, tuple[tuple[int, int], ...], tuple[Type, ...], Any]], before: int, strings: Strings
+    delta: Delta, start: int, path: Sequence[tuple[Step, Side]], before: int, strings: Strings
 ) -> Delta:
     """One input's change through a delta join: a half join with each other input in turn.
 
-    ``order`` lists (input, ((side, column) it is looked up by, ...), key types, its Side);
-    a later input is read with this epoch's changes, an earlier one without them, so of
+    A later input is read with this epoch's changes, an earlier one without them, so of
     simultaneous changes each combination counts once. Returns the inputs' columns in
     input order.
     """
     parts: dict[int, Words] = {start: delta.rows}
     diffs = delta.diffs
-    for number, lookup, types, side in order:
-        probe = np.stack([parts[who][column] for who, column in lookup])
-        at = None if number > start else before
-        who, rows, diffs = half_join(Delta(probe, diffs), tuple(range(len(lookup))), types, side, at, strings)
+    for step, side in path:
+        probe = Delta(np.stack([parts[who][column] for who, column in step.lookup]), diffs)
+        at = None if step.input > start else before
+        who, rows, diffs = half_join(probe, tuple(range(len(step.lookup))), step.types, side, at, strings)
         parts = {n: p.take(who, axis=1) for n, p in parts.items()}
-        parts[number] = rows
+        parts[step.input] = rows
+        for column, (other, place) in step.checks:
+            keep = np.flatnonzero(rows[column] == parts[other][place])
+            parts, diffs = {n: p.take(keep, axis=1) for n, p in parts.items()}, diffs.take(keep)
+            rows = parts[step.input]
     return Delta(np.concatenate([parts[n] for n in sorted(parts)]), diffs)
 
 

@@ -133,11 +133,16 @@ def work(arrangement: Arrangement, fresh: int) -> None:
     _drop_empty(arrangement)
 
 
-def finish(arrangement: Arrangement) -> None:
-    """Merge everything into one batch, with the times that since allows."""
+def complete(arrangement: Arrangement) -> None:
+    """Run the merges that are under way to their end."""
     for merge in list(arrangement.merges):
         merge.advance(len(merge.older) + len(merge.newer))
         _replace(arrangement, merge)
+
+
+def finish(arrangement: Arrangement) -> None:
+    """Merge everything into one batch, with the times that since allows."""
+    complete(arrangement)
     refold(arrangement)
     while len(arrangement.runs) > 1:
         # Smallest neighbours first, so that the large ones are copied once.
@@ -151,9 +156,7 @@ def refold(arrangement: Arrangement) -> None:
     since = arrangement.since
     if not any(b.timed and (int(b.body[-1].min(initial=since)) < since or _latest(b) <= since) for b in arrangement.runs):
         return
-    for merge in list(arrangement.merges):
-        merge.advance(len(merge.older) + len(merge.newer))
-        _replace(arrangement, merge)
+    complete(arrangement)
     for at, batch in enumerate(arrangement.runs):
         if batch.timed:
             nothing = Batch(batch.body[:, :0], batch.lower, True)
@@ -161,9 +164,7 @@ def refold(arrangement: Arrangement) -> None:
             merge.advance(len(batch))
             arrangement.runs[at] = merge.result()
     _start_due(arrangement)
-    for merge in list(arrangement.merges):
-        merge.advance(len(merge.older) + len(merge.newer))
-        _replace(arrangement, merge)
+    complete(arrangement)
     _drop_empty(arrangement)
 
 

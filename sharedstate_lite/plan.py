@@ -14,9 +14,10 @@ those that need whole groups (reduce). DISTINCT is a reduce without aggregates.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
+from typing import Any
 
 
 class Type(Enum):
@@ -221,6 +222,8 @@ class View:
     key: tuple[int, ...]
     unique: bool
     uses: tuple[View, ...] = ()
+    catalog: Any = field(default=None, compare=False, repr=False)
+    """The catalog that declared it: the relations an engine over this view accepts."""
 
     @property
     def schema(self) -> Schema:

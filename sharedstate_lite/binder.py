@@ -1,0 +1,349 @@
+"""Scalar SQL to typed expressions: names resolved, types checked, nothing guessed.
+
+One method for each node class of :data:`.grammar.ALLOWED` that can stand in an
+expression. Whole numbers widen to BIGINT and DOUBLE, DATE to TIMESTAMP, and a string
+literal takes the type of the DATE or TIMESTAMP beside it; every other mixture of
+types is refused, because engines disagree on what it means. NULL takes its type from
+its context.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NoReturn
+
+from sqlglot import exp
+
+from . import casts
+from .errors import RowError, SqlError
+from .grammar import show
+from .plan import Call, Col, Expr, Lit, Type
+
+NULL_LITERAL = Lit(None, Type.BOOLEAN)
+"""A NULL that has no type yet; compared by identity."""
+
+DEPTH = 100
+"""How deeply an expression may be nested, so that no later recursion over it runs out."""
+
+_ORDER = (Type.INT, Type.BIGINT, Type.DOUBLE)
+_TYPES = {
+    "TEXT": Type.STRING,
+    "VARCHAR": Type.STRING,
+    "INT": Type.INT,
+    "BIGINT": Type.BIGINT,
+    "DOUBLE": Type.DOUBLE,
+    "BOOLEAN": Type.BOOLEAN,
+    "DATE": Type.DATE,
+    "TIMESTAMP": Type.TIMESTAMP,
+    "TIMESTAMPNTZ": Type.TIMESTAMP,
+    "DATETIME": Type.TIMESTAMP,
+}
+_AGGREGATES: dict[type[exp.Expr], str] = {
+    exp.Max: "max",
+    exp.Min: "min",
+    exp.Sum: "sum",
+    exp.Avg: "avg",
+    exp.Count: "count",
+}
+_COMPARISONS: dict[type[exp.Expr], str] = {
+    exp.EQ: "=",
+    exp.NEQ: "<>",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+}
+_ARITHMETIC: dict[type[exp.Expr], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%"}
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """An aggregate as written: ``fn`` over ``arg`` (None for COUNT(*))."""
+
+    fn: str
+    arg: Expr | None
+    type: Type
+
+
+@dataclass
+class Binder:
+    """Binds the expressions of one clause.
+
+    ``column`` resolves a column; ``place`` names the clause, for messages;
+    ``aggregates`` collects aggregates, which come out as columns -1, -2, ..., and is
+    None where they may not stand; ``aliases`` are tried for names that are no columns.
+    """
+
+    column: Callable[[exp.Column], Col]
+    place: str
+    aggregates: list[Aggregate] | None = None
+    aliases: Mapping[str, exp.Expr] = field(default_factory=dict)
+    depth: int = 0
+
+    def bind(self, node: exp.Expr) -> Expr:
+        """The expression that ``node`` says; may be :data:`NULL_LITERAL`.
+
+        Raises SqlError for what does not resolve or does not fit together.
+        """
+        self.depth += 1
+        if self.depth > DEPTH:
+            raise SqlError(f"an expression in {self.place} is nested more than {DEPTH} deep; split it over views")
+        try:
+            return self._bind(node)
+        finally:
+            self.depth -= 1
+
+    def condition(self, nodes: Iterable[exp.Expr]) -> Expr | None:
+        """The conjunction of conditions, None where there are none."""
+        return conjunction([self._condition(n) for n in nodes])
+
+    def typed(self, node: exp.Expr) -> Expr:
+        """As :meth:`bind`, but a bare NULL is refused."""
+        bound = self.bind(node)
+        if bound is NULL_LITERAL:
+            raise SqlError(f"NULL in {self.place} has no type; write CAST(NULL AS STRING) or another type")
+        return bound
+
+    def _bind(self, node: exp.Expr) -> Expr:
+        kind = type(node)
+        if kind is exp.Paren:
+            return self.bind(node.this)
+        if kind in _COMPARISONS:
+            return self._compare(_COMPARISONS[kind], node, node.this, node.expression)
+        if kind in _ARITHMETIC:
+            return self._arithmetic(_ARITHMETIC[kind], node)
+        if kind in _AGGREGATES:
+            return self._aggregate(_AGGREGATES[kind], node)
+        handler = getattr(self, f"on_{kind.__name__.lower()}", None)
+        if handler is None:
+            raise SqlError(f"{show(node)} cannot stand in {self.place}: an expression was expected")
+        bound: Expr = handler(node)
+        return bound
+
+    # --- names and literals
+
+    def on_column(self, node: exp.Column) -> Expr:
+        if isinstance(node.this, exp.Star):
+            raise SqlError(f"{show(node)} cannot stand in {self.place}: name its columns")
+        try:
+            return self.column(node)
+        except SqlError:
+            alias = None if node.table else self.aliases.get(node.name.lower())
+            if alias is None:
+                raise
+        return Binder(self.column, self.place, self.aggregates, depth=self.depth).bind(alias)
+
+    def on_literal(self, node: exp.Literal) -> Expr:
+        if node.is_string:
+            return Lit(node.name, Type.STRING)
+        return _number(node.name)
+
+    def on_boolean(self, node: exp.Boolean) -> Expr:
+        return Lit(bool(node.this), Type.BOOLEAN)
+
+    def _condition(self, node: exp.Expr) -> Expr:
+        bound = self.bind(node)
+        if bound.type is not Type.BOOLEAN:
+            raise SqlError(
+                f"{show(node)} in {self.place} is {bound.type.value}, not a condition; compare it with something"
+            )
+        return Lit(None, Type.BOOLEAN) if bound is NULL_LITERAL else bound
+
+    def on_null(self, _: exp.Null) -> Expr:
+        return NULL_LITERAL
+
+    # --- operators
+
+    def _arithmetic(self, op: str, node: exp.Expr) -> Expr:
+        args = [self.bind(node.this), self.bind(node.expression)]
+        for arg, side in zip(args, (node.this, node.expression), strict=True):
+            if arg is not NULL_LITERAL and not arg.type.numeric:
+                raise SqlError(
+                    f"{show(side)} in {show(node)} is {arg.type.value}; {op} takes numbers, so CAST it to one"
+                )
+        types = [a.type for a in args if a is not NULL_LITERAL] or [Type.INT]
+        widest = Type.DOUBLE if op == "/" else max(types, key=_ORDER.index)
+        return Call(op, tuple(coerce(a, widest) for a in args), widest)
+
+    def on_neg(self, node: exp.Neg) -> Expr:
+        if isinstance(node.this, exp.Literal) and not node.this.is_string:
+            return _number("-" + node.this.name)
+        arg = self.bind(node.this)
+        if arg is NULL_LITERAL:
+            return Lit(None, Type.INT)
+        if not arg.type.numeric:
+            raise SqlError(f"{show(node.this)} is {arg.type.value}; - takes numbers")
+        return Call("neg", (arg,), arg.type)
+
+    def _compare(self, op: str, node: exp.Expr, *sides: exp.Expr) -> Expr:
+        args = self._alike([self.bind(s) for s in sides], node)
+        return Call(op, tuple(args), Type.BOOLEAN)
+
+    def on_and(self, node: exp.Expr) -> Expr:
+        kind, parts, pending = type(node), list[exp.Expr](), [node]
+        # A long chain is one call with many operands: its depth stays one.
+        while pending:
+            part = pending.pop()
+            inner = part.unnest()
+            if isinstance(inner, kind):
+                pending += [inner.expression, inner.this]
+            else:
+                parts.append(part)
+        return Call(kind.__name__.lower(), tuple(map(self._condition, parts)), Type.BOOLEAN)
+
+    on_or = on_and
+
+    def on_not(self, node: exp.Not) -> Expr:
+        return Call("not", (self._condition(node.this),), Type.BOOLEAN)
+
+    def on_is(self, node: exp.Is) -> Expr:
+        if not isinstance(node.expression, exp.Null):
+            raise SqlError(f"{show(node)} is not supported: IS takes NULL or NOT NULL; write = for anything else")
+        arg = self.bind(node.this)
+        return Call("is_null", (arg,), Type.BOOLEAN)
+
+    def on_in(self, node: exp.In) -> Expr:
+        if not node.expressions:
+            raise SqlError(f"{show(node)} has an empty list; name at least one value")
+        args = self._alike([self.bind(a) for a in (node.this, *node.expressions)], node)
+        return Call("in", tuple(args), Type.BOOLEAN)
+
+    def on_between(self, node: exp.Between) -> Expr:
+        low = self._compare(">=", node, node.this, node.args["low"])
+        high = self._compare("<=", node, node.this, node.args["high"])
+        return Call("and", (low, high), Type.BOOLEAN)
+
+    def on_case(self, node: exp.Case) -> Expr:
+        conditions, values = [], []
+        for branch in node.args["ifs"]:
+            if node.this is None:
+                conditions.append(self._condition(branch.this))
+            else:
+                conditions.append(self._compare("=", node, node.this, branch.this))
+            values.append(self.bind(branch.args["true"]))
+        default = node.args.get("default")
+        values.append(NULL_LITERAL if default is None else self.bind(default))
+        values = self._alike(values, node)
+        args = [a for pair in zip(conditions, values, strict=False) for a in pair]
+        return Call("case", (*args, values[-1]), values[0].type)
+
+    def on_coalesce(self, node: exp.Coalesce) -> Expr:
+        args = self._alike([self.bind(a) for a in (node.this, *node.expressions)], node)
+        return Call("coalesce", tuple(args), args[0].type)
+
+    def on_cast(self, node: exp.Cast) -> Expr:
+        name = node.args["to"].this
+        target = _TYPES.get(str(getattr(name, "name", name)))
+        if target is None:
+            way_out = "STRING, INT, BIGINT, DOUBLE, BOOLEAN, DATE or TIMESTAMP"
+            raise SqlError(f"the type {show(node.args['to'])} is not supported: write {way_out}")
+        arg = self.bind(node.this)
+        if arg is NULL_LITERAL:
+            return Lit(None, target)
+        if target not in casts.ALLOWED[arg.type]:
+            raise SqlError(
+                f"CAST of {arg.type.value} to {target.value} is not supported ({show(node)}){_hint(arg.type)}"
+            )
+        if isinstance(arg, Lit) and arg.type is Type.STRING and target is not Type.STRING:
+            return _reading(arg, target)
+        return arg if arg.type is target else Call("cast", (arg,), target)
+
+    def _aggregate(self, fn: str, node: exp.Expr) -> Expr:
+        if self.aggregates is None:
+            raise SqlError(f"{show(node)} cannot stand in {self.place}: aggregates belong in SELECT or HAVING")
+        arg: Expr | None = None
+        if not (isinstance(node.this, exp.Star) and fn == "count"):
+            inside = Binder(self.column, f"the aggregate {show(node)}", depth=self.depth)
+            if node.this is None or isinstance(node.this, exp.Star):
+                raise SqlError(f"{show(node)} has no argument; only COUNT(*) goes without")
+            arg = inside.typed(node.this)
+        if fn in ("sum", "avg") and arg is not None and not arg.type.numeric:
+            raise SqlError(f"{show(node)}: {fn.upper()} takes numbers, and this is {arg.type.value}")
+        if fn == "count" and isinstance(arg, Lit) and arg.value is not None:
+            arg = None  # No row's constant is NULL: this is COUNT(*).
+        aggregate = Aggregate(fn, arg, _result(fn, arg))
+        if aggregate not in self.aggregates:
+            self.aggregates.append(aggregate)
+        return Col(-1 - self.aggregates.index(aggregate), aggregate.type)
+
+    def _alike(self, args: Sequence[Expr], node: exp.Expr) -> list[Expr]:
+        """``args`` brought to one type."""
+        target = common(args)
+        if target is None:
+            names = " and ".join(dict.fromkeys(a.type.value for a in args if a is not NULL_LITERAL))
+            raise SqlError(f"{show(node)} mixes {names}; CAST them to one type")
+        return [coerce(a, target) for a in args]
+
+
+def common(args: Sequence[Expr]) -> Type | None:
+    """The type that ``args`` share after widening, None where there is none; INT where all are bare NULLs."""
+    known = [a for a in args if a is not NULL_LITERAL]
+    types = {a.type for a in known}
+    if len(types) <= 1:
+        return next(iter(types), Type.INT)
+    moments = types & {Type.DATE, Type.TIMESTAMP}
+    if moments:
+        fixed = {a.type for a in known if not (isinstance(a, Lit) and a.type is Type.STRING)}
+        return (Type.TIMESTAMP if Type.TIMESTAMP in moments else Type.DATE) if fixed == moments else None
+    return max(types, key=_ORDER.index) if all(t.numeric for t in types) else None
+
+
+def coerce(arg: Expr, target: Type) -> Expr:
+    """``arg`` as ``target``, which :func:`common` said it can be."""
+    if arg is NULL_LITERAL:
+        return Lit(None, target)
+    if arg.type is target:
+        return arg
+    if isinstance(arg, Lit) and arg.value is not None:
+        if arg.type is Type.STRING:
+            return _reading(arg, target)
+        if arg.type.numeric:
+            return Lit(float(arg.value) if target is Type.DOUBLE else int(arg.value), target)
+    return Call("cast", (arg,), target)
+
+
+def conjunction(parts: Sequence[Expr]) -> Expr | None:
+    """The AND of conditions; None where there are none."""
+    flat = [a for p in parts for a in (p.args if isinstance(p, Call) and p.op == "and" else (p,))]
+    return Call("and", tuple(flat), Type.BOOLEAN) if len(flat) > 1 else flat[0] if flat else None
+
+
+def _number(text: str) -> Lit:
+    if not any(c in text for c in ".eE"):
+        value = int(text)
+        for kind in (Type.INT, Type.BIGINT):
+            if casts.LIMITS[kind][0] <= value <= casts.LIMITS[kind][1]:
+                return Lit(value, kind)
+        _unfit(text, "a BIGINT")
+    if abs(number := float(text)) == float("inf"):
+        _unfit(text, "a DOUBLE")
+    return Lit(number, Type.DOUBLE)
+
+
+def _unfit(text: str, kind: str) -> NoReturn:
+    raise SqlError(f"{text} does not fit {kind}, the widest type of its kind")
+
+
+def _reading(arg: Lit, target: Type) -> Lit:
+    """A string literal as a literal of another type."""
+    try:
+        value = casts.parse(str(arg.value), target)
+    except RowError as error:
+        raise SqlError(str(error)) from error
+    return Lit(bool(value) if target is Type.BOOLEAN else value, target)
+
+
+def _hint(source: Type) -> str:
+    return "; engines print floats differently, so CAST to BIGINT first" if source is Type.DOUBLE else ""
+
+
+def _result(fn: str, arg: Expr | None) -> Type:
+    """The type of an aggregate's result."""
+    if arg is None or fn == "count":
+        return Type.BIGINT
+    if fn == "avg":
+        return Type.DOUBLE
+    if fn == "sum":
+        return Type.DOUBLE if arg.type is Type.DOUBLE else Type.BIGINT
+    return arg.type

@@ -1,0 +1,464 @@
+"""The protocol that every strategy keeps: step, read, state, install, drop, and the rest.
+
+Holds what the three share: taking in an epoch, checking it against the base tables,
+undoing it when anything refuses, and telling what is held. A strategy says how a change
+reaches the views (:meth:`Engine._advance`) and what state that leaves (:meth:`Engine.held`).
+
+An engine never prints, sleeps or reads the clock; time comes in with the data.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from . import columns, ingest
+from .arrangement import Arrangement
+from .batch import Delta, Layout, concat
+from .changes import Changes, frame, sorted_frame
+from .errors import Error, RelationError, RowError, TimeError, ViewError
+from .operators import Dictionary
+from .plan import Scan, Schema, Type, View
+from .trace import Trace
+from .words import NULL, Strings, Words
+
+Input = Mapping[str, Any]
+"""Relation name -> rows with diffs, a pandas or Arrow table with a ``diff`` column, or Changes."""
+
+
+@dataclass(frozen=True)
+class Held:
+    """One piece of state: a row of ``state()``. ``schema`` names the columns of its rows."""
+
+    operator: str
+    relation: str
+    kind: str
+    arrangement: Arrangement
+    schema: tuple[str, ...]
+    base: bool = False
+    extra: int = 0
+    """Bytes that belong to it beside the arrangement's."""
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """Names of the columns it is looked up by."""
+        return tuple(self.schema[i] for i in self.arrangement.layout.key)
+
+
+class Engine(ABC):
+    """A set of views kept up to date under one strategy. A context manager."""
+
+    kind = ""
+    joins: tuple[str, ...] = ("auto", "linear")
+
+    def __init__(self, views: Sequence[View], join: str = "auto") -> None:
+        if isinstance(views, View):
+            raise ViewError("ss.engine takes a list of views; write [view]")
+        views = list(views)
+        if not views:
+            raise ViewError("an engine needs at least one view; declare one with catalog.view(...)")
+        if join not in self.joins:
+            raise ViewError(f"join={join!r}: the {self.kind} engine joins {', '.join(self.joins)}")
+        self.join = join
+        self.epoch = 0
+        self.trace = Trace()
+        self.views: dict[str, View] = {}
+        self.catalog = views[0].catalog
+        self.bases: dict[str, Arrangement] = {}
+        self._names = Dictionary()
+        self._open = True
+        for view in self._brought(views):
+            self._add(view)
+
+    # --- the protocol ---------------------------------------------------------
+
+    def step(self, inputs: Input) -> dict[str, Changes]:
+        """Apply one epoch to all its relations at once; returns the change of every installed view.
+
+        Raises RelationError, RowError or TimeError for bad input, naming relation, row and
+        rule; the engine is then as it was before the call.
+        """
+        self._check_open()
+        with self._undoing():
+            deltas = self._read_in(inputs)
+            self._insert_bases(deltas)
+            out = self._advance({r: d for r, d in deltas.items() if len(d.diffs)})
+            self._commit()
+        self.trace.record("epoch", self.kind, rows=sum(len(d.diffs) for d in deltas.values()))
+        return {name: self._changes(self.views[name], out[name]) for name in self.views}
+
+    def read(self, view: str, key: Any = None, at: int | None = None) -> Any:
+        """The rows of a view, or of one key of it, as a frame sorted by all columns with NULL last.
+
+        ``key`` is a tuple in the order of the view's key, or a scalar for a key of one
+        column. ``at`` is a time with since <= at < upper. Raises ViewError, RowError, TimeError.
+        """
+        self._check_open()
+        shown = self._view(view)
+        self._check_time(view, at)
+        mark = len(self._names.strings)
+        try:
+            words = None if key is None else self._key_words(shown, key)
+            delta = self._rows(shown, words, at)
+            return sorted_frame(shown.schema, delta, self._names.strings)
+        finally:
+            # A key that is nowhere must not stay in the dictionary.
+            self._names.strings.forget(mark)
+
+    def state(self, operator: str | None = None) -> pd.DataFrame:
+        """What is held: operator, relation, key, rows, bytes, kind, base. With an operator: its rows and their diff."""
+        self._check_open()
+        held = list(self.held())
+        if operator is not None:
+            return self._state_of(operator, held)
+        first = next((h for h in held if h.base), None)
+        table = []
+        for h in held:
+            # The dictionary serves all state; its bytes are told once, with the first base table.
+            shared = self._names.strings.nbytes if h is first else 0
+            size = h.arrangement.nbytes + h.extra + shared
+            table.append([h.operator, h.relation, h.key, h.arrangement.rows, size, h.kind, h.base])
+        out = pd.DataFrame(table, columns=["operator", "relation", "key", "rows", "bytes", "kind", "base"])
+        return out.astype({"rows": "int64", "bytes": "int64", "base": "bool"})
+
+    def install(self, view: View) -> Changes:
+        """Add a view, and those it is built on; returns its contents as Changes (empty under partial state)."""
+        self._check_open()
+        if not isinstance(view, View):
+            raise ViewError(f"install takes a view made by catalog.view(...), not {type(view).__name__}")
+        if view.name in self.views:
+            raise ViewError(f"view {view.name} is installed already; drop it first, or choose another name")
+        with self._undoing(structure=True):
+            for each in self._brought([view]):
+                self._add(each)
+        return self._changes(view, self._whole(view))
+
+    def drop(self, view: str | View) -> None:
+        """Remove a view and what only it needed. Raises ViewError if another view stands on it."""
+        self._check_open()
+        gone = self._view(view.name if isinstance(view, View) else view)
+        above = [v.name for v in self.views.values() if gone in v.uses]
+        if above:
+            raise ViewError(f"view {gone.name}: {', '.join(above)} stand on it; drop them first")
+        del self.views[gone.name]
+        self._remove(gone)
+
+    def evict(self, view: str, key: Any = None, n: int | None = None) -> dict[str, list[Any]]:
+        """Make keys of a view holes; only partial state can."""
+        raise ViewError(f"evict({view!r}): {self.kind} state has no holes, every key is always there; use the partial engine")
+
+    def checkpoint(self, path: str | Path) -> None:
+        """Write all state to a new or empty folder, atomically. Raises CheckpointError."""
+        from . import checkpoint
+
+        self._check_open()
+        checkpoint.write(self, Path(path))
+
+    def compact(self) -> None:
+        """Merge all batches that may be merged, and forget strings that no row uses."""
+        self._check_open()
+        for held in self._all():
+            held.compact()
+        self._sweep()
+
+    def handle(self, time: int | None = None) -> Handles:
+        """Hold every arrangement at ``time`` (default: the last epoch), view outputs included."""
+        self._check_open()
+        when = self.epoch if time is None else time
+        arrangements = self._all()
+        for arrangement in arrangements:
+            arrangement.check(when)
+        return Handles([a.handle(when) for a in arrangements])
+
+    def arrangements(self) -> list[Arrangement]:
+        """The arrangements, as objects with batches, since, upper and handle(t)."""
+        self._check_open()
+        return [h.arrangement for h in self.held() if h.kind == "arrangement"]
+
+    def close(self) -> None:
+        """Let go of all state; a second call does nothing."""
+        self._open = False
+        self.views, self.bases = {}, {}
+
+    def __enter__(self) -> Engine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # --- what a strategy gives ------------------------------------------------
+
+    @abstractmethod
+    def _advance(self, deltas: dict[str, Delta]) -> dict[str, Delta]:
+        """Bring an epoch's net changes, already in the base tables, to the views; returns each view's change."""
+
+    @abstractmethod
+    def held(self) -> Iterable[Held]:
+        """All state, base tables first."""
+
+    @abstractmethod
+    def _add(self, view: View) -> None:
+        """Build what a view needs, from the base tables if they hold rows."""
+
+    @abstractmethod
+    def _remove(self, view: View) -> None:
+        """Let go of what only this view needed."""
+
+    @abstractmethod
+    def _rows(self, view: View, key: Words | None, at: int | None) -> Delta:
+        """The view's rows, or those of one key int64[len(key), 1], at a time."""
+
+    @abstractmethod
+    def _whole(self, view: View) -> Delta:
+        """A view's contents, as its change from nothing."""
+
+    def _save(self) -> Callable[[], None]:
+        """What takes the engine's structure back to now."""
+        views, bases = dict(self.views), dict(self.bases)
+
+        def back() -> None:
+            self.views, self.bases = views, bases
+
+        return back
+
+    def _base_key(self, relation: str, schema: Schema) -> tuple[int, ...]:
+        return tuple(range(len(schema)))
+
+    # --- an epoch -------------------------------------------------------------
+
+    def _read_in(self, inputs: Input) -> dict[str, Delta]:
+        if not isinstance(inputs, Mapping):
+            raise RelationError(f"step takes {{relation: rows}}, not {type(inputs).__name__}")
+        out: dict[str, Delta] = {}
+        seen: tuple[str, int] | None = None
+        for name, data in inputs.items():
+            relation, schema = self._relation(name)
+            if relation in out:
+                raise RelationError(f"relation {relation} is given twice; names are compared without case")
+            delta, time = self._delta(data, schema, relation)
+            if time is not None:
+                if seen is not None and seen[1] != time:
+                    raise TimeError(f"{relation} is at time {time}, {seen[0]} at time {seen[1]}; a step is one epoch")
+                seen = (relation, time)
+            out[relation] = delta
+        return out
+
+    def _delta(self, data: Any, schema: Schema, relation: str) -> tuple[Delta, int | None]:
+        strings = self._names.strings
+        if isinstance(data, Changes):
+            return ingest.changes(data, schema, relation, strings)
+        if isinstance(data, pd.DataFrame | pa.Table | pa.RecordBatch):
+            return ingest.table(data, schema, relation, strings)
+        if isinstance(data, str | Mapping) or not isinstance(data, Iterable):
+            raise RowError(f"{relation}: {type(data).__name__} is no rows; give [((value, ...), diff), ...], a table or Changes")
+        return ingest.pairs(data, schema, relation, strings), None
+
+    def _relation(self, name: object) -> tuple[str, Schema]:
+        known = self.catalog.relations if self.catalog is not None else {}
+        for relation, schema in known.items():
+            if isinstance(name, str) and relation.lower() == name.lower():
+                return relation, schema
+        raise RelationError(f"no relation is called {name}; the catalog has: {', '.join(known) or 'none'}")
+
+    def _base(self, relation: str) -> Arrangement:
+        if relation not in self.bases:
+            _, schema = self._relation(relation)
+            layout = Layout(tuple(c.type for c in schema), self._base_key(relation, schema))
+            key = ", ".join(schema[i].name for i in layout.key)
+            self.bases[relation] = Arrangement(f"{relation}[{key}]", layout, self.epoch + 1)
+        return self.bases[relation]
+
+    def _insert_bases(self, deltas: dict[str, Delta]) -> None:
+        for relation, delta in deltas.items():
+            if not len(delta.diffs):
+                continue
+            base = self._base(relation)
+            body = base.layout.body(delta.rows, delta.diffs, self._names.strings)
+            rows, diffs = body[1 : 1 + base.layout.columns], body[1 + base.layout.columns]
+            self._check_retractions(relation, base, rows, diffs)
+            base.insert_body(body)
+            deltas[relation] = Delta(rows, diffs)
+
+    def _check_retractions(self, relation: str, base: Arrangement, rows: Words, diffs: Words) -> None:
+        at = np.flatnonzero(diffs < 0) if not len(diffs) or int(diffs.max()) < ingest.LIMIT >> 8 else np.arange(len(diffs))
+        if not len(at):
+            return
+        there = base.multiplicity(rows.take(at, axis=1), self._names.strings)
+        after = there + diffs[at]
+        bad = np.flatnonzero((after < 0) | (after >= ingest.LIMIT))
+        if len(bad):
+            first = bad[0]
+            _, schema = self._relation(relation)
+            lines = zip(rows[:, [at[first]]], schema, strict=True)
+            row = [columns.to_arrow(w, c.type, self._names.strings)[0].as_py() for w, c in lines]
+            shown = "(" + ", ".join("NULL" if v is None else repr(v) for v in row) + ")"
+            if after[first] >= ingest.LIMIT:
+                raise RowError(f"{relation}: row {shown} would be there 2**62 times or more; use smaller multiplicities")
+            raise RowError(
+                f"{relation}: row {shown} is retracted {-diffs[at[first]]} times and is there {there[first]} times; "
+                f"a retraction must meet a row that is there at the end of the epoch, so insert it first"
+            )
+
+    def _commit(self) -> None:
+        self.epoch += 1
+        self.trace.epoch = self.epoch
+        for arrangement in self._all():
+            arrangement.commit(self.epoch + 1)
+
+    @contextmanager
+    def _undoing(self, structure: bool = False) -> Any:
+        """Run a change of state that either happens or leaves everything as it was."""
+        mark, back = len(self._names.strings), self._save()
+        self.trace.epoch = self.epoch + (0 if structure else 1)
+        try:
+            yield
+        except BaseException as error:
+            for arrangement in self._all():
+                arrangement.rollback()
+            back()
+            for arrangement in self._all():
+                arrangement.rollback()
+            self._names.strings.forget(mark)
+            self.trace.record("refused", self.kind, note=str(error)[:200])
+            self.trace.epoch = self.epoch
+            raise
+
+    # --- small services -------------------------------------------------------
+
+    def _all(self) -> list[Arrangement]:
+        """Every arrangement once, base tables included."""
+        return list(dict.fromkeys([*self.bases.values(), *(h.arrangement for h in self.held())]))
+
+    def _brought(self, views: Sequence[View]) -> list[View]:
+        """The views and those they stand on that are not installed yet, lowest first."""
+        out: list[View] = []
+
+        def visit(view: View) -> None:
+            for below in view.uses:
+                visit(below)
+            if view.name not in self.views and view not in out:
+                out.append(view)
+
+        names: set[str] = set()
+        for view in views:
+            if not isinstance(view, View):
+                raise ViewError(f"ss.engine takes views made by catalog.view(...), not {type(view).__name__}")
+            if view.name in names:
+                raise ViewError(f"view {view.name} is listed twice; list it once")
+            if view.catalog is not self.catalog:
+                raise ViewError(f"view {view.name} is of another catalog; declare it in the catalog of this engine")
+            names.add(view.name)
+            visit(view)
+        return out
+
+    def _view(self, name: object) -> View:
+        for view in self.views.values():
+            if isinstance(name, str) and view.name.lower() == name.lower():
+                return view
+        raise ViewError(f"no view is called {name}; installed are: {', '.join(self.views) or 'none'}")
+
+    def _key_words(self, view: View, key: Any) -> Words:
+        """A key as words int64[len(view.key), 1]."""
+        values = tuple(key) if isinstance(key, tuple | list) else (key,)
+        wanted = [view.schema[i] for i in view.key]
+        if len(values) != len(wanted):
+            names = ", ".join(c.name for c in wanted)
+            raise ViewError(f"view {view.name}: the key {key!r} has {len(values)} values; the key is ({names})")
+        lines = [columns.from_values([v], c, f"key of {view.name}", self._names.strings) for v, c in zip(values, wanted, strict=True)]
+        return np.stack(lines) if lines else np.empty((0, 1), dtype=np.int64)
+
+    def _check_time(self, view: str, at: int | None) -> None:
+        if at is not None and at != self.epoch:
+            raise TimeError(f"view {view}: {self.kind} state is the last epoch's, {self.epoch}; a read at {at} needs the shared engine")
+
+    def _changes(self, view: View, delta: Delta) -> Changes:
+        unique = view.key if view.unique else None
+        return Changes.consolidated(view.schema, delta, self.epoch, self._names.strings, unique)
+
+    def _state_of(self, operator: str, held: list[Held]) -> pd.DataFrame:
+        found = [h for h in held if h.operator == operator]
+        if not found:
+            raise ViewError(f"no operator is called {operator}; state() lists: {', '.join(h.operator for h in held)}")
+        arrangement = found[0].arrangement
+        k, width = arrangement.layout.columns, arrangement.layout.width
+        parts = [Delta(b.body[1 : 1 + k + width], b.body[1 + k]) for b in arrangement.runs]
+        flat = concat(parts, k + width)
+        body = arrangement.layout.body(flat.rows[:k], flat.rows[k:] if width > 1 else flat.diffs, self._names.strings)
+        names = list(found[0].schema)
+        schema = tuple(_named(n, t) for n, t in zip(names, arrangement.layout.types, strict=True))
+        out = frame(schema, body[1 : 1 + k], self._names.strings)
+        for i in range(width):
+            out.insert(len(out.columns), "diff" if i == 0 else f"sum{i}", body[1 + k + i], allow_duplicates=True)
+        return out.sort_values(list(out.columns), na_position="last", ignore_index=True)
+
+    def _sweep(self) -> None:
+        """Exchange the dictionary for one with the strings that some row uses."""
+        old = self._names.strings
+        every = self._all()
+        used = [b.body[1 + i] for a in every for b in a.runs for i, t in enumerate(a.layout.types) if t is Type.STRING]
+        fresh, moved = old.keep(used)
+        if len(fresh) == len(old):
+            return
+        for arrangement in every:
+            arrangement.recode(moved)
+        self._names.strings = fresh
+
+    def _check_open(self) -> None:
+        if not self._open:
+            raise Error("this engine is closed; make a new one, or restore a checkpoint")
+
+    def __repr__(self) -> str:
+        return f"<{self.kind} engine, epoch {self.epoch}, views: {', '.join(self.views)}>"
+
+    def _repr_html_(self) -> str:
+        if not self._open:
+            return f"<p>{self.kind} engine, closed</p>"
+        table = self.state()
+        own = table[~table.base]
+        told = f"{int(own['rows'].sum())} rows, {int(own['bytes'].sum())} bytes beside {int(table[table.base]['rows'].sum())} base rows"
+        return f"<p>{self.kind} engine, epoch {self.epoch}, holds {told}</p>{table.to_html(index=False)}"
+
+
+def _named(name: str, kind: Type) -> Any:
+    from .plan import Column
+
+    return Column(name, kind)
+
+
+class Handles:
+    """Handles on all arrangements of an engine at one time; a context manager."""
+
+    def __init__(self, handles: list[Any]) -> None:
+        self._handles = handles
+
+    @property
+    def time(self) -> int:
+        """The time they hold."""
+        return int(self._handles[0].time)
+
+    def advance(self, time: int) -> None:
+        """Move all of them to a later time."""
+        for handle in self._handles:
+            handle.advance(time)
+
+    def close(self) -> None:
+        """Let go of all of them; a second call does nothing."""
+        for handle in self._handles:
+            handle.close()
+
+    def __enter__(self) -> Handles:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+__all__ = ["NULL", "Engine", "Handles", "Held", "Input", "Scan", "Strings"]
