@@ -5,6 +5,7 @@
     launch.py    the order of things, and what is printed
     server.py    JupyterLab as a child: started, waited for, ended with all that it started
     serve.py     what runs in that child: JupyterLab, and a watch on the launcher
+    kin.py       which processes belong to a lab
     watch.py     the reasons to end: a signal, the end of the process that called us
 
 The address is the last line printed. Ctrl-C, SIGTERM or SIGHUP ends JupyterLab, its

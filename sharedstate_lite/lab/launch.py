@@ -24,7 +24,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--watch-parent", action="store_true", help="end when the process that called this ends")
     asked = parser.parse_args(arguments)
     open_streams()
-    watch = Watch(parent=asked.watch_parent)
+    with Watch(parent=asked.watch_parent) as watch:
+        return lab(watch, browser=not asked.no_browser)
+
+
+def lab(watch: Watch, *, browser: bool) -> int:
+    """All of it, until the watch says that it is time to end. Returns the exit status."""
     server: Server | None = None
     try:
         root = checkout() or Path.cwd()
@@ -35,19 +40,21 @@ def main(arguments: list[str] | None = None) -> int:
         if status := run("sharedstate_lite.demo"):
             raise Error(f"the example ended with status {status}: see the lines above; make clean, then make lab")
         address = server.ready(watch)
-        if not asked.no_browser:
+        if browser:
             show(address)
         print(f"\nJupyterLab is running; its log is {server.log}", flush=True)
         print("Open this address in a browser; Ctrl-C here ends it:", flush=True)
         print(address, flush=True)
         while not server.ended():
             watch.pause(0.5)
+        server.farewell()
         return 0
     except Ended:
         return 0
+    except BrokenPipeError:  # nobody reads what we print any more
+        return 1
     except (Error, OSError) as error:
-        if not isinstance(error, BrokenPipeError):
-            print(f"lab: {error}", file=sys.stderr, flush=True)
+        print(f"lab: {error}", file=sys.stderr, flush=True)
         return 1
     finally:
         if server is not None:

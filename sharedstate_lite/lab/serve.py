@@ -13,8 +13,9 @@ import signal
 import sys
 import threading
 
-import psutil
 from jupyterlab.labapp import main
+
+from sharedstate_lite.lab import kin
 
 PATIENCE = 15.0
 """Seconds that JupyterLab has to end its kernels."""
@@ -25,10 +26,14 @@ def watch(pipe: int) -> None:
     while os.read(pipe, 1):
         pass
     os.kill(os.getpid(), signal.SIGTERM)
-    threading.Event().wait(PATIENCE)  # the process normally ends during this
-    for child in psutil.Process().children(recursive=True):
-        child.kill()
+    pause(PATIENCE)  # the process normally ends during this
+    kin.end(os.environ.get(kin.VARIABLE, ""), pause, patience=0)
     os._exit(1)
+
+
+def pause(seconds: float) -> None:
+    """Let the others go on for a while."""
+    threading.Event().wait(seconds)
 
 
 def serve(arguments: list[str]) -> None:
@@ -37,7 +42,10 @@ def serve(arguments: list[str]) -> None:
     with open(os.devnull, "rb") as nothing:
         os.dup2(nothing.fileno(), 0)
     threading.Thread(target=watch, args=[pipe], daemon=True).start()
-    main(argv=arguments)
+    try:
+        main(argv=arguments)
+    finally:  # kernels have been asked by now; this is for what they started
+        kin.end(os.environ.get(kin.VARIABLE, ""), pause)
 
 
 if __name__ == "__main__":

@@ -13,10 +13,9 @@ import urllib.request
 from pathlib import Path
 from typing import IO
 
-import psutil
-
 from sharedstate_lite.cache import cache_dir
 from sharedstate_lite.errors import Error
+from sharedstate_lite.lab import kin
 from sharedstate_lite.lab.watch import Watch
 
 FIRST_PORT = 8888
@@ -26,7 +25,7 @@ END_SECONDS = 20.0
 KEPT_LOGS = 10
 
 
-def surroundings(token: str) -> dict[str, str]:
+def surroundings(token: str, mark: str) -> dict[str, str]:
     """The child's environment variables: Jupyter's and IPython's own files in the caches, this Python first."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("JUPYTER", "IPYTHON"))}
     programs = str(Path(sys.executable).parent)
@@ -37,6 +36,7 @@ def surroundings(token: str) -> dict[str, str]:
         "JUPYTER_RUNTIME_DIR": str(cache_dir("jupyter", "runtime")),
         "JUPYTER_PREFER_ENV_PATH": "1",
         "JUPYTER_TOKEN": token,
+        kin.VARIABLE: mark,
         "IPYTHONDIR": str(cache_dir("jupyter", "ipython")),
         "PATH": os.pathsep.join([programs, kept.get("PATH", os.defpath)]),
         **({"VIRTUAL_ENV": sys.prefix} if sys.prefix != sys.base_prefix else {}),
@@ -69,12 +69,13 @@ class Server:
 
     def __init__(self, root: Path, page: str) -> None:
         self._token = secrets.token_hex(24)
+        self._mark = f"{os.getpid()}-{secrets.token_hex(4)}"
         self._page = page
         logs = cache_dir("logs")
         for old in sorted(logs.glob("jupyter-*.log"), key=lambda path: path.stat().st_mtime)[: -KEPT_LOGS + 1]:
             old.unlink(missing_ok=True)
         self.log = logs / f"jupyter-{os.getpid()}.log"
-        environment = surroundings(self._token)
+        environment = surroundings(self._token, self._mark)
         self._runtime = Path(environment["JUPYTER_RUNTIME_DIR"])
         with self.log.open("wb") as sink:
             self._process = subprocess.Popen(
@@ -104,6 +105,13 @@ class Server:
         """Whether it runs no more."""
         return self._process.poll() is not None
 
+    def farewell(self) -> None:
+        """Raise Error unless it ended because somebody shut it down from its own menu."""
+        if self._process.returncode:
+            raise Error(
+                f"JupyterLab: it ended with status {self._process.returncode}: see {self.log}, run make lab again"
+            )
+
     def _base(self) -> str:
         """The address that it listens on, from the file that it writes then; empty before."""
         try:
@@ -129,10 +137,6 @@ class Server:
     def stop(self, watch: Watch) -> None:
         """End it and everything that it started; returns when none of it runs."""
         watch.ending()
-        try:
-            below = [psutil.Process(self._process.pid), *psutil.Process(self._process.pid).children(recursive=True)]
-        except psutil.NoSuchProcess:
-            below = []
         if not self.ended():
             self._process.terminate()
         if self._pipe is not None:
@@ -140,30 +144,7 @@ class Server:
         limit = time.monotonic() + END_SECONDS
         while not self.ended() and time.monotonic() < limit and not watch.hurry:
             watch.pause(0.1)
-        gone(below[1:], watch)  # kernels have been asked; what they started ends with them, or is ended here
         if not self.ended():
             self._process.kill()
         self._process.wait()
-
-
-def gone(processes: list[psutil.Process], watch: Watch) -> None:
-    """Give the processes three seconds to end by themselves, then kill those that have not."""
-    limit = time.monotonic() + 3
-    left = [each for each in processes if runs(each)]
-    while left and time.monotonic() < limit and not watch.hurry:
-        watch.pause(0.1)
-        left = [each for each in left if runs(each)]
-    for each in left:
-        try:
-            each.kill()
-        except psutil.NoSuchProcess:
-            continue
-    psutil.wait_procs(left, timeout=3)
-
-
-def runs(process: psutil.Process) -> bool:
-    """Whether it still runs; one that has ended and was not collected by its parent does not."""
-    try:
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
+        kin.end(self._mark, watch.pause, patience=0 if watch.hurry else 3)

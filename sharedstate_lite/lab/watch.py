@@ -39,10 +39,22 @@ class Watch:
         ours.setblocking(False)
         theirs.setblocking(False)
         self._wake, self._waker = ours, theirs
-        signal.set_wakeup_fd(theirs.fileno(), warn_on_full_buffer=False)
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            if number is not signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
+        self._descriptor = signal.set_wakeup_fd(theirs.fileno(), warn_on_full_buffer=False)
+        self._before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+        for number, handler in self._before.items():
+            if number is not signal.SIGHUP or handler is not signal.SIG_IGN:
                 signal.signal(number, self._signalled)
+
+    def __enter__(self) -> Watch:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Give the signals back to whoever had them."""
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+        signal.set_wakeup_fd(self._descriptor)
+        self._wake.close()
+        self._waker.close()
 
     def _signalled(self, number: int, frame: FrameType | None) -> None:
         if self._asked:
