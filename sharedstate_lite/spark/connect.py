@@ -1,0 +1,78 @@
+"""A session of Spark Connect: a client here, the driver behind an address.
+
+No JVM of this process, and so no log of it, no jars and no scratch folder. What the
+kit needs of a session at run time (two shuffle partitions, RocksDB, Arrow, UTC) is set;
+what only a server can be started with is the server's. Needs packages that PySpark
+does not install by itself, and says so.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from ..errors import Error
+from . import settings
+
+REACH_SECONDS = 20
+
+
+class Remote:
+    """A running Connect session.
+
+    Raises Error where packages are missing, nobody answers, or a setting is the server's.
+    """
+
+    log: Path | None = None
+
+    def __init__(self, master: str, app: str, conf: Mapping[str, str]) -> None:
+        self.master, self.app, self.process_id = master, app, os.getpid()
+        try:
+            from pyspark.sql.connect.session import SparkSession as Client
+        except (ImportError, PySparkException) as error:
+            raise Error(
+                f"master {master}: Spark Connect needs packages that are not installed ({str(error).splitlines()[0]}); "
+                "pip install 'pyspark[connect]', or use local[N] or spark://host:port"
+            ) from error
+        _reach(master)
+        os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"
+        try:
+            self.spark: SparkSession = Client.builder.remote(master).appName(app).create()  # type: ignore[assignment]
+            for name, value in {**settings.runtime(), **conf}.items():
+                self.spark.conf.set(name, value)
+        except Exception as error:
+            self.stop()
+            raise Error(
+                f"Spark on {master} did not start: {str(error).strip().splitlines()[0][:300]}; a server's own settings "
+                "(memory, jars) are given where it is started"
+            ) from error
+
+    @property
+    def alive(self) -> bool:
+        """False once the session was stopped."""
+        return not bool(getattr(self.spark, "is_stopped", False))
+
+    def stop(self) -> None:
+        """End the session; the server stays. Classic sessions can be started again."""
+        spark = getattr(self, "spark", None)
+        if spark is not None and self.alive:
+            spark.stop()
+        os.environ.pop("SPARK_CONNECT_MODE_ENABLED", None)
+
+
+def _reach(master: str) -> None:
+    """Refuse an address where nobody answers; the client itself would try for minutes."""
+    import grpc
+    from pyspark.sql.connect.client import DefaultChannelBuilder
+
+    channel = DefaultChannelBuilder(master).toChannel()
+    try:
+        grpc.channel_ready_future(channel).result(timeout=REACH_SECONDS)
+    except grpc.FutureTimeoutError as error:
+        raise Error(f"master {master}: nobody answers; start the server, or correct the address") from error
+    finally:
+        channel.close()

@@ -1,0 +1,154 @@
+"""What a session is started with: Spark's settings, its logging, and what a master may be.
+
+Holds values only; :mod:`.launch` starts something with them. The settings are those of
+one machine with a learner in front of it: nothing on a port but the loopback one, no
+pages, no progress bars, two shuffle partitions (Spark's 200 made five tiny batches
+take minutes), state in RocksDB with its changelog, every file under one folder.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal
+
+from ..errors import Error
+
+Kind = Literal["local", "cluster", "connect"]
+Value = str | int | float | bool
+
+APP = "sharedstate_lite"
+MASTER = "local[2]"
+SHUFFLE_PARTITIONS = 2
+VARIABLE = "SHAREDSTATE_LITE_MASTER"
+"""The environment variable that names the master where no argument does."""
+
+ADDED = ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions")
+"""Settings that a user's value is added to, and does not replace."""
+
+_MASTERS: tuple[tuple[str, Kind], ...] = (
+    (r"local(\[(\d+|\*)(\s*,\s*\d+)?\])?", "local"),
+    (r"local-cluster\[\s*\d+\s*,\s*\d+\s*,\s*\d+\s*\]", "local"),
+    (r"spark://[^\s/,:]+:\d+(,[^\s/,:]+:\d+)*", "cluster"),
+    (r"sc://\S+", "connect"),
+)
+
+_QUIET = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
+_LOGGING = """\
+# Errors only. This file is read by the driver and by executors on the same machine;
+# where their output goes is decided by whoever starts them.
+rootLogger.level = error
+rootLogger.appenderRef.stderr.ref = stderr
+appender.stderr.type = Console
+appender.stderr.name = stderr
+appender.stderr.target = SYSTEM_ERR
+appender.stderr.layout.type = PatternLayout
+appender.stderr.layout.pattern = %d{yy/MM/dd HH:mm:ss} %p %c{1}: %m%n%ex
+logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
+logger.gateway.level = error
+"""
+
+
+def kind(master: str) -> Kind:
+    """What sort of master the address names. Raises Error where it is none that the kit starts sessions on."""
+    for pattern, found in _MASTERS:
+        if re.fullmatch(pattern, master):
+            return found
+    raise Error(
+        f"master {master!r}: a session runs on local[N], local-cluster[workers,cores,MB], spark://host:port or "
+        f"sc://host:port; correct the argument, or {VARIABLE} if no argument was given"
+    )
+
+
+def plain(conf: Mapping[str, Value]) -> dict[str, str]:
+    """Settings as Spark writes them. Raises Error for a name that is none, or that an argument stands for."""
+    out = {}
+    for name, value in conf.items():
+        if not isinstance(name, str) or not re.fullmatch(r"spark\.\S+", name):
+            raise Error(f"conf {name!r}: a setting's name starts with 'spark.'; see Spark's configuration page")
+        if name in ("spark.master", "spark.remote", "spark.app.name"):
+            raise Error(f"conf {name}: give it as the argument {'app' if name.endswith('name') else 'master'} instead")
+        if not isinstance(value, str | int | float):
+            raise Error(f"conf {name}: {value!r} is neither text, a number nor a boolean; write the value as text")
+        out[name] = str(value).lower() if isinstance(value, bool) else str(value)
+    return out
+
+
+def check(shuffle_partitions: object, memory: object) -> None:
+    """Refuse a count that is none and a size that Java would not understand."""
+    if shuffle_partitions is not None and (
+        isinstance(shuffle_partitions, bool) or not isinstance(shuffle_partitions, int) or shuffle_partitions < 1
+    ):
+        raise Error(f"shuffle_partitions={shuffle_partitions!r}: it is a whole number from 1; 2 suits a laptop")
+    if memory is not None and not (isinstance(memory, str) and re.fullmatch(r"[1-9]\d*[kmgKMG]", memory)):
+        raise Error(f"memory={memory!r}: it is a size such as '2g' or '800m'")
+
+
+def runtime() -> dict[str, str]:
+    """The settings of a session that do not depend on where it runs, and may change while it does."""
+    return {
+        "spark.sql.shuffle.partitions": str(SHUFFLE_PARTITIONS),
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        "spark.sql.streaming.stateStore.providerClass": (
+            "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+        ),
+        "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    }
+
+
+def settings(master: str, folder: Path) -> dict[str, str]:
+    """The settings of a new session whose files all lie in ``folder``."""
+    temporary = f'-Djava.io.tmpdir="{folder / "tmp"}"'
+    out = {
+        **_QUIET,
+        **runtime(),
+        "spark.driver.memory": f"{memory_mb()}m",
+        "spark.local.dir": str(folder / "local"),
+        "spark.sql.warehouse.dir": (folder / "warehouse").as_uri(),
+        # RocksDB unpacks its library there, and some machines run nothing from /tmp.
+        "spark.driver.extraJavaOptions": temporary,
+    }
+    if kind(master) == "local":
+        out |= {
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.executor.extraJavaOptions": temporary,
+        }
+    return out
+
+
+def merged(ours: Mapping[str, str], theirs: Mapping[str, str]) -> dict[str, str]:
+    """The kit's settings and a user's, which go before; Java options of both hold."""
+    both = {name: f"{ours[name]} {theirs[name]}" for name in ADDED if name in ours and name in theirs}
+    return {**ours, **theirs, **both}
+
+
+def write_conf(folder: Path) -> None:
+    """Fill a configuration folder for everything that Spark starts on this machine."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "log4j2.properties").write_text(_LOGGING)
+    lines = [f"{name} {value}\n" for name, value in {**_QUIET, **runtime()}.items()]
+    (folder / "spark-defaults.conf").write_text("".join(lines))
+
+
+def memory_mb() -> int:
+    """A quarter of the machine's (or container's) memory in MiB, at least 1,024 and at most 4,096.
+
+    RocksDB and the Python workers live outside the heap, so the rest is not spare.
+    """
+    try:
+        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        return 2048
+    for limit in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        path = Path(limit)
+        text = path.read_text().strip() if path.is_file() else ""
+        if text.isdigit():
+            total = min(total, int(text))
+    return max(1024, min(4096, total // 4 // 2**20))
