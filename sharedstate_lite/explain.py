@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 
 from . import casts
-from .plan import Agg, Call, Col, Expr, Filter, Join, Lit, Map, Node, Reduce, Scan, Schema, Type, Union
+from .plan import Agg, Call, Col, Expr, Filter, Join, Lit, Map, Node, Reduce, Scan, Type, Union, View
 
 _INFIX = frozenset({"+", "-", "*", "/", "%", "=", "<>", "<", "<=", ">", ">="})
 
@@ -61,6 +62,14 @@ def aggregate(agg: Agg, names: Sequence[str]) -> str:
     return f"{agg.fn}({'*' if agg.arg is None else names[agg.arg]})"
 
 
+def describe(view: View) -> str:
+    """A view's columns, key and operators."""
+    columns = ", ".join(f"{c.name} {c.type.value}" for c in view.schema)
+    key = ", ".join(view.schema[k].name for k in view.key)
+    unique = "unique" if view.unique else "not unique"
+    return f"view {view.name}({columns}), key ({key}), {unique}\n{explain(view.plan)}"
+
+
 def explain(plan: Node) -> str:
     """The operator tree of a plan, one operator a line, inputs indented below the operator that reads them."""
     lines: list[str] = []
@@ -74,16 +83,15 @@ def explain(plan: Node) -> str:
 
 def _operator(node: Node) -> str:
     if isinstance(node, Scan):
-        return f"scan {node.relation}({_columns(node.schema)})"
+        return f"scan {node.relation}({', '.join(f'{c.name} {c.type.value}' for c in node.schema)})"
     if isinstance(node, Union):
         return "union all"
-    names = _qualified(node) if isinstance(node, Join) else [c.name for c in node.inputs[0].schema]
+    names = _names(node if isinstance(node, Join) else node.inputs[0])
     if isinstance(node, Filter):
         return f"filter {expression(node.predicate, names)}"
     if isinstance(node, Map):
-        return "map " + ", ".join(
-            _as(expression(e, names), c.name) for e, c in zip(node.exprs, node.schema, strict=True)
-        )
+        parts = (_as(expression(e, names), c.name) for e, c in zip(node.exprs, node.schema, strict=True))
+        return f"map {', '.join(parts)}"
     if isinstance(node, Join):
         width = len(node.left.schema)
         pairs = zip(node.left_keys, node.right_keys, strict=True)
@@ -91,29 +99,37 @@ def _operator(node: Node) -> str:
         return f"{'left join' if node.outer else 'join'} on {on}"
     assert isinstance(node, Reduce)
     aggs = [_as(aggregate(a, names), c.name) for a, c in zip(node.aggs, node.schema[len(node.keys) :], strict=True)]
-    keys = ", ".join(names[k] for k in node.keys)
+    keys = ", ".join(_as(names[k], c.name) for k, c in zip(node.keys, node.schema, strict=False))
     if not aggs:
         return f"distinct {keys}"
     return f"reduce {', '.join(aggs)}" + (f" by {keys}" if keys else "")
 
 
-def _qualified(join: Join) -> list[str]:
-    names = [c.name for c in join.schema]
-    width = len(join.left.schema)
-    both = {n.lower() for n in names[:width]} & {n.lower() for n in names[width:]}
-    left, right = _source(join.left, "left"), _source(join.right, "right")
-    if left == right:
-        left, right = "left", "right"
-    return [f"{left if i < width else right}.{n}" if n.lower() in both else n for i, n in enumerate(names)]
+def _names(node: Node) -> list[str]:
+    """What the columns of ``node`` are called in text: qualified only where a join brings two of one name."""
+    names = [c.name for c in node.schema]
+    count = Counter(n.lower() for n in names)
+    seen: Counter[str] = Counter()
+    tables: list[str] = []
+    for leaf in _leaves(node):
+        seen[leaf_name := _kind(leaf)] += 1
+        number = f"#{seen[leaf_name]}" if seen[leaf_name] > 1 else ""
+        tables += [leaf_name + number] * len(leaf.schema)
+    return [f"{t}.{n}" if count[n.lower()] > 1 else n for t, n in zip(tables, names, strict=True)]
 
 
-def _source(node: Node, other: str) -> str:
-    return node.relation if isinstance(node, Scan) else other
+def _leaves(node: Node) -> Iterator[Node]:
+    """The operators whose columns ``node`` passes on, left to right."""
+    if isinstance(node, (Join, Filter)):
+        for source in node.inputs:
+            yield from _leaves(source)
+    else:
+        yield node
+
+
+def _kind(node: Node) -> str:
+    return node.relation if isinstance(node, Scan) else type(node).__name__.lower()
 
 
 def _as(text: str, name: str) -> str:
     return text if text == name else f"{text} AS {name}"
-
-
-def _columns(schema: Schema) -> str:
-    return ", ".join(f"{c.name} {c.type.value}" for c in schema)

@@ -121,7 +121,7 @@ class _Batch:
         if op == "cast":
             return cast(args[0], types[0], expr.type, self.strings)
         if op == "is_null":
-            return (args[0] == NULL).astype(np.int64)
+            return np.asarray(args[0] == NULL, dtype=np.int64)
         if op == "not":
             return np.where(args[0] == NULL, NULL, args[0] ^ 1)
         if op == "neg":
@@ -210,11 +210,11 @@ def _compare(op: str, a: Words, b: Words, types: list[Type], strings: Strings) -
     if Type.DOUBLE in types and (op not in ("=", "<>") or types[0] is not types[1]):
         # Equal words are equal doubles, so only order and mixed types need the floats.
         left, right = _as_doubles(a, types[0]), _as_doubles(b, types[1])
-        out = _COMPARE[op](left, right).astype(np.int64)
+        out = np.asarray(_COMPARE[op](left, right), dtype=np.int64)
     else:
         if types[0] is Type.STRING and op not in ("=", "<>"):
             a, b = _ranks(a, b, strings)
-        out = _COMPARE[op](a, b).astype(np.int64)
+        out = np.asarray(_COMPARE[op](a, b), dtype=np.int64)
     if null is not None:
         out[null] = NULL
     return out
@@ -269,7 +269,7 @@ def _integers(op: str, a: Words, b: Words, type_: Type) -> Words:
 
 def _wrapped(op: str, a: Words, b: Words, out: Words) -> Mask:
     """Where the int64 result is not the true one, or is the word for NULL."""
-    bad = out == NULL
+    bad: Mask = out == NULL
     if op == "+":
         bad |= ((a ^ out) & (b ^ out)) < 0
     elif op == "-":

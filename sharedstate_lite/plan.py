@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
+from html import escape
 from typing import Any
 
 
@@ -229,3 +230,12 @@ class View:
     def schema(self) -> Schema:
         """The output columns in SELECT order."""
         return self.plan.schema
+
+    def explain(self) -> str:
+        """The view in words: its columns and key, then its operators, inputs below the operator that reads them."""
+        from .explain import describe
+
+        return describe(self)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(self.explain())}</pre>"
