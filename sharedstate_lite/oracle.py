@@ -1,0 +1,328 @@
+"""The oracle: a view recomputed from scratch by DuckDB, from the view's SQL text.
+
+Every engine must equal it after every epoch. It shares nothing with what it judges
+but the text: no plan, no expression, no kernel. Where the kit's contract settles what
+DuckDB does otherwise, the text is adapted in the open, by the small functions in
+:data:`ADAPTATIONS` and :func:`_exact_sums`, each with its reason. A view's types are
+those that DuckDB finds, so they check the binder's too.
+
+:func:`difference` compares two frames as bags, DOUBLE at 1e-9 relative, and says how
+they differ in words.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
+from typing import Any
+
+import duckdb
+import pandas as pd
+import pyarrow as pa
+import sqlglot
+from duckdb.func import PythonUDFType
+from sqlglot import exp
+
+from .errors import RelationError, RowError
+from .plan import Scan, Schema, Type, View
+
+TOLERANCE = 1e-9
+"""Relative difference up to which two DOUBLE values count as equal."""
+
+_ARROW: dict[Type, Any] = {
+    Type.STRING: pa.string(),
+    Type.INT: pa.int32(),
+    Type.BIGINT: pa.int64(),
+    Type.DOUBLE: pa.float64(),
+    Type.BOOLEAN: pa.bool_(),
+    Type.DATE: pa.date32(),
+    Type.TIMESTAMP: pa.timestamp("us"),
+}
+_DUCKDB = {t: t.value for t in Type} | {Type.STRING: "VARCHAR", Type.INT: "INTEGER"}
+_PANDAS = {
+    pa.string(): pd.StringDtype(),
+    pa.int32(): pd.Int32Dtype(),
+    pa.int64(): pd.Int64Dtype(),
+    pa.float64(): pd.Float64Dtype(),
+    pa.bool_(): pd.BooleanDtype(),
+    pa.date32(): pd.ArrowDtype(pa.date32()),
+    pa.timestamp("us"): pd.ArrowDtype(pa.timestamp("us")),
+}
+
+
+# --- what DuckDB does otherwise
+
+
+def _divide(node: exp.Expr) -> exp.Expr:
+    """x/0 is NULL, where DuckDB has an infinity."""
+    if isinstance(node, exp.Div):
+        node.set("expression", exp.func("NULLIF", exp.paren(node.expression), exp.Literal.number(0)))
+    return node
+
+
+def _remainder(node: exp.Expr) -> exp.Expr:
+    """x%0 is NULL, where DuckDB has an error or NaN; x%-1 is x%1, where DuckDB overflows at the least INT."""
+    if isinstance(node, exp.Mod):
+        by = exp.paren(node.expression)
+        safe = exp.case(by).when("0", exp.null()).when("-1", "1").else_(by.copy())
+        node.set("expression", exp.paren(safe))
+    return node
+
+
+def _decimal(node: exp.Expr) -> exp.Expr:
+    """A number with a point is a DOUBLE, where DuckDB has a DECIMAL."""
+    if isinstance(node, exp.Literal) and not node.is_string and "." in node.name:
+        return exp.cast(exp.Literal.string(node.name), "DOUBLE", dialect="duckdb")
+    return node
+
+
+ADAPTATIONS = (_divide, _remainder, _decimal)
+"""Rewrites of the syntax tree, each applied to every node of it."""
+
+
+def _exact_sums(query: exp.Expr, connection: duckdb.DuckDBPyConnection) -> None:
+    """SUM of whole numbers is a BIGINT, where DuckDB has a HUGEINT; SUM and AVG of DOUBLE are rounded once.
+
+    DuckDB adds doubles in whatever order they come, so that 1e300 + 1 - 1e300 is 0.
+    Which sums are of doubles is what DuckDB itself says of their arguments.
+    """
+    for select in query.find_all(exp.Select):
+        sums = [s for s in select.find_all(exp.Sum, exp.Avg) if s.parent_select is select]
+        if not sums:
+            continue
+        asked = exp.select(*(exp.alias_(s.this.copy(), f"a{i}") for i, s in enumerate(sums)))
+        for clause in ("from_", "joins"):
+            asked.set(clause, select.copy().args.get(clause))
+        types = [row[1] for row in connection.execute(f"DESCRIBE {_text(asked)}").fetchall()]
+        for node, kind in zip(sums, types, strict=True):
+            if kind == "DOUBLE":
+                arg = _text(node.this)
+                total = f"exact_sum(list({arg}) FILTER (WHERE ({arg}) IS NOT NULL))"
+                mean = f"({total} / NULLIF(COUNT({arg}), 0))"
+                node.replace(sqlglot.parse_one(total if isinstance(node, exp.Sum) else mean, dialect="duckdb"))
+            elif isinstance(node, exp.Sum):
+                node.replace(exp.cast(node.copy(), "BIGINT", dialect="duckdb"))
+
+
+def _exact_sum(groups: Any) -> pa.ChunkedArray[Any]:
+    sums = [None if g is None else _fsum(g) for g in groups.to_pylist()]
+    return pa.chunked_array([pa.array(sums, pa.float64())])
+
+
+def _fsum(values: list[float]) -> float:
+    try:
+        return math.fsum(values)
+    except OverflowError:
+        # Two halves may each be infinite and the whole be finite.
+        return float(sum(map(Fraction, values)))
+
+
+def _text(node: exp.Expr) -> str:
+    return node.sql(dialect="duckdb", identify=True, comments=False)
+
+
+# --- recomputation
+
+
+class Oracle:
+    """Base relations and views in one DuckDB connection: apply changes, recompute any view.
+
+    ``views`` bring the views they use; ``relations`` maps names to columns. Close it, or
+    use it as a context manager.
+    """
+
+    def __init__(self, views: Iterable[View], relations: Mapping[str, Schema]) -> None:
+        self._connection = duckdb.connect()
+        self._connection.create_function(
+            "exact_sum",
+            _exact_sum,
+            ["DOUBLE[]"],
+            "DOUBLE",
+            type=PythonUDFType.ARROW,
+        )
+        self._run("CREATE SCHEMA changes")
+        self._relations = {name.lower(): (name, schema) for name, schema in relations.items()}
+        self._created: set[str] = set()
+        self._stale: set[str] = set()
+        for name, schema in relations.items():
+            columns = ", ".join(f"{_quote(c.name)} {_DUCKDB[c.type]}" for c in schema)
+            self._run(f"CREATE TABLE {_quote(name)} ({columns})")
+            self._run(f"CREATE TABLE changes.{_quote(name)} ({columns}, diff BIGINT)")
+        for view in views:
+            self._create(view)
+
+    def apply(self, relation: str, changes: pd.DataFrame | pa.Table) -> None:
+        """Take in rows of a relation with their diffs; without a ``diff`` column each row counts once.
+
+        Other columns that the relation does not have (``time``) are left out.
+        """
+        if relation.lower() not in self._relations:
+            known = ", ".join(n for n, _ in self._relations.values()) or "none"
+            raise RelationError(f"the oracle knows no relation {relation}; there are: {known}")
+        name, schema = self._relations[relation.lower()]
+        self._connection.register("incoming rows", _arrow(changes, schema))
+        # NaN is NULL and -0.0 is 0.0, on the way in as everywhere.
+        columns = ", ".join(
+            f"CASE WHEN NOT isnan({_quote(c.name)}) THEN {_quote(c.name)} + 0 END"
+            if c.type is Type.DOUBLE
+            else _quote(c.name)
+            for c in schema
+        )
+        self._run(f'INSERT INTO changes.{_quote(name)} SELECT {columns}, diff FROM "incoming rows"')
+        self._connection.unregister("incoming rows")
+        self._stale.add(name)
+
+    def recompute(self, view: View) -> pd.DataFrame:
+        """The view over what was applied: columns in SELECT order, rows sorted by all of them, NULL last.
+
+        Raises RowError where a value of it overflows, is infinite or does not cast.
+        """
+        self._create(view)
+        for name in self._stale:
+            columns = ", ".join(_quote(c.name) for c in self._relations[name.lower()][1])
+            net = f"SELECT {columns}, CAST(SUM(diff) AS BIGINT) AS diff FROM changes.{_quote(name)} GROUP BY ALL"
+            self._run(f"CREATE OR REPLACE TABLE changes.{_quote(name)} AS {net} HAVING SUM(diff) <> 0")
+            rows = f"SELECT {columns} FROM changes.{_quote(name)}, unnest(range(diff))"
+            self._run(f"CREATE OR REPLACE TABLE {_quote(name)} AS {rows}")
+        self._stale.clear()
+        order = ", ".join(f"{i + 1} NULLS LAST" for i in range(len(view.schema)))
+        try:
+            table = self._connection.sql(f"SELECT * FROM {_quote(view.name)} ORDER BY {order}").to_arrow_table()
+        except (duckdb.ConversionException, duckdb.OutOfRangeException, duckdb.InvalidInputException) as error:
+            raise RowError(f"view {view.name}: {error}") from error
+        frame: pd.DataFrame = table.to_pandas(types_mapper=_PANDAS.get)
+        for column, kind in zip(frame.columns, table.schema.types, strict=True):
+            if kind == pa.float64():
+                frame[column] += 0.0
+                if frame[column].abs().eq(math.inf).any():
+                    raise RowError(f"view {view.name}: {column} is infinite")
+        return frame
+
+    def _create(self, view: View) -> None:
+        """Create a view, and before it those that it names, with the types that the contract has for DuckDB's."""
+        if view.name in self._created:
+            return
+        for used in view.uses:
+            self._create(used)
+        query = sqlglot.parse_one(view.sql, dialect="duckdb").expression
+        for adapt in ADAPTATIONS:
+            query = query.transform(adapt)
+        _exact_sums(query, self._connection)
+        inner = _text(query)
+        types = {row[0].lower(): row[1] for row in self._run(f"DESCRIBE {inner}").fetchall()}
+        # By name: USING's columns come first by the standard, and where the left table has them in DuckDB.
+        columns = ", ".join(
+            f"CAST({_quote(c.name)} AS BIGINT) AS {_quote(c.name)}"
+            if types[c.name.lower()] == "HUGEINT"
+            else f"{_quote(c.name)} AS {_quote(c.name)}"
+            for c in view.schema
+        )
+        self._run(f"CREATE VIEW {_quote(view.name)} AS SELECT {columns} FROM ({inner})")
+        self._created.add(view.name)
+
+    def _run(self, sql: str) -> duckdb.DuckDBPyConnection:
+        return self._connection.execute(sql)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
+    def __enter__(self) -> Oracle:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def recompute(view: View, tables: Mapping[str, pd.DataFrame | pa.Table]) -> pd.DataFrame:
+    """``view`` over whole tables (rows, or rows with a ``diff`` column); relations not given are empty.
+
+    The frame is as :meth:`Oracle.recompute` gives it.
+    """
+    relations = {n.relation: n.schema for n in view.plan.walk() if isinstance(n, Scan)}
+    with Oracle([view], relations) as oracle:
+        for name, rows in tables.items():
+            # A table that the view does not read is no part of its answer.
+            if name.lower() in (r.lower() for r in relations):
+                oracle.apply(name, rows)
+        return oracle.recompute(view)
+
+
+def _arrow(rows: pd.DataFrame | pa.Table, schema: Schema) -> pa.Table:
+    """The relation's columns, by name but for case, and diff."""
+    names = {str(n).lower(): n for n in (rows.column_names if isinstance(rows, pa.Table) else rows.columns)}
+    lost = [c.name for c in schema if c.name.lower() not in names]
+    if lost:
+        raise RelationError(f"the oracle was given no column {', '.join(lost)}; there are: {', '.join(names)}")
+    wanted = [(c.name, _ARROW[c.type]) for c in schema]
+    columns = {name: _column(rows, names[name.lower()], kind) for name, kind in wanted}
+    ones = pa.array([1] * len(rows), pa.int64())
+    columns["diff"] = _column(rows, names["diff"], pa.int64()) if "diff" in names else ones
+    return pa.table(columns)
+
+
+def _column(rows: pd.DataFrame | pa.Table, name: str, kind: pa.DataType) -> Any:
+    if isinstance(rows, pa.Table):
+        return rows[name].cast(kind)
+    return pa.array(rows[name].astype(object).where(rows[name].notna(), None), kind, from_pandas=True)
+
+
+def _quote(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+# --- comparison
+
+
+def same(a: pd.DataFrame, b: pd.DataFrame) -> bool:
+    """True where two frames are equal as bags, DOUBLE at 1e-9 relative."""
+    return difference(a, b) is None
+
+
+def difference(a: pd.DataFrame, b: pd.DataFrame) -> str | None:
+    """How two frames differ as bags of rows, in words; None where they do not.
+
+    Column names and their order count, dtypes and the order of rows do not. DOUBLE
+    values that are within 1e-9 of each other, relatively, are equal.
+    """
+    if list(a.columns) != list(b.columns):
+        return f"the columns differ: {list(a.columns)} and {list(b.columns)}"
+    left, right = _bag(a), _bag(b)
+    only_left, only_right = left - right, right - left
+    if only_left and only_right:
+        _pair_off(only_left, only_right)
+    parts = [
+        f"only in the {which} ({bag.total()} rows): {_sample(bag)}"
+        for which, bag in (("first", only_left), ("second", only_right))
+        if bag.total()
+    ]
+    return "; ".join(parts) or None
+
+
+def _bag(frame: pd.DataFrame) -> Counter[tuple[Any, ...]]:
+    columns = [frame.iloc[:, i] for i in range(frame.shape[1])]
+    values = [c.astype(object).where(c.notna(), None).tolist() for c in columns]
+    return Counter(zip(*values, strict=True)) if values else Counter({(): len(frame)})
+
+
+def _pair_off(left: Counter[tuple[Any, ...]], right: Counter[tuple[Any, ...]]) -> None:
+    """Take out of both bags the rows that differ by no more than the tolerance."""
+    near: dict[tuple[Any, ...], list[tuple[Any, ...]]] = defaultdict(list)
+    for row in right:
+        near[tuple(float if isinstance(v, float) else v for v in row)].append(row)
+    for row in list(left):
+        for other in near[tuple(float if isinstance(v, float) else v for v in row)]:
+            if all(
+                math.isclose(x, y, rel_tol=TOLERANCE) for x, y in zip(row, other, strict=True) if isinstance(x, float)
+            ):
+                both = min(left[row], right[other])
+                left[row] -= both
+                right[other] -= both
+
+
+def _sample(bag: Counter[tuple[Any, ...]]) -> str:
+    rows = sorted((r for r, n in bag.items() if n > 0), key=repr)
+    shown = ", ".join(f"{row!r}" + (f" x {bag[row]}" if bag[row] > 1 else "") for row in rows[:5])
+    return shown + (", ..." if len(rows) > 5 else "")
