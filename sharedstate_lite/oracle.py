@@ -106,9 +106,9 @@ def _exact_sums(query: exp.Expr, connection: duckdb.DuckDBPyConnection) -> None:
                 node.replace(exp.cast(node.copy(), "BIGINT", dialect="duckdb"))
 
 
-def _exact_sum(groups: Any) -> pa.ChunkedArray[Any]:
+def _exact_sum(groups: Any) -> Any:
     sums = [None if g is None else _fsum(g) for g in groups.to_pylist()]
-    return pa.chunked_array([pa.array(sums, pa.float64())])
+    return pa.array(sums, pa.float64())
 
 
 def _fsum(values: list[float]) -> float:
