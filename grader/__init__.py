@@ -1,5 +1,5 @@
-"""The autograder of the labs: a package of its own, so that it can never lean on what it grades.
+"""The autograder of the labs: a package of its own, so that the library can never lean on what grades it.
 
-Nothing is in it yet. The wall is: it imports nothing of labs/, nothing of
-sharedstate_lite and nothing of a submission, and sharedstate_lite imports nothing of it.
+Nothing is in it yet. The walls stand already: it imports nothing of labs/ and, into its
+own process, nothing of a submission; sharedstate_lite imports nothing of it.
 """

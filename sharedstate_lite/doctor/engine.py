@@ -14,7 +14,7 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-from sharedstate_lite.cache import cache_dir
+from sharedstate_lite.cache import VARIABLE, cache_dir
 from sharedstate_lite.doctor.finding import Finding, fail, note, ok
 from sharedstate_lite.doctor.machine import REBUILD
 from sharedstate_lite.errors import Error
@@ -57,11 +57,9 @@ def library() -> str:
 
 
 def unpacking() -> Path:
-    """Where RocksDB unpacks its native library: its own variable, else the JVM's temporary folder."""
+    """Where RocksDB unpacks its native library: its own variable, else the session's folder in the caches."""
     named = os.environ.get("ROCKSDB_SHAREDLIB_DIR")
-    if named:
-        return Path(named)
-    return Path("/tmp") if sys.platform.startswith("linux") else Path(tempfile.gettempdir())
+    return Path(named) if named else cache_dir("spark")
 
 
 def executes(folder: Path) -> str:
@@ -96,7 +94,7 @@ def rocksdb() -> Finding:
     if refusal := executes(folder):
         return fail(
             f"its library cannot be loaded from {folder}: {refusal}",
-            "set ROCKSDB_SHAREDLIB_DIR to a writable folder that is not mounted noexec",
+            f"set {VARIABLE} to a folder that you may write and that is not mounted noexec",
         )
     return ok(f"{jars[-1].name} has {library()}, {folder} may execute (proved with --spark)")
 

@@ -93,13 +93,13 @@ def imports() -> Finding:
 
 
 def settings() -> Finding:
-    """Variables of the surroundings that pull in another Spark, another Python or other packages."""
-    suspects = ("SPARK_HOME", "SPARK_CONF_DIR", "PYTHONPATH", "PYTHONHOME", "PYSPARK_SUBMIT_ARGS", "JAVA_TOOL_OPTIONS")
+    """Variables that put other packages before the kit's, or that every Java obeys and announces."""
+    suspects = ("PYTHONPATH", "PYTHONHOME", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS")
     found = [f"{name}={os.environ[name]}" for name in suspects if os.environ.get(name)]
     if found:
         names = " ".join(text.partition("=")[0] for text in found)
         return note(f"set: {', '.join(found)}", f"unset {names}, if packages or Spark behave strangely")
-    return ok("no variable points to another Spark or Python")
+    return ok("no variable bends Python or Java")
 
 
 def ports(count: int = 12) -> Finding:

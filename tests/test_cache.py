@@ -1,0 +1,51 @@
+"""The one folder for everything that can be made again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sharedstate_lite import cache
+from sharedstate_lite.errors import Error
+
+
+def test_variable_decides(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """SHAREDSTATE_LITE_CACHE moves the folder; the parts are made; the path is absolute."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(cache.VARIABLE, "mine")
+    assert cache.cache_dir("a", "b") == tmp_path / "mine" / "a" / "b"
+    assert (tmp_path / "mine" / "a" / "b").is_dir()
+
+
+def test_checkout_is_next(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Without the variable, and with an empty one, the folder is .cache in the checkout."""
+    monkeypatch.setattr(cache, "checkout", lambda: tmp_path)
+    monkeypatch.delenv(cache.VARIABLE, raising=False)
+    assert cache.cache_dir() == tmp_path / ".cache"
+    monkeypatch.setenv(cache.VARIABLE, "")
+    assert cache.cache_dir("logs") == tmp_path / ".cache" / "logs"
+
+
+@pytest.mark.parametrize("home", [None, "file"])
+def test_user_cache_is_last(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, home: str | None) -> None:
+    """Without a checkout, or with one that cannot be written, the folder is in the user's cache."""
+    (tmp_path / "file").touch()
+    monkeypatch.setattr(cache, "checkout", lambda: tmp_path / home if home else None)
+    monkeypatch.setattr(cache.sys, "platform", "linux")
+    monkeypatch.delenv(cache.VARIABLE, raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    assert cache.cache_dir("jars") == tmp_path / "xdg" / "sharedstate-lite" / "jars"
+
+
+def test_no_folder_at_all(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Where the named folder cannot be made, the error names it and the variable, and no other place is taken."""
+    (tmp_path / "file").touch()
+    monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "file"))
+    with pytest.raises(Error, match=r"file.*must be able to write.*SHAREDSTATE_LITE_CACHE"):
+        cache.cache_dir("logs")
+
+
+def test_checkout_is_found() -> None:
+    """These tests run from a checkout, and it is the folder above them."""
+    assert cache.checkout() == Path(__file__).resolve().parent.parent

@@ -1,0 +1,115 @@
+"""The files of the project that must agree with one another."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+
+import yaml
+
+from sharedstate_lite.doctor import machine
+from sharedstate_lite.spark import java
+
+ROOT = Path(__file__).resolve().parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+DECLARED: list[str] = PROJECT["project"]["dependencies"]
+DEV: list[str] = PROJECT["project"]["optional-dependencies"]["dev"]
+
+
+def plain(pin: str) -> str:
+    """A pin with its name as the package index compares it."""
+    name, _, version = pin.partition("==")
+    return f"{re.sub(r'[-_.]+', '-', name).lower()}=={version}"
+
+
+def locked(name: str) -> list[str]:
+    """The pins of a lock file, plain; a package under different markers may come twice."""
+    return re.findall(r"^[a-z0-9-]+==[^\s;\\]+", (ROOT / "setup" / name).read_text(), re.MULTILINE)
+
+
+def test_lock_has_what_is_declared() -> None:
+    """Every declared version is the locked one, and what the tests add moves nothing that the lab has."""
+    run, dev = locked("requirements.txt"), locked("requirements-dev.txt")
+    assert {plain(pin) for pin in DECLARED} <= set(run)
+    assert {plain(pin) for pin in DEV} <= set(dev)
+    assert set(run) <= set(dev)
+    assert len(run) > 90
+
+
+def test_lock_is_exact_and_portable() -> None:
+    """Every package has hashes, for the wheels of every platform; no line names an index, a host or a path."""
+    for name in ("requirements-build.txt", "requirements.txt", "requirements-dev.txt"):
+        text = (ROOT / "setup" / name).read_text()
+        entries = re.split(r"^(?=[a-z0-9])", text, flags=re.MULTILINE)[1:]
+        assert len(entries) == len(locked(name))
+        assert [entry for entry in entries if "--hash=sha256:" not in entry] == []
+        assert not re.search(r"https?:|file:|^-|--index|--find-links|@ ", text, re.MULTILINE)
+    numpy = next(entry for entry in entries if entry.startswith("numpy=="))
+    assert numpy.count("--hash") > 20
+
+
+def test_build_tools_are_locked() -> None:
+    """What builds this package is pinned to the version that the set-up installs."""
+    pins = {plain(pin) for pin in PROJECT["build-system"]["requires"]}
+    assert pins <= set(locked("requirements-build.txt"))
+
+
+def test_environment_file_agrees() -> None:
+    """environment.yml has the same Python range and the same packages as pyproject.toml, and says what each is for."""
+    text = (ROOT / "environment.yml").read_text()
+    content = yaml.safe_load(text)
+    plainly = [entry for entry in content["dependencies"] if isinstance(entry, str)]
+    (pip,) = [entry["pip"] for entry in content["dependencies"] if isinstance(entry, dict)]
+    assert content["channels"] == ["conda-forge"]
+    assert "python " + PROJECT["project"]["requires-python"] in plainly
+    assert {entry.split()[0] for entry in plainly} == {"python", "openjdk", "make", "pip"}
+    assert pip[0] == "--editable .[dev]"
+    assert pip[1:] == [*DECLARED, *DEV]
+    entries = re.findall(r"^ +- (.*)$", text.partition("dependencies:")[2], re.MULTILINE)
+    assert len(entries) == len(plainly) + 1 + len(pip)
+    assert [entry for entry in entries if entry != "pip:" and not re.search(r"\S +# \S+", entry)] == []
+
+
+def test_pyproject_says_what_for() -> None:
+    """Each dependency of pyproject.toml has a comment, the same as in environment.yml."""
+    comment = re.compile(r"^ +(?:\"|- )([\w-]+==[\w.]+)\"?,? +# (.+)$", re.MULTILINE)
+    here = dict(comment.findall((ROOT / "pyproject.toml").read_text()))
+    there = dict(comment.findall((ROOT / "environment.yml").read_text()))
+    assert list(here) == [*DECLARED, *DEV] and here == there
+
+
+def test_javas_agree() -> None:
+    """conda's Java is one that the kit takes."""
+    assert f"openjdk >={java.OLDEST},<{java.NEWEST + 1} " in (ROOT / "environment.yml").read_text()
+
+
+def test_pythons_agree() -> None:
+    """The set-up, the doctor and pyproject.toml have the same oldest and newest Python."""
+    assert PROJECT["project"]["requires-python"] == ">=3.11,<3.15"
+    assert (machine.OLDEST, machine.NEWEST) == ((3, 11), (3, 14))
+    for name in ("find-python.sh", "bootstrap.py"):
+        assert "(3, 11) <= sys.version_info[:2] <= (3, 14)" in (ROOT / "setup" / name).read_text()
+
+
+def test_citation_and_licence_agree() -> None:
+    """CITATION.cff has the version and licence of pyproject.toml, and LICENSE is that licence in full."""
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert citation["version"] == PROJECT["project"]["version"]
+    assert citation["license"] == PROJECT["project"]["license"] == "Apache-2.0"
+    assert {"cff-version", "message", "title", "authors"} <= citation.keys()
+    text = (ROOT / "LICENSE").read_text()
+    assert "Apache License" in text and "END OF TERMS AND CONDITIONS" in text and len(text) > 10_000
+
+
+def test_types_are_shipped() -> None:
+    """Both packages say that they are typed."""
+    assert all((ROOT / name / "py.typed").is_file() for name in ("sharedstate_lite", "grader"))
+
+
+def test_help_names_every_target() -> None:
+    """`make help` lists every target with what it does."""
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    said = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert {line.split()[1] for line in said.splitlines()} == targets >= {"lab", "test", "slow", "lock", "clean"}
