@@ -7,6 +7,7 @@ from typing import Any
 
 from .catalog import Catalog
 from .changes import Changes
+from .checkpoint import restore
 from .engine import Engine
 from .errors import CheckpointError, Error, RelationError, RowError, SqlError, TimeError, ViewError
 from .full import Full

@@ -14,6 +14,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -42,11 +43,11 @@ class Reader:
 class Dataflow(Engine):
     """Full and shared state: every operator sees every change."""
 
-    def __init__(self, views: Sequence[View], join: str = "auto") -> None:
+    def __init__(self, views: Sequence[View], join: str = "auto", **like: Any) -> None:
         self.operators: list[Operator] = []
         self.readers: dict[str, Reader] = {}
         self._fresh: list[Operator] = []
-        super().__init__(views, join)
+        super().__init__(views, join, **like)
 
     # --- what a strategy decides ----------------------------------------------
 
@@ -202,12 +203,23 @@ class Dataflow(Engine):
                     told.add(id(arrangement))
                     name, kind = (read[id(arrangement)], "reader") if id(arrangement) in read else (arrangement.name, kind)
                     schema = self._columns(operator, arrangement)
-                    yield Held(name, self._relation_of(operator, arrangement), kind, arrangement, schema)
+                    yield Held(
+                        name,
+                        self._relation_of(operator, arrangement),
+                        kind,
+                        arrangement,
+                        schema,
+                        identity=self._identity(operator, arrangement),
+                    )
         for name, reader in self.readers.items():
             if reader.own:
                 yield Held(name, name, "reader", reader.arrangement, tuple(c.name for c in self.views[name].schema))
 
     _base_kind = "base"
+
+    def _identity(self, operator: Operator, arrangement: Arrangement) -> str:
+        """See :class:`~.engine.Held`."""
+        return arrangement.name
 
     def _relation_of(self, operator: Operator, arrangement: Arrangement) -> str:
         """What the rows of an arrangement are rows of."""

@@ -46,6 +46,8 @@ class Held:
     base: bool = False
     extra: int = 0
     """Bytes that belong to it beside the arrangement's."""
+    identity: str = ""
+    """A name that does not depend on which views came and went; the operator's where empty."""
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -59,7 +61,7 @@ class Engine(ABC):
     kind = ""
     joins: tuple[str, ...] = ("auto", "linear")
 
-    def __init__(self, views: Sequence[View], join: str = "auto") -> None:
+    def __init__(self, views: Sequence[View], join: str = "auto", *, _like: Mapping[str, Any] | None = None) -> None:
         if isinstance(views, View):
             raise ViewError("ss.engine takes a list of views; write [view]")
         views = list(views)
@@ -75,8 +77,13 @@ class Engine(ABC):
         self.bases: dict[str, Arrangement] = {}
         self._names = Dictionary()
         self._open = True
+        self._every: list[Arrangement] | None = None
+        self._like = _like
+        for relation, key in (_like or {}).get("bases", {}).items():
+            self._base(relation, tuple(key))
         for view in self._brought(views):
             self._add(view)
+        self._changed()
 
     # --- the protocol ---------------------------------------------------------
 
@@ -139,6 +146,7 @@ class Engine(ABC):
         with self._undoing(structure=True):
             for each in self._brought([view]):
                 self._add(each)
+            self._changed()
         return self._changes(view, self._whole(view))
 
     def drop(self, view: str | View) -> None:
@@ -150,6 +158,7 @@ class Engine(ABC):
             raise ViewError(f"view {gone.name}: {', '.join(above)} stand on it; drop them first")
         del self.views[gone.name]
         self._remove(gone)
+        self._changed()
 
     def evict(self, view: str, key: Any = None, n: int | None = None) -> dict[str, list[Any]]:
         """Make keys of a view holes; only partial state can."""
@@ -229,8 +238,30 @@ class Engine(ABC):
 
         return back
 
-    def _base_key(self, relation: str, schema: Schema) -> tuple[int, ...]:
-        return tuple(range(len(schema)))
+    # --- for checkpoints ------------------------------------------------------
+
+    def settings(self) -> dict[str, Any]:
+        """What :func:`~.checkpoint.restore` needs to build an engine like this one."""
+        return {"options": {"join": self.join}, "bases": {r: list(a.layout.key) for r, a in self.bases.items()}}
+
+    def parts(self) -> dict[str, Arrangement]:
+        """Every arrangement under a name that another engine with the same views gives it too."""
+        return {h.identity or h.operator: h.arrangement for h in self.held()}
+
+    def filled_sets(self) -> dict[str, Any]:
+        """Sets of filled keys; only partial state has them."""
+        return {}
+
+    def resume_at(self, epoch: int) -> None:
+        """Go on after ``epoch``: all state has been filled in."""
+        self.epoch = self.trace.epoch = epoch
+        for arrangement in self._all():
+            arrangement.commit(epoch + 1)
+
+    @property
+    def dictionary(self) -> Dictionary:
+        """The dictionary of the engine's strings."""
+        return self._names
 
     # --- an epoch -------------------------------------------------------------
 
@@ -268,12 +299,13 @@ class Engine(ABC):
                 return relation, schema
         raise RelationError(f"no relation is called {name}; the catalog has: {', '.join(known) or 'none'}")
 
-    def _base(self, relation: str) -> Arrangement:
+    def _base(self, relation: str, key: tuple[int, ...] | None = None) -> Arrangement:
         if relation not in self.bases:
             _, schema = self._relation(relation)
-            layout = Layout(tuple(c.type for c in schema), self._base_key(relation, schema))
-            key = ", ".join(schema[i].name for i in layout.key)
-            self.bases[relation] = Arrangement(f"{relation}[{key}]", layout, self.epoch + 1)
+            layout = Layout(tuple(c.type for c in schema), tuple(range(len(schema))) if key is None else key)
+            by = ", ".join(schema[i].name for i in layout.key)
+            self.bases[relation] = Arrangement(f"{relation}[{by}]", layout, self.epoch + 1)
+            self._changed()
         return self.bases[relation]
 
     def _insert_bases(self, deltas: dict[str, Delta]) -> None:
@@ -316,17 +348,17 @@ class Engine(ABC):
     @contextmanager
     def _undoing(self, structure: bool = False) -> Any:
         """Run a change of state that either happens or leaves everything as it was."""
-        mark, back = len(self._names.strings), self._save()
+        length, back = len(self._names.strings), self._save()
+        marks = [(a, a.mark()) for a in self._all()]
         self.trace.epoch = self.epoch + (0 if structure else 1)
         try:
             yield
         except BaseException as error:
-            for arrangement in self._all():
-                arrangement.rollback()
             back()
-            for arrangement in self._all():
-                arrangement.rollback()
-            self._names.strings.forget(mark)
+            self._changed()
+            for arrangement, mark in marks:
+                arrangement.back(mark)
+            self._names.strings.forget(length)
             self.trace.record("refused", self.kind, note=str(error)[:200])
             self.trace.epoch = self.epoch
             raise
@@ -335,7 +367,13 @@ class Engine(ABC):
 
     def _all(self) -> list[Arrangement]:
         """Every arrangement once, base tables included."""
-        return list(dict.fromkeys([*self.bases.values(), *(h.arrangement for h in self.held())]))
+        if self._every is None:
+            self._every = list(dict.fromkeys([*self.bases.values(), *(h.arrangement for h in self.held())]))
+        return self._every
+
+    def _changed(self) -> None:
+        """Arrangements came or went."""
+        self._every = None
 
     def _brought(self, views: Sequence[View]) -> list[View]:
         """The views and those they stand on that are not installed yet, lowest first."""
@@ -401,15 +439,21 @@ class Engine(ABC):
 
     def _sweep(self) -> None:
         """Exchange the dictionary for one with the strings that some row uses."""
-        old = self._names.strings
         every = self._all()
         used = [b.body[1 + i] for a in every for b in a.runs for i, t in enumerate(a.layout.types) if t is Type.STRING]
-        fresh, moved = old.keep(used)
-        if len(fresh) == len(old):
-            return
-        for arrangement in every:
-            arrangement.recode(moved)
-        self._names.strings = fresh
+        fresh, moved = self._names.strings.keep([*used, *self._codes()])
+        if len(fresh) < len(self._names.strings):
+            for arrangement in every:
+                arrangement.recode(moved)
+            self._recode(moved)
+            self._names.strings = fresh
+
+    def _codes(self) -> Iterable[Words]:
+        """Codes of strings that are held outside arrangements."""
+        return ()
+
+    def _recode(self, moved: Words) -> None:
+        """Strings have new codes outside arrangements."""
 
     def _check_open(self) -> None:
         if not self._open:

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .arrangement import Arrangement
 from .errors import ViewError
 from .operators import label
-from .plan import Col, Filter, Join, Map, Node, Reduce, Scan, Union, View
+from .plan import Col, Filter, Join, Map, Node, Reduce, Scan, Union, View, digest
 from .upjoin import JoinNode, fetch, plan_ask, stateless
 from .upquery import BaseNode, LinearNode, Node_, ReaderNode, ReduceNode, UnionNode, traced, untraceable
 from .wires import Edge
@@ -175,6 +176,13 @@ def part_names(node: Node_) -> list[str]:
     parts = node.parts()
     main = len(parts) - 1 if node.filled is not None else -1
     return [node.name if i == main else p[0].name for i, p in enumerate(parts)]
+
+
+def identity(node: Node_, arrangement: Arrangement) -> str:
+    """A name for checkpoints that does not depend on which views came and went."""
+    if isinstance(node, ReaderNode):
+        return f"reader:{node.name}"
+    return f"{digest(node.plan)}:{node.ask}:{arrangement.name.rsplit('.', 1)[-1]}"
 
 
 def relation_of(node: Node_) -> str:

@@ -52,6 +52,7 @@ class Partial(Engine):
         max_bytes: int | None = None,
         seed: int = 0,
         without: Iterable[str] = (),
+        _like: Mapping[str, Any] | None = None,
     ) -> None:
         self.without = frozenset([without] if isinstance(without, str) else without)
         if not self.without <= set(FIXES):
@@ -69,7 +70,9 @@ class Partial(Engine):
         self._holds: list[Any] = []
         self._pending: dict[int, Pending] = {}
         self._gone: dict[str, list[Words]] | None = None
-        super().__init__(views, join)
+        super().__init__(views, join, _like=_like)
+        if _like is not None:
+            self.clock, self.random.bit_generator.state = _like["clock"], _like["random"]
 
     # --- the protocol -----------------------------------------------------------
 
@@ -390,6 +393,32 @@ class Partial(Engine):
     def _advance(self, deltas: dict[str, Delta]) -> dict[str, Delta]:
         raise NotImplementedError("partial state is driven by messages; see step")
 
+    def settings(self) -> dict[str, Any]:
+        """See :meth:`~.engine.Engine.settings`."""
+        options = {"max_rows": self.budget.rows, "max_bytes": self.budget.bytes, "seed": self.seed, "without": sorted(self.without)}
+        found = super().settings()
+        return found | {"options": found["options"] | options, "clock": self.clock, "random": self.random.bit_generator.state}
+
+    def filled_sets(self) -> dict[str, Filled]:
+        """See :meth:`~.engine.Engine.filled_sets`."""
+        return {
+            graph.identity(node, part[0]): part[3] for node in self.nodes.values() for part in node.parts() if part[3] is not None
+        }
+
+    def resume_at(self, epoch: int) -> None:
+        """See :meth:`~.engine.Engine.resume_at`."""
+        for (relation, _), index in self.indexes.items():
+            base = self.bases[relation]
+            if index is not base:
+                rows = base.contents(strings=self.strings)
+                index.upper = epoch + 1
+                index.load(index.layout.body(rows.rows, rows.diffs, self.strings))
+        super().resume_at(epoch)
+        self.now = epoch
+        for node in self.nodes.values():
+            for edge in node.inputs:
+                edge.at = dict.fromkeys(edge.at, epoch)
+
     def held(self) -> Iterator[Held]:
         for relation, base in self.bases.items():
             names = tuple(c.name for c in self.catalog.schema(relation))
@@ -398,7 +427,7 @@ class Partial(Engine):
         for node in self.nodes.values():
             for name, (arrangement, kind, columns, filled) in zip(graph.part_names(node), node.parts(), strict=True):
                 extra = filled.nbytes if filled is not None else 0
-                yield Held(name, graph.relation_of(node), kind, arrangement, columns, False, extra)
+                yield Held(name, graph.relation_of(node), kind, arrangement, columns, False, extra, graph.identity(node, arrangement))
 
     def _all(self) -> list[Arrangement]:
         if self._every is None:

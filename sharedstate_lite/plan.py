@@ -13,6 +13,7 @@ those that need whole groups (reduce). DISTINCT is a reduce without aggregates.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
@@ -239,3 +240,8 @@ class View:
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(self.explain())}</pre>"
+
+
+def digest(node: Node) -> str:
+    """A short name for a tree, the same in every process."""
+    return hashlib.sha256(repr(node).encode()).hexdigest()[:16]

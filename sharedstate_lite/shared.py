@@ -25,11 +25,10 @@ from .aggregate import Grouping, Groups
 from .arrangement import Arrangement
 from .batch import Layout
 from .dataflow import Dataflow
-from .engine import ViewError
 from .extremes import Order, Source, ordinals
 from .multiway import Multiway, flatten
 from .operators import Arrange, DeltaJoin, JoinCore, Lookup, Operator, ReduceCore, label
-from .plan import Col, Filter, Join, Map, Node, Reduce, Scan, Schema, View
+from .plan import Col, Filter, Join, Map, Node, Reduce, Scan, View, digest
 from .words import NULL, Strings, Words
 
 
@@ -63,6 +62,11 @@ class Shared(Dataflow):
     """See the module. ``join`` is auto, linear or delta."""
 
     kind = "shared"
+
+    def __init__(self, views: Sequence[View], join: str = "auto", **like: Any) -> None:
+        self.chosen: dict[str, str] = {}
+        super().__init__(views, join, **like)
+
     joins = ("auto", "linear", "delta")
     _base_kind = "arrangement"
 
@@ -113,15 +117,12 @@ class Shared(Dataflow):
         taken = {o.arrangement.name for o in self.operators if isinstance(o, Arrange)}
         return next(n for n in (stem, *(f"{stem}#{i}" for i in range(2, len(taken) + 3))) if n not in taken)
 
-    def _base_key(self, relation: str, schema: Schema) -> tuple[int, ...]:
-        return tuple(range(len(schema)))
-
     # --- operators --------------------------------------------------------------
 
     def _join(self, node: Join, view: View) -> Operator:
         if not node.outer and self.join != "linear":
             joined = flatten(node)
-            if len(joined.inputs) > 2 and (self.join == "delta" or self._delta_pays(node, joined)):
+            if len(joined.inputs) > 2 and self._choose(node, joined) == "delta":
                 return self._delta_join(node, joined, view)
         sides = [self._lookup(i, k, view) for i, k in zip(node.inputs, (node.left_keys, node.right_keys), strict=True)]
         inputs = self._streams(node.inputs, [a for _, a in sides], view)
@@ -143,6 +144,21 @@ class Shared(Dataflow):
         paths = [[(s, looks[s.input, s.key][0]) for s in path] for path in joined.paths]
         inputs = self._streams(joined.inputs, [a for _, a in looks.values()], view)
         return self._new(DeltaJoin(self._name(view, node, "delta"), node, inputs, self._names, paths=paths))
+
+    def _choose(self, node: Join, joined: Multiway) -> str:
+        """Linear or delta; a restored engine chooses as the one that was written did."""
+        known = (self._like or {}).get("chosen", {}).get(digest(node))
+        pays = self.join == "delta" or self._delta_pays(node, joined)
+        self.chosen[digest(node)] = choice = known or ("delta" if pays else "linear")
+        return choice
+
+    def settings(self) -> dict[str, Any]:
+        """See :meth:`~.engine.Engine.settings`."""
+        return super().settings() | {"chosen": self.chosen}
+
+    def _identity(self, operator: Operator, arrangement: Arrangement) -> str:
+        role = arrangement.name.rsplit(".", 1)[-1] if isinstance(operator, ReduceCore) else str(arrangement.layout.key)
+        return f"{digest(operator.node)}:{role}"
 
     def _delta_pays(self, node: Join, joined: Multiway) -> bool:
         def missing(wanted: set[tuple[Node, tuple[int, ...]]]) -> int:
@@ -200,4 +216,4 @@ def lift(node: Node, key: tuple[int, ...]) -> tuple[Node, tuple[int, ...], list[
     return at, columns, chain[::-1]
 
 
-__all__ = ["Shared", "ViewError", "lift"]
+__all__ = ["Shared", "lift"]
