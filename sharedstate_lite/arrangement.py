@@ -10,9 +10,9 @@ at or before it are no longer told apart. With no :class:`TraceHandle` open, sin
 follows the last epoch. The design is the shared arrangement (McSherry et al., VLDB
 2020) over a log-structured spine (O'Neil et al., 1996).
 
-An epoch's batch is appended by :meth:`Arrangement.insert`, can be taken back by
-:meth:`Arrangement.rollback` until :meth:`Arrangement.commit` seals the epoch, and only
-then takes part in merges. So a refused epoch costs nothing to undo.
+An epoch's batch is appended by :meth:`Arrangement.insert` and takes part in merges once
+:meth:`Arrangement.commit` has sealed the epoch. Batches are immutable, so to undo an
+epoch is to go back to a list (:meth:`Arrangement.mark`, :meth:`Arrangement.back`).
 """
 
 from __future__ import annotations
@@ -61,15 +61,16 @@ class TraceHandle:
                 f"{self.arrangement.name}: a handle at {self.time} cannot advance to {time}; "
                 f"it moves forward only, and stays below upper={self.arrangement.upper}"
             )
+        # What it lets go of is folded by the merges to come, so that no reader pays for the size of the state.
         self.time = time
-        self.arrangement.refold()
 
     def close(self) -> None:
         """Let go; a second call does nothing."""
         if self.open:
             self.open = False
             self.arrangement.handles.remove(self)
-            self.arrangement.refold()
+            if not self.arrangement.handles:
+                self.arrangement.refold()
 
     def __enter__(self) -> TraceHandle:
         return self
@@ -125,7 +126,9 @@ class Arrangement:
                 f"keep a handle at {time} before the epoch that follows it"
             )
         if time >= self.upper:
-            raise TimeError(f"{self.name}: time {time} is not complete yet; upper={self.upper}, so read at {self.upper - 1}")
+            raise TimeError(
+                f"{self.name}: time {time} is not complete yet; upper={self.upper}, so read at {self.upper - 1}"
+            )
 
     def handle(self, time: int | None = None) -> TraceHandle:
         """Hold the arrangement at ``time`` (default: the last epoch). Raises TimeError outside since and upper."""
@@ -224,10 +227,13 @@ class Arrangement:
         if body.shape[1]:
             self.runs.append(Batch(body, self.upper))
 
-    def rollback(self) -> None:
-        """Take back what was inserted since the last commit."""
-        while self.runs and self.runs[-1].lower >= self.upper:
-            self.runs.pop()
+    def mark(self) -> tuple[list[Batch], list[merging.Merge], int, int]:
+        """What :meth:`back` needs: batches are immutable, so two lists are the whole state."""
+        return list(self.runs), list(self.merges), self.upper, self._floor
+
+    def back(self, mark: tuple[list[Batch], list[merging.Merge], int, int]) -> None:
+        """Undo everything since the mark. A merge that got further meanwhile stays valid: its inputs are the same."""
+        self.runs, self.merges, self.upper, self._floor = list(mark[0]), list(mark[1]), mark[2], mark[3]
 
     def load(self, body: Words) -> None:
         """Start from contents that were there before this arrangement was; the past cannot be read."""
@@ -245,7 +251,7 @@ class Arrangement:
         merging.finish(self)
 
     def recode(self, moved: Words) -> None:
-        """Replace the codes of strings: ``moved`` gives the new code of each old one. Hashes of texts, so order, stay."""
+        """Replace the codes of strings, ``moved`` from old to new. Hashes are of texts, so the order of rows stays."""
         merging.complete(self)
         lines = [1 + i for i, kind in enumerate(self.layout.types) if kind is Type.STRING]
         for at, batch in enumerate(self.runs if lines else []):
@@ -259,5 +265,5 @@ class Arrangement:
         merging.refold(self)
 
     def __repr__(self) -> str:
-        return f"Arrangement({self.name}, since={self.since}, upper={self.upper}, rows={self.rows}, batches={len(self.runs)})"
-
+        held = f"rows={self.rows}, batches={len(self.runs)}"
+        return f"Arrangement({self.name}, since={self.since}, upper={self.upper}, {held})"

@@ -21,6 +21,7 @@ counts this way).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -159,6 +160,13 @@ class Batch:
         base = self.body.base
         return int(base.nbytes if isinstance(base, np.ndarray) else self.body.nbytes)
 
+    def retractions(self, line: int) -> int:
+        """How many rows have a negative diff (the first, of several); ``line`` is its place in the body."""
+        if "_retractions" not in self.__dict__:
+            self.__dict__["_retractions"] = int(np.count_nonzero(self.body[line] < 0))
+        found: int = self.__dict__["_retractions"]
+        return found
+
     def times(self) -> npt.NDArray[np.int64]:
         """The time of each row, int64[n]; those at or before since are a representative."""
         return self.body[-1] if self.timed else np.full(len(self), self.lower, dtype=np.int64)
@@ -213,7 +221,7 @@ def fold(body: Words, layout: Layout) -> Words:
 
 
 def _untangle(body: Words, facts: npt.NDArray[Any], same: npt.NDArray[np.bool_]) -> Words:
-    """Where different rows share a sort word, order them by their columns (a collision of hashes, or a coarse order)."""
+    """Order different rows that share a sort word (a collision of hashes, or a coarse order) by their columns."""
     run = np.zeros(body.shape[1], dtype=bool)
     run[1:] = same
     run[:-1] |= same
@@ -230,7 +238,18 @@ def _drop_zeros(body: Words, layout: Layout) -> Words:
     return body if live.all() else body.compress(live, axis=1)
 
 
-def distinct(rows: Words, types: tuple[Type, ...], strings: Strings) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+def merged(batches: Iterable[Batch], layout: Layout, strings: Strings) -> Words:
+    """Batches as one consolidated body, times left out; the batches stay as they are."""
+    facts = slice(1, 1 + layout.columns + layout.width)
+    bodies = [b.body[facts] for b in batches] or [np.empty((layout.columns + layout.width, 0), dtype=np.int64)]
+    flat = np.concatenate(bodies, axis=1)
+    rows, diffs = flat[: layout.columns], flat[layout.columns :]
+    return layout.body(rows, diffs if layout.width > 1 else diffs[0], strings)
+
+
+def distinct(
+    rows: Words, types: tuple[Type, ...], strings: Strings
+) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
     """Of rows int64[k, n]: the position of one row of each distinct kind, and for each row the number of its kind."""
     n = rows.shape[1]
     if not len(types) or n <= 1:

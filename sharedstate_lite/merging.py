@@ -1,25 +1,30 @@
 """Merging the batches of an arrangement, a bounded share of work at a time.
 
-Two rules say which neighbours merge:
+A batch and all that are newer become one batch as soon as the newer ones weigh half of
+it. A newer row weighs one, or three if it may cancel: then it stands for two rows that
+are stored in vain, itself and the one that it takes back. So
 
-- the oldest batch takes in the next as soon as that has a sixth of its rows. So all
-  rows beside the oldest are at most a third of it, and since each can cancel at most
-  one of its rows, what is stored is at most twice what is there;
-- any other batch takes in the next as soon as that has half of its rows. So their
-  number is logarithmic.
+- what is stored stays below twice what is there: rows stored in vain are at most those
+  beside the oldest batch and those of it that they cancel;
+- each batch has more rows than half of all newer ones; their number is logarithmic.
 
 A merge runs for a while: each epoch pays ``EFFORT`` rows of merging for each row that
-it brought (and for small batches the whole merge). That is enough for every merge to
-end before its inputs would be due again, and no epoch pays for the size of the state.
-Readers keep using the two inputs until the output is complete.
+it brought, to every merge that is under way, so no epoch pays for the size of the
+state. That is enough for the oldest batch to be written anew before the newer ones
+weigh as much as it does, even if all that comes is deletions: a merge begins at a weight
+of a half, reads at most three rows for each two of the oldest batch, and meanwhile lets
+in three for each thirty-two, which weigh nine. Readers keep using the inputs until the
+output is complete; a merge that falls due above one under way takes over its inputs.
 
-The bound on effort per update is Differential Dataflow's fueled spine; the sixth is
+The bound on effort per update is Differential Dataflow's fueled spine; the weights are
 ours, because we promise a bound on stored rows.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
@@ -29,27 +34,37 @@ from .words import Words
 if TYPE_CHECKING:
     from .arrangement import Arrangement
 
-EFFORT = 12
-"""Rows merged for each row that an epoch brings."""
+EFFORT = 16
+"""Rows merged for each row that an epoch brings, in each merge that is under way."""
 CHUNK = 1 << 15
 """Rows of each input merged in one stroke: what fits a processor's cache."""
+STROKE = 1 << 12
+"""Effort is saved up to this many rows, because a short stroke costs as much as a longer one."""
 SMALL = 2048
-"""Two neighbours that together have no more rows than this are merged at once."""
+"""Batches that together have no more rows than this are merged at once."""
+
+
+class _Progress(NamedTuple):
+    """How far a merge has come: exchanged as a whole, so that an interrupted stroke never happened."""
+
+    filled: int
+    at: list[int]
+    left: int
 
 
 class Merge:
-    """The merge of two neighbours, resumable; folds times at or before ``since``."""
+    """The merge of neighbours, oldest first; resumable; folds times at or before ``since``."""
 
-    def __init__(self, arrangement: Arrangement, older: Batch, newer: Batch) -> None:
-        self.arrangement, self.older, self.newer = arrangement, older, newer
+    def __init__(self, arrangement: Arrangement, inputs: Sequence[Batch]) -> None:
+        self.arrangement, self.inputs = arrangement, tuple(inputs)
         layout = arrangement.layout
-        since = arrangement.since
+        self.since = arrangement.since
         # With every time let go of there is nothing left to tell apart, and no need for a row of times.
-        self.timed = max(_latest(older), _latest(newer)) > since
-        self.since = since
+        self.timed = max(map(_latest, self.inputs)) > self.since
+        self.credit = 0
         rows = 1 + layout.columns + layout.width + self.timed
-        self._out = np.empty((rows, len(older) + len(newer)), dtype=np.int64)
-        self._filled = self._i = self._j = 0
+        self._out = np.empty((rows, sum(map(len, self.inputs))), dtype=np.int64)
+        self._done = _Progress(0, [0] * len(self.inputs), self._out.shape[1])
 
     @property
     def nbytes(self) -> int:
@@ -57,35 +72,43 @@ class Merge:
         return int(self._out.nbytes)
 
     @property
-    def done(self) -> bool:
-        """True when both inputs are used up."""
-        return self._i == len(self.older) and self._j == len(self.newer)
+    def left(self) -> int:
+        """Rows of the inputs that are not merged yet."""
+        return self._done.left
 
-    def advance(self, fuel: int) -> int:
-        """Merge about ``fuel`` rows (never splitting rows of equal sort words); returns the rows read."""
-        read = 0
-        while read < fuel and not self.done:
-            read += self._chunk(min(max(fuel - read, 256), CHUNK))
-        return read
+    def advance(self) -> None:
+        """Spend the credit that has been saved; rows of equal sort words are never split."""
+        if self.credit < min(STROKE, self.left):
+            return
+        while self.credit > 0 and self.left:
+            self.credit -= self._chunk(min(self.credit, CHUNK))
+
+    def finish(self) -> Batch:
+        """Merge what is left, and give the result."""
+        while self.left:
+            self._chunk(CHUNK)
+        return self.result()
 
     def _chunk(self, fuel: int) -> int:
-        a, b, i, j = self.older.body, self.newer.body, self._i, self._j
-        i2, j2 = min(i + fuel, a.shape[1]), min(j + fuel, b.shape[1])
-        cuts = [run[0, end] for run, end in ((a, i2), (b, j2)) if end < run.shape[1]]
+        filled, start, left = self._done
+        words = [batch.body[0] for batch in self.inputs]
+        ends = [min(at + fuel, len(word)) for at, word in zip(start, words, strict=True)]
+        cuts = [word[end] for word, end in zip(words, ends, strict=True) if end < len(word)]
         if cuts:
             cut = min(cuts)
-            i2, j2 = (int(np.searchsorted(run[0], cut)) for run in (a, b))
-            if (i2, j2) == (i, j):
+            ends = _until(words, start, cut, "left")
+            if ends == start:
                 # All of the share is one sort word: take the whole of it, or the merge would stand still.
-                i2, j2 = (int(np.searchsorted(run[0], cut, side="right")) for run in (a, b))
-        out = self._out[:, self._filled : self._filled + (i2 - i) + (j2 - j)]
-        _zip(self._slice(self.older, i, i2), self._slice(self.newer, j, j2), out)
+                ends = _until(words, start, cut, "right")
+        slices = [self._slice(*part) for part in zip(self.inputs, start, ends, strict=True)]
+        read = sum(part.shape[1] for part in slices)
+        out = self._out[:, filled : filled + read]
+        _zip(slices, out)
         folded = fold(out, self.arrangement.layout)
         if folded is not out:
             out[:, : folded.shape[1]] = folded
-        self._filled += folded.shape[1]
-        self._i, self._j = i2, j2
-        return (i2 - i) + (j2 - j)
+        self._done = _Progress(filled + folded.shape[1], ends, left - read)
+        return read
 
     def _slice(self, batch: Batch, start: int, stop: int) -> Words:
         part = batch.body[:, start:stop]
@@ -97,24 +120,36 @@ class Merge:
 
     def result(self) -> Batch:
         """The merged batch. A buffer that cancellation left mostly unused is exchanged for one that fits."""
-        body = self._out[:, : self._filled]
-        if self._filled < 0.75 * self._out.shape[1] or self._out.shape[1] <= SMALL:
+        filled = self._done.filled
+        body = self._out[:, :filled]
+        if filled < 0.75 * self._out.shape[1] or self._out.shape[1] <= SMALL:
             body = body.copy()
-        return Batch(body, self.older.lower, self.timed)
+        return Batch(body, self.inputs[0].lower, self.timed)
 
 
-def _zip(a: Words, b: Words, out: Words) -> None:
-    """Write the columns of two sorted bodies into ``out`` in order."""
-    if not a.shape[1] or not b.shape[1]:
-        out[:] = a if a.shape[1] else b
+def _until(words: list[Words], start: list[int], cut: np.int64, side: Literal["left", "right"]) -> list[int]:
+    return [at + int(word[at:].searchsorted(cut, side=side)) for at, word in zip(start, words, strict=True)]
+
+
+def _zip(parts: list[Words], out: Words) -> None:
+    """Write the columns of sorted bodies into ``out`` in order; the largest is moved once."""
+    parts = sorted((p for p in parts if p.shape[1]), key=lambda p: p.shape[1])
+    if not parts:
         return
-    at = np.searchsorted(a[0], b[0], side="right") + np.arange(b.shape[1])
-    rest = np.ones(out.shape[1], dtype=bool)
-    rest[at] = False
-    others = np.flatnonzero(rest)
-    for line, ours, theirs in zip(out, a, b, strict=True):
-        line[others] = ours
-        line[at] = theirs
+    small = parts[0]
+    for at, large in enumerate(parts[1:], start=2):
+        n = small.shape[1] + large.shape[1]
+        into = out if at == len(parts) else np.empty((len(out), n), dtype=np.int64)
+        places = np.searchsorted(large[0], small[0], side="right") + np.arange(small.shape[1])
+        rest = np.ones(n, dtype=bool)
+        rest[places] = False
+        others = np.flatnonzero(rest)
+        for line, ours, theirs in zip(into, large, small, strict=True):
+            line[others] = ours
+            line[places] = theirs
+        small = into
+    if small is not out:
+        out[:] = small
 
 
 def _latest(batch: Batch) -> int:
@@ -122,21 +157,28 @@ def _latest(batch: Batch) -> int:
 
 
 def work(arrangement: Arrangement, fresh: int) -> None:
-    """Start the merges that are due and give each a share of work for ``fresh`` new rows."""
-    _merge_small(arrangement)
-    _start_due(arrangement)
-    for merge in list(arrangement.merges):
-        merge.advance(EFFORT * fresh)
-        if merge.done:
-            _replace(arrangement, merge)
-            _start_due(arrangement)
+    """Start the merges that are due and pay each its share for ``fresh`` new rows."""
+    merges = arrangement.merges
+    _start(arrangement)
+    for merge in merges:
+        merge.credit += EFFORT * fresh
+    at = 0
+    while at < len(merges):
+        merge = merges[at]
+        merge.advance()
+        if merge.left:
+            at += 1
+            continue
+        _replace(arrangement, merge)
+        # What came while it ran may be due already, and has what is left of this epoch's effort.
+        _start(arrangement, max(merge.credit, 0))
     _drop_empty(arrangement)
 
 
 def complete(arrangement: Arrangement) -> None:
     """Run the merges that are under way to their end."""
     for merge in list(arrangement.merges):
-        merge.advance(len(merge.older) + len(merge.newer))
+        merge.finish()
         _replace(arrangement, merge)
 
 
@@ -144,66 +186,62 @@ def finish(arrangement: Arrangement) -> None:
     """Merge everything into one batch, with the times that since allows."""
     complete(arrangement)
     refold(arrangement)
-    while len(arrangement.runs) > 1:
-        # Smallest neighbours first, so that the large ones are copied once.
-        sizes = [len(a) + len(b) for a, b in zip(arrangement.runs, arrangement.runs[1:], strict=False)]
-        _merge_now(arrangement, sizes.index(min(sizes)))
+    if len(arrangement.runs) > 1:
+        arrangement.runs[:] = [Merge(arrangement, arrangement.runs).finish()]
     _trim(arrangement)
 
 
 def refold(arrangement: Arrangement) -> None:
     """Rewrite each batch that keeps times apart which since has passed."""
     since = arrangement.since
-    if not any(b.timed and (int(b.body[-1].min(initial=since)) < since or _latest(b) <= since) for b in arrangement.runs):
+    if not any(
+        b.timed and (int(b.body[-1].min(initial=since)) < since or _latest(b) <= since) for b in arrangement.runs
+    ):
         return
     complete(arrangement)
     for at, batch in enumerate(arrangement.runs):
         if batch.timed:
-            nothing = Batch(batch.body[:, :0], batch.lower, True)
-            merge = Merge(arrangement, batch, nothing)
-            merge.advance(len(batch))
-            arrangement.runs[at] = merge.result()
-    _start_due(arrangement)
+            arrangement.runs[at] = Merge(arrangement, [batch]).finish()
+    _drop_empty(arrangement)
+    _start(arrangement)
     complete(arrangement)
     _drop_empty(arrangement)
 
 
-def _merge_small(arrangement: Arrangement) -> None:
-    runs = arrangement.runs
-    busy = _busy(arrangement)
-    while len(runs) >= 2 and len(runs[-2]) + len(runs[-1]) <= SMALL and not {id(runs[-2]), id(runs[-1])} & busy:
-        _merge_now(arrangement, len(runs) - 2)
-
-
-def _start_due(arrangement: Arrangement) -> None:
-    busy = _busy(arrangement)
-    for at, (older, newer) in enumerate(zip(arrangement.runs, arrangement.runs[1:], strict=False)):
-        due = len(newer) * (6 if at == 0 else 2) >= len(older)
-        if due and not {id(older), id(newer)} & busy:
-            arrangement.merges.append(Merge(arrangement, older, newer))
-            busy |= {id(older), id(newer)}
-
-
-def _busy(arrangement: Arrangement) -> set[int]:
-    return {id(batch) for merge in arrangement.merges for batch in (merge.older, merge.newer)}
-
-
-def _merge_now(arrangement: Arrangement, at: int) -> None:
-    merge = Merge(arrangement, arrangement.runs[at], arrangement.runs[at + 1])
-    merge.advance(len(merge.older) + len(merge.newer))
-    arrangement.merges.append(merge)
-    _replace(arrangement, merge)
+def _start(arrangement: Arrangement, credit: int = 0) -> None:
+    """Begin the merge of the oldest batch that is due with all that are newer."""
+    runs, merges = arrangement.runs, arrangement.merges
+    busy = {id(merge.inputs[0]): merge for merge in merges}
+    line = 1 + arrangement.layout.columns
+    rows = list(accumulate((len(b) for b in reversed(runs)), initial=0))[::-1]
+    gone = list(accumulate((b.retractions(line) for b in reversed(runs)), initial=0))[::-1]
+    at = running = 0
+    while at < len(runs) - 1:
+        batch, newer, minus = runs[at], rows[at + 1], gone[at + 1]
+        if id(batch) in busy:
+            at, running = at + len(busy[id(batch)].inputs), running + 1
+            continue
+        cancel = minus + min(newer - minus, batch.retractions(line))
+        small = rows[at] <= SMALL
+        if small or 2 * (newer + 2 * cancel) >= len(batch):
+            merge = Merge(arrangement, runs[at:])
+            merge.credit = merge.left if small else credit
+            merges[running:] = [merge]
+            return
+        at += 1
 
 
 def _replace(arrangement: Arrangement, merge: Merge) -> None:
-    at = next(i for i, batch in enumerate(arrangement.runs) if batch is merge.older)
-    arrangement.runs[at : at + 2] = [merge.result()]
+    at = next(i for i, batch in enumerate(arrangement.runs) if batch is merge.inputs[0])
+    result = merge.result()
+    # In this order an interrupt loses a merge, never a batch.
     arrangement.merges.remove(merge)
+    arrangement.runs[at : at + len(merge.inputs)] = [result]
 
 
 def _drop_empty(arrangement: Arrangement) -> None:
     # An empty batch covers its epochs by the neighbour that grows over them: batches store only where they begin.
-    busy = _busy(arrangement)
+    busy = {id(batch) for merge in arrangement.merges for batch in merge.inputs}
     arrangement.runs[:] = [b for b in arrangement.runs if len(b) or id(b) in busy]
 
 
