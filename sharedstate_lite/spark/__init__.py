@@ -5,6 +5,7 @@
     settings.py   what a session is started with, and what a master may be
     launch.py     a driver: JVM, context and session, started and ended together
     connect.py    a session of Spark Connect
+    ship.py       the kit's modules, for workers on other machines
     scratch.py    folders that go with the process that made them
     failure.py    why a session did not start, in one message
 

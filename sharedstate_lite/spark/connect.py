@@ -8,7 +8,9 @@ does not install by itself, and says so.
 
 from __future__ import annotations
 
+import importlib
 import os
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -17,8 +19,9 @@ from pyspark.sql import SparkSession
 
 from ..errors import Error
 from . import settings
+from .ship import archive
 
-REACH_SECONDS = 20
+REACH_SECONDS = 10
 
 
 class Remote:
@@ -44,6 +47,8 @@ class Remote:
             self.spark: SparkSession = Client.builder.remote(master).appName(app).create()  # type: ignore[assignment]
             for name, value in {**settings.runtime(), **conf}.items():
                 self.spark.conf.set(name, value)
+            with tempfile.TemporaryDirectory() as folder:
+                self.spark.addArtifacts(str(archive(Path(folder))), pyfile=True)
         except Exception as error:
             self.stop()
             raise Error(
@@ -56,6 +61,13 @@ class Remote:
         """False once the session was stopped."""
         return not bool(getattr(self.spark, "is_stopped", False))
 
+    def value(self, name: str) -> str | None:
+        """A setting as it is now; None for one that Spark does not know."""
+        try:
+            return self.spark.conf.get(name)
+        except PySparkException:
+            return None
+
     def stop(self) -> None:
         """End the session; the server stays. Classic sessions can be started again."""
         spark = getattr(self, "spark", None)
@@ -66,9 +78,9 @@ class Remote:
 
 def _reach(master: str) -> None:
     """Refuse an address where nobody answers; the client itself would try for minutes."""
-    import grpc
     from pyspark.sql.connect.client import DefaultChannelBuilder
 
+    grpc = importlib.import_module("grpc")
     channel = DefaultChannelBuilder(master).toChannel()
     try:
         grpc.channel_ready_future(channel).result(timeout=REACH_SECONDS)

@@ -30,7 +30,10 @@ _MENDS: tuple[tuple[str, str], ...] = (
         r"unresolved dependency|UnresolvedDependency|Server access [eE]rror",
         "a package of spark.jars.packages cannot be fetched; name a jar that is here with spark.jars",
     ),
-    (r"UnsatisfiedLinkError|failed to map segment", "a folder may not hold programs; set SHAREDSTATE_LITE_CACHE to one that may"),
+    (
+        r"UnsatisfiedLinkError|failed to map segment",
+        "a folder may not hold programs; set SHAREDSTATE_LITE_CACHE to one that may",
+    ),
 )
 
 

@@ -100,7 +100,9 @@ def shim(java: Path) -> Path:
     cache may not hold programs.
     """
     if sys.platform == "win32":
-        raise Error("lacks the module jdk.incubator.vector, which is mended on Linux and macOS only; install a full JDK")
+        raise Error(
+            "lacks the module jdk.incubator.vector, which is mended on Linux and macOS only; install a full JDK"
+        )
     script = _SHIM.format(option=shlex.quote(_VECTOR), java=shlex.quote(str(java))).encode()
     home = cache_dir("java") / hashlib.sha256(script).hexdigest()[:16]
     target = home / "bin" / "java"
@@ -157,8 +159,8 @@ def _ask(java: Path) -> _Answer:
 
 def _check(answer: _Answer) -> None:
     """Refuse a version that Spark does not run on."""
-    parts = re.findall(r"\d+", answer.version)
     # Java 8 still calls itself 1.8.
-    major = int(parts[1] if parts[0] == "1" and len(parts) > 1 else parts[0])
+    leading = re.match(r"(?:1\.)?(\d+)", answer.version)
+    major = int(leading[1]) if leading else 0
     if not OLDEST <= major <= NEWEST:
         raise Error(f"Java {answer.version} is {'older' if major < OLDEST else 'newer'} than {OLDEST} to {NEWEST}")

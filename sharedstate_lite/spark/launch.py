@@ -26,7 +26,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import py4j.protocol
+import py4j.protocol  # type: ignore[import-untyped]
 import pyspark
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
@@ -41,6 +41,7 @@ from . import settings
 from .failure import why
 from .java import Java
 from .scratch import Scratch
+from .ship import archive
 
 START_SECONDS = 180
 """A JVM that has not come up by then will not."""
@@ -82,7 +83,9 @@ class Driver:
         wanted = settings.merged(settings.settings(master, folder), conf)
         wanted |= {"spark.master": master, "spark.app.name": app}
         try:
-            self.spark = self._start(wanted, _environment(master, java, folder, _spark_home(master, folder)))
+            python = wanted.get("spark.pyspark.python", sys.executable)
+            home = _spark_home(master, folder)
+            self.spark = self._start(wanted, python, _environment(master, java, folder, home, python))
         except Exception as error:
             # A Java exception is read through the JVM, so before that ends.
             said = str(error)
@@ -128,7 +131,7 @@ class Driver:
             _end(jvm)
         self._scratch.close()
 
-    def _start(self, wanted: dict[str, str], environment: dict[str, str]) -> Session:
+    def _start(self, wanted: dict[str, str], python: str, environment: dict[str, str]) -> Session:
         with tempfile.TemporaryDirectory(dir=self._scratch.path) as name, self.log.open("ab") as log:
             # The JVM writes where it listens, and the secret, to a file that it renames into place.
             answer = Path(name) / "gateway"
@@ -144,14 +147,15 @@ class Driver:
             )
             _await(self._jvm, answer)
             with answer.open("rb") as file:
-                port, secret = read_int(file), UTF8Deserializer().loads(file)
-        with _variables(
-            PYSPARK_GATEWAY_PORT=str(port), PYSPARK_GATEWAY_SECRET=secret, PYSPARK_PYTHON=sys.executable
-        ):
+                port, secret = read_int(file), UTF8Deserializer().loads(file)  # type: ignore[no-untyped-call]
+        with _variables(PYSPARK_GATEWAY_PORT=str(port), PYSPARK_GATEWAY_SECRET=secret, PYSPARK_PYTHON=python):
             _hush()
             conf = SparkConf(loadDefaults=False).setAll(list(wanted.items()))
-            gateway = launch_gateway()
-            return Session(SparkContext(conf=conf, gateway=gateway))
+            gateway = launch_gateway()  # type: ignore[no-untyped-call]
+            context = SparkContext(conf=conf, gateway=gateway)
+        if settings.kind(wanted["spark.master"]) == "cluster":
+            context.addPyFile(str(archive(self._scratch.path)))
+        return Session(context)
 
 
 def _spark_home(master: str, folder: Path) -> Path:
@@ -166,7 +170,7 @@ def _spark_home(master: str, folder: Path) -> Path:
     return home
 
 
-def _environment(master: str, java: Java, folder: Path, home: Path) -> dict[str, str]:
+def _environment(master: str, java: Java, folder: Path, home: Path, python: str) -> dict[str, str]:
     """The JVM's environment: the user's, less what would configure another Spark, plus ours."""
     local = settings.kind(master) == "local"
     kept = () if local else ("SPARK_LOCAL_IP", "SPARK_LOCAL_HOSTNAME", "SPARK_PUBLIC_DNS")
@@ -181,7 +185,10 @@ def _environment(master: str, java: Java, folder: Path, home: Path) -> dict[str,
     paths = [part for part in (out.get("PYTHONPATH"), str(root) if root else None) if part]
     if paths:
         out["PYTHONPATH"] = os.pathsep.join(paths)
-    if local:
+    if not local:
+        # The setting of this name would hold on the workers' machines too, where there is no such folder.
+        out["SPARK_LOCAL_DIRS"] = str(folder / "local")
+    else:
         # A host name that does not resolve, or resolves to a network that is gone, is no reason not to start.
         out["SPARK_LOCAL_IP"] = "127.0.0.1"
     return out | {
@@ -189,7 +196,7 @@ def _environment(master: str, java: Java, folder: Path, home: Path) -> dict[str,
         "SPARK_HOME": str(home),
         "SPARK_CONF_DIR": str(folder / "conf"),
         "SPARK_CONNECT_MODE": "0",
-        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_PYTHON": python,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
     }
 

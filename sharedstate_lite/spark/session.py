@@ -112,8 +112,8 @@ def _running() -> Driver | Remote | None:
     """The session that can still be used; one that died is cleared away."""
     if _current is not None and _current.process_id != os.getpid():
         raise Error(
-            f"session: it belongs to process {_current.process_id}, from which this one was forked, and cannot be shared; "
-            "start the process anew (multiprocessing's method 'spawn') and call session() there"
+            f"session: it belongs to process {_current.process_id}, from which this one was forked, "
+            "and cannot be shared; start the process anew (multiprocessing's method 'spawn') and call session() there"
         )
     if _current is not None and not _current.alive:
         stop()
@@ -122,9 +122,11 @@ def _running() -> Driver | Remote | None:
 
 def _same(running: Driver | Remote, master: str | None, app: str | None, asked: Mapping[str, str]) -> None:
     """Refuse what the running session is not."""
-    wishes = {"master": (running.master, master), "app": (running.app, app)}
+    wishes: dict[str, tuple[str | None, str | None]] = {"master": (running.master, master), "app": (running.app, app)}
     wishes |= {name: (running.value(name), value) for name, value in asked.items()}
-    differ = [f"{name} is {is_!r}, not {asked_!r}" for name, (is_, asked_) in wishes.items() if asked_ not in (None, is_)]
+    differ = [
+        f"{name} is {is_!r}, not {asked_!r}" for name, (is_, asked_) in wishes.items() if asked_ not in (None, is_)
+    ]
     if differ:
         raise Error(
             f"session: one is running and differs: {'; '.join(differ)}; there is one session at a time: "

@@ -109,13 +109,13 @@ def settings(master: str, folder: Path) -> dict[str, str]:
         **_QUIET,
         **runtime(),
         "spark.driver.memory": f"{memory_mb()}m",
-        "spark.local.dir": str(folder / "local"),
         "spark.sql.warehouse.dir": (folder / "warehouse").as_uri(),
         # RocksDB unpacks its library there, and some machines run nothing from /tmp.
         "spark.driver.extraJavaOptions": temporary,
     }
     if kind(master) == "local":
         out |= {
+            "spark.local.dir": str(folder / "local"),
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.executor.extraJavaOptions": temporary,

@@ -1,0 +1,31 @@
+"""Folders that go with the process that made them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sharedstate_lite.spark.scratch import Scratch
+
+
+def test_a_held_folder_is_not_cleared_and_a_dead_one_is(tmp_path: Path) -> None:
+    """Making a folder clears those whose process is gone, and no other."""
+    (tmp_path / "run-dead").mkdir()
+    (tmp_path / "run-dead" / ".held").touch()
+    (tmp_path / "run-strange").mkdir()
+    (tmp_path / "other").mkdir()
+    with Scratch(tmp_path, "run-") as first:
+        (first.path / "deep").mkdir()
+        with Scratch(tmp_path, "run-") as second:
+            there = {path.name for path in tmp_path.iterdir()}
+            assert there == {"run-strange", "other", first.path.name, second.path.name}
+    assert {path.name for path in tmp_path.iterdir()} == {"run-strange", "other"}
+
+
+def test_a_released_folder_stays(tmp_path: Path) -> None:
+    """A released folder has its final name, its content, and nothing of the lock."""
+    scratch = Scratch(tmp_path, ".new-")
+    (scratch.path / "content").touch()
+    scratch.release(tmp_path / "final")
+    scratch.close()
+    assert [path.name for path in (tmp_path / "final").iterdir()] == ["content"]
+    assert [path.name for path in tmp_path.iterdir()] == ["final"]

@@ -1,0 +1,132 @@
+"""The Spark session: settings, sameness, and what it refuses."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import sharedstate_lite.spark as kit
+from sharedstate_lite.errors import Error
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def test_importing_the_kit_imports_no_pyspark() -> None:
+    """A learner without Java, or without time, can import everything; pyspark comes with the first session."""
+    code = (
+        "import sharedstate_lite.spark, sys; sys.exit(any(m.split('.')[0] in ('pyspark', 'py4j') for m in sys.modules))"
+    )
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_settings_are_those_of_a_laptop(spark: SparkSession) -> None:
+    """A session has two shuffle partitions, RocksDB with its changelog, Arrow, UTC, and no pages on a port."""
+    assert spark.sparkContext.master == os.environ.get("SHAREDSTATE_LITE_MASTER", "local[2]")
+    expected = {
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+        "spark.driver.host": "127.0.0.1",
+        "spark.ui.enabled": "false",
+    }
+    assert {name: spark.conf.get(name) for name in expected} == expected
+    assert "RocksDB" in str(spark.conf.get("spark.sql.streaming.stateStore.providerClass"))
+
+
+def test_workers_run_this_python_and_find_the_kit(spark: SparkSession) -> None:
+    """A worker is this environment's Python, and imports the kit from any folder."""
+
+    def where(_: object) -> tuple[str, str]:
+        import sharedstate_lite.errors
+
+        return sys.executable, sharedstate_lite.errors.__file__
+
+    import sharedstate_lite.errors as here
+
+    # By value, since workers cannot import this file.
+    where.__module__ = "__main__"
+    assert spark.sparkContext.parallelize([0], 1).map(where).collect() == [(sys.executable, here.__file__)]
+
+
+def test_asking_again_gives_the_same_session(spark: SparkSession) -> None:
+    """session() without wishes, or with those that hold, is the session that runs."""
+    assert kit.session() is spark
+    assert kit.session(spark.sparkContext.master, app="sharedstate_lite", shuffle_partitions=2) is spark
+    assert kit.session(conf={"spark.ui.enabled": False, "spark.sql.session.timeZone": "UTC"}) is spark
+
+
+@pytest.mark.parametrize(
+    ("wish", "named"),
+    [
+        ({"master": "local[7]"}, "master is"),
+        ({"app": "other"}, "app is"),
+        ({"shuffle_partitions": 5}, "spark.sql.shuffle.partitions is '2', not '5'"),
+        ({"memory": "333m"}, "spark.driver.memory is"),
+        ({"conf": {"spark.sql.ansi.enabled": False}}, "spark.sql.ansi.enabled is 'true', not 'false'"),
+        ({"conf": {"spark.no.such": 1}}, "spark.no.such is None, not '1'"),
+        ({"conf": {"spark.driver.extraJavaOptions": "-Da=b"}}, "extraJavaOptions is None, not '-Da=b'"),
+    ],
+)
+def test_a_session_that_differs_is_refused(spark: SparkSession, wish: dict[str, object], named: str) -> None:
+    """What the running session is not is an error that names it, and the session stays as it was."""
+    with pytest.raises(Error) as caught:
+        kit.session(**wish)  # type: ignore[arg-type]
+    assert named in str(caught.value) and "stop()" in str(caught.value)
+    assert kit.session() is spark
+
+
+@pytest.mark.parametrize(
+    ("wish", "named"),
+    [
+        ({"master": "yarn"}, "local[N]"),
+        ({"master": "local[two]"}, "local[two]"),
+        ({"master": "spark://nowhere"}, "spark://host:port"),
+        ({"shuffle_partitions": 0}, "shuffle_partitions=0"),
+        ({"shuffle_partitions": True}, "shuffle_partitions=True"),
+        ({"shuffle_partitions": 2.0}, "shuffle_partitions=2.0"),
+        ({"memory": "lots"}, "'2g'"),
+        ({"conf": {"executor.memory": "1g"}}, "starts with 'spark.'"),
+        ({"conf": {"spark.master": "local"}}, "argument master"),
+        ({"conf": {"spark.jars": ["a.jar"]}}, "spark.jars"),
+    ],
+)
+def test_bad_arguments_are_refused_before_anything_starts(wish: dict[str, object], named: str) -> None:
+    """An argument that cannot be right is named, with what would be."""
+    with pytest.raises(Error) as caught:
+        kit.session(**wish)  # type: ignore[arg-type]
+    assert named in str(caught.value)
+
+
+def test_a_started_session_is_found_by_pyspark(spark: SparkSession) -> None:
+    """Code that asks PySpark for the session gets this one."""
+    from pyspark.sql import SparkSession as Class
+
+    assert Class.getActiveSession() is not None
+    assert Class.builder.getOrCreate() is spark
+
+
+def test_state_is_kept_in_rocksdb(spark: SparkSession, tmp_path: Path) -> None:
+    """A stateful query works at once, and its state is RocksDB's with a changelog."""
+    source, checkpoint = tmp_path / "in", tmp_path / "checkpoint"
+    source.mkdir()
+    counts = spark.readStream.schema("product STRING").csv(str(source)).groupBy("product").count()
+    query = (
+        counts.writeStream.format("memory")
+        .queryName("session_state")
+        .outputMode("complete")
+        .option("checkpointLocation", str(checkpoint))
+        .start()
+    )
+    for number, text in enumerate(["Apple\nBanana\nApple\n", "Apple\n"]):
+        (source / f"{number}.csv").write_text(text)
+        query.processAllAvailable()
+    query.stop()
+    assert {tuple(row) for row in spark.table("session_state").collect()} == {("Apple", 3), ("Banana", 1)}
+    assert list((checkpoint / "state").rglob("*.changelog"))
