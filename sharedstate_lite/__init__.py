@@ -1,7 +1,30 @@
-"""Full, shared and partial state, to look at in one process and to scale on Spark."""
+"""Full, shared and partial state: one SQL view, three ways to keep it up to date.
+
+    import sharedstate_lite as ss
+    catalog = ss.Catalog(info="product STRING, category STRING", visit="product STRING, user STRING, length INT")
+    result = catalog.view("CREATE VIEW result AS SELECT category, MAX(length) AS max_length "
+                          "FROM info JOIN visit USING (product) GROUP BY category")
+    engine = ss.engine("shared", [result])
+    engine.step({"info": [(("Apple", "Fruit"), +1)], "visit": [(("Apple", "Alice", 10), +1)]})
+    engine.read("result")
+
+The rooms, in the order in which to read them:
+
+    words, batch, arrangement, merging   rows as sorted runs of machine words; the past, and letting go of it
+    changes, columns, ingest, intake     what comes in and goes out
+    plan, sql and its helpers, expr      SQL to a tree of operators
+    kernels, aggregate, extremes, exact  joins and aggregates over deltas and arrangements, written once
+    operators, dataflow, full, shared    the graph in which every operator sees every change
+    wires, upquery, upreduce, upjoin, wiring, delivery, partial, holes, budget
+                                         the graph in which questions travel too
+    engine, held, checkpoint, trace      what the three have in common
+    oracle                               the answer that each must equal, from elsewhere
+    spark, show, doctor, demo            the same at scale; pictures; is this machine ready; a first look
+"""
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,10 +38,48 @@ from .partial import Partial
 from .plan import View
 from .shared import Shared
 
+__version__ = "0.1.0"
+
+KINDS: dict[str, type[Engine]] = {"full": Full, "shared": Shared, "partial": Partial}
+"""Strategy name -> its engine."""
+
 
 def engine(kind: str, views: Sequence[View], **options: Any) -> Engine:
-    """A new engine."""
-    kinds: dict[str, type[Engine]] = {"full": Full, "shared": Shared, "partial": Partial}
-    if kind not in kinds:
-        raise ViewError(f"engine {kind!r}: the kinds of state are {', '.join(kinds)}")
-    return kinds[kind](views, **options)
+    """A new engine at epoch 0: ``kind`` is full, shared or partial.
+
+    Options: ``join`` (full: linear, multi; shared: linear, delta; partial: linear; auto
+    everywhere), and for partial ``max_rows``, ``max_bytes``, ``seed``, ``without``.
+    Raises ViewError for a kind, view or option that cannot be.
+    """
+    if kind not in KINDS:
+        raise ViewError(f"engine {kind!r}: the kinds of state are {', '.join(KINDS)}")
+    known = {"join"} | ({"max_rows", "max_bytes", "seed", "without"} if kind == "partial" else set())
+    unknown = [name for name in options if name not in known and name != "_like"]
+    if unknown:
+        raise ViewError(f"option {unknown[0]}: the {kind} engine takes {', '.join(sorted(known))}")
+    return KINDS[kind](views, **options)
+
+
+def __getattr__(name: str) -> Any:
+    # Spark and the pictures are there without being imported: the core runs without either.
+    if name in ("spark", "show", "oracle"):
+        return importlib.import_module(f".{name}", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+__all__ = [
+    "KINDS",
+    "Catalog",
+    "Changes",
+    "CheckpointError",
+    "Engine",
+    "Error",
+    "RelationError",
+    "RowError",
+    "SqlError",
+    "TimeError",
+    "View",
+    "ViewError",
+    "engine",
+    "restore",
+]

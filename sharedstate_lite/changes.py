@@ -164,10 +164,15 @@ def frame(schema: Schema, rows: Words, strings: Strings) -> pd.DataFrame:
 
 def sorted_frame(schema: Schema, delta: Delta, strings: Strings) -> pd.DataFrame:
     """Rows of a bag, repeated by their multiplicity, sorted by all columns with NULL last."""
-    rows = np.repeat(delta.rows, np.maximum(delta.diffs, 0), axis=1)
+    order = value_order(schema, delta.rows, strings)
+    rows = np.repeat(delta.rows.take(order, axis=1), np.maximum(delta.diffs.take(order), 0), axis=1)
+    return frame(schema, rows, strings)
+
+
+def value_order(schema: Schema, rows: Words, strings: Strings) -> npt.NDArray[np.intp]:
+    """The order of rows int64[k, n] by all columns, NULL last."""
     ranks = [-ordinals(c.type, True, strings, w).ranks[0] - 1 for c, w in zip(schema, rows, strict=True)]
-    order = np.lexsort(ranks[::-1]) if ranks else np.arange(rows.shape[1])
-    return frame(schema, rows.take(order, axis=1), strings)
+    return np.lexsort(ranks[::-1]) if ranks else np.arange(rows.shape[1])
 
 
 __all__ = ["Changes", "Column", "frame", "sorted_frame"]

@@ -27,11 +27,9 @@ import pyarrow as pa
 import pyarrow.ipc
 
 from . import columns
-from .arrangement import Arrangement
-from .batch import Delta, Layout
+from .batch import Layout, merged
 from .catalog import Catalog
 from .errors import CheckpointError, Error
-from .holes import Filled
 from .plan import Column, Type, View
 from .words import Strings, Words
 
@@ -51,7 +49,9 @@ def write(engine: Engine, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         work = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
     except OSError as error:
-        raise CheckpointError(f"{path}: cannot write there ({error.strerror}); choose a folder you may write to") from error
+        raise CheckpointError(
+            f"{path}: cannot write there ({error.strerror}); choose a folder you may write to"
+        ) from error
     try:
         parts = {}
         for number, (name, table) in enumerate(_tables(engine)):
@@ -68,13 +68,17 @@ def write(engine: Engine, path: Path) -> None:
             "parts": parts,
         }
         text = json.dumps(manifest, indent=1, sort_keys=True)
-        (work / "manifest.json").write_text(json.dumps({"sha256": _digest(text.encode()), "manifest": manifest}, indent=1))
+        (work / "manifest.json").write_text(
+            json.dumps({"sha256": _digest(text.encode()), "manifest": manifest}, indent=1)
+        )
         _sync(work)
         if path.exists():
             path.rmdir()
         os.replace(work, path)
     except OSError as error:
-        raise CheckpointError(f"{path}: the checkpoint was not written ({error.strerror or error}); nothing is left of it") from error
+        raise CheckpointError(
+            f"{path}: the checkpoint was not written ({error.strerror or error}); nothing is left of it"
+        ) from error
     finally:
         shutil.rmtree(work, ignore_errors=True)
 
@@ -89,12 +93,19 @@ def restore(path: str | Path) -> Engine:
     try:
         catalog = Catalog(**manifest["catalog"])
         views = {v["name"]: catalog.view(v["sql"], v["key"]) for v in manifest["views"]}
-        engine = make(manifest["strategy"], [views[n] for n in manifest["installed"]], **manifest["engine"]["options"], _like=manifest["engine"])
+        engine = make(
+            manifest["strategy"],
+            [views[n] for n in manifest["installed"]],
+            **manifest["engine"]["options"],
+            _like=manifest["engine"],
+        )
         _fill(engine, tables, manifest["epoch"])
     except CheckpointError:
         raise
     except (Error, KeyError, TypeError) as error:
-        raise CheckpointError(f"{folder}: the checkpoint does not fit this version of the kit ({error}); restore it with the one that wrote it") from error
+        raise CheckpointError(
+            f"{folder}: the checkpoint does not fit this version of the kit ({error}); restore it with the one that wrote it"
+        ) from error
     return engine
 
 
@@ -122,7 +133,8 @@ def _fill(engine: Engine, tables: dict[str, pa.Table], epoch: int) -> None:
 
 def _words(table: pa.Table, types: tuple[Type, ...], strings: Strings) -> Words:
     lines = [
-        columns.from_arrow(table.column(i), Column(f"column {i}", kind), "checkpoint", strings) for i, kind in enumerate(types)
+        columns.from_arrow(table.column(i), Column(f"column {i}", kind), "checkpoint", strings)
+        for i, kind in enumerate(types)
     ]
     return np.stack(lines) if lines else np.empty((0, table.num_rows), dtype=np.int64)
 
@@ -130,20 +142,12 @@ def _words(table: pa.Table, types: tuple[Type, ...], strings: Strings) -> Words:
 def _tables(engine: Engine) -> Iterator[tuple[str, pa.Table]]:
     strings = engine.dictionary.strings
     for name, arrangement in engine.parts().items():
-        body = merged(arrangement, strings)
+        body = merged(arrangement.runs, arrangement.layout, strings)
         yield name, _table(body[1:], arrangement.layout, strings)
     for name, filled in engine.filled_sets().items():
         lines = np.concatenate([filled.keys, filled.used[None, :]])
         layout = Layout(filled.types, tuple(range(len(filled.types))))
         yield f"filled:{name}", _table(lines, layout, strings)
-
-
-def merged(arrangement: Arrangement, strings: Strings) -> Words:
-    """All batches of an arrangement as one consolidated body, without touching them."""
-    k, width = arrangement.layout.columns, arrangement.layout.width
-    bodies = [b.body[1 : 1 + k + width] for b in arrangement.runs]
-    flat = np.concatenate(bodies, axis=1) if bodies else np.empty((k + width, 0), dtype=np.int64)
-    return arrangement.layout.body(flat[:k], flat[k:] if width > 1 else flat[k], strings)
 
 
 def _table(lines: Words, layout: Layout, strings: Strings) -> pa.Table:
@@ -163,9 +167,13 @@ def _load(folder: Path, name: str, part: dict[str, Any]) -> pa.Table:
     try:
         data = file.read_bytes()
     except OSError as error:
-        raise CheckpointError(f"{file}: the part {name} cannot be read ({error.strerror}); the checkpoint is not whole, use another") from error
+        raise CheckpointError(
+            f"{file}: the part {name} cannot be read ({error.strerror}); the checkpoint is not whole, use another"
+        ) from error
     if _digest(data) != part["sha256"]:
-        raise CheckpointError(f"{file}: the part {name} is not what was written (SHA-256 differs); use another checkpoint")
+        raise CheckpointError(
+            f"{file}: the part {name} is not what was written (SHA-256 differs); use another checkpoint"
+        )
     return pa.ipc.open_file(pa.BufferReader(data)).read_all()
 
 
@@ -175,13 +183,17 @@ def _manifest(folder: Path) -> dict[str, Any]:
         found = json.loads(file.read_text())
         manifest, digest = found["manifest"], found["sha256"]
     except FileNotFoundError as error:
-        raise CheckpointError(f"{folder} is no checkpoint: it has no manifest.json; name a folder that checkpoint() wrote") from error
+        raise CheckpointError(
+            f"{folder} is no checkpoint: it has no manifest.json; name a folder that checkpoint() wrote"
+        ) from error
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise CheckpointError(f"{file} cannot be read ({error}); use another checkpoint") from error
     if _digest(json.dumps(manifest, indent=1, sort_keys=True).encode()) != digest:
         raise CheckpointError(f"{file} is not what was written (SHA-256 differs); use another checkpoint")
     if manifest.get("format") != FORMAT:
-        raise CheckpointError(f"{file} has format {manifest.get('format')}, this kit reads {FORMAT}; restore it with the kit that wrote it")
+        raise CheckpointError(
+            f"{file} has format {manifest.get('format')}, this kit reads {FORMAT}; restore it with the kit that wrote it"
+        )
     return dict(manifest)
 
 
@@ -221,6 +233,3 @@ def _view(view: View) -> dict[str, Any]:
 def _declaration(schema: tuple[Column, ...]) -> str:
     quoted = ('"' + c.name.replace('"', '""') + '"' for c in schema)
     return ", ".join(f"{name} {c.type.value}" for name, c in zip(quoted, schema, strict=True))
-
-
-__all__ = ["Delta", "Filled", "merged", "restore", "write"]

@@ -20,7 +20,8 @@ import numpy as np
 
 from .arrangement import Arrangement
 from .batch import Delta, Layout
-from .engine import Engine, Held
+from .engine import Engine
+from .held import Held
 from .operators import Input, Linear, Operator, ReduceCore, UnionAll, label
 from .plan import Col, Filter, Join, Map, Node, Reduce, Scan, Union, View
 from .words import Words
@@ -81,9 +82,11 @@ class Dataflow(Engine):
         if isinstance(node, Scan):
             return self._scan(node, view)
         if isinstance(node, Filter | Map):
-            return self._new(Linear(self._name(view, node), node, [self._build(node.input, view)], self._names))
+            below = self._build(node.input, view)
+            return self._new(Linear(self._name(view, node), node, [below], self._names))
         if isinstance(node, Union):
-            return self._new(UnionAll(self._name(view, node), node, [self._build(p, view) for p in node.parts], self._names))
+            parts = [self._build(p, view) for p in node.parts]
+            return self._new(UnionAll(self._name(view, node), node, parts, self._names))
         if isinstance(node, Join):
             return self._join(node, view)
         assert isinstance(node, Reduce)
@@ -164,7 +167,9 @@ class Dataflow(Engine):
                 given = [out[id(i)] for i in operator.inputs]
                 for below, delta in zip(operator.inputs, given, strict=True):
                     if len(delta.diffs):
-                        record("message", below.name, operator.name, len(delta.diffs), payload=self._payload(below, delta))
+                        record(
+                            "message", below.name, operator.name, len(delta.diffs), payload=self._payload(below, delta)
+                        )
             change = operator.step(given, self.epoch)
             out[id(operator)] = change
             if len(change.diffs):
@@ -201,7 +206,9 @@ class Dataflow(Engine):
             for arrangement, kind in operator.held():
                 if id(arrangement) not in told:
                     told.add(id(arrangement))
-                    name, kind = (read[id(arrangement)], "reader") if id(arrangement) in read else (arrangement.name, kind)
+                    name, kind = (
+                        (read[id(arrangement)], "reader") if id(arrangement) in read else (arrangement.name, kind)
+                    )
                     schema = self._columns(operator, arrangement)
                     yield Held(
                         name,

@@ -12,47 +12,25 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 
-from . import columns, ingest
+from . import columns, intake
 from .arrangement import Arrangement
-from .batch import Delta, Layout, concat
-from .changes import Changes, frame, sorted_frame
-from .errors import Error, RelationError, RowError, TimeError, ViewError
+from .batch import Delta, Layout
+from .changes import Changes, sorted_frame
+from .errors import Error, TimeError, ViewError
+from .held import Handles, Held, state_rows, state_table
 from .operators import Dictionary
-from .plan import Scan, Schema, Type, View
+from .plan import Schema, Type, View
 from .trace import Trace
-from .words import NULL, Strings, Words
+from .words import Words
 
 Input = Mapping[str, Any]
 """Relation name -> rows with diffs, a pandas or Arrow table with a ``diff`` column, or Changes."""
-
-
-@dataclass(frozen=True)
-class Held:
-    """One piece of state: a row of ``state()``. ``schema`` names the columns of its rows."""
-
-    operator: str
-    relation: str
-    kind: str
-    arrangement: Arrangement
-    schema: tuple[str, ...]
-    base: bool = False
-    extra: int = 0
-    """Bytes that belong to it beside the arrangement's."""
-    identity: str = ""
-    """A name that does not depend on which views came and went; the operator's where empty."""
-
-    @property
-    def key(self) -> tuple[str, ...]:
-        """Names of the columns it is looked up by."""
-        return tuple(self.schema[i] for i in self.arrangement.layout.key)
 
 
 class Engine(ABC):
@@ -95,7 +73,7 @@ class Engine(ABC):
         """
         self._check_open()
         with self._undoing():
-            deltas = self._read_in(inputs)
+            deltas = intake.epoch(inputs, self.catalog, self._names.strings)
             self._insert_bases(deltas)
             out = self._advance({r: d for r, d in deltas.items() if len(d.diffs)})
             self._commit()
@@ -123,18 +101,8 @@ class Engine(ABC):
     def state(self, operator: str | None = None) -> pd.DataFrame:
         """What is held: operator, relation, key, rows, bytes, kind, base. With an operator: its rows and their diff."""
         self._check_open()
-        held = list(self.held())
-        if operator is not None:
-            return self._state_of(operator, held)
-        first = next((h for h in held if h.base), None)
-        table = []
-        for h in held:
-            # The dictionary serves all state; its bytes are told once, with the first base table.
-            shared = self._names.strings.nbytes if h is first else 0
-            size = h.arrangement.nbytes + h.extra + shared
-            table.append([h.operator, h.relation, h.key, h.arrangement.rows, size, h.kind, h.base])
-        out = pd.DataFrame(table, columns=["operator", "relation", "key", "rows", "bytes", "kind", "base"])
-        return out.astype({"rows": "int64", "bytes": "int64", "base": "bool"})
+        held, strings = list(self.held()), self._names.strings
+        return state_table(held, strings) if operator is None else state_rows(operator, held, strings)
 
     def install(self, view: View) -> Changes:
         """Add a view, and those it is built on; returns its contents as Changes (empty under partial state)."""
@@ -162,7 +130,9 @@ class Engine(ABC):
 
     def evict(self, view: str, key: Any = None, n: int | None = None) -> dict[str, list[Any]]:
         """Make keys of a view holes; only partial state can."""
-        raise ViewError(f"evict({view!r}): {self.kind} state has no holes, every key is always there; use the partial engine")
+        raise ViewError(
+            f"evict({view!r}): {self.kind} state has no holes, every key is always there; use the partial engine"
+        )
 
     def checkpoint(self, path: str | Path) -> None:
         """Write all state to a new or empty folder, atomically. Raises CheckpointError."""
@@ -265,39 +235,8 @@ class Engine(ABC):
 
     # --- an epoch -------------------------------------------------------------
 
-    def _read_in(self, inputs: Input) -> dict[str, Delta]:
-        if not isinstance(inputs, Mapping):
-            raise RelationError(f"step takes {{relation: rows}}, not {type(inputs).__name__}")
-        out: dict[str, Delta] = {}
-        seen: tuple[str, int] | None = None
-        for name, data in inputs.items():
-            relation, schema = self._relation(name)
-            if relation in out:
-                raise RelationError(f"relation {relation} is given twice; names are compared without case")
-            delta, time = self._delta(data, schema, relation)
-            if time is not None:
-                if seen is not None and seen[1] != time:
-                    raise TimeError(f"{relation} is at time {time}, {seen[0]} at time {seen[1]}; a step is one epoch")
-                seen = (relation, time)
-            out[relation] = delta
-        return out
-
-    def _delta(self, data: Any, schema: Schema, relation: str) -> tuple[Delta, int | None]:
-        strings = self._names.strings
-        if isinstance(data, Changes):
-            return ingest.changes(data, schema, relation, strings)
-        if isinstance(data, pd.DataFrame | pa.Table | pa.RecordBatch):
-            return ingest.table(data, schema, relation, strings)
-        if isinstance(data, str | Mapping) or not isinstance(data, Iterable):
-            raise RowError(f"{relation}: {type(data).__name__} is no rows; give [((value, ...), diff), ...], a table or Changes")
-        return ingest.pairs(data, schema, relation, strings), None
-
     def _relation(self, name: object) -> tuple[str, Schema]:
-        known = self.catalog.relations if self.catalog is not None else {}
-        for relation, schema in known.items():
-            if isinstance(name, str) and relation.lower() == name.lower():
-                return relation, schema
-        raise RelationError(f"no relation is called {name}; the catalog has: {', '.join(known) or 'none'}")
+        return intake.relation(self.catalog, name)
 
     def _base(self, relation: str, key: tuple[int, ...] | None = None) -> Arrangement:
         if relation not in self.bases:
@@ -315,29 +254,9 @@ class Engine(ABC):
             base = self._base(relation)
             body = base.layout.body(delta.rows, delta.diffs, self._names.strings)
             rows, diffs = body[1 : 1 + base.layout.columns], body[1 + base.layout.columns]
-            self._check_retractions(relation, base, rows, diffs)
+            intake.check(base, self._relation(relation)[1], relation, rows, diffs, self._names.strings)
             base.insert_body(body)
             deltas[relation] = Delta(rows, diffs)
-
-    def _check_retractions(self, relation: str, base: Arrangement, rows: Words, diffs: Words) -> None:
-        at = np.flatnonzero(diffs < 0) if not len(diffs) or int(diffs.max()) < ingest.LIMIT >> 8 else np.arange(len(diffs))
-        if not len(at):
-            return
-        there = base.multiplicity(rows.take(at, axis=1), self._names.strings)
-        after = there + diffs[at]
-        bad = np.flatnonzero((after < 0) | (after >= ingest.LIMIT))
-        if len(bad):
-            first = bad[0]
-            _, schema = self._relation(relation)
-            lines = zip(rows[:, [at[first]]], schema, strict=True)
-            row = [columns.to_arrow(w, c.type, self._names.strings)[0].as_py() for w, c in lines]
-            shown = "(" + ", ".join("NULL" if v is None else repr(v) for v in row) + ")"
-            if after[first] >= ingest.LIMIT:
-                raise RowError(f"{relation}: row {shown} would be there 2**62 times or more; use smaller multiplicities")
-            raise RowError(
-                f"{relation}: row {shown} is retracted {-diffs[at[first]]} times and is there {there[first]} times; "
-                f"a retraction must meet a row that is there at the end of the epoch, so insert it first"
-            )
 
     def _commit(self) -> None:
         self.epoch += 1
@@ -410,32 +329,21 @@ class Engine(ABC):
         if len(values) != len(wanted):
             names = ", ".join(c.name for c in wanted)
             raise ViewError(f"view {view.name}: the key {key!r} has {len(values)} values; the key is ({names})")
-        lines = [columns.from_values([v], c, f"key of {view.name}", self._names.strings) for v, c in zip(values, wanted, strict=True)]
+        lines = [
+            columns.from_values([v], c, f"key of {view.name}", self._names.strings)
+            for v, c in zip(values, wanted, strict=True)
+        ]
         return np.stack(lines) if lines else np.empty((0, 1), dtype=np.int64)
 
     def _check_time(self, view: str, at: int | None) -> None:
         if at is not None and at != self.epoch:
-            raise TimeError(f"view {view}: {self.kind} state is the last epoch's, {self.epoch}; a read at {at} needs the shared engine")
+            raise TimeError(
+                f"view {view}: {self.kind} state is the last epoch's, {self.epoch}; a read at {at} needs the shared engine"
+            )
 
     def _changes(self, view: View, delta: Delta) -> Changes:
         unique = view.key if view.unique else None
         return Changes.consolidated(view.schema, delta, self.epoch, self._names.strings, unique)
-
-    def _state_of(self, operator: str, held: list[Held]) -> pd.DataFrame:
-        found = [h for h in held if h.operator == operator]
-        if not found:
-            raise ViewError(f"no operator is called {operator}; state() lists: {', '.join(h.operator for h in held)}")
-        arrangement = found[0].arrangement
-        k, width = arrangement.layout.columns, arrangement.layout.width
-        parts = [Delta(b.body[1 : 1 + k + width], b.body[1 + k]) for b in arrangement.runs]
-        flat = concat(parts, k + width)
-        body = arrangement.layout.body(flat.rows[:k], flat.rows[k:] if width > 1 else flat.diffs, self._names.strings)
-        names = list(found[0].schema)
-        schema = tuple(_named(n, t) for n, t in zip(names, arrangement.layout.types, strict=True))
-        out = frame(schema, body[1 : 1 + k], self._names.strings)
-        for i in range(width):
-            out.insert(len(out.columns), "diff" if i == 0 else f"sum{i}", body[1 + k + i], allow_duplicates=True)
-        return out.sort_values(list(out.columns), na_position="last", ignore_index=True)
 
     def _sweep(self) -> None:
         """Exchange the dictionary for one with the strings that some row uses."""
@@ -469,40 +377,3 @@ class Engine(ABC):
         own = table[~table.base]
         told = f"{int(own['rows'].sum())} rows, {int(own['bytes'].sum())} bytes beside {int(table[table.base]['rows'].sum())} base rows"
         return f"<p>{self.kind} engine, epoch {self.epoch}, holds {told}</p>{table.to_html(index=False)}"
-
-
-def _named(name: str, kind: Type) -> Any:
-    from .plan import Column
-
-    return Column(name, kind)
-
-
-class Handles:
-    """Handles on all arrangements of an engine at one time; a context manager."""
-
-    def __init__(self, handles: list[Any]) -> None:
-        self._handles = handles
-
-    @property
-    def time(self) -> int:
-        """The time they hold."""
-        return int(self._handles[0].time)
-
-    def advance(self, time: int) -> None:
-        """Move all of them to a later time."""
-        for handle in self._handles:
-            handle.advance(time)
-
-    def close(self) -> None:
-        """Let go of all of them; a second call does nothing."""
-        for handle in self._handles:
-            handle.close()
-
-    def __enter__(self) -> Handles:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-
-__all__ = ["NULL", "Engine", "Handles", "Held", "Input", "Scan", "Strings"]

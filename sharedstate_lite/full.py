@@ -14,11 +14,11 @@ from .aggregate import Groups
 from .arrangement import Arrangement
 from .batch import Layout
 from .dataflow import Dataflow
+from .errors import ViewError
 from .extremes import Source
 from .multiway import flatten
 from .operators import DeltaJoin, JoinCore, Lookup, Operator, ReduceCore, label, own_multisets
 from .plan import Join, Node, Reduce, View
-from .errors import ViewError
 
 
 class Full(Dataflow):

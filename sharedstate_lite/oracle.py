@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -25,7 +25,7 @@ import sqlglot
 from duckdb.func import PythonUDFType
 from sqlglot import exp
 
-from .errors import RelationError, RowError
+from .errors import RelationError, RowError, ViewError
 from .plan import Scan, Schema, Type, View
 
 TOLERANCE = 1e-9
@@ -127,10 +127,10 @@ def _text(node: exp.Expr) -> str:
 
 
 class Oracle:
-    """Base relations and views in one DuckDB connection: apply changes, recompute any view.
+    """Base relations in one DuckDB connection: apply changes, recompute any view over them.
 
-    ``views`` bring the views they use; ``relations`` maps names to columns. Close it, or
-    use it as a context manager.
+    ``views`` may be recomputed by name, any other by itself; ``relations`` maps names to
+    columns, as ``catalog.relations`` does. Close it, or use it as a context manager.
     """
 
     def __init__(self, views: Iterable[View], relations: Mapping[str, Schema]) -> None:
@@ -143,6 +143,7 @@ class Oracle:
             type=PythonUDFType.ARROW,
         )
         self._run("CREATE SCHEMA changes")
+        self._views = {view.name.lower(): view for view in views}
         self._relations = {name.lower(): (name, schema) for name, schema in relations.items()}
         self._created: set[str] = set()
         self._stale: set[str] = set()
@@ -150,8 +151,6 @@ class Oracle:
             columns = ", ".join(f"{_quote(c.name)} {_DUCKDB[c.type]}" for c in schema)
             self._run(f"CREATE TABLE {_quote(name)} ({columns})")
             self._run(f"CREATE TABLE changes.{_quote(name)} ({columns}, diff BIGINT)")
-        for view in views:
-            self._create(view)
 
     def apply(self, relation: str, changes: pd.DataFrame | pa.Table) -> None:
         """Take in rows of a relation with their diffs; without a ``diff`` column each row counts once.
@@ -174,12 +173,16 @@ class Oracle:
         self._connection.unregister("incoming rows")
         self._stale.add(name)
 
-    def recompute(self, view: View) -> pd.DataFrame:
-        """The view over what was applied: columns in SELECT order, rows sorted by all of them, NULL last.
+    def recompute(self, view: View | str) -> pd.DataFrame:
+        """A view over what was applied: columns in SELECT order, rows sorted by all of them, NULL last.
 
         Raises RowError where a value of it overflows, is infinite or does not cast.
         """
-        self._create(view)
+        if isinstance(view, str):
+            if view.lower() not in self._views:
+                known = ", ".join(v.name for v in self._views.values()) or "none"
+                raise ViewError(f"the oracle was given no view {view}; there are: {known}")
+            view = self._views[view.lower()]
         for name in self._stale:
             columns = ", ".join(_quote(c.name) for c in self._relations[name.lower()][1])
             net = f"SELECT {columns}, CAST(SUM(diff) AS BIGINT) AS diff FROM changes.{_quote(name)} GROUP BY ALL"
@@ -189,6 +192,8 @@ class Oracle:
         self._stale.clear()
         order = ", ".join(f"{i + 1} NULLS LAST" for i in range(len(view.schema)))
         try:
+            # DuckDB folds constants as it binds, so what overflows may do so here.
+            self._create(view)
             table = self._connection.sql(f"SELECT * FROM {_quote(view.name)} ORDER BY {order}").to_arrow_table()
         except (duckdb.ConversionException, duckdb.OutOfRangeException, duckdb.InvalidInputException) as error:
             raise RowError(f"view {view.name}: {error}") from error

@@ -14,7 +14,6 @@ changed are evicted below (rule 20).
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -23,57 +22,12 @@ import numpy as np
 from .arrangement import Arrangement
 from .batch import Delta, Layout, concat, distinct
 from .holes import Filled
-from .kernels import Matches, half_join, join_core, padding
-from .operators import apply
-from .plan import Filter, Join, Map, Node, Reduce, Scan, Union
-from .upquery import Node_, traced
+from .kernels import Matches, join_core, padding
+from .lookup import JoinSide, plan_ask, stateless
+from .plan import Join
+from .upquery import Node_
 from .wires import Edge, Position
-from .words import NULL, Strings, Words
-
-
-def stateless(node: Node) -> bool:
-    """Whether all below is base tables: then a look-up needs no state of its own."""
-    return not any(isinstance(n, Reduce) for n in node.walk())
-
-
-@dataclass(frozen=True)
-class Asked:
-    """How a join is asked by columns ``ask``: the primary side, its columns, and which of ``ask`` they answer."""
-
-    primary: int
-    columns: tuple[int, ...]
-    answers: tuple[int, ...]
-
-    @property
-    def whole(self) -> bool:
-        """Whether the primary side alone decides every key."""
-        return self.rest == ()
-
-    rest: tuple[int, ...] = ()
-    """Positions in ``ask`` that only the finished rows decide."""
-
-
-def plan_ask(node: Join, ask: tuple[int, ...]) -> Asked:
-    """Choose the side that answers most of ``ask``; a column of the join key is on both sides."""
-    wide = len(node.left.schema)
-    options = []
-    for side in (0, 1):
-        if side == 1 and node.outer:
-            continue
-        own, other = (node.left_keys, node.right_keys) if side == 0 else (node.right_keys, node.left_keys)
-        columns, answers = [], []
-        for position, column in enumerate(ask):
-            there, local = (0, column) if column < wide else (1, column - wide)
-            if there != side:
-                if node.outer or local not in other:
-                    continue
-                local = own[other.index(local)]
-            columns.append(local)
-            answers.append(position)
-        rest = tuple(i for i in range(len(ask)) if i not in answers)
-        options.append(Asked(side, tuple(columns), tuple(answers), rest))
-    inputs = node.inputs
-    return min(options, key=lambda o: (len(o.rest), not stateless(inputs[o.primary]), o.primary))
+from .words import NULL, Words
 
 
 @dataclass
@@ -87,17 +41,6 @@ class Question:
     primary: Delta | None = None
     other: Delta | None = None
     covered: Words | None = None
-
-
-class JoinSide:
-    """One side of the join as a kernel sees it: what has arrived, or, ``at`` a time before, what had."""
-
-    def __init__(self, columns: int, find: Callable[[Words, bool], Matches]) -> None:
-        self.columns, self._find = columns, find
-
-    def match(self, keys: Words, at: int | None) -> Matches:
-        """See :class:`~.kernels.Side`; any ``at`` but None means before the change in hand."""
-        return self._find(keys, at is not None)
 
 
 class JoinNode(Node_):
@@ -134,7 +77,9 @@ class JoinNode(Node_):
         question.primary = question.other = question.covered = None
         question.tags.clear()
         keys = question.keys[list(self.asked.answers)]
-        first, _ = distinct(keys, tuple(self.plan.schema[self.ask[i]].type for i in self.asked.answers), self.flow.strings)
+        first, _ = distinct(
+            keys, tuple(self.plan.schema[self.ask[i]].type for i in self.asked.answers), self.flow.strings
+        )
         keys = keys.take(first, axis=1)
         question.primary = self._local(side, keys)
         if question.primary is None:
@@ -314,7 +259,13 @@ class JoinNode(Node_):
         side, held = edge.slot, self.held[edge.slot]
         if keys is None:
             keys = held[2].keys if held is not None else None
-        below = None if keys is None or self.asked.rest else keys if side == self.asked.primary else self._dependants(side, keys)
+        below = (
+            None
+            if keys is None or self.asked.rest
+            else keys
+            if side == self.asked.primary
+            else self._dependants(side, keys)
+        )
         if keys is not None:
             self._forget(side, keys)
         self.pass_evict(below)
@@ -363,7 +314,9 @@ class JoinNode(Node_):
 
     def back(self, saved: Any) -> None:
         filled, self._open = saved
-        self.held = [None if h is None or f is None else (h[0], h[1], f) for h, f in zip(self.held, filled, strict=True)]
+        self.held = [
+            None if h is None or f is None else (h[0], h[1], f) for h, f in zip(self.held, filled, strict=True)
+        ]
 
     def recode(self, moved: Words) -> None:
         for held in self.held:
@@ -373,53 +326,3 @@ class JoinNode(Node_):
 
 def _nothing(columns: int) -> Matches:
     return np.empty(0, dtype=np.intp), np.empty((columns, 0), dtype=np.int64), np.empty((1, 0), dtype=np.int64)
-
-
-Index = Callable[[str, tuple[int, ...]], Arrangement]
-
-
-def fetch(
-    node: Node, edge: Edge, columns: tuple[int, ...], keys: Words, at: Position, index: Index, floor: int | None, strings: Strings, view: str
-) -> Matches:
-    """Rows of a stateless operator by any of its columns, read from the base tables as of a position.
-
-    ``edge`` is the edge out of ``node``; ``floor`` the epoch before which positions are not
-    told apart (None reads the newest contents whatever is under way).
-    """
-    if isinstance(node, Scan):
-        time = None if floor is None else max(at.get(edge.number, 0), floor)
-        return index(node.relation, columns).match(keys, strings, time)
-
-    def below(slot: int, by: tuple[int, ...], wanted: Words) -> Matches:
-        return fetch(node.inputs[slot], edge.source.inputs[slot], by, wanted, at, index, floor, strings, view)
-
-    if isinstance(node, Filter | Map):
-        owner, rows, diffs = below(0, columns if isinstance(node, Filter) else traced(node, columns, view), keys)
-        # The owners ride along as diffs through the filter.
-        kept = apply(node, Delta(rows, np.arange(len(owner))), strings)
-        return owner[kept.diffs], kept.rows, diffs[:, kept.diffs]
-    if isinstance(node, Union):
-        parts = [below(slot, columns, keys) for slot in range(len(node.inputs))]
-        owners, rows_, diffs_ = zip(*parts, strict=True)
-        return np.concatenate(owners), np.concatenate(rows_, axis=1), np.concatenate(diffs_, axis=1)
-    assert isinstance(node, Join)
-    asked = plan_ask(node, columns)
-    side, own, other = asked.primary, node.left_keys, node.right_keys
-    if side:
-        own, other = other, own
-    owner, rows, diffs = below(side, asked.columns, keys[list(asked.answers)])
-    look = JoinSide(len(node.inputs[1 - side].schema), lambda k, _: below(1 - side, other, k))
-    types = tuple(node.inputs[side].schema[i].type for i in own)
-    who, partners, products = half_join(Delta(rows, diffs[0]), own, types, look, None, strings)
-    left, right = (rows.take(who, axis=1), partners) if side == 0 else (partners, rows.take(who, axis=1))
-    out, mine = np.concatenate([left, right]), owner[who]
-    if node.outer:
-        # Partners that cancel are none: what counts is the sum of their diffs.
-        total = np.zeros(len(owner), dtype=np.int64)
-        np.add.at(total, who, products)
-        alone = total == 0
-        nulls = np.full((look.columns, int(alone.sum())), NULL, dtype=np.int64)
-        out = np.concatenate([out, np.concatenate([rows.compress(alone, axis=1), nulls])], axis=1)
-        mine, products = np.concatenate([mine, owner[alone]]), np.concatenate([products, diffs[0][alone]])
-    good = (out[list(columns)] == keys[:, mine]).all(axis=0)
-    return mine[good], out.compress(good, axis=1), products[None, good]

@@ -117,7 +117,12 @@ class Pending:
     """An answer that waits for messages: ``done`` once nothing it caused is under way, then :meth:`result`."""
 
     def __init__(
-        self, wires: Wires, op: int, make: Callable[[], Any] | None, reader: Node_ | None = None, keys: Words | None = None
+        self,
+        wires: Wires,
+        op: int,
+        make: Callable[[], Any] | None,
+        reader: Node_ | None = None,
+        keys: Words | None = None,
     ) -> None:
         self._wires, self._op, self._make, self._result = wires, op, make, None
         self.reader, self.keys, self.answered = reader, keys, False

@@ -1,0 +1,224 @@
+"""Carrying the messages of a partial dataflow, by itself or one at a time by hand.
+
+By itself every message is delivered before a call returns, oldest first. Between
+:meth:`Delivery.pause` and :meth:`Delivery.resume` messages wait, and
+:meth:`Delivery.deliver` hands over one, in any order that keeps each edge first in, first
+out: that is how a race is written down as a test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from .arrangement import Arrangement
+from .batch import Delta, Layout
+from .changes import Changes
+from .columns import to_arrow
+from .engine import Engine
+from .errors import Error
+from .holes import Filled
+from .kernels import Matches
+from .lookup import fetch
+from .plan import Column, Schema
+from .upquery import Node_, ReaderNode
+from .wires import Edge, Message, Pending, Position, Sent, Wires
+from .words import Strings, Words
+
+
+class Delivery(Engine):
+    """Messages under way, and the services that operators call."""
+
+    def _start(self, without: Iterable[str]) -> None:
+        self.without = frozenset(without)
+        self.indexes: dict[tuple[str, tuple[int, ...]], Arrangement] = {}
+        self.wires = Wires()
+        self.clock = self.op = 0
+        self._tags = 0
+        self._paused_at: int | None = None
+        self._holds: list[Any] = []
+        self._pending: dict[int, Pending] = {}
+        self._gone: dict[str, list[Words]] | None = None
+
+    # --- message by message -----------------------------------------------------
+
+    @property
+    def paused(self) -> bool:
+        """Whether messages wait to be delivered by hand."""
+        return self._paused_at is not None
+
+    def pause(self) -> None:
+        """From now on messages wait. A second call does nothing."""
+        self._check_open()
+        if self._paused_at is None:
+            self._paused_at = self.epoch
+            self._holds = [a.handle(self.epoch) for a in self.indexes.values()]
+
+    def messages(self) -> list[Sent]:
+        """What is under way, in the order sent: edge (sender, receiver), kind, view, key (a list of keys), rows."""
+        self._check_open()
+        return [Sent.of(m, lambda w, e: self._decode(w, e.source.plan.schema, e.ask)) for m in self.wires]
+
+    def deliver(self, i: int) -> None:
+        """Hand over message ``i`` of :meth:`messages`. Raises Error unless it is the oldest on its edge."""
+        self._check_open()
+        if not self.paused:
+            raise Error("deliver: nothing waits; call pause() first, then step or read")
+        if isinstance(i, bool) or not isinstance(i, int) or not 0 <= i < len(self.wires):
+            raise Error(f"deliver({i!r}): there are {len(self.wires)} messages under way, numbered from 0")
+        message = self.wires.waiting[i]
+        first = self.wires.blocked_by(message)
+        if first is not None:
+            at = self.wires.waiting.index(first)
+            raise Error(
+                f"deliver({i}): the edge {message.ends[0]} -> {message.ends[1]} is first in, first out; message {at} comes before it"
+            )
+        with self._undoing(structure=True):
+            self._deliver(message)
+
+    def resume(self) -> None:
+        """Deliver all that waits, oldest first, and go on by itself."""
+        self._check_open()
+        with self._undoing(structure=True):
+            self._drain()
+            self._paused_at = None
+            self._within_budget()
+        for hold in self._holds:
+            hold.close()
+        self._holds = []
+
+    # --- what operators call ----------------------------------------------------
+
+    @property
+    def strings(self) -> Strings:
+        """The dictionary of the engine's strings."""
+        return self._names.strings
+
+    now = 0
+    """The last epoch that the base tables hold, the one in hand included."""
+
+    def tag(self) -> int:
+        """A new name for a question."""
+        self._tags += 1
+        return self._tags
+
+    def send(self, kind: str, edge: Edge, **what: Any) -> None:
+        """Put a message on an edge."""
+        message = Message(0, kind, edge, self.op, **what)
+        self.wires.send(message)
+        rows = (
+            len(message.delta.diffs)
+            if message.delta is not None
+            else 0
+            if message.keys is None
+            else message.keys.shape[1]
+        )
+        name = {"change": "message", "evict": "message"}.get(kind, kind)
+        self.trace.record(
+            name, *message.ends, rows, note="evict" if kind == "evict" else "", payload=lambda: self._shown(message)
+        )
+
+    def among(self, keys: Words, wanted: Words, schema: Schema, columns: tuple[int, ...]) -> Any:
+        """Which of keys int64[k, n] are in ``wanted`` int64[k, q]; bool[n]."""
+        known = Filled(tuple(schema[i].type for i in columns))
+        known.add(wanted, self.strings, 0)
+        return known.mask(keys, self.strings)
+
+    def index(self, relation: str, columns: tuple[int, ...]) -> Arrangement:
+        """The base table by columns, made when it is first needed."""
+        found = self.indexes.get((relation, columns))
+        if found is None:
+            _, schema = self._relation(relation)
+            base = self.bases.get(relation)
+            if base is not None and base.layout.key == columns:
+                found = base
+            else:
+                name = f"{relation}[{', '.join(schema[i].name for i in columns)}]"
+                found = Arrangement(name, Layout(tuple(c.type for c in schema), columns), self.epoch + 1)
+                if base is not None:
+                    rows = base.contents(strings=self.strings)
+                    found.load(found.layout.body(rows.rows, rows.diffs, self.strings))
+                self.bases.setdefault(relation, found)
+            self.indexes[relation, columns] = found
+            self._changed()
+        return found
+
+    def fetch(self, edge: Edge, columns: tuple[int, ...], keys: Words, at: Position) -> Matches:
+        """Rows of a stateless operator by any columns, as of a position (see :func:`~.upjoin.fetch`)."""
+        floor = None if "rule18" in self.without else self._paused_at if self._paused_at is not None else self.epoch
+        return fetch(edge.source.plan, edge, columns, keys, at, self.index, floor, self.strings, edge.target.view)
+
+    def wrote(self, node: Node_, delta: Delta) -> None:
+        """Note that an operator's state changed."""
+        if len(delta.diffs):
+            self.trace.record("state", node.name, rows=len(delta.diffs))
+
+    def evicted(self, node: Node_, keys: Words) -> None:
+        """Note that keys of an operator became holes."""
+        self.trace.record("evicted", node.name, rows=keys.shape[1])
+        if self._gone is not None:
+            self._gone.setdefault(node.name, []).append(keys)
+
+    def answered(self, reader: ReaderNode, keys: Words) -> None:
+        """Keys of a reader are filled: reads that waited for them have their answer."""
+        for pending in self._pending.values():
+            if pending.reader is reader and pending.keys is not None and not pending.answered:
+                if reader.filled.mask(pending.keys, self.strings).all():
+                    pending.answer(self._frame(self.views[reader.view], pending.keys))
+
+    # --- delivering -------------------------------------------------------------
+
+    def _begin(self) -> int:
+        self.clock += 1
+        self.op = self.clock
+        return self.op
+
+    def _drain(self) -> None:
+        while len(self.wires):
+            self._deliver(self.wires.waiting[0])
+
+    def _deliver(self, message: Message) -> None:
+        self.wires.waiting.remove(message)
+        self.op = message.op
+        edge, keys, delta = message.edge, message.keys, message.delta
+        if message.kind == "upquery":
+            assert keys is not None
+            edge.source.on_upquery(edge, message.tag, keys, message.asked)
+            return
+        before = edge.at
+        edge.at = message.at
+        if message.kind == "change":
+            assert delta is not None
+            edge.target.on_change(edge, delta, before)
+        elif message.kind == "response":
+            assert keys is not None and delta is not None
+            edge.target.on_response(edge, message.tag, keys, delta)
+        else:
+            edge.target.on_evict(edge, keys)
+        self._settle(edge.target)
+
+    def _settle(self, node: Node_) -> None:
+        """Seal what a message wrote, so that the next one is told apart from it."""
+        for arrangement, _, _, _ in node.parts():
+            if arrangement.runs and arrangement.runs[-1].lower >= arrangement.upper:
+                arrangement.commit(arrangement.upper + 1)
+
+    # --- showing ------------------------------------------------------------------
+
+    def _decode(self, words: Words, schema: Schema, columns: tuple[int, ...]) -> list[tuple[Any, ...]]:
+
+        lines = [to_arrow(w, schema[i].type, self.strings).to_pylist() for w, i in zip(words, columns, strict=True)]
+        return list(zip(*lines, strict=True)) if lines else [()] * words.shape[1]
+
+    def _tuples(self, words: Words, filled: Filled) -> list[tuple[Any, ...]]:
+
+        schema = tuple(Column(str(i), kind) for i, kind in enumerate(filled.types))
+        keys = self._decode(words, schema, tuple(range(len(schema))))
+        return sorted(keys, key=lambda key: tuple((v is None, v) if v is not None else (True, 0) for v in key))
+
+    def _shown(self, message: Message) -> Mapping[str, Any]:
+        edge = message.edge
+        key = None if message.keys is None else self._decode(message.keys, edge.source.plan.schema, edge.ask)
+        delta = message.delta
+        rows = None if delta is None else Changes.consolidated(edge.source.plan.schema, delta, self.epoch, self.strings)
+        return {"kind": message.kind, "key": key, "rows": rows}

@@ -1,0 +1,98 @@
+"""What an engine holds, as tables; and handles that hold it at a time.
+
+A strategy tells its state as a list of :class:`Held`; what ``state()`` shows is made of
+that here, so it reads the same for every strategy, and on Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import pandas as pd
+
+from .arrangement import Arrangement, TraceHandle
+from .batch import merged
+from .changes import frame, value_order
+from .errors import ViewError
+from .plan import Column
+from .words import Strings
+
+
+@dataclass(frozen=True)
+class Held:
+    """One piece of state: a row of ``state()``. ``schema`` names the columns of its rows."""
+
+    operator: str
+    relation: str
+    kind: str
+    arrangement: Arrangement
+    schema: tuple[str, ...]
+    base: bool = False
+    extra: int = 0
+    """Bytes that belong to it beside the arrangement's."""
+    identity: str = ""
+    """A name that does not depend on which views came and went; the operator's where empty."""
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """Names of the columns it is looked up by."""
+        return tuple(self.schema[i] for i in self.arrangement.layout.key)
+
+
+def state_table(held: Iterable[Held], strings: Strings) -> pd.DataFrame:
+    """One row a piece of state: operator, relation, key, rows, bytes, kind, base."""
+    held = list(held)
+    first = next((h for h in held if h.base), None)
+    table = []
+    for h in held:
+        # The dictionary serves all state; its bytes are told once, with the first base table.
+        size = h.arrangement.nbytes + h.extra + (strings.nbytes if h is first else 0)
+        table.append([h.operator, h.relation, h.key, h.arrangement.rows, size, h.kind, h.base])
+    out = pd.DataFrame(table, columns=["operator", "relation", "key", "rows", "bytes", "kind", "base"])
+    return out.astype({"rows": "int64", "bytes": "int64", "base": "bool"})
+
+
+def state_rows(operator: str, held: Iterable[Held], strings: Strings) -> pd.DataFrame:
+    """The consolidated rows of one piece of state in order, then their diff (and further accumulators)."""
+    held = list(held)
+    found = next((h for h in held if h.operator == operator), None)
+    if found is None:
+        raise ViewError(f"no operator is called {operator}; state() lists: {', '.join(h.operator for h in held)}")
+    layout = found.arrangement.layout
+    body = merged(found.arrangement.runs, layout, strings)
+    schema = tuple(Column(n, t) for n, t in zip(found.schema, layout.types, strict=True))
+    body = body.take(value_order(schema, body[1 : 1 + layout.columns], strings), axis=1)
+    out = frame(schema, body[1 : 1 + layout.columns], strings)
+    for i in range(layout.width):
+        name = "diff" if i == 0 else f"sum{i}"
+        out.insert(len(out.columns), name, body[1 + layout.columns + i].copy(), allow_duplicates=True)
+    return out
+
+
+class Handles:
+    """Handles on all arrangements of an engine at one time; a context manager."""
+
+    def __init__(self, handles: list[TraceHandle]) -> None:
+        self._handles = handles
+
+    @property
+    def time(self) -> int:
+        """The time they hold."""
+        return int(self._handles[0].time)
+
+    def advance(self, time: int) -> None:
+        """Move all of them to a later time."""
+        for handle in self._handles:
+            handle.advance(time)
+
+    def close(self) -> None:
+        """Let go of all of them; a second call does nothing."""
+        for handle in self._handles:
+            handle.close()
+
+    def __enter__(self) -> Handles:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,0 +1,90 @@
+"""Taking in an epoch: what a caller hands to ``step``, checked against catalog and base tables.
+
+Nothing here changes state. An epoch is netted row by row before it is judged, so what
+counts is the base with the net change applied: it may not hold a row fewer than zero times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
+
+from . import columns, ingest
+from .arrangement import Arrangement
+from .batch import Delta
+from .catalog import Catalog
+from .changes import Changes
+from .errors import RelationError, RowError, TimeError
+from .plan import Schema
+from .words import Strings, Words
+
+
+def epoch(inputs: Any, catalog: Catalog | None, strings: Strings) -> dict[str, Delta]:
+    """The delta of each relation. Raises RelationError, RowError or TimeError."""
+    if not isinstance(inputs, Mapping):
+        raise RelationError(f"step takes {{relation: rows}}, not {type(inputs).__name__}")
+    out: dict[str, Delta] = {}
+    seen: tuple[str, int] | None = None
+    for name, data in inputs.items():
+        known, schema = relation(catalog, name)
+        if known in out:
+            raise RelationError(f"relation {known} is given twice; names are compared without case")
+        delta, time = _delta(data, schema, known, strings)
+        if time is not None:
+            if seen is not None and seen[1] != time:
+                raise TimeError(f"{known} is at time {time}, {seen[0]} at time {seen[1]}; a step is one epoch")
+            seen = (known, time)
+        out[known] = delta
+    return out
+
+
+def relation(catalog: Catalog | None, name: object) -> tuple[str, Schema]:
+    """A relation's name as declared, and its columns; names are compared without case."""
+    known = {} if catalog is None else catalog.relations
+    for declared, schema in known.items():
+        if isinstance(name, str) and declared.lower() == name.lower():
+            return declared, schema
+    raise RelationError(f"no relation is called {name}; the catalog has: {', '.join(known) or 'none'}")
+
+
+def _delta(data: Any, schema: Schema, name: str, strings: Strings) -> tuple[Delta, int | None]:
+    if isinstance(data, Changes):
+        return ingest.changes(data, schema, name, strings)
+    if isinstance(data, pa.RecordBatch):
+        data = pa.Table.from_batches([data])
+    if isinstance(data, pd.DataFrame | pa.Table):
+        return ingest.table(data, schema, name, strings)
+    if isinstance(data, str | Mapping) or not isinstance(data, Iterable):
+        raise RowError(
+            f"{name}: {type(data).__name__} is no rows; give [((value, ...), diff), ...], a table or Changes"
+        )
+    return ingest.pairs(data, schema, name, strings), None
+
+
+def check(
+    base: Arrangement, schema: Schema, name: str, rows: Words, diffs: npt.NDArray[np.int64], strings: Strings
+) -> None:
+    """Raise RowError unless each net row int64[k, n] leaves its multiplicity between 0 and 2**62."""
+    # Only a retraction can go below zero; only huge diffs can add up to too much.
+    at = np.flatnonzero(diffs < 0) if int(diffs.max(initial=0)) < ingest.LIMIT >> 32 else np.arange(len(diffs))
+    if not len(at):
+        return
+    there = base.multiplicity(rows.take(at, axis=1), strings)
+    after = there + diffs[at]
+    bad = np.flatnonzero((after < 0) | (after >= ingest.LIMIT))
+    if len(bad):
+        first = bad[0]
+        lines = zip(rows[:, [at[first]]], schema, strict=True)
+        row = [columns.to_arrow(w, c.type, strings)[0].as_py() for w, c in lines]
+        shown = "(" + ", ".join("NULL" if v is None else repr(v) for v in row) + ")"
+        if after[first] >= ingest.LIMIT:
+            raise RowError(f"{name}: row {shown} would be there 2**62 times or more; use smaller multiplicities")
+        raise RowError(
+            f"{name}: row {shown} is retracted {-diffs[at[first]]} times and is there {there[first]} times; "
+            f"a retraction must meet a row that is there at the end of the epoch, so insert it first"
+        )
