@@ -231,7 +231,7 @@ class Progress:
     """One line on a terminal, rewritten; elsewhere a line every ten seconds."""
 
     def __init__(self, packages):
-        self.packages, self.fetched, self.phrase = packages, 0, "starting"
+        self.packages, self.fetched, self.phrase = packages, 0, "pip starts"
         self.placing, self.before = False, 0
         self.started = self.shown = time.monotonic()
 
@@ -259,7 +259,9 @@ class Progress:
         if not terminal and now - self.shown < every:
             return
         self.shown = now
-        if self.placing:
+        if self.packages == 1:
+            phrase = "installing the kit itself"
+        elif self.placing:
             phrase = f"installing {min(self.placed() - self.before, self.fetched)} of {self.fetched}"
         else:
             phrase = f"fetching {self.fetched} of {max(self.packages, self.fetched)}: {self.phrase}"

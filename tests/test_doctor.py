@@ -285,3 +285,10 @@ def test_surroundings_are_noted() -> None:
     """A variable that bends Python or Java is told, and is no failure."""
     done = doctor(JAVA_TOOL_OPTIONS="-Xshare:auto")
     assert re.search(r"note  settings: .*JAVA_TOOL_OPTIONS=-Xshare:auto", done.stdout), done.stdout
+
+
+def test_reader_that_leaves() -> None:
+    """`doctor | head -1` ends quietly."""
+    command = f"{sys.executable} -m sharedstate_lite.doctor | head -1"
+    done = subprocess.run(["sh", "-c", command], cwd=ROOT, capture_output=True, text=True)
+    assert "Python:" in done.stdout and done.stderr == ""

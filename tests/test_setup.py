@@ -196,6 +196,16 @@ def test_half_made_is_not_taken_for_whole(checkout: Path) -> None:
     assert bootstrap(checkout, "--check", "run").returncode == 1
 
 
+def test_chosen_python_is_kept(checkout: Path, tmp_path: Path) -> None:
+    """An environment that lacks something is extended or rebuilt with the Python that it was made with."""
+    fake(tmp_path / "bin", "python3.13", "exit 0")  # what a search would find
+    venv = ["-I", "-m", "venv", "--without-pip", checkout / ".venv"]
+    subprocess.run([sys._base_executable, *venv], check=True)
+    settings = offline(PATH=f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}", PYTHON="")
+    done = subprocess.run(["make", "test"], cwd=checkout, env=settings, capture_output=True, text=True)
+    assert f"({sys._base_executable})" in done.stdout and "hatchling" in done.stderr
+
+
 @pytest.mark.parametrize("kind", ["folder", "file", "link"])
 def test_somebody_elses_folder_is_left_alone(checkout: Path, tmp_path: Path, kind: str) -> None:
     """A .venv that is no virtual environment is refused, and nothing in it is touched."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import subprocess
 import sys
 import webbrowser
@@ -71,12 +72,14 @@ def open_streams() -> None:
 
 
 def run(module: str, *arguments: str) -> int:
-    """Run a module of ours to its end, in a process of its own. Returns its exit status."""
-    process = subprocess.Popen([sys.executable, "-m", module, *arguments], stdin=subprocess.DEVNULL)
+    """Run a module of ours to its end, in a session of its own: Ctrl-C is for us. Returns its exit status."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", module, *arguments], stdin=subprocess.DEVNULL, start_new_session=True
+    )
     try:
         return process.wait()
     except BaseException:
-        process.kill()
+        os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         raise
 
