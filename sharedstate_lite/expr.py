@@ -252,6 +252,7 @@ def _integers(op: str, a: Words, b: Words, type_: Type) -> Words:
         b = np.where(null, 1, b)
     out = np.asarray(_ARITHMETIC[op](a, b))
     if null is not None:
+        null = np.broadcast_to(null, out.shape)
         out[null] = 0
     low, high = LIMITS[type_]
     if type_ is Type.BIGINT:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -178,11 +178,7 @@ class Oracle:
 
         Raises RowError where a value of it overflows, is infinite or does not cast.
         """
-        if isinstance(view, str):
-            if view.lower() not in self._views:
-                known = ", ".join(v.name for v in self._views.values()) or "none"
-                raise ViewError(f"the oracle was given no view {view}; there are: {known}")
-            view = self._views[view.lower()]
+        view = view if isinstance(view, View) else self._view(view)
         for name in self._stale:
             columns = ", ".join(_quote(c.name) for c in self._relations[name.lower()][1])
             net = f"SELECT {columns}, CAST(SUM(diff) AS BIGINT) AS diff FROM changes.{_quote(name)} GROUP BY ALL"
@@ -204,6 +200,12 @@ class Oracle:
                 if frame[column].abs().eq(math.inf).any():
                     raise RowError(f"view {view.name}: {column} is infinite")
         return frame
+
+    def _view(self, name: str) -> View:
+        if name.lower() not in self._views:
+            known = ", ".join(v.name for v in self._views.values()) or "none"
+            raise ViewError(f"the oracle was given no view {name}; there are: {known}")
+        return self._views[name.lower()]
 
     def _create(self, view: View) -> None:
         """Create a view, and before it those that it names, with the types that the contract has for DuckDB's."""
