@@ -17,12 +17,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
+from . import graph
 from .arrangement import Arrangement
 from .batch import Delta, Layout
 from .engine import Engine
 from .held import Held
-from .operators import Input, Linear, Operator, ReduceCore, UnionAll, label
+from .operators import Arrange, Input, Linear, Operator, ReduceCore, UnionAll, label
 from .plan import Col, Filter, Join, Map, Node, Reduce, Scan, Union, View
 from .words import Words
 
@@ -223,6 +225,34 @@ class Dataflow(Engine):
                 yield Held(name, name, "reader", reader.arrangement, tuple(c.name for c in self.views[name].schema))
 
     _base_kind = "base"
+
+    def graph(self) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """See :meth:`~.engine.Engine.graph`."""
+        self._check_open()
+        left = {id(h.arrangement): h.operator for h in self.held()}
+        read = {id(r.arrangement): n for n, r in reversed(self.readers.items())}
+        rows: list[graph.Row] = []
+        edges: list[tuple[str, str, str]] = []
+        arranged = {id(o.arrangement) for o in self.operators if isinstance(o, Arrange)}
+        for operator in self.operators:
+            kind, title, detail = graph.described(operator.node)
+            held = [a for a, _ in operator.held()]
+            if isinstance(operator, Arrange):
+                by = ", ".join(operator.node.schema[i].name for i in operator.arrangement.layout.key)
+                kind, title, detail = "arrange", "ARRANGE", f"by {by}"
+            elif isinstance(operator, Input):
+                base = operator.base()
+                held = [base] if base is not None and id(base) not in arranged else []
+            tables = tuple(left.pop(id(a)) for a in held if id(a) in left and id(a) not in read)
+            view = "" if isinstance(operator, Input) else min(operator.users, default="")
+            rows.append((operator.name, kind, title, detail, tables, view))
+            for below in operator.inputs:
+                edges.append((below.name, operator.name, "read" if isinstance(below, Arrange) else "change"))
+        for name, reader in self.readers.items():
+            tables = (left.pop(id(reader.arrangement)),) if id(reader.arrangement) in left else ()
+            rows.append((name, "view", name, "", tables, name))
+            edges.append((reader.root.name, name, "change"))
+        return graph.frames(rows, edges)
 
     def _identity(self, operator: Operator, arrangement: Arrangement) -> str:
         """See :class:`~.engine.Held`."""

@@ -162,6 +162,10 @@ class Engine(ABC):
         self._check_open()
         return [h.arrangement for h in self.held() if h.kind == "arrangement"]
 
+    @abstractmethod
+    def graph(self) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """The operators and the edges between them, as two frames; see :mod:`.graph`."""
+
     def close(self) -> None:
         """Let go of all state; a second call does nothing."""
         self._open = False

@@ -86,7 +86,7 @@ def _operator(node: Node) -> str:
         return f"scan {node.relation}({', '.join(f'{c.name} {c.type.value}' for c in node.schema)})"
     if isinstance(node, Union):
         return "union all"
-    names = _names(node if isinstance(node, Join) else node.inputs[0])
+    names = qualified(node if isinstance(node, Join) else node.inputs[0])
     if isinstance(node, Filter):
         return f"filter {expression(node.predicate, names)}"
     if isinstance(node, Map):
@@ -105,7 +105,7 @@ def _operator(node: Node) -> str:
     return f"reduce {', '.join(aggs)}" + (f" by {keys}" if keys else "")
 
 
-def _names(node: Node) -> list[str]:
+def qualified(node: Node) -> list[str]:
     """What the columns of ``node`` are called in text: qualified only where a join brings two of one name."""
     names = [c.name for c in node.schema]
     count = Counter(n.lower() for n in names)

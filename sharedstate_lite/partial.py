@@ -296,6 +296,11 @@ class Partial(Delivery):
             self._every = list(dict.fromkeys([*super()._all(), *self.indexes.values()]))
         return self._every
 
+    def graph(self) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """See :meth:`~.engine.Engine.graph`."""
+        self._check_open()
+        return wiring.described(self)
+
     def _rows(self, view: View, key: Words | None, at: int | None) -> Delta:
         rows = self.reader(view).rows
         if key is None:

@@ -9,7 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
+from . import graph
 from .arrangement import Arrangement
 from .lookup import fetch, plan_ask, stateless
 from .operators import label
@@ -191,3 +193,21 @@ def relation_of(node: Node_) -> str:
     if isinstance(node, ReaderNode):
         return node.name
     return label(node.plan.inputs[0] if isinstance(node, ReduceNode) else node.plan)
+
+
+def described(flow: Partial) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The graph as two frames (see :mod:`.graph`): every edge carries changes down, and may carry upqueries up."""
+    rows: list[graph.Row] = []
+    edges: list[tuple[str, str, str]] = []
+    bases = {h.relation: h.operator for h in flow.held() if h.base}
+    for node in flow.nodes.values():
+        kind, title, detail = graph.described(node.plan)
+        tables = tuple(part_names(node))
+        if isinstance(node, BaseNode):
+            tables = tuple(name for relation, name in bases.items() if relation == node.name_of_relation)
+        if isinstance(node, ReaderNode):
+            kind, title, detail = "view", node.name, ""
+        rows.append((node.name, kind, title, detail, tables, node.view))
+        for edge in node.inputs:
+            edges += [(edge.source.name, node.name, "change"), (node.name, edge.source.name, "upquery")]
+    return graph.frames(rows, edges)
