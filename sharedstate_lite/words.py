@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -44,7 +45,8 @@ class Strings:
     """
 
     def __init__(self) -> None:
-        self._code: dict[str, int] = {}
+        # NULL has a place of its own, so that a look-up of many needs no case for it.
+        self._code: dict[str | None, int] = {None: NULL}
         self._text: list[str] = []
         self._hash = np.zeros(16, dtype=np.uint64)
         self._prefix = np.zeros(16, dtype=np.uint64)
@@ -67,12 +69,12 @@ class Strings:
     def codes(self, texts: Iterable[str | None]) -> Words:
         """Codes of many strings (None is NULL); shape (n,). Duplicates cost one look-up each."""
         texts = list(texts)
-        get = self._code.get
-        found = [NULL if t is None else get(t, -1) for t in texts]
-        if -1 in found:
-            self._add(list(dict.fromkeys(t for t, c in zip(texts, found, strict=True) if c == -1 and t is not None)))
-            found = [NULL if t is None else get(t, -1) for t in texts]
-        return np.array(found, dtype=np.int64)
+        found = np.array(list(map(self._code.get, texts, repeat(-1))), dtype=np.int64)
+        missing = np.flatnonzero(found == -1).tolist()
+        if missing:
+            self._add(list(dict.fromkeys(t for t in map(texts.__getitem__, missing) if t is not None)))
+            found[missing] = [self._code[texts[i]] for i in missing]
+        return found
 
     def _add(self, fresh: Sequence[str]) -> list[int]:
         first, last = len(self._text), len(self._text) + len(fresh)
