@@ -1,0 +1,24 @@
+"""Pictures of state, drawn without a browser, from what an engine says of itself.
+
+    graph       operators with their state tables, left to right
+    held        who holds how much, by kind of state, as a picture
+    held_chart  the same as a plotly chart, with the picture beside it
+
+The rooms, from the bottom up:
+
+    palette     colours and type, light and dark; text     how wide a text is, where to cut it
+    svg         the elements of a picture, and Picture     table, panel    state tables and operators, measured
+    heights, layout, routes    where boxes and lines go    outline, contents   from an engine's frames to panels
+    scene, graph               the graph of operators      bars, chart     who holds how much
+
+A picture takes frames and plain data (``engine.graph()``, ``engine.state``,
+``engine.trace.rows_by_edge()``) and never reaches into an engine; no engine knows that
+it is drawn. Nothing here computes what it shows: numbers are those it was handed.
+"""
+
+from .bars import held
+from .chart import Chart, held_chart
+from .graph import graph
+from .svg import Picture
+
+__all__ = ["Chart", "Picture", "graph", "held", "held_chart"]

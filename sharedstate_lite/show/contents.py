@@ -1,0 +1,128 @@
+"""What each operator of an outline holds, as panels: state tables read once, cut to the room there is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from .outline import Edge, Operator
+from .panel import ONE_WAY, TWO_WAYS, Panel
+from .table import Limits, Table, counted, cut, grouped, shown
+from .text import wrap
+
+State = Callable[..., pd.DataFrame]
+"""``engine.state``: without arguments the table of what is held, with an operator's name its rows."""
+READ_AT_MOST = 20_000
+"""Tables with more rows are counted and not fetched: a picture shows eight."""
+
+_INSIDE = {"accumulators": "counts and sums", "limbs": "exact sums, in parts"}
+"""What the names that ``state()`` gives to parts of a reduce mean."""
+
+
+@dataclass(frozen=True)
+class Content:
+    """What an engine holds, read once: the table of state(), rows by name, filled keys by name."""
+
+    held: pd.DataFrame
+    rows: dict[str, pd.DataFrame]
+    filled: dict[str, list[tuple[Any, ...]]]
+    """Of the tables with holes."""
+
+    def total(self, base: bool) -> int:
+        """Rows held in base tables, or beside them."""
+        return int(self.held.loc[self.held["base"].astype(bool) == base, "rows"].sum())
+
+    def of(self, names: Sequence[str]) -> int:
+        """Rows held under these names."""
+        return int(self.held.loc[self.held["operator"].isin(list(names)), "rows"].sum())
+
+
+def read(operators: Sequence[Operator], state: State, filled: Callable[[str], Any] | None) -> Content:
+    """Read what is held; ``filled`` is asked under partial state alone."""
+    held = state()
+    size = dict(zip(held["operator"], held["rows"], strict=True))
+    base = dict(zip(held["operator"], held["base"].astype(bool), strict=True))
+    names = [t for o in operators for t in o.tables if t in size]
+    rows = {t: state(t) for t in names if size[t] <= READ_AT_MOST}
+    keys = {t: _keys(filled, t) for t in names if filled is not None and not base[t]}
+    return Content(held, rows, {t: k for t, k in keys.items() if k is not None})
+
+
+def _keys(filled: Callable[[str], Any], name: str) -> list[tuple[Any, ...]] | None:
+    """The filled keys of a table; None for one that is a part of another and has none of its own."""
+    try:
+        keys = filled(name)
+    except ValueError:
+        return None
+    return [k if isinstance(k, tuple) else (k,) for k in keys]
+
+
+def panels(operators: Sequence[Operator], edges: Sequence[Edge], content: Content, limits: Limits) -> dict[str, Panel]:
+    """A panel for each operator. A source whose rows the join behind it keeps too is only counted."""
+    keeping = {o.name for o in operators if o.kind == "join" and o.tables}
+    copied = {e.source for e in edges if e.target in keeping and e.kind == "change"}
+    asking = {e.source for e in edges if e.kind == "upquery"}
+    out = {}
+    for o in operators:
+        inputs = sum(e.target == o.name and e.kind != "upquery" for e in edges)
+        ports = TWO_WAYS if o.name in asking else ONE_WAY
+        if o.tables and not (o.kind == "source" and o.name in copied):
+            tables = [_table(name, o, content, limits) for name in o.tables]
+            out[o.name] = Panel(
+                o.name, o.title, o.detail, content.of(o.tables), tables, [], inputs, limits.title, ports
+            )
+        else:
+            detail, words, rows = _wordy(o, content, limits)
+            out[o.name] = Panel(o.name, o.title, detail, rows, [], words, inputs, limits.title, ports)
+    return out
+
+
+def _wordy(o: Operator, content: Content, limits: Limits) -> tuple[str, list[str], int | None]:
+    """Detail, lines and rows of a panel without tables."""
+    if o.kind == "source":
+        return "", ["base", counted(content.of(o.tables), "row")], None
+    if o.kind == "view":
+        return "", ["rows held", "before it"], None
+    if o.kind in ("filter", "map") and o.detail:
+        return "", wrap(o.detail, limits.cell * 1.6, 3), None
+    return o.detail, ["no state"], None
+
+
+def _table(name: str, operator: Operator, content: Content, limits: Limits) -> Table:
+    entry = content.held[content.held["operator"] == name].iloc[0]
+    frame = content.rows.get(name)
+    part = re.sub(r"\d+$", "", name.rsplit(".", 1)[-1])
+    caption = _caption(part, str(entry["relation"]), operator) if len(operator.tables) > 1 else ""
+    if frame is None:
+        return cut(pd.DataFrame(), int(entry["rows"]), limits, caption)
+    key = tuple(str(k) for k in entry["key"])
+    notes: list[str] = []
+    partial = name in content.filled
+    if partial:
+        empty = _empty(frame, key, content.filled[name])
+        notes = [f"{', '.join(map(shown, k))}: no rows" for k in empty[:2]]
+        notes += [f"{counted(len(empty) - 2, 'more key')}: no rows"] if len(empty) > 2 else []
+        notes.append("all other keys: holes" if len(frame) or notes else "every key: a hole")
+    multiset = operator.kind == "reduce" and name.startswith(f"{operator.name}.") and part not in _INSIDE
+    if multiset and key and list(frame.columns[len(key) + 1 :]) == ["diff"]:
+        values = grouped(frame, len(key))
+        return cut(values, len(values), limits, caption, notes, hole=partial)
+    return cut(frame, len(frame), limits, caption, notes, hole=partial)
+
+
+def _empty(frame: pd.DataFrame, key: tuple[str, ...], filled: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """Filled keys that no row has."""
+    if any(k not in frame.columns for k in key):
+        return []
+    there = {tuple(map(shown, row)) for row in frame[list(key)].itertuples(index=False)}
+    return [k for k in filled if tuple(map(shown, k)) not in there]
+
+
+def _caption(part: str, relation: str, operator: Operator) -> str:
+    if operator.kind == "join":
+        return f"{relation} side" if relation.isidentifier() else relation
+    return _INSIDE.get(part, part)

@@ -1,0 +1,89 @@
+"""The operators of an engine with their state, left to right, as a picture.
+
+Takes what ``engine.graph()`` and ``engine.state`` say, and nothing else of an engine.
+Sources are on the left, views on the right. A filled panel holds rows. A plain line
+carries changes; a double line is a read through a trace handle (shared state); a dashed
+line is the way of upqueries, against the stream (partial state).
+
+Too wide for the room: values are cut shorter, columns of tables are left out, what edges
+carried goes unsaid, then tables fold to their row counts, those farthest from the views
+first. Text stays as large as it is; what still does not fit is scrolled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from .contents import Content, State, panels, read
+from .outline import Described, Edge, Operator, outline
+from .panel import plate
+from .scene import Scene
+from .svg import Drawing, Picture
+from .table import Limits, counted
+
+WIDE, NARROW = 860.0, 520.0
+"""Px that a notebook gives a picture in a wide window and in a narrow one."""
+TALLEST = 440.0
+
+STEPS = [
+    (Limits(8, 5, 120, 230), 40.0),
+    (Limits(8, 4, 96, 200), 36.0),
+    (Limits(6, 3, 80, 160), 32.0),
+    (Limits(5, 2, 64, 120), 28.0),
+]
+"""How much of the tables, and the least gap, from roomy to tight."""
+
+Carried = Mapping[tuple[str, str], int]
+
+
+def graph(
+    described: Described,
+    state: State,
+    *,
+    title: str = "",
+    filled: Callable[[str], Any] | None = None,
+    carried: Carried | None = None,
+) -> Picture:
+    """The operators with their state tables.
+
+    ``described`` is ``engine.graph()``, ``state`` is ``engine.state`` itself. Under
+    partial state ``filled`` is ``engine.filled``: keys that are filled and have no rows
+    are named, and the rest is shown as a hole. ``carried`` is
+    ``engine.trace.rows_by_edge()`` or a part of it: rows by (source, target).
+    """
+    operators, edges = outline(described)
+    content = read(operators, state, filled)
+    wide, narrow = (_fitted(operators, edges, content, title, carried or {}, room) for room in (WIDE, NARROW))
+    return Picture(in_words(operators, edges, content, title), wide, narrow if narrow.width < wide.width else None)
+
+
+def _fitted(
+    operators: Sequence[Operator], edges: Sequence[Edge], content: Content, title: str, carried: Carried, room: float
+) -> Drawing:
+    """The roomiest drawing within ``room`` px, else the tightest there is."""
+    told = f"own state {counted(content.total(False), 'row')} · base {counted(content.total(True), 'row')}"
+    tried = [(limits, gap, labels) for labels in ((carried, {}) if carried else ({},)) for limits, gap in STEPS]
+    for limits, gap, labels in tried:
+        scene = Scene(panels(operators, edges, content, limits), edges, labels, gap)
+        if scene.width <= room and scene.height <= TALLEST:
+            return scene.draw(title, told, room)
+    boxes = panels(operators, edges, content, STEPS[-1][0])
+    far = {n: c for c, column in enumerate(scene.placed.columns) for n in column}
+    for name in sorted((n for n in boxes if boxes[n].tables), key=far.__getitem__):
+        boxes[name] = plate(boxes[name])
+        scene = Scene(boxes, edges, {}, STEPS[-1][1])
+        if scene.width <= room and scene.height <= TALLEST:
+            break
+    return scene.draw(title, told, room)
+
+
+def in_words(operators: Sequence[Operator], edges: Sequence[Edge], content: Content, title: str) -> str:
+    """The picture in words: one line an operator, what it holds and where its changes go."""
+    names = {o.name: " ".join(p for p in (o.title, o.detail) if p) for o in operators}
+    out = [title or "operators and their state"]
+    for o in operators:
+        to = ", ".join(names[e.target] for e in edges if e.source == o.name and e.kind != "upquery")
+        held = counted(content.of(o.tables), "row") if o.tables else "no state"
+        out.append(f"  {names[o.name]}: {held}" + (f" -> {to}" if to else ""))
+    return "\n".join(out)

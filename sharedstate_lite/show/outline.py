@@ -1,0 +1,97 @@
+"""From an engine's two frames to the operators worth drawing.
+
+Takes what ``engine.graph()`` says (operators: name, kind, title, detail, tables, view;
+edges: source, target, kind). Leaves out what a picture does better without: a projection
+that only picks columns, and a source whose rows are held by the arrangement behind it.
+Nothing is left out that holds rows.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+
+import pandas as pd
+
+Described = tuple[pd.DataFrame, pd.DataFrame]
+"""What ``engine.graph()`` returns: operators and edges."""
+
+_FUNCTION = re.compile(r"\b(max|min|sum|count|avg)\(")
+_COLUMNS = re.compile(r'(?:[\w."]+(?:, )?)*')
+
+
+@dataclass(frozen=True)
+class Operator:
+    """A box of the outline; fields as in the operators' frame."""
+
+    name: str
+    kind: str
+    title: str
+    detail: str
+    tables: tuple[str, ...]
+    view: str
+
+
+@dataclass(frozen=True)
+class Edge:
+    """A change or a read from source to target, or an upquery from who asks to who is asked."""
+
+    source: str
+    target: str
+    kind: str
+    told: tuple[str, str]
+    """Source and target that the trace knows it by, where an operator between the two is left out."""
+
+
+def outline(described: Described) -> tuple[list[Operator], list[Edge]]:
+    """The operators to draw, and their edges."""
+    frame, links = described
+    operators = [
+        Operator(
+            str(r.name_),
+            str(r.kind),
+            _FUNCTION.sub(lambda f: f[0].upper(), str(r.title)),
+            str(r.detail),
+            tuple(r.tables),
+            str(r.view),
+        )
+        for r in frame.rename(columns={"name": "name_"}).itertuples(index=False)
+    ]
+    edges = [
+        Edge(str(r.source), str(r.target), str(r.kind), (str(r.source), str(r.target)))
+        for r in links.itertuples(index=False)
+    ]
+    for operator in list(operators):
+        if operator.kind == "map" and not operator.tables and _COLUMNS.fullmatch(operator.detail):
+            operators, edges = _without(operator, operators, edges)
+    for operator in list(operators):
+        if operator.kind == "source" and not operator.tables:
+            operators, edges = _moved(operator, operators, edges)
+    return operators, edges
+
+
+def _without(gone: Operator, operators: list[Operator], edges: list[Edge]) -> tuple[list[Operator], list[Edge]]:
+    """The graph with an operator taken out and its edges joined."""
+    out: list[Edge] = []
+    for edge in edges:
+        if gone.name not in (edge.source, edge.target):
+            out.append(edge)
+        elif edge.source == gone.name:
+            other = [e for e in edges if e.target == gone.name and (e.kind == "upquery") == (edge.kind == "upquery")]
+            out += [replace(edge, source=e.source, kind="read" if e.kind == "read" else edge.kind) for e in other]
+    return [o for o in operators if o != gone], out
+
+
+def _moved(source: Operator, operators: list[Operator], edges: list[Edge]) -> tuple[list[Operator], list[Edge]]:
+    """The graph with a source shown as the first arrangement of its rows, if it has one."""
+    readers = [e.target for e in edges if e.source == source.name]
+    first = next((o for o in operators if o.kind == "arrange" and o.name in readers), None)
+    if first is None:
+        return operators, edges
+    merged = replace(first, kind="source", title=source.title)
+    out = [
+        replace(e, source=first.name) if e.source == source.name else e
+        for e in edges
+        if (e.source, e.target) != (source.name, first.name)
+    ]
+    return [merged if o == first else o for o in operators if o != source], out

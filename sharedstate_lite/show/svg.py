@@ -1,0 +1,168 @@
+"""A picture as text: the few SVG elements that the pictures here are made of, and what shows them.
+
+No browser and no drawing library takes part. Whatever text comes from data is escaped
+here and nowhere else; a character that XML cannot carry is written as its code.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from .palette import LEAST, colour, style
+from .text import width
+
+Point = tuple[float, float]
+
+_ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def clean(text: str) -> str:
+    """``text`` on one line, with line ends, tabs and what XML cannot carry written as escapes."""
+    shown = text.replace("\r", "\\r").replace("\n", "\\n").replace("\t", "\\t")
+    return _ILLEGAL.sub(lambda found: f"\\x{ord(found[0]):02x}", shown)
+
+
+def number(value: float) -> str:
+    """A coordinate, without digits that nobody sees."""
+    return f"{value:.1f}".removesuffix(".0")
+
+
+def text(
+    at: Point,
+    words: str,
+    *,
+    kind: str = "",
+    size: float = LEAST,
+    anchor: str = "start",
+    tip: str = "",
+    fill: str = "",
+) -> str:
+    """A line of text, baseline at ``at``; ``kind`` are classes of the style sheet: b, m, i, mono."""
+    words = clean(words)
+    if not words:
+        return ""
+    classes = kind.split()
+    long = width(words, size, "b" in classes, "mono" in classes)
+    given = f' class="{kind}"' if kind else ""
+    given += f' style="font-size:{number(size)}px"' if size != LEAST else ""
+    given += f' text-anchor="{anchor}"' if anchor != "start" else ""
+    given += f' style="fill:{colour(fill)}"' if fill else ""
+    title = f"<title>{escape(clean(tip))}</title>" if tip and tip != words else ""
+    return (
+        f'<text x="{number(at[0])}" y="{number(at[1])}" textLength="{number(long)}" '
+        f'lengthAdjust="spacingAndGlyphs"{given}>{escape(words)}{title}</text>'
+    )
+
+
+def rect(x: float, y: float, w: float, h: float, *, fill: str, stroke: str = "", radius: float = 0) -> str:
+    """A rectangle; colours by their names in the palette, or none."""
+    lines = f' stroke="{colour(stroke)}"' if stroke else ""
+    inside = "none" if fill == "none" else colour(fill)
+    corner = f' rx="{number(radius)}"' if radius else ""
+    return f'<rect x="{number(x)}" y="{number(y)}" width="{number(w)}" height="{number(h)}"{corner} fill="{inside}"{lines}/>'
+
+
+def line(points: Sequence[Point], stroke: str, *, wide: float = 1, dashes: str = "", radius: float = 0) -> str:
+    """A line through points; corners rounded by at most ``radius``."""
+    path = f"M{number(points[0][0])} {number(points[0][1])}"
+    for before, at, after in zip(points, points[1:], points[2:], strict=False):
+        r = min(radius, _length(before, at) / 2, _length(at, after) / 2)
+        start, end = _towards(at, before, r), _towards(at, after, r)
+        path += (
+            f"L{number(start[0])} {number(start[1])}Q{number(at[0])} {number(at[1])} {number(end[0])} {number(end[1])}"
+        )
+    path += f"L{number(points[-1][0])} {number(points[-1][1])}"
+    dashed = f' stroke-dasharray="{dashes}"' if dashes else ""
+    return f'<path d="{path}" fill="none" stroke="{colour(stroke)}" stroke-width="{number(wide)}"{dashed}/>'
+
+
+def arrow(tip: Point, stroke: str, leftwards: bool = False) -> str:
+    """The head of an arrow, its tip at ``tip``."""
+    back = 6.0 if leftwards else -6.0
+    x, y = tip
+    return line([(x + back, y - 4), tip, (x + back, y + 4)], stroke)
+
+
+def _length(a: Point, b: Point) -> float:
+    return abs(a[0] - b[0]) + abs(a[1] - b[1])
+
+
+def _towards(at: Point, other: Point, r: float) -> Point:
+    long = _length(at, other) or 1.0
+    return at[0] + (other[0] - at[0]) * r / long, at[1] + (other[1] - at[1]) * r / long
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """The inside of one SVG, and its size in px."""
+
+    width: float
+    height: float
+    body: str
+
+    def svg(self, label: str, *, alone: bool, shown: str = "") -> str:
+        """The SVG element; ``alone`` adds what a file of its own needs."""
+        space = ' xmlns="http://www.w3.org/2000/svg"' if alone else ""
+        w, h = number(self.width), number(self.height)
+        return (
+            f'<svg{space} class="ssl{shown}" role="img" aria-label="{escape(label, quote=True)}" width="{w}" height="{h}" '
+            f'viewBox="0 0 {w} {h}">{f"<style>{style()}</style>" if alone else ""}'
+            f"{rect(0, 0, self.width, self.height, fill='page')}{self.body}</svg>"
+        )
+
+
+class Picture:
+    """A drawing that a notebook shows: in HTML, as SVG, and in words where there is neither.
+
+    ``narrow`` is the same picture for less room; HTML takes whichever fits, and scrolls
+    where neither does. Text is never scaled, so it never gets smaller than it was drawn.
+    """
+
+    def __init__(self, words: str, drawing: Drawing, narrow: Drawing | None = None) -> None:
+        self.words, self.drawing, self.narrow = words, drawing, narrow
+
+    def _repr_html_(self) -> str:
+        return f'<div class="ssl-box"><style>{style()}{self._switch()}</style>{"".join(self._drawings())}</div>'
+
+    def _switch(self) -> str:
+        base = ".ssl-box{overflow-x:auto;container-type:inline-size}.ssl-box svg{display:block}"
+        if self.narrow is None:
+            return base
+        least = number(self.drawing.width)
+        name = self._name
+        return (
+            base
+            + f".ssl-box svg.n{name}{{display:none}}@container (max-width:{least}px){{.ssl-box svg.w{name}{{display:none}}.ssl-box svg.n{name}{{display:block}}}}"
+        )
+
+    @property
+    def _name(self) -> str:
+        return number(self.drawing.width).replace(".", "-")
+
+    def _drawings(self) -> list[str]:
+        label = self.words.splitlines()[0] if self.words else "picture"
+        if self.narrow is None:
+            return [self.drawing.svg(label, alone=False)]
+        wide = self.drawing.svg(label, alone=False, shown=f" w{self._name}")
+        return [wide, self.narrow.svg(label, alone=False, shown=f" n{self._name}")]
+
+    def _repr_svg_(self) -> str:
+        return self.drawing.svg(self.words.splitlines()[0] if self.words else "picture", alone=True)
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        return {"text/plain": self.words, "image/svg+xml": self._repr_svg_(), "text/html": self._repr_html_()}
+
+    def save(self, path: str | Path) -> None:
+        """Write it as an SVG file of its own."""
+        Path(path).write_text(self._repr_svg_(), encoding="utf-8")
+
+    def __repr__(self) -> str:
+        return self.words
+
+
+__all__ = ["Drawing", "Picture", "Point", "arrow", "clean", "line", "number", "rect", "text"]

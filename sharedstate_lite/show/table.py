@@ -1,0 +1,194 @@
+"""A state table cut to what a picture has room for, and measured.
+
+A value that is too long ends in an ellipsis (its whole is the tooltip), rows beyond the
+first ones are counted, and columns beyond the first ones are named by their number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pandas as pd
+
+from .palette import LEAST
+from .svg import clean, line, rect, text
+from .text import fit, width
+
+ROW = 18
+HEADER = 19
+CAPTION = 18
+PAD = 8
+BETWEEN = 14
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much of a table is drawn."""
+
+    rows: int = 8
+    columns: int = 5
+    cell: float = 120
+    title: float = 230
+
+
+@dataclass(frozen=True)
+class Table:
+    """What is drawn of one table: texts and widths, in px, no positions yet."""
+
+    caption: str
+    head: list[str]
+    cells: list[list[str]]
+    whole: list[list[str]]
+    right: list[bool]
+    notes: list[str] = field(default_factory=list)
+    hole: bool = False
+    """A punched slot at the end: all other keys are holes."""
+
+    @property
+    def widths(self) -> list[float]:
+        """The width of each column."""
+        columns = (
+            zip(self.head, zip(*self.cells, strict=True), strict=True) if self.cells else ((h, ()) for h in self.head)
+        )
+        # Measured bold, so that a mark on a row never widens its column.
+        return [max([width(h), *(width(c, bold=True) for c in cells)]) for h, cells in columns]
+
+    @property
+    def width(self) -> float:
+        """The least width that holds everything."""
+        body = sum(self.widths) + BETWEEN * max(len(self.head) - 1, 0)
+        other = [width(self.caption), *(width(n) for n in self.notes)]
+        return max([body, *other]) + 2 * PAD
+
+    @property
+    def height(self) -> float:
+        """The height of everything."""
+        lines = len(self.cells) + len(self.notes)
+        return (
+            (CAPTION if self.caption else 0) + (HEADER if self.head else 0) + ROW * lines + 6 + (16 if self.hole else 0)
+        )
+
+    def draw(self, x: float, y: float, wide: float) -> str:
+        """The table with its upper left corner at (x, y), stretched to ``wide``."""
+        out = []
+        if self.caption:
+            out.append(text((x + PAD, y + 14), self.caption, kind="m"))
+            y += CAPTION
+        lefts = self._lefts(x, wide)
+        if self.head:
+            out += self._line(lefts, y + 14, self.head, self.head, "m")
+            out.append(rect(x + PAD, y + HEADER - 1, wide - 2 * PAD, 1, fill="hairline"))
+            y += HEADER
+        for cells, whole in zip(self.cells, self.whole, strict=True):
+            out += self._line(lefts, y + 14, cells, whole, "")
+            y += ROW
+        for note in self.notes:
+            out.append(text((x + PAD, y + 14), note, kind="m i"))
+            y += ROW
+        if self.hole:
+            out.append(slot(x + PAD, y + 4, wide - 2 * PAD))
+        return "".join(out)
+
+    def _lefts(self, x: float, wide: float) -> list[tuple[float, float]]:
+        spare = wide - 2 * PAD - sum(self.widths) - BETWEEN * max(len(self.head) - 1, 0)
+        step = min(spare / max(len(self.head) - 1, 1), 24) if len(self.head) > 1 else 0
+        lefts, at = [], x + PAD
+        for w in self.widths:
+            lefts.append((at, w))
+            at += w + BETWEEN + step
+        return lefts
+
+    def _line(
+        self, lefts: list[tuple[float, float]], y: float, cells: list[str], whole: list[str], kind: str
+    ) -> list[str]:
+        out = []
+        for (left, w), cell, all_of_it, right in zip(lefts, cells, whole, self.right, strict=True):
+            faint = f"{kind} i m".strip() if cell == "NULL" and not kind else kind
+            at = (left + w, y) if right else (left, y)
+            out.append(text(at, cell, kind=faint, anchor="end" if right else "start", tip=all_of_it))
+        return out
+
+
+def slot(x: float, y: float, wide: float) -> str:
+    """A hole: a slot punched through the panel, its upper edge in shadow."""
+    lip = line([(x, y + 6), (x, y), (x + wide, y), (x + wide, y + 6)], "muted", wide=2, radius=6)
+    return rect(x, y, wide, 12, fill="page", stroke="hairline", radius=6) + lip
+
+
+def shown(value: Any) -> str:
+    """A value as a cell: NULL for what is absent, quotes for what would not be seen."""
+    if value is None or value is pd.NA or (isinstance(value, float) and value != value) or value is pd.NaT:
+        return "NULL"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    words = clean(str(value))
+    return words if words.strip() else f"'{words}'"
+
+
+def counted(n: int, one: str, many: str | None = None) -> str:
+    """``1 row``, ``2 rows``, ``1,200 rows``."""
+    return f"{n:,} {one if n == 1 else many or one + 's'}"
+
+
+def cut(
+    frame: pd.DataFrame, total: int, limits: Limits, caption: str = "", notes: Sequence[str] = (), hole: bool = False
+) -> Table:
+    """The first rows and columns of a state table of ``total`` rows.
+
+    ``frame`` has the rows and their ``diff``; a row that is there more than once shows
+    how often. It may hold fewer rows than ``total``: the others are counted.
+    """
+    # By position: two columns may have one name.
+    columns = [i for i, c in enumerate(frame.columns) if c != "diff"]
+    times = [
+        int(frame.iat[r, i])
+        for i, c in enumerate(frame.columns)
+        if c == "diff"
+        for r in range(min(len(frame), limits.rows))
+    ]
+    at = columns if len(columns) <= limits.columns else columns[: limits.columns - 1]
+    rows = min(len(frame), limits.rows if total <= limits.rows else limits.rows - 1)
+    whole = [[shown(frame.iat[r, c]) for c in at] for r in range(rows)]
+    head = [clean(str(frame.columns[c])) for c in at]
+    right = [pd.api.types.is_numeric_dtype(frame.dtypes.iloc[c]) for c in at]
+    if len(at) < len(columns):
+        head, right = [*head, f"+{len(columns) - len(at)} columns"], [*right, False]
+        whole = [[*r, "…"] for r in whole]
+    if any(t != 1 for t in times[:rows]):
+        head, right = [*head, "times"], [*right, True]
+        whole = [[*r, str(t)] for r, t in zip(whole, times, strict=False)]
+    cells = [[fit(c, limits.cell, LEAST, bold=True) for c in r] for r in whole]
+    if not rows:
+        head, right = (head, right) if total else ([], [])
+    more = [f"{counted(total - rows, 'more row')}"] if total > rows and rows else []
+    if not rows and not hole and not notes:
+        more = [counted(total, "row")] if total else ["no rows"]
+    return Table(caption, [fit(h, limits.cell) for h in head], cells, whole, right, [*more, *notes], hole)
+
+
+def grouped(frame: pd.DataFrame, key: int) -> pd.DataFrame:
+    """The multiset behind an extreme, one row a group: its key, then its values in order.
+
+    ``frame`` has ``key`` columns, the value and its ``diff``. Of many values the first
+    and the last ones are named.
+    """
+    groups: dict[tuple[Any, ...], list[str]] = {}
+    for row in frame.itertuples(index=False):
+        times = int(row[key + 1])
+        groups.setdefault(tuple(row[:key]), []).append(shown(row[key]) + (f"×{times}" if times != 1 else ""))
+    name = str(frame.columns[key])
+    out = [(*k, _several(values)) for k, values in groups.items()]
+    head = [*(str(c) for c in frame.columns[:key]), name]
+    result = pd.DataFrame(out, columns=range(key + 1))
+    result.columns = pd.Index(head)
+    return result
+
+
+def _several(values: Sequence[str]) -> str:
+    if len(values) <= 4:
+        return "  ".join(values)
+    return f"{values[0]}  {values[1]} … {values[-2]}  {values[-1]}"
