@@ -65,7 +65,9 @@ class Grouping:
     @cached_property
     def counted(self) -> list[int]:
         """Input columns whose non-NULL values are counted."""
-        return list(dict.fromkeys(a.arg for a in self.node.aggs if a.fn in ("count", "sum", "avg") and a.arg is not None))
+        return list(
+            dict.fromkeys(a.arg for a in self.node.aggs if a.fn in ("count", "sum", "avg") and a.arg is not None)
+        )
 
     @cached_property
     def summed(self) -> list[int]:
@@ -192,7 +194,8 @@ class Groups:
             np.add.at(line, kind, step)
         owner, _, held = self.accumulators.match(groups, strings)
         after = fresh.copy()
-        np.add.at(after, (slice(None), owner), held)
+        for line, some in zip(after, held, strict=True):
+            np.add.at(line, owner, some)
         mass = max(float(np.abs(diffs).sum(dtype=np.float64)), float(after[0].max(initial=0)))
         if mass >= (2.0**31 if plan.summed or plan.floated else 2.0**62):
             raise RowError(
@@ -267,8 +270,8 @@ class Groups:
             return values[agg.fn, agg.arg]
         assert sums is not None
         if agg.arg is None:
-            return sums[0]
-        count = sums[1 + plan.counted.index(agg.arg)]
+            return np.asarray(sums[0])
+        count = np.asarray(sums[1 + plan.counted.index(agg.arg)])
         if agg.fn == "count":
             return count
         if agg.arg in plan.floated:

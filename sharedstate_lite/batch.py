@@ -184,7 +184,7 @@ def hash_rows(rows: Words, types: tuple[Type, ...], strings: Strings) -> npt.NDA
     x = (x ^ (x >> _S32)) * _ODD[: len(types)]
     h = x[0] if len(types) == 1 else x.sum(axis=0, dtype=np.uint64)
     h = (h ^ (h >> _S29)) * _FINAL
-    return h ^ (h >> _S32)
+    return np.asarray(h ^ (h >> _S32), dtype=np.uint64)
 
 
 def prefix(words: Words, kind: Type, strings: Strings) -> npt.NDArray[np.uint64]:

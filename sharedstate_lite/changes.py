@@ -8,7 +8,6 @@ they pass :class:`~.batch.Delta`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
@@ -133,7 +132,8 @@ class Changes:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Changes):
             return NotImplemented
-        return self.schema == other.schema and self.time == other.time and self.to_arrow().equals(other.to_arrow())
+        same = self.schema == other.schema and self.time == other.time
+        return same and bool(self.to_arrow().equals(other.to_arrow()))
 
     __hash__ = None  # type: ignore[assignment]  # equality is by value and costs a comparison of all rows
 
@@ -143,8 +143,8 @@ class Changes:
         return f"Changes(time={self.time}, rows={len(self)}{': ' if shown else ''}{', '.join(shown)}{more})"
 
     def _tuples(self, most: int) -> list[tuple[Any, ...]]:
-        head = self.to_arrow().slice(0, most).to_pylist()
-        return [tuple(row[c.name] for c in self.schema) for row in head]
+        head = self.to_arrow().slice(0, most)
+        return list(zip(*(head.column(i).to_pylist() for i in range(len(self.schema))), strict=True))
 
     def _repr_html_(self) -> str:
         out = self.to_pandas()
@@ -156,7 +156,7 @@ class Changes:
 
 def frame(schema: Schema, rows: Words, strings: Strings) -> pd.DataFrame:
     """Rows int64[k, n] as a frame with the contract's dtypes, in the order given."""
-    data: Mapping[int, Any] = {i: columns.to_series(rows[i], c.type, strings) for i, c in enumerate(schema)}
+    data: dict[Any, Any] = {i: columns.to_series(rows[i], c.type, strings) for i, c in enumerate(schema)}
     out = pd.DataFrame(data, index=pd.RangeIndex(rows.shape[1]))
     out.columns = pd.Index([c.name for c in schema])
     return out

@@ -84,7 +84,7 @@ def write(engine: Engine, path: Path) -> None:
 
 
 def restore(path: str | Path) -> Engine:
-    """The engine that was written to ``path``, at its epoch. Raises CheckpointError if anything is missing or altered."""
+    """The engine that was written to ``path``, at its epoch. Raises CheckpointError if a part is missing or altered."""
     from . import engine as make
 
     folder = Path(path)
@@ -104,7 +104,8 @@ def restore(path: str | Path) -> Engine:
         raise
     except (Error, KeyError, TypeError) as error:
         raise CheckpointError(
-            f"{folder}: the checkpoint does not fit this version of the kit ({error}); restore it with the one that wrote it"
+            f"{folder}: the checkpoint does not fit this version of the kit ({error}); "
+            f"restore it with the one that wrote it"
         ) from error
     return engine
 
@@ -192,7 +193,8 @@ def _manifest(folder: Path) -> dict[str, Any]:
         raise CheckpointError(f"{file} is not what was written (SHA-256 differs); use another checkpoint")
     if manifest.get("format") != FORMAT:
         raise CheckpointError(
-            f"{file} has format {manifest.get('format')}, this kit reads {FORMAT}; restore it with the kit that wrote it"
+            f"{file} has format {manifest.get('format')}, this kit reads {FORMAT}; "
+            f"restore it with the kit that wrote it"
         )
     return dict(manifest)
 

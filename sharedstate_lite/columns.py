@@ -18,7 +18,6 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from .errors import RowError
 from .plan import Column, Type
@@ -78,7 +77,12 @@ def from_values(values: Sequence[Any], column: Column, relation: str, strings: S
 
 
 def _null(value: Any) -> bool:
-    return value is None or value is pd.NA or value is pd.NaT or (isinstance(value, float | np.floating) and math.isnan(value))
+    return (
+        value is None
+        or value is pd.NA
+        or value is pd.NaT
+        or (isinstance(value, float | np.floating) and math.isnan(value))
+    )
 
 
 def _text(value: Any, column: Column, relation: str, row: int) -> str | None:
@@ -113,10 +117,14 @@ def _word(value: Any, column: Column, relation: str, row: int) -> int:
         except OverflowError:
             number = math.inf
         if math.isinf(number):
-            raise refuse(relation, column, row, value, "is infinite or out of range; a DOUBLE is finite, NULL stands for unknown")
+            raise refuse(
+                relation, column, row, value, "is infinite or out of range; a DOUBLE is finite, NULL stands for unknown"
+            )
         return int(from_doubles(np.array([number]))[0])
     if not float(value).is_integer() if isinstance(value, float | np.floating) else False:
-        raise refuse(relation, column, row, value, f"has a fraction; declare the column DOUBLE to keep it, {kind.value} does not")
+        raise refuse(
+            relation, column, row, value, f"has a fraction; declare the column DOUBLE to keep it, {kind.value} does not"
+        )
     number_int = int(value)
     low, high = _RANGE[kind]
     if not low <= number_int <= high:
@@ -142,7 +150,9 @@ def _moment(value: Any, column: Column, relation: str, row: int) -> int:
     if isinstance(value, datetime.date):
         days = value.toordinal() - _EPOCH
         return days if column.type is Type.DATE else days * 86_400_000_000
-    raise refuse(relation, column, row, value, "is not a date" if column.type is Type.DATE else "is not a point in time")
+    raise refuse(
+        relation, column, row, value, "is not a date" if column.type is Type.DATE else "is not a point in time"
+    )
 
 
 def _in_range(words: Words, column: Column, relation: str, values: Any) -> Words:
@@ -153,8 +163,8 @@ def _in_range(words: Words, column: Column, relation: str, values: Any) -> Words
     return words
 
 
-def from_arrow(array: pa.Array | pa.ChunkedArray, column: Column, relation: str, strings: Strings) -> Words:
-    """Words of an Arrow array; int64[n]. Integers of any width, dictionaries and large strings are taken as they are."""
+def from_arrow(array: Any, column: Column, relation: str, strings: Strings) -> Words:
+    """Words of an Arrow array; int64[n]. Any width of integer, dictionaries and large strings are taken as they are."""
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
         if isinstance(array, pa.ChunkedArray):
@@ -162,14 +172,17 @@ def from_arrow(array: pa.Array | pa.ChunkedArray, column: Column, relation: str,
     kind, given = column.type, array.type
     if pa.types.is_null(given):
         return np.full(len(array), NULL, dtype=np.int64)
-    if kind is Type.STRING and (pa.types.is_dictionary(given) or pa.types.is_string(given) or pa.types.is_large_string(given)):
+    if kind is Type.STRING and (
+        pa.types.is_dictionary(given) or pa.types.is_string(given) or pa.types.is_large_string(given)
+    ):
         coded = array if pa.types.is_dictionary(given) else array.dictionary_encode()
         codes = from_values(coded.dictionary.to_pylist(), column, relation, strings)
         if not len(codes):
             return np.full(len(array), NULL, dtype=np.int64)
         index = coded.indices.fill_null(0).to_numpy(zero_copy_only=False).astype(np.intp)
-        words = codes.take(index)
-        return np.where(coded.indices.is_null().to_numpy(zero_copy_only=False), NULL, words) if coded.indices.null_count else words
+        coded_words = codes.take(index)
+        null = coded.indices.is_null().to_numpy(zero_copy_only=False) if coded.indices.null_count else None
+        return coded_words if null is None else np.where(null, NULL, coded_words)
     exact = (
         (kind in _RANGE and pa.types.is_integer(given) and not pa.types.is_uint64(given))
         or (kind is Type.DOUBLE and pa.types.is_floating(given))
@@ -181,14 +194,14 @@ def from_arrow(array: pa.Array | pa.ChunkedArray, column: Column, relation: str,
         return from_values(array.to_pylist(), column, relation, strings)
     null = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
     if kind is Type.DOUBLE:
-        values = pc.fill_null(array.cast(pa.float64()), math.nan).to_numpy(zero_copy_only=False)
+        values = array.cast(pa.float64()).fill_null(math.nan).to_numpy(zero_copy_only=False)
         return _finite(values, column, relation)
     if kind is Type.DATE:
         array = array.cast(pa.int32())
     elif kind is Type.TIMESTAMP:
         array = array.cast(pa.timestamp("us")).cast(pa.int64())
     whole = array.cast(pa.int64())
-    words: Words = (pc.fill_null(whole, 0) if null is not None else whole).to_numpy(zero_copy_only=False)
+    words: Words = (whole.fill_null(0) if null is not None else whole).to_numpy(zero_copy_only=False)
     if kind in _RANGE:
         words = _in_range(words, column, relation, words)
     return words if null is None else np.where(null, NULL, words)
@@ -214,7 +227,7 @@ def from_series(series: pd.Series[Any], column: Column, relation: str, strings: 
     return from_arrow(array, column, relation, strings)
 
 
-def to_arrow(words: Words, kind: Type, strings: Strings) -> pa.Array:
+def to_arrow(words: Words, kind: Type, strings: Strings) -> Any:
     """A column of words as an Arrow array of the contract's type."""
     null = words == NULL
     mask = null if null.any() else None
@@ -236,7 +249,7 @@ def to_series(words: Words, kind: Type, strings: Strings) -> pd.Series[Any]:
     """A column of words as a pandas Series of the contract's dtype."""
     null = words == NULL
     if kind in (Type.DATE, Type.TIMESTAMP):
-        return pd.Series(pd.array(to_arrow(words, kind, strings), dtype=DTYPES[kind]))
+        return pd.Series(pd.arrays.ArrowExtensionArray(to_arrow(words, kind, strings)))
     if kind is Type.STRING:
         values = strings.texts(words)
         values[null] = pd.NA

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import pandas as pd
+
 from .arrangement import Arrangement
 from .batch import Delta, Layout
 from .changes import Changes
@@ -20,7 +22,7 @@ from .errors import Error
 from .holes import Filled
 from .kernels import Matches
 from .lookup import fetch
-from .plan import Column, Schema
+from .plan import Column, Schema, View
 from .upquery import Node_, ReaderNode
 from .wires import Edge, Message, Pending, Position, Sent, Wires
 from .words import Strings, Words
@@ -39,6 +41,14 @@ class Delivery(Engine):
         self._holds: list[Any] = []
         self._pending: dict[int, Pending] = {}
         self._gone: dict[str, list[Words]] | None = None
+
+    def _within_budget(self) -> None:
+        """Evict until the budget is kept."""
+        raise NotImplementedError
+
+    def _frame(self, view: View, words: Words) -> pd.DataFrame:
+        """The rows of a key of a view."""
+        raise NotImplementedError
 
     # --- message by message -----------------------------------------------------
 
@@ -71,7 +81,8 @@ class Delivery(Engine):
         if first is not None:
             at = self.wires.waiting.index(first)
             raise Error(
-                f"deliver({i}): the edge {message.ends[0]} -> {message.ends[1]} is first in, first out; message {at} comes before it"
+                f"deliver({i}): the edge {message.ends[0]} -> {message.ends[1]} is first in, first out; "
+                f"message {at} comes before it"
             )
         with self._undoing(structure=True):
             self._deliver(message)

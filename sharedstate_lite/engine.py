@@ -342,7 +342,8 @@ class Engine(ABC):
     def _check_time(self, view: str, at: int | None) -> None:
         if at is not None and at != self.epoch:
             raise TimeError(
-                f"view {view}: {self.kind} state is the last epoch's, {self.epoch}; a read at {at} needs the shared engine"
+                f"view {view}: {self.kind} state is the last epoch's, {self.epoch}; "
+                f"a read at {at} needs the shared engine"
             )
 
     def _changes(self, view: View, delta: Delta) -> Changes:
@@ -364,7 +365,7 @@ class Engine(ABC):
         """Codes of strings that are held outside arrangements."""
         return ()
 
-    def _recode(self, moved: Words) -> None:
+    def _recode(self, moved: Words) -> None:  # noqa: B027  (most strategies hold no codes elsewhere)
         """Strings have new codes outside arrangements."""
 
     def _check_open(self) -> None:
@@ -379,5 +380,6 @@ class Engine(ABC):
             return f"<p>{self.kind} engine, closed</p>"
         table = self.state()
         own = table[~table.base]
-        told = f"{int(own['rows'].sum())} rows, {int(own['bytes'].sum())} bytes beside {int(table[table.base]['rows'].sum())} base rows"
+        base = int(table[table.base]["rows"].sum())
+        told = f"{int(own['rows'].sum())} rows, {int(own['bytes'].sum())} bytes beside {base} base rows"
         return f"<p>{self.kind} engine, epoch {self.epoch}, holds {told}</p>{table.to_html(index=False)}"

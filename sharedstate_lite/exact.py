@@ -43,7 +43,7 @@ def split(values: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.intp], npt.ND
 def total(
     owner: npt.NDArray[np.intp], windows: npt.NDArray[np.int64], limbs: npt.NDArray[np.int64], groups: int
 ) -> npt.NDArray[np.float64]:
-    """The sum of each group's limbs, float64[groups]; 0.0 for a group without any. Raises RowError past DOUBLE's range."""
+    """The sum of each group's limbs, float64[groups]; 0.0 without any. Raises RowError past DOUBLE's range."""
     if not len(owner):
         return np.zeros(groups)
     low = int(windows.min())

@@ -104,7 +104,7 @@ class Source:
     def _ends(
         self, keys: Words, take: int, least: bool, strings: Strings
     ) -> tuple[npt.NDArray[np.intp], Words, npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Up to ``take`` rows of each group from each batch; ``edge`` is the code next to them, -1 where none is left."""
+        """Up to ``take`` rows of each group from each batch; ``edge`` is the next one's code, -1 where none is left."""
         layout = self.arrangement.layout
         low = layout.key_words(keys, strings)
         edge = np.full(len(low), -1, dtype=np.int64)

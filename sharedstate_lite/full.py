@@ -67,4 +67,6 @@ class Full(Dataflow):
         multisets = own_multisets(node, name, self.epoch + 1)
         groups = Groups(node, name, self.epoch + 1)
         sources = {c: Source(a, len(node.keys)) for c, a in multisets.items()}
-        return self._new(ReduceCore(name, node, [below], self._names, groups=groups, multisets=multisets, sources=sources))
+        return self._new(
+            ReduceCore(name, node, [below], self._names, groups=groups, multisets=multisets, sources=sources)
+        )

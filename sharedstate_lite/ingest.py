@@ -42,9 +42,12 @@ def table(data: Any, schema: Schema, relation: str, strings: Strings) -> tuple[D
     if "diff" not in found:
         missing.append("diff (+1 inserts a row, -1 retracts one)")
     if missing or extra:
-        faults = [f"{what} {', '.join(who)}" for what, who in (("lacks", missing), ("has the unknown column", extra)) if who]
+        faults = [
+            f"{what} {', '.join(who)}" for what, who in (("lacks", missing), ("has the unknown column", extra)) if who
+        ]
         raise RowError(
-            f"{relation}: the table {' and '.join(faults)}; it takes {', '.join(c.name for c in schema)}, diff and optionally time"
+            f"{relation}: the table {' and '.join(faults)}; "
+            f"it takes {', '.join(c.name for c in schema)}, diff and optionally time"
         )
 
     def pick(name: str) -> Any:
@@ -57,14 +60,16 @@ def table(data: Any, schema: Schema, relation: str, strings: Strings) -> tuple[D
     if "time" in found and "time" not in declared and len(diffs):
         stamps = np.unique(convert(pick("time"), Column("time", Type.BIGINT), relation, strings))
         if len(stamps) > 1:
-            raise TimeError(f"{relation}: the input has several times, {stamps[0]} and {stamps[1]}; a step is one epoch")
+            raise TimeError(
+                f"{relation}: the input has several times, {stamps[0]} and {stamps[1]}; a step is one epoch"
+            )
         time = int(stamps[0])
     rows = np.stack(lines) if lines else np.empty((0, len(diffs)), dtype=np.int64)
     return Delta(rows, diffs), time
 
 
 def changes(data: Changes, schema: Schema, relation: str, strings: Strings) -> tuple[Delta, int | None]:
-    """Changes as a delta: columns by name, types as the relation declares them. Their time is 0 where none was given."""
+    """Changes as a delta: columns by name, types as the relation declares them. Their own time is not used."""
     if [(c.name.lower(), c.type) for c in data.schema] == [(c.name.lower(), c.type) for c in schema]:
         delta = data.words(strings)
         return Delta(delta.rows, _diffs(delta.diffs, relation)), None
@@ -76,13 +81,19 @@ def pairs(data: Iterable[Any], schema: Schema, relation: str, strings: Strings) 
     rows, diffs = [], []
     for at, pair in enumerate(data):
         if not isinstance(pair, tuple | list) or len(pair) != 2 or not isinstance(pair[0], tuple | list):
-            raise RowError(f"{relation}: row {at} is {str(pair)[:60]}; write ((value, ...), diff), for example ((...), +1)")
+            raise RowError(
+                f"{relation}: row {at} is {str(pair)[:60]}; write ((value, ...), diff), for example ((...), +1)"
+            )
         row, diff = pair
         if len(row) != len(schema):
             wanted = ", ".join(c.name for c in schema)
-            raise RowError(f"{relation}: row {at} has {len(row)} values, the relation has {len(schema)} columns: {wanted}")
+            raise RowError(
+                f"{relation}: row {at} has {len(row)} values, the relation has {len(schema)} columns: {wanted}"
+            )
         if isinstance(diff, bool | np.bool_) or not isinstance(diff, int | np.integer):
-            raise RowError(f"{relation}: row {at} has the diff {diff!r}; a diff is a whole number, +1 or -1 for one row")
+            raise RowError(
+                f"{relation}: row {at} has the diff {diff!r}; a diff is a whole number, +1 or -1 for one row"
+            )
         if not -LIMIT < int(diff) < LIMIT:
             raise RowError(f"{relation}: row {at} has the diff {diff}; multiplicities stay below 2**62")
         rows.append(row)

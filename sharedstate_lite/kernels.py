@@ -44,9 +44,9 @@ def times(left: npt.NDArray[np.int64], right: npt.NDArray[np.int64]) -> npt.NDAr
     return left * right
 
 
-def half_join(delta: Delta, keys: tuple[int, ...], types: tuple[Type, ...], side: Side, at: int | None, strings: Strings) -> tuple[
-    npt.NDArray[np.intp], Words, npt.NDArray[np.int64]
-]:
+def half_join(
+    delta: Delta, keys: tuple[int, ...], types: tuple[Type, ...], side: Side, at: int | None, strings: Strings
+) -> tuple[npt.NDArray[np.intp], Words, npt.NDArray[np.int64]]:
     """Each row of a delta with its partners on one side.
 
     Returns positions in the delta, the partners' rows int64[k, m], and the products of
@@ -137,9 +137,7 @@ def _partners(
     return out
 
 
-def delta_path(
-    delta: Delta, start: int, path: Sequence[tuple[Step, Side]], before: int, strings: Strings
-) -> Delta:
+def delta_path(delta: Delta, start: int, path: Sequence[tuple[Step, Side]], before: int, strings: Strings) -> Delta:
     """One input's change through a delta join: a half join with each other input in turn.
 
     A later input is read with this epoch's changes, an earlier one without them, so of
@@ -161,9 +159,9 @@ def delta_path(
     return Delta(np.concatenate([parts[n] for n in sorted(parts)]), diffs)
 
 
-def net(owner: npt.NDArray[np.intp], rows: Words, diffs: npt.NDArray[np.int64], types: tuple[Type, ...], strings: Strings) -> tuple[
-    npt.NDArray[np.intp], Words, npt.NDArray[np.int64]
-]:
+def net(
+    owner: npt.NDArray[np.intp], rows: Words, diffs: npt.NDArray[np.int64], types: tuple[Type, ...], strings: Strings
+) -> tuple[npt.NDArray[np.intp], Words, npt.NDArray[np.int64]]:
     """Add up the diffs of equal (owner, row); what cancels is left out."""
     tagged = np.concatenate([owner[None, :].astype(np.int64), rows])
     first, kind = distinct(tagged, (Type.BIGINT, *types), strings)

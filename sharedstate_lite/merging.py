@@ -108,7 +108,7 @@ class Merge:
         if folded is not out:
             out[:, : folded.shape[1]] = folded
         self._done = _Progress(filled + folded.shape[1], ends, left - read)
-        return read
+        return int(read)
 
     def _slice(self, batch: Batch, start: int, stop: int) -> Words:
         part = batch.body[:, start:stop]

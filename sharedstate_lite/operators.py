@@ -52,7 +52,9 @@ class Lookup:
     the same arrangement (Materialize lifts them the same way).
     """
 
-    def __init__(self, arrangement: Arrangement, chain: Sequence[Node], schema: Sequence[Any], names: Dictionary) -> None:
+    def __init__(
+        self, arrangement: Arrangement, chain: Sequence[Node], schema: Sequence[Any], names: Dictionary
+    ) -> None:
         self.arrangement, self.chain, self.columns, self._names = arrangement, tuple(chain), len(schema), names
 
     def match(self, keys: Any, at: int | None) -> Matches:
@@ -86,7 +88,7 @@ class Operator(ABC):
     def contents(self) -> Delta:
         """All that the operator has emitted up to now, as one delta."""
 
-    def load(self) -> None:
+    def load(self) -> None:  # noqa: B027  (most operators have no state)
         """Fill the operator's own state from its inputs' contents."""
 
     def held(self) -> list[tuple[Arrangement, str]]:
@@ -281,7 +283,9 @@ def own_multisets(node: Reduce, prefix: str, upper: int) -> dict[int, Arrangemen
     out = {}
     for column in plan.extremes:
         kind = node.input.schema[column].type
-        out[column] = Arrangement(f"{prefix}.{node.input.schema[column].name}", Layout((*plan.types, kind), key, len(key)), upper)
+        out[column] = Arrangement(
+            f"{prefix}.{node.input.schema[column].name}", Layout((*plan.types, kind), key, len(key)), upper
+        )
     return out
 
 

@@ -22,7 +22,8 @@ from .batch import Delta, concat
 from .budget import Budget
 from .changes import Changes, sorted_frame
 from .delivery import Delivery
-from .engine import Held, Input
+from .engine import Input
+from .held import Held
 from .errors import Error, TimeError, ViewError
 from .holes import Filled
 from .plan import View
@@ -92,7 +93,7 @@ class Partial(Delivery):
         return out
 
     def read(self, view: str, key: Any = None, at: int | None = None) -> Any:
-        """See :meth:`~.engine.Engine.read`. Without a key: the filled keys. A hole is asked for; while paused, a Pending."""
+        """See :meth:`~.engine.Engine.read`. Without a key: the filled keys. A hole while paused: a Pending."""
         if key is None:
             return super().read(view, None, at)
         self._check_open()
@@ -117,7 +118,7 @@ class Partial(Delivery):
             return out
 
     def evict(self, view: str, key: Any = None, n: int | None = None) -> dict[str, list[Any]]:
-        """Make holes: one key, all keys, or ``n`` keys drawn by seed; returns {operator: [keys]}, downstream included."""
+        """Make holes of one key, all, or ``n`` drawn by seed; returns {operator: [keys]}, downstream included."""
         self._check_open()
         shown = self._view(view)
         if key is not None and n is not None:
@@ -144,7 +145,7 @@ class Partial(Delivery):
             return gone
 
     def filled(self, operator: str) -> list[tuple[Any, ...]]:
-        """The filled keys of an operator that ``state()`` lists, sorted; every other key is a hole."""
+        """The filled keys, sorted, of an operator that keeps them: a reader, an aggregate, a join's side."""
         self._check_open()
         for node in self.nodes.values():
             for name, (_, _, _, filled) in zip(wiring.part_names(node), node.parts(), strict=True):

@@ -59,7 +59,13 @@ class Trace:
         self._count = 0
 
     def record(
-        self, name: str, source: str, target: str = "", rows: int = 0, note: str = "", payload: Callable[[], Any] | None = None
+        self,
+        name: str,
+        source: str,
+        target: str = "",
+        rows: int = 0,
+        note: str = "",
+        payload: Callable[[], Any] | None = None,
     ) -> None:
         """Add an event. ``payload`` is called only when rows are kept."""
         kept = payload() if payload is not None and self.keep_rows else None

@@ -32,7 +32,7 @@ from .words import NULL, Words
 
 @dataclass
 class Question:
-    """An upquery that the join is answering; ``halves`` are the rows held of each side, None before the first answer."""
+    """An upquery that the join is answering, and what is held of each side (None before its first answer)."""
 
     edge: Edge
     keys: Words
@@ -192,7 +192,7 @@ class JoinNode(Node_):
             rows, by, filled = held
             delta = self.keep_filled(filled, delta, edge.ask)
             self._write(rows, by, delta)
-        for name, question in list(self._open.items()):
+        for question in self._open.values():
             self._keep_current(question, side, delta)
         if len(delta.diffs):
             lost = self._lost(side, delta)

@@ -17,7 +17,6 @@ After Noria (Gjengset et al., OSDI 2018; Gjengset's thesis, 2021, for the races)
 
 from __future__ import annotations
 
-from abc import ABC
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
     from .partial import Partial
 
 
-class Node_(ABC):
+class Node_:
     """An operator of the graph. ``view`` is the view it was built for, ``ask`` the columns it is asked by."""
 
     def __init__(self, flow: Partial, name: str, plan: Node, view: str, ask: tuple[int, ...]) -> None:
@@ -289,6 +288,7 @@ def traced(plan: Map, ask: tuple[int, ...], view: str) -> tuple[int, ...]:
 def untraceable(view: str, schema: Schema, column: int, why: str) -> ViewError:
     """The error for a key that an upquery cannot follow to the base tables."""
     return ViewError(
-        f"view {view}: column {schema[column].name} {why}, so an upquery for one of its values cannot be asked of a base table; "
+        f"view {view}: column {schema[column].name} {why}, "
+        f"so an upquery for one of its values cannot be asked of a base table; "
         f"partial state needs a key of base columns: give the view key=[...], or use full or shared state"
     )

@@ -66,26 +66,12 @@ def build(flow: Partial, node: Node, ask: tuple[int, ...], view: View) -> Node_:
         return flow.nodes[node.relation]
     if (node, ask) in flow.nodes:
         return flow.nodes[node, ask]
-    asks: list[tuple[int, ...]]
-    made: Node_
-    if isinstance(node, Filter | Map):
-        asks = [ask if isinstance(node, Filter) else traced(node, ask, view.name)]
-        made = LinearNode(flow, _name(flow, view, type(node).__name__.lower()), node, view.name, ask)
-    elif isinstance(node, Union):
-        asks = [ask] * len(node.parts)
-        made = UnionNode(flow, _name(flow, view, "union"), node, view.name, ask)
-    elif isinstance(node, Reduce):
-        asks = [tuple(node.keys[i] for i in ask)]
-        made = ReduceNode(flow, _name(flow, view, "group" if node.aggs else "distinct"), node, view.name, ask)
-    else:
-        assert isinstance(node, Join)
-        asked = plan_ask(node, ask)
-        keys = (node.left_keys, node.right_keys)
-        asks = [asked.columns if side == asked.primary else keys[side] for side in (0, 1)]
-        made = JoinNode(flow, _name(flow, view, "join"), node, view.name, ask)
-        _check_join(node, asks, view)
-    for below, columns in zip(node.inputs, asks, strict=True):
-        connect(flow, build(flow, below, columns, view), made, columns)
+    kind, what, asks = _operator(node, ask, view)
+    below = [build(flow, n, columns, view) for n, columns in zip(node.inputs, asks, strict=True)]
+    # Named after its inputs, so that of two joins the lower one is the first.
+    made = kind(flow, _name(flow, view, what), node, view.name, ask)
+    for source, columns in zip(below, asks, strict=True):
+        connect(flow, source, made, columns)
     flow.nodes[node, ask] = made
     if isinstance(made, JoinNode):
         made.prepare()
@@ -93,12 +79,26 @@ def build(flow: Partial, node: Node, ask: tuple[int, ...], view: View) -> Node_:
     return made
 
 
-def _check_join(node: Join, asks: list[tuple[int, ...]], view: View) -> None:
-    for side, below in enumerate(node.inputs):
-        for column in asks[side]:
+def _operator(node: Node, ask: tuple[int, ...], view: View) -> tuple[type[Node_], str, list[tuple[int, ...]]]:
+    """The class of a node's operator, the stem of its name, and the columns it asks each input by."""
+    if isinstance(node, Filter):
+        return LinearNode, "filter", [ask]
+    if isinstance(node, Map):
+        return LinearNode, "map", [traced(node, ask, view.name)]
+    if isinstance(node, Union):
+        return UnionNode, "union", [ask] * len(node.parts)
+    if isinstance(node, Reduce):
+        return ReduceNode, "group" if node.aggs else "distinct", [tuple(node.keys[i] for i in ask)]
+    assert isinstance(node, Join)
+    asked = plan_ask(node, ask)
+    keys = (node.left_keys, node.right_keys)
+    asks = [asked.columns if side == asked.primary else keys[side] for side in (0, 1)]
+    for below, columns in zip(node.inputs, asks, strict=True):
+        for column in columns:
             why = blame(below, column)
             if why is not None:
                 raise untraceable(view.name, below.schema, column, why)
+    return JoinNode, "join", asks
 
 
 def _prime(flow: Partial, node: JoinNode) -> None:

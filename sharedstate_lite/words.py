@@ -119,7 +119,7 @@ class Strings:
         return out
 
     def prefixes(self, words: Words) -> npt.NDArray[np.uint64]:
-        """The first four UTF-8 bytes as a number: UTF-8 sorts as code points do, so this never contradicts their order."""
+        """The first four bytes of UTF-8, which sorts as code points do, as a number."""
         return self._prefix.take(np.maximum(words, 0))
 
     def keep(self, used: Iterable[Words]) -> tuple[Strings, Words]:
