@@ -148,7 +148,7 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Lab]]:
         lab.close()
 
 
-def kill_group(lab: Lab) -> None:
+def interrupt_group(lab: Lab) -> None:
     """Ctrl-C: the terminal sends SIGINT to all of the foreground."""
     os.killpg(lab.make.pid, signal.SIGINT)
 
@@ -185,10 +185,18 @@ def kill_jupyter(lab: Lab) -> None:
     os.kill(lab.jupyter(), signal.SIGKILL)
 
 
-ENDINGS = [kill_group, terminate_group, terminate_make, interrupt_make, kill_make, kill_launcher, kill_jupyter]
+ENDINGS = [
+    interrupt_group,
+    terminate_make,
+    interrupt_make,
+    kill_launcher,
+    kill_jupyter,
+    pytest.param(terminate_group, marks=pytest.mark.slow),
+    pytest.param(kill_make, marks=pytest.mark.slow),
+]
 
 
-@pytest.mark.parametrize("ending", ENDINGS, ids=lambda ending: ending.__name__)
+@pytest.mark.parametrize("ending", ENDINGS)
 def test_leaves_nothing_running(start: Callable[..., Lab], ending: Callable[[Lab], None]) -> None:
     """However the lab ends, make, launcher, JupyterLab, kernel and what the kernel started are all gone."""
     lab = start()
@@ -255,7 +263,7 @@ def test_ended_while_it_starts(start: Callable[..., Lab]) -> None:
     lab = start()
     lab.read(lambda: "doctor:" in lab.said)
     lab.processes()
-    kill_group(lab)
+    interrupt_group(lab)
     lab.wait_gone()
     assert not ADDRESS.search(lab.said) and "Traceback" not in lab.said
 

@@ -111,5 +111,6 @@ def test_types_are_shipped() -> None:
 def test_help_names_every_target() -> None:
     """`make help` lists every target with what it does."""
     targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-    said = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    command = ["make", "--no-print-directory", "help"]
+    said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     assert {line.split()[1] for line in said.splitlines()} == targets >= {"lab", "test", "slow", "lock", "clean"}

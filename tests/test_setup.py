@@ -102,7 +102,7 @@ def offline(**variables: str) -> dict[str, str]:
     return {**kept, "PYTHON": sys._base_executable, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": "", **variables}
 
 
-@pytest.mark.parametrize("target", ["lab", "test", "doctor"])
+@pytest.mark.parametrize("target", ["lab", "test"])
 def test_no_packages_leaves_nothing(checkout: Path, target: str) -> None:
     """Where pip gets no packages, one sentence says so, make fails, and no half-made .venv is left."""
     done = subprocess.run(["make", target], cwd=checkout, env=offline(), capture_output=True, text=True)

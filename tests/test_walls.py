@@ -72,6 +72,7 @@ def test_a_breach_is_seen(tmp_path: Path, module: str, line: str, wall: str) -> 
     for package in ("sharedstate_lite", "grader"):
         shutil.copytree(ROOT / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    (tmp_path / "sharedstate_lite" / "show").mkdir(exist_ok=True)
     (tmp_path / "sharedstate_lite" / "show" / "__init__.py").touch()
     with (tmp_path / "sharedstate_lite" / module).open("a") as source:
         source.write(f"\n{line}\n")
