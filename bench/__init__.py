@@ -1,0 +1,10 @@
+"""Side-by-side measurements; each prints ratios against a peer and can write them as JSON.
+
+    views.py     the shopping view under three state strategies, beside Pathway and DuckDB
+    measure.py   what they share: timing, medians, progress, the table, the JSON
+    child.py     a side in a fresh process that cannot outlive the command
+    shopping/    the visits, the sides that take them, and how their answers are compared
+    pathway/     the peer that needs an environment of its own
+
+Every file beside these two runs alone: ``python bench/NAME.py [--quick] [--only ROW] [--json FILE]``.
+"""

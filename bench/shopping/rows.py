@@ -1,0 +1,145 @@
+"""From records to the rows that are printed: rates, growth with the state, bytes.
+
+Every number is the median over the rounds. A rate is rows over the seconds of the whole
+window, so the merging that one epoch does for others is in it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from bench.measure import Row, compared
+from bench.shopping.record import Mark, Record
+from bench.shopping.sides import DUCKDB, PATHWAY, windows
+from bench.shopping.told import Told
+
+TARGETS = {100: 4.0, 10_000: 10.0}
+"""Times Pathway's rate, by rows an epoch."""
+SMALLER = 4.0
+"""Times that partial state is to be smaller than full state, with a tenth of the keys read."""
+TICKS = 2
+"""Rows that Pathway takes beside an epoch's own."""
+LOGARITHM = "a logarithm of the state"
+QUANTILES = {"median ms": 0.5, "p99 ms": 0.99, "max ms": 1.0}
+
+
+@dataclass(frozen=True)
+class Timed:
+    """A window: epochs of ``rows`` visits each, timed one by one, and after them those that were pipelined, if any."""
+
+    rows: int
+    total: int
+    """Rows of all the epochs, those of other relations too."""
+    epochs: slice
+    piped: slice | None
+
+    @property
+    def count(self) -> int:
+        """How many epochs were timed one by one."""
+        return int(self.epochs.stop - self.epochs.start)
+
+    def rate(self, record: Record, more: int = 0) -> float:
+        """Rows a second; ``more`` is what the side took with each epoch beside its rows."""
+        return float((self.total + more * self.count) / record.seconds[self.epochs].sum())
+
+    def pipelined(self, record: Record) -> float | None:
+        """Pathway's rows a second where it did not wait."""
+        if self.piped is None:
+            return None
+        return float((self.rows + TICKS) * (self.piped.stop - self.piped.start) / record.together[self.piped.start])
+
+    def sampled(self, record: Record) -> int:
+        """After how many of the timed epochs the side recomputed."""
+        return sum(self.epochs.start <= epoch < self.epochs.stop for epoch in record.sampled)
+
+
+def timed(told: Told) -> list[tuple[int, Timed]]:
+    """Every window with its level of visits."""
+    found = []
+    for level, rows, epochs, piped in windows(told.stream):
+        total = sum(told.stream.rows(epoch) for epoch in range(epochs.start, epochs.stop))
+        found.append((level, Timed(rows, total, epochs, piped)))
+    return found
+
+
+def rates(told: Told, sizes: Sequence[int], also: str = "") -> list[Row]:
+    """Updates a second at every level, by epochs of the ``sizes``; ``also`` is what is special about the course."""
+    found = []
+    for level, window in timed(told):
+        if window.rows not in sizes:
+            continue
+        peers = {told.pathway: told.over(PATHWAY, lambda record, w=window: w.rate(record, TICKS))}  # type: ignore[misc]
+        if window.piped is not None and peers[told.pathway] is not None:
+            peers[f"{told.pathway}, pipelined"] = told.over(PATHWAY, window.pipelined)
+        for record in told.records.get(DUCKDB, ())[:1]:
+            name = f"{record.version} recomputing ({window.sampled(record)} of {window.count} epochs)"
+            peers[name] = told.over(DUCKDB, window.rate)
+        for side in told.ours:
+            what = told.what(side, f"{window.rows:,}-row epochs, {level:,} visits held{also}")
+            value, target = told.over(side, window.rate), TARGETS.get(window.rows)
+            row = compared(what, value, "updates/s", peers, against=told.pathway, target=target, equal=told.equal(side))
+            found.append(row)
+    return found
+
+
+def growth(told: Told) -> list[Row]:
+    """How the median epoch grows from the smallest level to the largest, against the growth of a logarithm.
+
+    The logarithm is of the state in epochs, plus one: the number of times a row is
+    merged in a spine whose runs double, which is what an epoch pays for at most.
+    """
+    found = []
+    for size in sorted({window.rows for _, window in timed(told)}):
+        spans = {level: window.epochs for level, window in timed(told) if window.rows == size}
+        least, most = min(spans), max(spans)
+        if least == most:
+            continue
+
+        def grown(record: Record, low: slice = spans[least], high: slice = spans[most]) -> float:
+            return float(np.median(record.seconds[high]) / np.median(record.seconds[low]))
+
+        allowed = (1 + math.log2(max(most / size, 2))) / (1 + math.log2(max(least / size, 2)))
+        peers = {LOGARITHM: allowed, told.pathway: told.over(PATHWAY, grown)}
+        for side in told.ours:
+            what = told.what(side, f"growth of the median {size:,}-row epoch, {least:,} to {most:,} visits")
+            value, equal = told.over(side, grown), told.equal(side)
+            row = compared(what, value, "times", peers, against=LOGARITHM, target=1.0, less=True, equal=equal)
+            ladder = [{"visits": float(level), **_milliseconds(told, side, spans[level])} for level in sorted(spans)]
+            found.append(replace(row, ladder=ladder))
+    return found
+
+
+def _milliseconds(told: Told, side: str, epochs: slice) -> dict[str, float | None]:
+    def quantile(record: Record, at: float) -> float:
+        return float(np.quantile(record.seconds[epochs], at)) * 1e3
+
+    return {name: told.over(side, lambda record, at=at: quantile(record, at)) for name, at in QUANTILES.items()}  # type: ignore[misc]
+
+
+def sizes(told: Told) -> list[Row]:
+    """Bytes of state at every level, base tables beside it, and by how much the processes grew."""
+    found = []
+    for place, level in enumerate(dict.fromkeys(stretch.level for stretch in told.stream.stretches)):
+
+        def mark(side: str, of: Callable[[Mark], int | None], place: int = place) -> float | None:
+            return told.over(side, lambda record: of(record.marks[place]))
+
+        for side in told.ours:
+            value, full = mark(side, lambda m: m.state), mark("full", lambda m: m.state)
+            peers = {
+                "base tables": mark(side, lambda m: m.base),
+                "growth of the process": mark(side, lambda m: m.resident),
+                f"{told.pathway}, growth of the process": mark(PATHWAY, lambda m: m.resident),
+            }
+            against = target = None
+            what = f"state at {level:,} visits"
+            if side == "partial":
+                against, target, peers = "full", SMALLER, {"full": full, **peers}
+                what += ", a tenth of the keys read"
+            what, equal = told.what(side, what), told.equal(side)
+            found.append(compared(what, value, "bytes", peers, against=against, target=target, less=True, equal=equal))
+    return found

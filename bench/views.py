@@ -1,0 +1,124 @@
+"""The shopping view under full, shared and partial state, beside Pathway and beside DuckDB recomputing.
+
+Rows:
+    rate-100, rate-1000, rate-10000   updates a second, by rows an epoch, as the shop fills
+    growth                            does an epoch cost more as the state grows?
+    bytes                             state, base tables, and what the processes hold
+    few                               a hundred large groups instead of a thousand
+    moves                             products that change their category too
+
+bench/README.md says how each side is fed and timed, and what the ratios are of.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from bench import measure
+from bench.pathway import env
+from bench.shopping import rows as made
+from bench.shopping.sides import DUCKDB, OURS, PATHWAY, Course, Gathered, gather
+from bench.shopping.stream import Shop, Window
+from bench.shopping.told import Told
+from sharedstate_lite.cache import cache_dir
+from sharedstate_lite.errors import Error
+
+RATES = {"rate-100": 100, "rate-1000": 1_000, "rate-10000": 10_000}
+ROWS = [*RATES, "growth", "bytes", "few", "moves"]
+PACKAGES = ["numpy", "pandas", "pyarrow", "duckdb"]
+
+EVERY = (*OURS, DUCKDB, PATHWAY)
+WITHOUT_PATHWAY = (*OURS, DUCKDB)
+"""For a course that changes two relations in one epoch: Pathway's connectors commit each by itself."""
+
+LEVELS = (50_000, 500_000, 5_000_000)
+WINDOWS = {100: Window(20, 500, 250), 1_000: Window(5, 100, 50), 10_000: Window(2, 20, 10)}
+QUICK_LEVELS = (50_000, 500_000)
+QUICK_WINDOWS = {100: Window(10, 150, 60), 1_000: Window(3, 30, 15), 10_000: Window(1, 8, 4)}
+ROUNDS = 3
+WITHIN = 150.0
+"""Seconds after which --quick begins no further round."""
+
+
+def courses(only: Sequence[str], quick: bool) -> list[Course]:
+    """What has to be run for the rows that are wanted."""
+    wanted = set(only or ROWS)
+    every, levels = (QUICK_WINDOWS, QUICK_LEVELS) if quick else (WINDOWS, LEVELS)
+    alone = {size: window._replace(pipelined=0) for size, window in every.items()}
+    found = []
+    windows = every if "growth" in wanted else {size: every[size] for row, size in RATES.items() if row in wanted}
+    if windows or "bytes" in wanted:
+        found.append(Course("visits", Shop(), levels, windows, EVERY))
+    if "few" in wanted:
+        level, sizes = (200_000, [10_000]) if quick else (500_000, [100, 10_000])
+        found.append(Course("few", Shop(categories=100), [level], {size: alone[size] for size in sizes}, EVERY))
+    if "moves" in wanted:
+        level = 50_000 if quick else 500_000
+        found.append(Course("moves", Shop(moves=0.01), [level], {1_000: alone[1_000]}, WITHOUT_PATHWAY))
+    return found
+
+
+def rows(told: dict[str, Told], only: Sequence[str]) -> list[measure.Row]:
+    """The rows that are wanted, from what the courses told."""
+    wanted = set(only or ROWS)
+    found = []
+    if "visits" in told:
+        for row in RATES:
+            if row in wanted:
+                found += made.rates(told["visits"], [RATES[row]])
+        if "growth" in wanted:
+            found += made.growth(told["visits"])
+        if "bytes" in wanted:
+            found += made.sizes(told["visits"])
+    for course, also in (("few", ", a hundred categories"), ("moves", ", products change category")):
+        if course in told:
+            found += made.rates(told[course], list(RATES.values()), also)
+    return found
+
+
+def peer(quick: bool) -> str | None:
+    """Why there is no Pathway; None where there is. Makes its environment where it is missing, unless in a hurry."""
+    try:
+        why = env.missing()
+        if why and not quick:
+            env.make(lambda words: print(words, file=sys.stderr, flush=True))
+            why = env.missing()
+    except Error as error:
+        why = str(error)
+    return why
+
+
+def measured(only: Sequence[str], quick: bool) -> Gathered:
+    """Run every side that the rows need; what cannot run is told on standard error and left out."""
+    why = peer(quick)
+    if why:
+        print(f"Pathway is absent: {why}", file=sys.stderr, flush=True)
+    gathered = gather(
+        courses(only, quick),
+        ROUNDS,
+        python=None if why else env.python(),
+        within=WITHIN if quick else None,
+        log=cache_dir("logs", "bench"),
+    )
+    for side, reason in gathered.absent.items():
+        print(f"{side} failed: {reason}", file=sys.stderr, flush=True)
+    if why:
+        gathered.absent[PATHWAY] = why
+    return gathered
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure, print, write. Returns the exit status: 1 where answers differ or a side of this kit failed."""
+    chosen = measure.options(__doc__ or "", ROWS, arguments)
+    gathered = measured(chosen.only, chosen.quick)
+    told = {course: Told(gathered, course) for course in gathered.streams}
+    for course, one in told.items():
+        for side, words in one.wrong.items():
+            print(f"{course}, {side}: {words}", file=sys.stderr, flush=True)
+    print(f"medians of {gathered.rounds} rounds; above 1, a ratio is in favour of the row")
+    return measure.finish(rows(told, chosen.only), chosen.json, PACKAGES)
+
+
+if __name__ == "__main__":
+    measure.command(main)
