@@ -79,14 +79,20 @@ def place(boxes: Sequence[Box], links: Sequence[Link], apart: float = 14.0) -> P
     order = [[n for n in size if level[n] == c] for c in range(max(level.values(), default=-1) + 1)]
     order = ordered(order, steps, size)
     tops = heights(order, size, steps, apart)
+    links_placed = [
+        [
+            Piece(number, level[s.source], s.source, s.target, tops[s.source] + s.out, tops[s.target] + s.into)
+            for s in chain
+        ]
+        for number, chain in enumerate(chains)
+    ]
     return Placed(
         [[n for n in column if not size[n].lane] for column in order],
         {n: t for n, t in tops.items() if not size[n].lane},
         [max((size[n].width for n in column), default=0.0) for column in order],
         max((tops[n] + size[n].height for n in tops), default=0.0),
-        [[Piece(number, level[s.source], s.source, s.target, tops[s.source] + s.out, tops[s.target] + s.into) for s in chain]
-         for number, chain in enumerate(chains)],
-    )  # fmt: skip
+        links_placed,
+    )
 
 
 def _chain(number: int, link: Link, level: dict[str, int], size: dict[str, Box]) -> list[Link]:

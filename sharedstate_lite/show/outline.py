@@ -47,20 +47,10 @@ def outline(described: Described) -> tuple[list[Operator], list[Edge]]:
     """The operators to draw, and their edges."""
     frame, links = described
     operators = [
-        Operator(
-            str(r.name_),
-            str(r.kind),
-            _FUNCTION.sub(lambda f: f[0].upper(), str(r.title)),
-            str(r.detail),
-            tuple(r.tables),
-            str(r.view),
-        )
-        for r in frame.rename(columns={"name": "name_"}).itertuples(index=False)
+        Operator(r["name"], r["kind"], _FUNCTION.sub(_upper, r["title"]), r["detail"], tuple(r["tables"]), r["view"])
+        for r in frame.to_dict("records")
     ]
-    edges = [
-        Edge(str(r.source), str(r.target), str(r.kind), (str(r.source), str(r.target)))
-        for r in links.itertuples(index=False)
-    ]
+    edges = [Edge(r["source"], r["target"], r["kind"], (r["source"], r["target"])) for r in links.to_dict("records")]
     for operator in list(operators):
         if operator.kind == "map" and not operator.tables and _COLUMNS.fullmatch(operator.detail):
             operators, edges = _without(operator, operators, edges)
@@ -68,6 +58,10 @@ def outline(described: Described) -> tuple[list[Operator], list[Edge]]:
         if operator.kind == "source" and not operator.tables:
             operators, edges = _moved(operator, operators, edges)
     return operators, edges
+
+
+def _upper(found: re.Match[str]) -> str:
+    return found[0].upper()
 
 
 def _without(gone: Operator, operators: list[Operator], edges: list[Edge]) -> tuple[list[Operator], list[Edge]]:

@@ -64,7 +64,8 @@ def rect(x: float, y: float, w: float, h: float, *, fill: str, stroke: str = "",
     lines = f' stroke="{colour(stroke)}"' if stroke else ""
     inside = "none" if fill == "none" else colour(fill)
     corner = f' rx="{number(radius)}"' if radius else ""
-    return f'<rect x="{number(x)}" y="{number(y)}" width="{number(w)}" height="{number(h)}"{corner} fill="{inside}"{lines}/>'
+    box = f'x="{number(x)}" y="{number(y)}" width="{number(w)}" height="{number(h)}"'
+    return f'<rect {box}{corner} fill="{inside}"{lines}/>'
 
 
 def line(points: Sequence[Point], stroke: str, *, wide: float = 1, dashes: str = "", radius: float = 0) -> str:
@@ -110,8 +111,8 @@ class Drawing:
         space = ' xmlns="http://www.w3.org/2000/svg"' if alone else ""
         w, h = number(self.width), number(self.height)
         return (
-            f'<svg{space} class="ssl{shown}" role="img" aria-label="{escape(label, quote=True)}" width="{w}" height="{h}" '
-            f'viewBox="0 0 {w} {h}">{f"<style>{style()}</style>" if alone else ""}'
+            f'<svg{space} class="ssl{shown}" role="img" aria-label="{escape(label, quote=True)}" '
+            f'width="{w}" height="{h}" viewBox="0 0 {w} {h}">{f"<style>{style()}</style>" if alone else ""}'
             f"{rect(0, 0, self.width, self.height, fill='page')}{self.body}</svg>"
         )
 
@@ -133,12 +134,10 @@ class Picture:
         base = ".ssl-box{overflow-x:auto;container-type:inline-size}.ssl-box svg{display:block}"
         if self.narrow is None:
             return base
-        least = number(self.drawing.width)
-        name = self._name
-        return (
-            base
-            + f".ssl-box svg.n{name}{{display:none}}@container (max-width:{least}px){{.ssl-box svg.w{name}{{display:none}}.ssl-box svg.n{name}{{display:block}}}}"
-        )
+        hide, box = "{display:none}", ".ssl-box svg"
+        wide, narrow = f"{box}.w{self._name}", f"{box}.n{self._name}"
+        tight = f"@container (max-width:{number(self.drawing.width)}px)"
+        return f"{base}{narrow}{hide}{tight}{{{wide}{hide}{narrow}{{display:block}}}}"
 
     @property
     def _name(self) -> str:

@@ -145,7 +145,7 @@ def cut(
     # By position: two columns may have one name.
     columns = [i for i, c in enumerate(frame.columns) if c != "diff"]
     times = [
-        int(frame.iat[r, i])
+        int(str(frame.iat[r, i]))
         for i, c in enumerate(frame.columns)
         if c == "diff"
         for r in range(min(len(frame), limits.rows))
