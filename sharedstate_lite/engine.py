@@ -45,6 +45,9 @@ class Engine(ABC):
         views = list(views)
         if not views:
             raise ViewError("an engine needs at least one view; declare one with catalog.view(...)")
+        stranger = next((v for v in views if not isinstance(v, View)), None)
+        if stranger is not None:
+            raise ViewError(f"ss.engine takes views made by catalog.view(...), not {type(stranger).__name__}")
         if join not in self.joins:
             raise ViewError(f"join={join!r}: the {self.kind} engine joins {', '.join(self.joins)}")
         self.join = join
@@ -152,10 +155,10 @@ class Engine(ABC):
         """Hold every arrangement at ``time`` (default: the last epoch), view outputs included."""
         self._check_open()
         when = self.epoch if time is None else time
-        arrangements = self._all()
+        arrangements = self._timed()
         for arrangement in arrangements:
             arrangement.check(when)
-        return Handles([a.handle(when) for a in arrangements])
+        return Handles([a.handle(when) for a in arrangements], when)
 
     def arrangements(self) -> list[Arrangement]:
         """The arrangements, as objects with batches, since, upper and handle(t)."""
@@ -271,7 +274,7 @@ class Engine(ABC):
     @contextmanager
     def _undoing(self, structure: bool = False) -> Any:
         """Run a change of state that either happens or leaves everything as it was."""
-        length, back = len(self._names.strings), self._save()
+        length, back, epoch = len(self._names.strings), self._save(), self.epoch
         marks = [(a, a.mark()) for a in self._all()]
         self.trace.epoch = self.epoch + (0 if structure else 1)
         try:
@@ -283,7 +286,7 @@ class Engine(ABC):
                 arrangement.back(mark)
             self._names.strings.forget(length)
             self.trace.record("refused", self.kind, note=str(error)[:200])
-            self.trace.epoch = self.epoch
+            self.epoch = self.trace.epoch = epoch
             raise
 
     # --- small services -------------------------------------------------------
@@ -293,6 +296,10 @@ class Engine(ABC):
         if self._every is None:
             self._every = list(dict.fromkeys([*self.bases.values(), *(h.arrangement for h in self.held())]))
         return self._every
+
+    def _timed(self) -> list[Arrangement]:
+        """The arrangements whose times are epochs."""
+        return self._all()
 
     def _changed(self) -> None:
         """Arrangements came or went."""
@@ -310,8 +317,6 @@ class Engine(ABC):
 
         names: set[str] = set()
         for view in views:
-            if not isinstance(view, View):
-                raise ViewError(f"ss.engine takes views made by catalog.view(...), not {type(view).__name__}")
             if view.name in names:
                 raise ViewError(f"view {view.name} is listed twice; list it once")
             if view.catalog is not self.catalog:

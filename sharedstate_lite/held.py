@@ -73,18 +73,14 @@ def state_rows(operator: str, held: Iterable[Held], strings: Strings) -> pd.Data
 class Handles:
     """Handles on all arrangements of an engine at one time; a context manager."""
 
-    def __init__(self, handles: list[TraceHandle]) -> None:
-        self._handles = handles
-
-    @property
-    def time(self) -> int:
-        """The time they hold."""
-        return int(self._handles[0].time)
+    def __init__(self, handles: list[TraceHandle], time: int) -> None:
+        self._handles, self.time = handles, time
 
     def advance(self, time: int) -> None:
         """Move all of them to a later time."""
         for handle in self._handles:
             handle.advance(time)
+        self.time = time
 
     def close(self) -> None:
         """Let go of all of them; a second call does nothing."""

@@ -23,8 +23,8 @@ from .budget import Budget
 from .changes import Changes, sorted_frame
 from .delivery import Delivery
 from .engine import Input
-from .held import Held
 from .errors import Error, TimeError, ViewError
+from .held import Held
 from .holes import Filled
 from .plan import View
 from .upjoin import JoinNode
@@ -182,7 +182,7 @@ class Partial(Delivery):
     def _commit(self) -> None:
         self.epoch += 1
         self.trace.epoch = self.epoch
-        for arrangement in dict.fromkeys([*self.bases.values(), *self.indexes.values()]):
+        for arrangement in self._timed():
             arrangement.commit(self.epoch + 1)
 
     def _insert_bases(self, deltas: dict[str, Delta]) -> None:
@@ -301,6 +301,10 @@ class Partial(Delivery):
         """See :meth:`~.engine.Engine.graph`."""
         self._check_open()
         return wiring.described(self)
+
+    def _timed(self) -> list[Arrangement]:
+        # What is partial counts messages, not epochs.
+        return list(dict.fromkeys([*self.bases.values(), *self.indexes.values()]))
 
     def _rows(self, view: View, key: Words | None, at: int | None) -> Delta:
         rows = self.reader(view).rows

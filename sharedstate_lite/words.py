@@ -79,7 +79,7 @@ class Strings:
     def _add(self, fresh: Sequence[str]) -> list[int]:
         first, last = len(self._text), len(self._text) + len(fresh)
         if last > len(self._hash):
-            room = max(last, 2 * len(self._hash)) - first
+            room = (1 << (last - 1).bit_length()) - first
             self._hash = np.concatenate([self._hash[:first], np.zeros(room, dtype=np.uint64)])
             self._prefix = np.concatenate([self._prefix[:first], np.zeros(room, dtype=np.uint64)])
         # The fixed key of hash_array makes hashes of equal strings equal across processes and runs.
