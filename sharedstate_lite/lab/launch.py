@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import signal
 import subprocess
@@ -51,6 +52,8 @@ def lab(watch: Watch, *, browser: bool) -> int:
         server.farewell()
         return 0
     except Ended:
+        with contextlib.suppress(OSError):
+            print("\nlab: ending JupyterLab and its kernels", flush=True)
         return 0
     except BrokenPipeError:  # nobody reads what we print any more
         return 1
