@@ -10,9 +10,10 @@ cleared.
 
 from __future__ import annotations
 
+import contextlib
 import os
+import secrets
 import shutil
-import tempfile
 from pathlib import Path
 from types import TracebackType
 
@@ -31,7 +32,8 @@ class Scratch:
         for leftover in parent.glob(f"{prefix}*"):
             if leftover.is_dir() and not leftover.name.endswith(_UNBORN):
                 _clear(leftover)
-        unborn = Path(tempfile.mkdtemp(dir=parent, prefix=prefix, suffix=_UNBORN))
+        unborn = parent / f"{prefix}{secrets.token_hex(6)}{_UNBORN}"
+        unborn.mkdir()
         self._held = os.open(unborn / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
         lock(self._held)
         # Only now does it get a name that others clear, so that none is cleared before it is held.
@@ -40,7 +42,11 @@ class Scratch:
     def close(self) -> None:
         """Remove the folder and let go of the lock. Harmless when repeated."""
         if self._held >= 0:
-            shutil.rmtree(self.path, ignore_errors=True)
+            doomed = self.path.with_name(f"{self.path.name}-gone")
+            with contextlib.suppress(FileNotFoundError):
+                # Whoever still writes to the old path finds nothing there, and cannot get in the way.
+                self.path.rename(doomed)
+            shutil.rmtree(doomed, ignore_errors=True)
             os.close(self._held)
             self._held = -1
 

@@ -1,0 +1,136 @@
+"""The command line: ``python -m data make`` and ``python -m data check``; ``--help`` says all of it."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+import time
+from dataclasses import fields
+from pathlib import Path
+from types import FrameType
+from typing import NoReturn
+
+from sharedstate_lite.errors import Error
+
+from . import folder
+from .progress import Progress
+from .spec import Spec
+
+_HELP = {
+    "visits": "rows that come into visit(product, user, length)",
+    "products": "products, each with a row in info(product, category)",
+    "users": "users",
+    "categories": "categories",
+    "skew": "Zipf exponent of the products' visits, 0 for uniform",
+    "deletes": "share of the visits that go again",
+    "updates": "share of the visits that change their length",
+    "moves": "share of the products that change their category",
+    "epochs": "steps that all of it comes in",
+    "seed": "chooses among shops of one kind; the same seed gives the same rows",
+}
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """One line, and 2 as the exit code."""
+        self.exit(2, f"{self.prog}: error: {message}\n")
+
+
+def _arguments(given: list[str]) -> argparse.Namespace:
+    parser = _Parser(prog="python -m data", description="The kit's data: the shop of the seed at any size, as Parquet.")
+    commands = parser.add_subparsers(dest="command", required=True, parser_class=_Parser)
+    make = commands.add_parser(
+        "make",
+        help="make the shop with Spark: one folder a relation and epoch, and a manifest",
+        description="Make the shop with Spark. The same options give the same rows, whatever the number of cores.",
+        epilog="example: python -m data make --visits 10_000_000 --products 100_000 --epochs 100 --out shop",
+    )
+    make.add_argument("--out", required=True, metavar="FOLDER", help="the folder to make; it must be new or empty")
+    make.add_argument("--overwrite", action="store_true", help="replace a folder that was made before")
+    make.add_argument("--master", help="where Spark runs (default: SHAREDSTATE_LITE_MASTER, else local[2])")
+    for field in fields(Spec):
+        kind = int if isinstance(field.default, int) else float
+        text = f"{_HELP[field.name]} (default {field.default:,})"
+        make.add_argument(f"--{field.name}", type=kind, metavar="N" if kind is int else "X", help=text)
+    check = commands.add_parser(
+        "check", help="compare a made folder with its manifest", description="Compare a made folder."
+    )
+    check.add_argument("folder", metavar="FOLDER")
+    check.add_argument("--stamp", action="store_true", help="first set the files' times again, in the order of epochs")
+    return parser.parse_args(given)
+
+
+def main(given: list[str] | None = None) -> int:
+    """Run the command. Returns the exit code: 0 done, 1 failed, 2 wrong options, 130 or 143 interrupted."""
+    options = _arguments(sys.argv[1:] if given is None else given)
+    signal.signal(signal.SIGTERM, _terminate)
+    try:
+        return _check(options) if options.command == "check" else _make(options)
+    except KeyboardInterrupt:
+        print("interrupted; nothing was written", file=sys.stderr)
+        return 130
+
+
+def _check(options: argparse.Namespace) -> int:
+    try:
+        if options.stamp:
+            folder.stamp_all(Path(options.folder))
+        manifest = folder.check(Path(options.folder))
+    except Error as error:
+        print(f"python -m data check: error: {error}", file=sys.stderr)
+        return 1
+    print(f"{options.folder}: as made; {_totals(manifest)}; checksum {manifest['checksum']}")
+    return 0
+
+
+def _make(options: argparse.Namespace) -> int:
+    from sharedstate_lite.spark import session, stop
+
+    from .pipeline import begin, make
+
+    parameters = {field.name: getattr(options, field.name) for field in fields(Spec)}
+    began = time.monotonic()
+    try:
+        # Everything that can be wrong with the options is said before Spark takes its seconds.
+        Spec.make(**parameters)
+        begin(Path(options.out).expanduser().resolve(), options.overwrite).close()
+    except Error as error:
+        print(f"python -m data make: error: {error}", file=sys.stderr)
+        return 2
+    bar: list[Progress] = []
+
+    def progress(done: int, total: int) -> None:
+        if not bar:
+            bar.append(Progress("making epochs", total, sys.stderr))
+        bar[0].show(done)
+
+    try:
+        print("starting Spark", file=sys.stderr)
+        spark = session(options.master)
+        manifest = make(options.out, session=spark, overwrite=options.overwrite, progress=progress, **parameters)
+    except Error as error:
+        print(f"python -m data make: error: {error}", file=sys.stderr)
+        return 1
+    finally:
+        for shown in bar:
+            shown.close()
+        stop()
+    print(f"{options.out}: {_totals(manifest)}; {time.monotonic() - began:.0f} s")
+    return 0
+
+
+def _totals(manifest: dict[str, dict[str, dict[str, int]]]) -> str:
+    counts = ", ".join(
+        f"{relation} {total['rows']:,} rows ({total['retractions']:,} of them retractions)"
+        for relation, total in manifest["totals"].items()
+    )
+    return f"{len(manifest['epochs']):,} epochs, {counts}"
+
+
+def _terminate(number: int, frame: FrameType | None) -> NoReturn:
+    raise SystemExit(128 + number)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,153 @@
+"""A CSV file as a table of text, every cell as it was written.
+
+Reads RFC 4180: quotes around fields, doubled inside them, line ends inside quotes; a
+header first; blank lines skipped; UTF-8, a byte order mark allowed; ``.gz`` unpacked.
+An empty cell is NULL, a quoted empty one (``""``) the empty string. No other text is
+NULL: ``NA``, ``null`` and ``nan`` are what they say. Refuses, naming file and line,
+what is not such a file. Arrow reads; where it refuses, the file is read again, slowly,
+to find the line.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+import pyarrow as pa
+import pyarrow.csv
+
+from sharedstate_lite.errors import Error
+
+_CHUNK = 1 << 22
+
+
+def read(path: Path, sep: str) -> pa.Table:
+    """The file's cells as string columns named by its header. Raises Error."""
+    header = _header(path, sep)
+    _refuse_open_quote(path, sep)
+    with _bytes(path) as file:
+        try:
+            table = pyarrow.csv.read_csv(
+                file,
+                parse_options=pyarrow.csv.ParseOptions(delimiter=sep, newlines_in_values=True),
+                convert_options=pyarrow.csv.ConvertOptions(
+                    column_types=dict.fromkeys(header, pa.string()),
+                    strings_can_be_null=True,
+                    null_values=[""],
+                    quoted_strings_can_be_null=False,
+                ),
+            )
+        except pa.ArrowInvalid as error:
+            rows = sum(1 for _ in _records(path, sep, header))
+            if rows:
+                raise Error(f"{path}: it cannot be read as CSV ({error}); write it anew as UTF-8 CSV") from error
+            # Arrow takes a header without a line end for no file at all.
+            table = pa.table({name: pa.array([], pa.string()) for name in header})
+    return table.rename_columns([name.strip() for name in table.column_names])
+
+
+def line(path: Path, sep: str, row: int) -> int:
+    """The line, from 1, on which data row ``row``, from 1, begins."""
+    for at, (number, _) in enumerate(_records(path, sep, None), start=0):
+        if at == row:
+            return number
+    raise IndexError(row)
+
+
+def _header(path: Path, sep: str) -> list[str]:
+    first = next(_records(path, sep, None), None)
+    if first is None:
+        raise Error(f"{path}: the file is empty; a CSV starts with a line of column names")
+    names = [name.strip() for name in first[1]]
+    for at, name in enumerate(names, start=1):
+        if not name:
+            raise Error(f"{path}, line {first[0]}: column {at} has no name; a CSV starts with a line of column names")
+    other = next((s for s in ",;\t|" if s != sep and s in first[1][0]), None)
+    if len(names) == 1 and other:
+        raise Error(
+            f"{path}, line {first[0]}: the columns look separated by {other!r}, not by {sep!r}; "
+            f"load it with sep={other!r}"
+        )
+    return first[1]
+
+
+def _records(path: Path, sep: str, header: list[str] | None) -> Iterator[tuple[int, list[str]]]:
+    """Line number and fields of each record, the header's first unless ``header`` is given.
+
+    With a header, every record must have as many fields. Raises Error.
+    """
+    limit = csv.field_size_limit(1 << 30)
+    try:
+        with _bytes(path) as file, io.TextIOWrapper(file, encoding="utf-8-sig", newline="") as text:
+            reader = csv.reader(text, delimiter=sep)
+            body = header is None
+            begins = 1
+            for fields in reader:
+                number, begins = begins, reader.line_num + 1
+                if not fields:
+                    continue
+                if not body:
+                    body = True
+                    continue
+                if header is not None and len(fields) != len(header):
+                    raise Error(
+                        f"{path}, line {number}: the header names {len(header)} columns, "
+                        f"the fields here number {len(fields)}; quote a field that holds the separator"
+                    )
+                yield number, fields
+    except UnicodeDecodeError as error:
+        raise Error(_not_utf8(path)) from error
+    except (OSError, EOFError, zlib.error) as error:
+        raise Error(f"{path}: it cannot be read ({error})") from error
+    finally:
+        csv.field_size_limit(limit)
+
+
+def _refuse_open_quote(path: Path, sep: str) -> None:
+    """Refuse a quote that is never closed: a reader takes all that follows for one field, without a word."""
+    with _bytes(path) as file:
+        quotes = sum(chunk.count(b'"') for chunk in iter(lambda: file.read(_CHUNK), b""))
+    if quotes % 2 == 0:
+        return
+    with _bytes(path) as file, io.TextIOWrapper(file, encoding="utf-8-sig", errors="replace", newline="") as text:
+        reader = csv.reader(text, delimiter=sep, strict=True)
+        begins = 1
+        while True:
+            try:
+                next(reader)
+            except StopIteration:
+                return
+            except csv.Error as error:
+                if "end of data" in str(error):
+                    raise Error(
+                        f"{path}, line {begins}: a quote is opened and never closed; close or double it"
+                    ) from error
+            begins = reader.line_num + 1
+
+
+def _not_utf8(path: Path) -> str:
+    number = 1
+    with _bytes(path) as file:
+        for number, content in enumerate(iter(file.readline, b""), start=1):
+            try:
+                content.decode("utf-8")
+            except UnicodeDecodeError as error:
+                wide = number == 1 and content[:2] in (b"\xff\xfe", b"\xfe\xff")
+                what = "it is UTF-16" if wide else f"byte {error.start + 1} of the line is {content[error.start]:#04x}"
+                return f"{path}, line {number}: the text is not UTF-8 ({what}); save it as UTF-8"
+    return f"{path}, line {number}: the text is not UTF-8; save it as UTF-8"
+
+
+@contextmanager
+def _bytes(path: Path) -> Iterator[IO[bytes]]:
+    try:
+        with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
+            yield file  # type: ignore[misc]
+    except (OSError, EOFError, zlib.error) as error:
+        raise Error(f"{path}: it cannot be read ({getattr(error, 'strerror', None) or error})") from error

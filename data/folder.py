@@ -1,0 +1,181 @@
+"""A made folder: what is in it, whether it still is, and its epochs in order.
+
+    out/manifest.json                        parameters, columns, and for each file rows and checksum
+    out/info/epoch=00001/part.parquet        one file for each relation and epoch, empty ones included
+    out/visit/epoch=00001/part.parquet       product, user, length, diff
+
+Spark's file source takes files in the order of their modification times, and those with
+equal times in any order: so each epoch's files are stamped two seconds after those of
+the epoch before. Copying may lose the stamps; :func:`stamp` sets them again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet
+
+from sharedstate_lite.errors import Error
+
+from .rows import ARROW, RELATIONS
+
+FORMAT = "sharedstate-lite shop, 1"
+STEP_SECONDS = 2
+"""Between the files of one epoch and the next: the coarsest file systems keep every other second."""
+
+_MANIFEST = "manifest.json"
+
+
+def part(folder: Path, relation: str, epoch: int) -> Path:
+    """The file of a relation's changes in an epoch."""
+    return folder / relation / f"epoch={epoch:05d}" / "part.parquet"
+
+
+def epochs(folder: str | os.PathLike[str]) -> Iterator[tuple[int, dict[str, pa.Table]]]:
+    """A made folder, epoch by epoch: (epoch, {relation: rows with ``diff``}), as ``step`` takes them.
+
+    Every file is compared with the manifest: one that is missing or holds something else
+    is an Error that names it. Holds one epoch at a time.
+    """
+    root = Path(folder).expanduser()
+    manifest = read(root)
+    return ((entry["epoch"], {r: _read(root, r, entry) for r in RELATIONS}) for entry in manifest["epochs"])
+
+
+def check(folder: Path) -> dict[str, Any]:
+    """The manifest of a made folder of which every file was compared with it, and found in order of time.
+
+    Raises Error for the first that is not, and for a file that does not belong there.
+    """
+    manifest = read(folder)
+    known, latest = {folder / _MANIFEST}, 0.0
+    for entry in manifest["epochs"]:
+        files = [part(folder, relation, entry["epoch"]) for relation in RELATIONS]
+        for relation in RELATIONS:
+            _read(folder, relation, entry)
+        times = [file.stat().st_mtime for file in files]
+        if min(times) <= latest:
+            raise Error(
+                f"{files[0]}: its time is not after that of the epoch before, so a stream may read it too early; "
+                "set the times again with: python -m data check FOLDER --stamp"
+            )
+        latest = max(times)
+        known.update(files)
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and path not in known:
+            raise Error(f"{path}: the manifest does not know this file, but a stream would read it; move it away")
+    return manifest
+
+
+def stamp(folder: Path, epoch: int, count: int, now: float) -> None:
+    """Stamp the files of one epoch of ``count``, the last of which gets the time ``now``."""
+    at = int(now) - STEP_SECONDS * (count - epoch)
+    for relation in RELATIONS:
+        os.utime(part(folder, relation, epoch), (at, at))
+
+
+def stamp_all(folder: Path) -> None:
+    """Set the times of a folder's files again, after a copy that did not keep them."""
+    now = time.time()
+    numbers = [entry["epoch"] for entry in read(folder)["epochs"]]
+    try:
+        for epoch in numbers:
+            stamp(folder, epoch, len(numbers), now)
+    except OSError as error:
+        raise Error(f"{error.filename}: its time cannot be set ({error.strerror})") from error
+
+
+def write(root: Path, relation: str, epoch: int, rows: pa.Table) -> dict[str, Any]:
+    """Write one file, whole or not at all; returns what the manifest says of it."""
+    target = part(root, relation, epoch)
+    # Only this one folder is made: in a root that was removed meanwhile, this fails.
+    target.parent.mkdir(exist_ok=True)
+    unfinished = target.with_name(".unfinished")
+    pyarrow.parquet.write_table(rows, unfinished)
+    unfinished.replace(target)
+    retractions = pc.sum(pc.less(rows["diff"], 0)).as_py() or 0
+    return {"rows": rows.num_rows, "retractions": retractions, "checksum": checksum(rows)}
+
+
+def conclude(root: Path, parameters: Mapping[str, Any], files: list[tuple[int, str, dict[str, Any]]]) -> dict[str, Any]:
+    """Write the manifest of files that are all there; the last thing that is written. Returns it."""
+    entries: dict[int, dict[str, Any]] = {}
+    for epoch, relation, said in sorted(files, key=lambda file: file[:2]):
+        entries.setdefault(epoch, {"epoch": epoch})[relation] = said
+    whole = hashlib.blake2b(digest_size=16)
+    for entry in entries.values():
+        for relation in RELATIONS:
+            whole.update(bytes.fromhex(entry[relation]["checksum"]))
+    manifest = {
+        "format": FORMAT,
+        "parameters": dict(parameters),
+        "relations": {name: {field.name: str(field.type) for field in ARROW[name]} for name in RELATIONS},
+        "totals": {
+            name: {count: sum(entry[name][count] for entry in entries.values()) for count in ("rows", "retractions")}
+            for name in RELATIONS
+        },
+        "checksum": whole.hexdigest(),
+        "epochs": list(entries.values()),
+    }
+    unfinished = root / f".{_MANIFEST}"
+    unfinished.write_text(json.dumps(manifest, indent=1) + "\n")
+    unfinished.replace(root / _MANIFEST)
+    return manifest
+
+
+def read(root: Path) -> dict[str, Any]:
+    """The manifest of a made folder. Raises Error where there is none, or none of this format."""
+    path = root / _MANIFEST
+    try:
+        manifest = json.loads(path.read_text())
+    except FileNotFoundError as error:
+        raise Error(
+            f"{root}: there is no {_MANIFEST}, so no made folder; make one with: python -m data make"
+        ) from error
+    except (OSError, ValueError) as error:
+        raise Error(f"{path}: it cannot be read ({error}); make the folder again") from error
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        raise Error(f"{path}: its format is not {FORMAT!r}; make the folder again")
+    return manifest
+
+
+def checksum(rows: pa.Table) -> str:
+    """A hash of the values in their order, whatever the chunks and the file around them; 32 hex digits."""
+    out = hashlib.blake2b(digest_size=16)
+    for name, column in zip(rows.column_names, rows.columns, strict=True):
+        out.update(f"{name} {column.type} {len(column)};".encode())
+        if not pa.types.is_string(column.type):
+            out.update(pc.fill_null(column.cast(pa.int64()), -(2**63)).to_numpy().astype("<i8").tobytes())
+            continue
+        out.update(pc.fill_null(pc.binary_length(column), -1).to_numpy().astype("<i4").tobytes())
+        for chunk in column.chunks:
+            _, offsets, text = chunk.buffers()
+            if text is not None and len(chunk):
+                ends = np.frombuffer(offsets, dtype=np.int32)[chunk.offset : chunk.offset + len(chunk) + 1]
+                out.update(memoryview(text)[ends[0] : ends[-1]])
+    return out.hexdigest()
+
+
+def _read(root: Path, relation: str, entry: Mapping[str, Any]) -> pa.Table:
+    path = part(root, relation, entry["epoch"])
+    try:
+        # Not read_table, which would add the folder's name as a column.
+        rows = pyarrow.parquet.ParquetFile(path).read()
+    except FileNotFoundError as error:
+        raise Error(f"{path}: the manifest names it and it is gone; make the folder again") from error
+    except (OSError, pa.ArrowException) as error:
+        raise Error(f"{path}: it cannot be read ({str(error).splitlines()[0]}); make the folder again") from error
+    if rows.num_rows != entry[relation]["rows"]:
+        raise Error(f"{path}: {rows.num_rows} rows, where {entry[relation]['rows']} were made; make the folder again")
+    if rows.schema != ARROW[relation] or checksum(rows) != entry[relation]["checksum"]:
+        raise Error(f"{path}: it holds something else than what was made; make the folder again")
+    return rows

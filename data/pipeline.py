@@ -1,0 +1,180 @@
+"""The shop as Parquet, at any size: Spark spreads the epochs, :mod:`.rows` makes each.
+
+A task makes whole epochs and writes their files; what comes back to the driver is a
+line for each file. Everything is written in a folder beside the target and renamed
+into place at the end, manifest included: the target is there and whole, or not there.
+Interrupted or failed, nothing stays. Tasks write where the driver can read, so on a
+cluster the target is on a file system that its machines share.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+import sharedstate_lite.spark as kit
+from sharedstate_lite.errors import Error
+from sharedstate_lite.spark.scratch import Scratch
+
+from . import folder
+from .rows import RELATIONS, changes
+from .spec import Spec
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+TASKS = 200
+"""More would cost more to start than they spread; fewer would show less progress."""
+
+POLL_SECONDS = 0.5
+
+_LINE = pa.schema(
+    [
+        ("epoch", pa.int64()),
+        ("relation", pa.string()),
+        ("rows", pa.int64()),
+        ("retractions", pa.int64()),
+        ("checksum", pa.string()),
+    ]
+)
+
+
+def make(
+    out: str | os.PathLike[str],
+    *,
+    session: SparkSession | None = None,
+    overwrite: bool = False,
+    progress: Callable[[int, int], None] | None = None,
+    **parameters: Any,
+) -> dict[str, Any]:
+    """Make the shop of these parameters (:class:`~data.spec.Spec`) in the folder ``out``; returns its manifest.
+
+    ``overwrite`` replaces a folder that was made before. ``progress(done, total)`` is
+    called twice a second. The rows are those of :func:`~data.rows.generate`, whatever
+    the session. Raises Error where the parameters, the folder or Spark refuse.
+    """
+    spec = Spec.make(**parameters)
+    target = Path(out).expanduser().resolve()
+    scratch = begin(target, overwrite)
+    try:
+        spark = session or kit.session()
+        manifest = _write(spark, spec, scratch.path, progress)
+        _into_place(scratch, target)
+    except OSError as error:
+        raise Error(f"{error.filename or target}: it cannot be written ({error.strerror or error})") from error
+    finally:
+        scratch.close()
+    return manifest
+
+
+def begin(target: Path, overwrite: bool) -> Scratch:
+    """A folder beside ``target`` to write in. Raises Error where the target is taken or cannot be written."""
+    if target.is_dir() and any(target.iterdir()):
+        if not overwrite:
+            raise Error(f"{target}: the folder is not empty; choose another, or replace a made one with overwrite")
+        try:
+            folder.read(target)
+        except Error as error:
+            raise Error(
+                f"{target}: only a folder that was made here is overwritten, and this was not ({error})"
+            ) from error
+    elif target.exists() and not target.is_dir():
+        raise Error(f"{target}: it is a file; choose a folder")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if target.is_dir() and not os.access(target, os.W_OK):
+            raise PermissionError(13, "Permission denied")
+        return Scratch(target.parent, f".{target.name}.making-")
+    except OSError as error:
+        raise Error(
+            f"{target}: nothing can be written there ({error.strerror or error}); choose another folder"
+        ) from error
+
+
+def _into_place(scratch: Scratch, target: Path) -> None:
+    if not target.exists():
+        scratch.release(target)
+        return
+    with Scratch(target.parent, f".{target.name}.making-") as old:
+        target.rename(old.path / "old")
+        scratch.release(target)
+
+
+def _write(spark: SparkSession, spec: Spec, root: Path, progress: Callable[[int, int], None] | None) -> dict[str, Any]:
+    for relation in RELATIONS:
+        (root / relation).mkdir()
+    tasks = min(spec.epochs, TASKS)
+    task = functools.partial(_task, spec, str(root), time.time())
+    lines = spark.range(1, spec.epochs + 1, 1, tasks).mapInArrow(task, _ddl())
+    with _Watch(spark, tasks, progress):
+        try:
+            files = [row.asDict() for row in lines.collect()]
+        except Exception as error:
+            raise Error(f"{root}: Spark could not make the epochs: {_reason(error)}; log: {kit.log_file()}") from error
+    said = [(f.pop("epoch"), f.pop("relation"), f) for f in files]
+    if len({(epoch, relation) for epoch, relation, _ in said}) != len(RELATIONS) * spec.epochs:
+        raise Error(f"{root}: Spark made {len(said)} of {len(RELATIONS) * spec.epochs} files; make the folder again")
+    return folder.conclude(root, spec.parameters(), said)
+
+
+def _task(spec: Spec, root: str, now: float, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Make the epochs that a partition names, and say what was written."""
+    for batch in batches:
+        for epoch in batch.column(0).to_pylist():
+            made = changes(spec, epoch)
+            lines = [
+                {"epoch": epoch, "relation": name, **folder.write(Path(root), name, epoch, rows)}
+                for name, rows in made.items()
+            ]
+            folder.stamp(Path(root), epoch, spec.epochs, now)
+            yield pa.RecordBatch.from_pylist(lines, schema=_LINE)
+
+
+def _ddl() -> str:
+    return ", ".join(f"{field.name} {'STRING' if field.type == pa.string() else 'BIGINT'}" for field in _LINE)
+
+
+def _reason(error: Exception) -> str:
+    """The last line of a worker's traceback, or the first of anything else."""
+    text = str(error)
+    found = re.findall(r"^\s*(\w*(?:Error|Exception|Interrupt)\b.*)$", text, re.MULTILINE)
+    return str(found[-1] if found else text.strip().splitlines()[0])[:300]
+
+
+class _Watch:
+    """Calls ``progress`` with the tasks that are done while a job of this thread runs."""
+
+    _group = "data.make"
+
+    def __init__(self, spark: SparkSession, tasks: int, progress: Callable[[int, int], None] | None) -> None:
+        self._tasks, self._progress = tasks, progress
+        self._ended = threading.Event()
+        self._thread: threading.Thread | None = None
+        if progress is not None and hasattr(spark, "_sc"):
+            self._context = spark.sparkContext
+            self._context.setJobGroup(self._group, f"{tasks} tasks", interruptOnCancel=True)
+            self._thread = threading.Thread(target=self._watch, args=(progress,), daemon=True)
+
+    def __enter__(self) -> None:
+        if self._thread is not None:
+            self._thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _watch(self, progress: Callable[[int, int], None]) -> None:
+        tracker = self._context.statusTracker()
+        while not self._ended.wait(POLL_SECONDS):
+            jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(self._group)]
+            stages = [tracker.getStageInfo(stage) for job in jobs if job is not None for stage in job.stageIds]
+            progress(sum(stage.numCompletedTasks for stage in stages if stage is not None), self._tasks)

@@ -1,0 +1,129 @@
+"""The shop's changes, epoch by epoch: the generator that both this process and Spark's workers run.
+
+Every value is a function of (seed, column, row number), so an epoch's rows are the
+same wherever, and however often, they are made. Guarantees, for every epoch:
+
+    - a retraction (-1) is of a row that was there when the epoch began;
+    - no row comes with both signs: what would cancel is left out;
+    - a diff is +1 or -1; a row that comes twice is there twice;
+    - retractions are before insertions, but any order is valid.
+
+Visits are drawn to products by Zipf's law (p0 is the most visited), to users evenly;
+lengths are exponential with a mean of a minute, so that a category's longest visit is
+usually one row's, and often somebody else's when it goes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .draws import Whole, Zipf, below, bits, key, uniform
+from .schedule import Schedule
+from .spec import Spec
+
+MEAN_SECONDS = 60.0
+RELATIONS = ("info", "visit")
+
+ARROW = {
+    "info": pa.schema([("product", pa.string()), ("category", pa.string()), ("diff", pa.int64())]),
+    "visit": pa.schema([("product", pa.string()), ("user", pa.string()), ("length", pa.int32()), ("diff", pa.int64())]),
+}
+"""The columns of each relation's changes."""
+
+_PRODUCT, _USER, _LENGTH, _AGAIN, _CATEGORY, _OTHER, _NET = range(11, 18)
+_PREFIXES = {"product": "p", "user": "u", "category": "c"}
+
+
+def generate(**parameters: Any) -> Iterator[tuple[int, dict[str, pa.Table]]]:
+    """The shop, epoch by epoch: (epoch, {relation: rows with ``diff``}), as ``step`` takes them.
+
+    Parameters are those of :class:`~data.spec.Spec`; holds one epoch at a time. Raises
+    Error for parameters that cannot be, before the first epoch.
+    """
+    spec = Spec.make(**parameters)
+    return ((epoch, changes(spec, epoch)) for epoch in range(1, spec.epochs + 1))
+
+
+def changes(spec: Spec, epoch: int) -> dict[str, pa.Table]:
+    """All changes of one epoch, from 1."""
+    return {"info": _info(spec, epoch), "visit": _visits(spec, epoch)}
+
+
+def _info(spec: Spec, epoch: int) -> pa.Table:
+    if epoch == 1:
+        products = np.arange(spec.products, dtype=np.int64)
+        return _table("info", [products, _category(spec, products)], 0)
+    moving = Schedule(spec).moving(epoch)
+    old = _category(spec, moving)
+    new = (old + 1 + below(max(1, spec.categories - 1), key(spec.seed, _OTHER), moving)) % spec.categories
+    # A product has one row at a time, so nothing cancels.
+    return _table("info", [np.concatenate([moving, moving]), np.concatenate([old, new])], len(moving))
+
+
+def _visits(spec: Spec, epoch: int) -> pa.Table:
+    schedule = Schedule(spec)
+    going, changed = schedule.going(epoch)
+    changing, coming = schedule.changing(epoch), schedule.coming(epoch)
+    gone = _visit(spec, np.concatenate([going, changing]), np.concatenate([changed, np.zeros(len(changing), bool)]))
+    come = _visit(spec, np.concatenate([changing, coming]), np.arange(len(changing) + len(coming)) < len(changing))
+    gone, come = net(gone, come)
+    return _table("visit", list(np.concatenate([gone, come], axis=1)), gone.shape[1])
+
+
+def _category(spec: Spec, products: Whole) -> Whole:
+    return below(spec.categories, key(spec.seed, _CATEGORY), products)
+
+
+def _visit(spec: Spec, visits: Whole, changed: npt.NDArray[np.bool_]) -> Whole:
+    """Product, user and length of each visit, after its change where it has ``changed``; shape (3, n)."""
+    first = _length(spec, _LENGTH, visits)
+    again = _length(spec, _AGAIN, visits)
+    # A change to the same length would be none.
+    lengths = np.where(changed, again + (again == first), first)
+    products = Zipf(spec.products, spec.skew).draw(key(spec.seed, _PRODUCT), visits)
+    return np.stack([products, below(spec.users, key(spec.seed, _USER), visits), lengths])
+
+
+def _length(spec: Spec, what: int, visits: Whole) -> Whole:
+    return 1 + np.floor(-MEAN_SECONDS * np.log1p(-uniform(key(spec.seed, what), visits))).astype(np.int64)
+
+
+def net(gone: Whole, come: Whole) -> tuple[Whole, Whole]:
+    """Retracted and inserted rows, shapes (k, n) and (k, m), without those that cancel."""
+    if not gone.shape[1] or not come.shape[1]:
+        return gone, come
+    marks = [
+        sum((bits(key(_NET, at), column) for at, column in enumerate(side)), np.uint64(0)) for side in (gone, come)
+    ]
+    met = np.isin(marks[0], marks[1]), np.isin(marks[1], marks[0])
+    if not met[0].any():
+        return gone, come
+    # Few rows meet, and fewer really are equal: only these are compared.
+    rows = np.concatenate([gone[:, met[0]], come[:, met[1]]], axis=1)
+    signs = np.repeat([-1, 1], [np.count_nonzero(met[0]), np.count_nonzero(met[1])])
+    order = np.lexsort(rows)
+    rows, signs = rows[:, order], signs[order]
+    starts = np.flatnonzero(np.concatenate([[True], (rows[:, 1:] != rows[:, :-1]).any(axis=0)]))
+    totals, distinct = np.add.reduceat(signs, starts), rows[:, starts]
+    left = [np.repeat(distinct, np.maximum(sign * totals, 0), axis=1) for sign in (-1, 1)]
+    return np.concatenate([gone[:, ~met[0]], left[0]], axis=1), np.concatenate([come[:, ~met[1]], left[1]], axis=1)
+
+
+def _table(relation: str, columns: list[Whole], retractions: int) -> pa.Table:
+    """The rows as an Arrow table: names for numbers, -1 for the first ``retractions`` rows and +1 for the others."""
+    arrays: list[pa.Array] = []
+    for field, numbers in zip(ARROW[relation], columns, strict=False):
+        values = pa.array(numbers)
+        if field.name in _PREFIXES:
+            arrays.append(pc.binary_join_element_wise(_PREFIXES[field.name], values.cast(pa.string()), ""))
+        else:
+            arrays.append(values.cast(field.type))
+    signs = np.ones(len(columns[0]), dtype=np.int64)
+    signs[:retractions] = -1
+    return pa.table([*arrays, pa.array(signs)], schema=ARROW[relation])

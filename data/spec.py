@@ -1,0 +1,100 @@
+"""What to generate: the parameters and their limits."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from sharedstate_lite.errors import Error
+
+_LIMITS = {
+    "visits": (1, 1 << 40),
+    "products": (1, 1 << 32),
+    "users": (1, 1 << 40),
+    "categories": (1, 1 << 32),
+    "epochs": (1, 100_000),
+    "seed": (0, (1 << 64) - 1),
+}
+"""Within these, every step of the arithmetic is exact."""
+
+_SHARES = {
+    "skew": ("an exponent", 10.0),
+    "deletes": ("a share", 1.0),
+    "updates": ("a share", 1.0),
+    "moves": ("a share", 1.0),
+}
+
+
+@dataclass(frozen=True)
+class Spec:
+    """The shop to generate. Raises Error, naming the option, where there can be no such shop.
+
+    ``visits``, ``products``, ``users``, ``categories`` count rows and names; ``epochs``
+    how many steps they come in. ``skew`` is the Zipf exponent of the products' visits,
+    0 for uniform. ``deletes`` and ``updates`` are shares of the visits that go, and that
+    change their length once; ``moves`` the share of the products that change their
+    category once. ``seed`` chooses among shops of one kind.
+    """
+
+    visits: int = 1_000_000
+    products: int = 10_000
+    users: int = 100_000
+    categories: int = 100
+    skew: float = 1.1
+    deletes: float = 0.1
+    updates: float = 0.05
+    moves: float = 0.01
+    epochs: int = 100
+    seed: int = 7
+
+    def __post_init__(self) -> None:
+        for name, (low, high) in _LIMITS.items():
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | np.integer) or not low <= value <= high:
+                raise Error(f"{name}={value!r}: it is a whole number from {low} to {high}")
+            object.__setattr__(self, name, int(value))
+        for name, (what, most) in _SHARES.items():
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0 <= value <= most:
+                raise Error(f"{name}={value!r}: it is {what} from 0 to {most:g}")
+            object.__setattr__(self, name, float(value))
+        if self.deletes + self.updates > 1:
+            raise Error(
+                f"deletes={self.deletes:g} and updates={self.updates:g}: together they are more than all visits; "
+                "the shares add up to 1 at most"
+            )
+        if self.epochs > self.visits:
+            raise Error(f"epochs={self.epochs}: there are only {self.visits} visits to come in them; take fewer epochs")
+        if self.epochs == 1 and (self.deletes or self.updates or self.moves):
+            raise Error(
+                "epochs=1: deletes, updates and moves come in epochs after the first; "
+                "set them to 0, or take more epochs"
+            )
+        if self.moves and self.categories == 1:
+            raise Error("categories=1: there is no other category to move to; set moves to 0, or take more categories")
+        if self.visits > self.epochs << 32:
+            raise Error(f"epochs={self.epochs}: an epoch takes {1 << 32} visits at most; take more epochs")
+
+    @classmethod
+    def make(cls, **given: Any) -> Spec:
+        """A spec from what was given; shares that are not given are 0 where there is no room for them."""
+        unknown = given.keys() - {field.name for field in fields(cls)}
+        if unknown:
+            raise Error(
+                f"{', '.join(sorted(unknown))}: no such option; there are {', '.join(f.name for f in fields(cls))}"
+            )
+        given = {name: value for name, value in given.items() if value is not None}
+        visits = given.get("visits")
+        if "epochs" not in given and isinstance(visits, int) and visits < cls.epochs:
+            given["epochs"] = max(1, visits)
+        if given.get("epochs") == 1:
+            given = {"deletes": 0, "updates": 0, "moves": 0, **given}
+        if given.get("categories") == 1:
+            given = {"moves": 0, **given}
+        return cls(**given)
+
+    def parameters(self) -> dict[str, Any]:
+        """The parameters by name."""
+        return asdict(self)

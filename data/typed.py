@@ -1,0 +1,115 @@
+"""Columns that have a type already, Parquet's, as columns of the kit's types.
+
+Nothing is parsed and nothing rounded: text is no number, a fraction no INT, and what
+does not fit is refused with its row. NaN is NULL, as everywhere in the kit; a
+timestamp with a zone is taken to UTC.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types
+
+from sharedstate_lite.casts import LIMITS
+from sharedstate_lite.columns import ARROW
+from sharedstate_lite.errors import RowError
+from sharedstate_lite.plan import Type
+
+from .cells import CellError
+
+_SMALL = (types.is_int8, types.is_int16, types.is_int32, types.is_uint8, types.is_uint16)
+
+
+def infer(given: pa.DataType) -> Type | None:
+    """The kit's type that holds every value of an Arrow type; None where there is none."""
+    plain = given.value_type if types.is_dictionary(given) else given
+    if any(test(plain) for test in _SMALL):
+        return Type.INT
+    for test, kind in (
+        (types.is_integer, Type.BIGINT),
+        (types.is_floating, Type.DOUBLE),
+        (types.is_boolean, Type.BOOLEAN),
+        (types.is_date, Type.DATE),
+        (types.is_timestamp, Type.TIMESTAMP),
+        (_is_text, Type.STRING),
+        (types.is_null, Type.STRING),
+    ):
+        if test(plain):
+            return kind
+    return None
+
+
+def convert(column: pa.ChunkedArray, kind: Type) -> pa.ChunkedArray:
+    """The column's values as ``kind``. Raises CellError for a value, RowError for a type, that does not fit."""
+    given = column.type
+    if types.is_dictionary(given):
+        column = column.cast(given.value_type)
+        given = column.type
+    if types.is_null(given) or (_is_text(given) and kind is Type.STRING):
+        return column.cast(ARROW[kind])
+    if types.is_boolean(given) and kind is Type.BOOLEAN:
+        return column
+    if kind in LIMITS and (types.is_integer(given) or types.is_floating(given) or types.is_decimal(given)):
+        return _whole(column, kind)
+    if kind is Type.DOUBLE and (types.is_integer(given) or types.is_floating(given) or types.is_decimal(given)):
+        return _double(column)
+    if kind in (Type.DATE, Type.TIMESTAMP) and (types.is_date(given) or types.is_timestamp(given)):
+        return _moment(column, kind)
+    raise RowError(f"it holds {given}, which is no {kind.value}")
+
+
+def _is_text(given: pa.DataType) -> bool:
+    return types.is_string(given) or types.is_large_string(given) or types.is_string_view(given)
+
+
+def _refuse(column: pa.ChunkedArray, bad: pa.ChunkedArray, rule: str) -> None:
+    """Raise CellError for the first row where ``bad`` is true."""
+    row = pc.index(bad, pa.scalar(True)).as_py()
+    if row >= 0:
+        raise CellError(row, f"{column[row].as_py()!r} {rule}")
+
+
+def _whole(column: pa.ChunkedArray, kind: Type) -> pa.ChunkedArray:
+    low, high = LIMITS[kind]
+    values = column
+    if types.is_floating(column.type):
+        values = pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
+    if not types.is_integer(column.type):
+        _refuse(
+            values,
+            pc.not_equal(values, pc.floor(values)),
+            f"has a fraction; declare the column DOUBLE, {kind.value} has none",
+        )
+    # Compared as decimals, in which every number of every whole type, and these limits, can be written.
+    exact = values.cast(pa.float64()) if types.is_floating(values.type) else values.cast(pa.decimal128(38, 0))
+    bounds = (float(low), float(high)) if types.is_floating(values.type) else (low, high)
+    outside = pc.or_(
+        pc.less(exact, pa.scalar(bounds[0], exact.type)), pc.greater(exact, pa.scalar(bounds[1], exact.type))
+    )
+    if types.is_floating(values.type) and kind is Type.BIGINT:
+        outside = pc.or_(outside, pc.greater_equal(exact, 2.0**63))
+    _refuse(values, outside, f"does not fit {kind.value}")
+    return exact.cast(ARROW[kind])
+
+
+def _double(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    values = pc.cast(column, pa.float64(), safe=False)
+    _refuse(column, pc.is_inf(values), "is infinite; a DOUBLE is finite, NULL stands for unknown")
+    return pc.if_else(pc.is_nan(values), pa.scalar(None, pa.float64()), values)
+
+
+def _moment(column: pa.ChunkedArray, kind: Type) -> pa.ChunkedArray:
+    given = column.type
+    if types.is_date(given):
+        days = column.cast(pa.date32())
+        return days if kind is Type.DATE else days.cast(pa.timestamp("us"))
+    if given.tz is not None:
+        column = column.cast(pa.timestamp(given.unit, "UTC")).cast(pa.timestamp(given.unit))
+    micros = pc.cast(column, pa.timestamp("us"), safe=False)
+    _refuse(column, pc.not_equal(micros.cast(column.type), column), "has nanoseconds; a TIMESTAMP counts microseconds")
+    if kind is Type.TIMESTAMP:
+        return micros
+    days = pc.cast(micros, pa.date32(), safe=False)
+    _refuse(column, pc.not_equal(days.cast(pa.timestamp("us")), micros), "has a time of day; a DATE has none")
+    return days
