@@ -115,6 +115,8 @@ class Binder:
             return self._arithmetic(_ARITHMETIC[kind], node)
         if kind in _AGGREGATES:
             return self._aggregate(_AGGREGATES[kind], node)
+        if isinstance(node, exp.Query):
+            raise SqlError(f"a subquery in {self.place} is not supported: make it a view and name that in FROM")
         handler = getattr(self, f"on_{kind.__name__.lower()}", None)
         if handler is None:
             raise SqlError(f"{show(node)} cannot stand in {self.place}: an expression was expected")

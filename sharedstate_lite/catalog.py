@@ -16,8 +16,8 @@ from types import MappingProxyType
 
 from .errors import RelationError, ViewError
 from .plan import Column, Schema, Type, View
-from .scope import match
-from .sql import RESERVED, WIDTH, bind
+from .scope import WIDTH, match
+from .sql import RESERVED, bind
 
 _TYPES = {t.value: t for t in Type} | {
     "TEXT": Type.STRING,

@@ -10,7 +10,6 @@ decides about padding, anything but such equalities.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from sqlglot import exp
@@ -18,7 +17,7 @@ from sqlglot import exp
 from .errors import SqlError
 from .grammar import show
 from .plan import Join, Node, Type
-from .scope import Place, Scope
+from .scope import Place, Scope, fitting
 
 _EQUI = "write JOIN ... USING (column) or ON a.x = b.y"
 
@@ -192,7 +191,7 @@ class From:
             right = sources[new].node
             left_keys = tuple(offsets[a.source] + a.column for a, _ in pairs)
             offsets[new] = len(node.schema)
-            schema = node.schema + right.schema
+            schema = fitting(node.schema + right.schema)
             node = Join(schema, node, right, left_keys, tuple(b.column for _, b in pairs), new in self.outer)
             used += keys
         return node, offsets, [e for e in self.edges if e not in used]
@@ -206,7 +205,10 @@ def _check_kind(join: exp.Expr) -> None:
     if kind in ("SEMI", "ANTI"):
         raise SqlError(f"{kind} JOIN is not supported: join with a view that is SELECT DISTINCT of the key")
     if side not in ("", "LEFT"):
-        raise SqlError(f"{side} JOIN is not supported: write a LEFT JOIN, with the tables in that order")
+        way_out = "swap the tables and write LEFT JOIN"
+        if side == "FULL":
+            way_out = "UNION ALL a view with LEFT JOIN and a view of the other table's rows that find no partner"
+        raise SqlError(f"{side} JOIN is not supported: {way_out}")
     if kind not in ("", "INNER", "OUTER"):
         raise SqlError(f"{kind} JOIN is not supported: {_EQUI}")
 
@@ -222,8 +224,3 @@ def conjuncts(condition: exp.Expr | None) -> list[exp.Expr]:
         else:
             out.append(part)
     return out
-
-
-def labels(scope: Scope, places: Iterable[Place]) -> str:
-    """Qualified names of columns, for messages."""
-    return ", ".join(map(scope.label, places))

@@ -17,6 +17,10 @@ from .errors import RelationError, SqlError
 from .plan import Column, Node, Scan, Schema, View
 
 
+WIDTH = 60
+"""How many columns a relation, and any operator of a view, may have."""
+
+
 class UnknownRelation(SqlError, RelationError):
     """SQL that names a relation which the catalog does not know."""
 
@@ -120,6 +124,15 @@ class Scope:
             if source.name.lower() == table.lower():
                 return self.places(number)
         raise SqlError(f"no table is called {table} here; there are: {self._names(None)}")
+
+
+def fitting(schema: Schema) -> Schema:
+    """``schema``, where it is no wider than :data:`WIDTH`; else SqlError."""
+    if len(schema) > WIDTH:
+        raise SqlError(
+            f"{len(schema)} columns side by side are more than {WIDTH}; select fewer, in views of single tables"
+        )
+    return schema
 
 
 def match(name: str, names: Iterable[str]) -> str | None:

@@ -15,17 +15,15 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from . import explain, grammar
+from . import explain
 from .binder import Aggregate, Binder, coerce, common, conjunction
 from .errors import SqlError, ViewError
 from .expr import remap
 from .grammar import show
 from .joins import From
+from .parse import parse
 from .plan import Agg, Call, Col, Column, Expr, Filter, Join, Lit, Map, Node, Reduce, Schema, Type, Union, View
-from .scope import Place, Scope
-
-WIDTH = 60
-"""How many columns an operator may emit."""
+from .scope import Place, Scope, fitting
 
 RESERVED = ("time", "diff")
 """Column names that a batch of changes adds to a row's own."""
@@ -54,7 +52,7 @@ def bind(
     aggregate. Raises SqlError for the text, ViewError for the key.
     """
     try:
-        name, query = grammar.parse(text)
+        name, query = parse(text)
     except RecursionError as error:
         raise SqlError("the SQL is nested too deeply; split it over views") from error
     try:
@@ -123,10 +121,6 @@ class _Reader:
             while isinstance(part, exp.Subquery):
                 part = part.this
             if isinstance(part, exp.Union):
-                if part.args.get("distinct"):
-                    raise SqlError(
-                        "UNION without ALL is not supported: write SELECT DISTINCT over a view with UNION ALL"
-                    )
                 pending += [part.expression, part.this]
             else:
                 branches.append(part)
@@ -210,9 +204,8 @@ class _Select:
             if not distinct:
                 return Bound(_map(self.input, exprs, names))
             keys = list(dict.fromkeys(exprs))
-            reduced = self._reduce(keys, names, exprs)
-            out = _map(reduced, [self._after(e, keys) for e in exprs], names)
-            return Bound(out, distinct=tuple(range(len(names))))
+            after = [self._after(e, keys) for e in exprs]
+            return Bound(_map(self._reduce(keys, names, after), after, names), distinct=tuple(range(len(names))))
         after = [self._after(e, keys) for e in exprs]
         reduced = self._reduce(keys, names, after)
         if condition is not None:
@@ -301,7 +294,7 @@ class _Select:
             named = [n for n, e in zip(names, after, strict=True) if e == Col(i, column.type)]
             if named:
                 columns[i] = Column(named[0], column.type)
-        return Reduce(tuple(columns), below, tuple(at[k] for k in keys), aggs)
+        return Reduce(fitting(tuple(columns)), below, tuple(at[k] for k in keys), aggs)
 
 
 def _check_names(names: Sequence[str]) -> None:
@@ -310,13 +303,11 @@ def _check_names(names: Sequence[str]) -> None:
         if name.lower() in seen:
             raise SqlError(f"two output columns are called {name}; rename one with AS, or join with USING")
         seen.add(name.lower())
-    if len(names) > WIDTH:
-        raise SqlError(f"{len(names)} columns are more than {WIDTH}; select fewer")
 
 
 def _map(node: Node, exprs: Sequence[Expr], names: Sequence[str]) -> Node:
     """A projection, left out where it would change nothing."""
-    schema = tuple(Column(n, e.type) for n, e in zip(names, exprs, strict=True))
+    schema = fitting(tuple(Column(n, e.type) for n, e in zip(names, exprs, strict=True)))
     same = all(isinstance(e, Col) and e.index == i for i, e in enumerate(exprs))
     return node if same and schema == node.schema else Map(schema, node, tuple(exprs))
 
