@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import merging
-from .batch import LOW, Batch, Delta, Diffs, Layout, concat, ranges
+from .batch import LOW, Batch, Delta, Diffs, Layout, concat, gather, ranges
 from .errors import TimeError
 from .plan import Type
 from .words import NULL, Strings, Words
@@ -171,7 +171,7 @@ class Arrangement:
         self, batch: Batch, index: npt.NDArray[np.intp], owner: npt.NDArray[np.intp], keys: Words, at: int | None = None
     ) -> tuple[Words, npt.NDArray[np.intp]]:
         """The body's columns at ``index``, less those of another key with the same hash, or of a later time."""
-        part = batch.body.take(index, axis=1)
+        part = gather(batch.body, index)
         good = (part[self.layout.key_rows] == keys[:, owner]).all(axis=0)
         if batch.timed and at is not None:
             good &= part[-1] <= at
@@ -186,7 +186,7 @@ class Arrangement:
             size = np.searchsorted(batch.body[0], words, side="right") - start
             if size.any():
                 index, owner = ranges(start, size)
-                part = batch.body.take(index, axis=1)
+                part = gather(batch.body, index)
                 good = (part[self._columns] == rows[:, owner]).all(axis=0)
                 np.add.at(total, owner[good], part[1 + self.layout.columns][good])
         return total

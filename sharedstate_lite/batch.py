@@ -270,6 +270,16 @@ def distinct(
     return order[first], kind
 
 
+def gather(body: Words, index: npt.NDArray[np.intp]) -> Words:
+    """The columns ``index`` of a matrix. A merge's output is a part of its buffer, which ``take`` would copy whole."""
+    if body.flags.c_contiguous:
+        return body.take(index, axis=1)
+    out = np.empty((len(body), len(index)), dtype=np.int64)
+    for line, row in zip(body, out, strict=True):
+        line.take(index, out=row, mode="clip")
+    return out
+
+
 def ranges(lows: npt.NDArray[Any], sizes: npt.NDArray[Any]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
     """All positions of the ranges ``[low, low + size)``, and the number of the range that each is of."""
     owner = np.repeat(np.arange(len(sizes)), sizes)
