@@ -55,7 +55,7 @@ INTRODUCTION = {
 
 
 LEGEND = (
-    "Nine messages come in, each a new row; a length is in seconds. What goes out:",
+    f"{len(MESSAGES)} messages come in, each a new row; a length is in seconds. What goes out:",
     "+I a new row of the answer, -U and +U its old and its new value.",
 )
 

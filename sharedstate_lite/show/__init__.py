@@ -3,6 +3,8 @@
     graph       operators with their state tables, left to right
     held        who holds how much, by kind of state, as a picture
     held_chart  the same as a plotly chart, with the picture beside it
+    emitted     what a view emitted, as plain tuples
+    compare     a reader's prediction beside what happened
 
 The rooms, from the bottom up:
 
@@ -10,6 +12,7 @@ The rooms, from the bottom up:
     svg         the elements of a picture, and Picture     table, panel    state tables and operators, measured
     heights, layout, routes    where boxes and lines go    outline, contents   from an engine's frames to panels
     scene, graph               the graph of operators      bars, chart     who holds how much
+    predict                    predictions
 
 A picture takes frames and plain data (``engine.graph()``, ``engine.state``,
 ``engine.trace.rows_by_edge()``) and never reaches into an engine; no engine knows that
@@ -19,6 +22,7 @@ it is drawn. Nothing here computes what it shows: numbers are those it was hande
 from .bars import held
 from .chart import Chart, held_chart
 from .graph import graph
+from .predict import compare, emitted
 from .svg import Picture
 
-__all__ = ["Chart", "Picture", "graph", "held", "held_chart"]
+__all__ = ["Chart", "Picture", "compare", "emitted", "graph", "held", "held_chart"]

@@ -17,7 +17,7 @@ from .palette import KINDS
 from .svg import Drawing, Picture, rect, text
 from .text import fit, width
 
-WIDE, NARROW = 860.0, 520.0
+ROOMS = (800.0, 480.0)
 MARGIN = 14.0
 BAR, PITCH = 26.0, 56.0
 ORDER = ["base", "join", "aggregate", "arrangement", "reader"]
@@ -68,8 +68,7 @@ def held(states: Mapping[str, pd.DataFrame], unit: str = "rows", title: str = ""
     drawn = bars(states, unit)
     title = title or f"{unit.capitalize()} held"
     words = [title, *(f"  {b.name}: {_sum(b, unit)}" for b in drawn)]
-    wide, narrow = (_draw(drawn, unit, title, room) for room in (WIDE, NARROW))
-    return Picture("\n".join(words), wide, narrow)
+    return Picture("\n".join(words), *(_draw(drawn, unit, title, room) for room in ROOMS))
 
 
 def _sum(bar: Bar, unit: str) -> str:

@@ -69,10 +69,22 @@ def held_chart(states: Mapping[str, pd.DataFrame], unit: str = "rows", title: st
         font={"family": FAMILY, "size": 13, "color": MIDDLE},
         paper_bgcolor="rgba(0,0,0,0)",
         plot_bgcolor="rgba(0,0,0,0)",
-        height=110 + 56 * len(drawn),
-        margin={"l": 10, "r": 20, "t": 50, "b": 40},
-        xaxis={"title": {"text": unit}, "gridcolor": "rgba(133,140,149,0.3)", "zeroline": False, "rangemode": "tozero"},
+        height=150 + 56 * len(drawn),
+        margin={"l": 10, "r": 20, "t": 44, "b": 90},
+        xaxis={
+            "title": {"text": unit, "standoff": 6, "font": {"size": 13}},
+            "gridcolor": "rgba(133,140,149,0.3)",
+            "zeroline": False,
+            "rangemode": "tozero",
+        },
         yaxis={"autorange": "reversed", "automargin": True},
-        legend={"orientation": "h", "traceorder": "normal", "y": 1.02, "yanchor": "bottom", "x": 1, "xanchor": "right"},
+        legend={
+            "orientation": "h",
+            "traceorder": "normal",
+            "yref": "container",
+            "y": 0.02,
+            "yanchor": "bottom",
+            "x": 0,
+        },
     )
     return Chart(figure, held(states, unit, title))

@@ -5,14 +5,14 @@ Sources are on the left, views on the right. A filled panel holds rows. A plain 
 carries changes; a double line is a read through a trace handle (shared state); a dashed
 line is the way of upqueries, against the stream (partial state).
 
-Too wide for the room: values are cut shorter, columns of tables are left out, what edges
-carried goes unsaid, then tables fold to their row counts, those farthest from the views
-first. Text stays as large as it is; what still does not fit is scrolled.
+Too wide for the room: values are cut shorter, columns of tables are left out, then tables
+fold to their row counts, those farthest from the views first; what edges carried goes
+unsaid last of all. Text stays as large as it is; what still does not fit is scrolled.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from .contents import Content, State, panels, read
@@ -22,8 +22,8 @@ from .scene import Scene
 from .svg import Drawing, Picture
 from .table import Limits, counted
 
-WIDE, NARROW = 860.0, 520.0
-"""Px that a notebook gives a picture in a wide window and in a narrow one."""
+ROOMS = (800.0, 640.0, 480.0)
+"""Px that a notebook gives a picture, in a window of the usual width and in narrower ones."""
 TALLEST = 440.0
 
 STEPS = [
@@ -54,8 +54,8 @@ def graph(
     """
     operators, edges = outline(described)
     content = read(operators, state, filled)
-    wide, narrow = (_fitted(operators, edges, content, title, carried or {}, room) for room in (WIDE, NARROW))
-    return Picture(in_words(operators, edges, content, title), wide, narrow if narrow.width < wide.width else None)
+    drawings = [_fitted(operators, edges, content, title, carried or {}, room) for room in ROOMS]
+    return Picture(in_words(operators, edges, content, title), *drawings)
 
 
 def _fitted(
@@ -63,19 +63,25 @@ def _fitted(
 ) -> Drawing:
     """The roomiest drawing within ``room`` px, else the tightest there is."""
     told = f"own state {counted(content.total(False), 'row')} · base {counted(content.total(True), 'row')}"
-    tried = [(limits, gap, labels) for labels in ((carried, {}) if carried else ({},)) for limits, gap in STEPS]
-    for limits, gap, labels in tried:
-        scene = Scene(panels(operators, edges, content, limits), edges, labels, gap)
-        if scene.width <= room and scene.height <= TALLEST:
-            return scene.draw(title, told, room)
+    for labels in (carried, {}) if carried else ({},):
+        for scene in _scenes(operators, edges, content, labels):
+            if scene.width <= room and scene.height <= TALLEST:
+                return scene.draw(title, told, room)
+    return scene.draw(title, told, room)
+
+
+def _scenes(
+    operators: Sequence[Operator], edges: Sequence[Edge], content: Content, carried: Carried
+) -> Iterator[Scene]:
+    """From roomy to tight: tables cut shorter, then folded one by one."""
+    for limits, gap in STEPS:
+        scene = Scene(panels(operators, edges, content, limits), edges, carried, gap)
+        yield scene
     boxes = panels(operators, edges, content, STEPS[-1][0])
     far = {n: c for c, column in enumerate(scene.placed.columns) for n in column}
     for name in sorted((n for n in boxes if boxes[n].tables), key=far.__getitem__):
-        boxes[name] = plate(boxes[name])
-        scene = Scene(boxes, edges, {}, STEPS[-1][1])
-        if scene.width <= room and scene.height <= TALLEST:
-            break
-    return scene.draw(title, told, room)
+        boxes = {**boxes, name: plate(boxes[name])}
+        yield Scene(boxes, edges, carried, STEPS[-1][1])
 
 
 def in_words(operators: Sequence[Operator], edges: Sequence[Edge], content: Content, title: str) -> str:

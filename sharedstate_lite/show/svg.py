@@ -120,38 +120,46 @@ class Drawing:
 class Picture:
     """A drawing that a notebook shows: in HTML, as SVG, and in words where there is neither.
 
-    ``narrow`` is the same picture for less room; HTML takes whichever fits, and scrolls
-    where neither does. Text is never scaled, so it never gets smaller than it was drawn.
+    ``drawings`` are the same picture for less and less room; HTML takes the first that
+    fits, and scrolls where none does. Text is never scaled, so it never gets smaller than
+    it was drawn.
     """
 
-    def __init__(self, words: str, drawing: Drawing, narrow: Drawing | None = None) -> None:
-        self.words, self.drawing, self.narrow = words, drawing, narrow
-
-    def _repr_html_(self) -> str:
-        return f'<div class="ssl-box"><style>{style()}{self._switch()}</style>{"".join(self._drawings())}</div>'
-
-    def _switch(self) -> str:
-        base = ".ssl-box{overflow-x:auto;container-type:inline-size}.ssl-box svg{display:block}"
-        if self.narrow is None:
-            return base
-        hide, box = "{display:none}", ".ssl-box svg"
-        wide, narrow = f"{box}.w{self._name}", f"{box}.n{self._name}"
-        tight = f"@container (max-width:{number(self.drawing.width)}px)"
-        return f"{base}{narrow}{hide}{tight}{{{wide}{hide}{narrow}{{display:block}}}}"
+    def __init__(self, words: str, *drawings: Drawing) -> None:
+        self.words = words
+        self.drawings = [d for d, before in zip(drawings, (None, *drawings), strict=False) if _narrower(d, before)]
 
     @property
-    def _name(self) -> str:
-        return number(self.drawing.width).replace(".", "-")
+    def drawing(self) -> Drawing:
+        """The widest drawing."""
+        return self.drawings[0]
 
-    def _drawings(self) -> list[str]:
-        label = self.words.splitlines()[0] if self.words else "picture"
-        if self.narrow is None:
-            return [self.drawing.svg(label, alone=False)]
-        wide = self.drawing.svg(label, alone=False, shown=f" w{self._name}")
-        return [wide, self.narrow.svg(label, alone=False, shown=f" n{self._name}")]
+    def _repr_html_(self) -> str:
+        box = ".ssl-box{overflow-x:auto;container-type:inline-size}.ssl-box svg{display:block}"
+        shown = [d.svg(self._label, alone=False, shown=f" {self._name(d)}") for d in self.drawings]
+        return f'<div class="ssl-box"><style>{style()}{box}{self._switch()}</style>{"".join(shown)}</div>'
+
+    def _switch(self) -> str:
+        """Shows the first drawing that fits its container, by its width alone: equal rules never disagree."""
+        out = []
+        for at, drawing in enumerate(self.drawings):
+            last = at + 1 == len(self.drawings)
+            hidden = [f"(min-width:{number(self.drawings[at - 1].width)}px)"] if at else []
+            hidden += [] if last else [f"(max-width:{number(drawing.width - 0.1)}px)"]
+            out += [f"@container {rule}{{.ssl-box svg.{self._name(drawing)}{{display:none}}}}" for rule in hidden]
+        return "".join(out)
+
+    def _name(self, drawing: Drawing) -> str:
+        """A class that no drawing shown under other conditions has."""
+        widths = [number(d.width).replace(".", "-") for d in self.drawings]
+        return f"s{'_'.join(widths)}n{self.drawings.index(drawing)}"
+
+    @property
+    def _label(self) -> str:
+        return self.words.splitlines()[0] if self.words else "picture"
 
     def _repr_svg_(self) -> str:
-        return self.drawing.svg(self.words.splitlines()[0] if self.words else "picture", alone=True)
+        return self.drawing.svg(self._label, alone=True)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         return {"text/plain": self.words, "image/svg+xml": self._repr_svg_(), "text/html": self._repr_html_()}
@@ -162,6 +170,10 @@ class Picture:
 
     def __repr__(self) -> str:
         return self.words
+
+
+def _narrower(drawing: Drawing, before: Drawing | None) -> bool:
+    return before is None or drawing.width < before.width
 
 
 __all__ = ["Drawing", "Picture", "Point", "arrow", "clean", "line", "number", "rect", "text"]
