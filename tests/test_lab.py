@@ -28,6 +28,14 @@ ADDRESS = re.compile(r"http://127\.0\.0\.1:(\d+)/(\S+)\?token=(\w+)\n")
 MAKE = ["make", "lab", "SETUP=:", f"VENV={sys.executable}"]
 """The Makefile's own recipe, on the environment that the tests run in."""
 
+PROGRAM = "import subprocess as s; print(s.Popen(['python', '-c', 'import time; time.sleep(3600)']).pid, end='')"
+"""What a kernel runs: a program that would go on for an hour; `python` is the environment's, by the PATH."""
+SPARK = (
+    "import psutil; from sharedstate_lite.spark import session; session(); "
+    "print(*[p.pid for p in psutil.Process().children(recursive=True) if p.name() == 'java'], end='')"
+)
+"""What a kernel runs: a Spark session; the process id is the JVM's."""
+
 
 class Lab:
     """A running `make lab`: what it has printed, its address, its processes."""
@@ -72,8 +80,8 @@ class Lab:
         with urllib.request.urlopen(request, timeout=30) as answer:
             return json.loads(answer.read())
 
-    def kernel(self) -> int:
-        """Start a kernel and, in it, a program that would run for an hour. Returns the program's process id."""
+    def kernel(self, code: str = PROGRAM) -> int:
+        """Start a kernel and run code in it that starts a program. Returns the process id that it prints."""
         kernel = self.ask("api/kernels", b"{}")
         client = BlockingKernelClient(
             connection_file=str(self.cache / "jupyter/runtime" / f"kernel-{kernel['id']}.json")
@@ -83,10 +91,9 @@ class Lab:
         client.wait_for_ready(timeout=60)
         said: list[str] = []
         client.execute_interactive(
-            "import subprocess, sys\n"
-            "print(subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(3600)']).pid, sys.executable)",
+            code + "; import sys; print('', sys.executable)",
             output_hook=lambda message: said.append(message["content"].get("text", "")),
-            timeout=60,
+            timeout=120,
         )
         client.stop_channels()
         number, _, executable = "".join(said).strip().partition(" ")
@@ -203,6 +210,17 @@ def test_leaves_nothing_running(start: Callable[..., Lab], ending: Callable[[Lab
     lab.started()
     program = lab.kernel()
     assert program in [each.pid for each in lab.processes()] and len(lab.all) >= 5
+    ending(lab)
+    lab.wait_gone()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ending", [interrupt_group, kill_launcher])
+def test_leaves_no_spark_running(start: Callable[..., Lab], ending: Callable[[Lab], None]) -> None:
+    """A Spark session in a kernel ends with the lab, JVM included."""
+    lab = start()
+    jvm = lab.kernel(SPARK)
+    assert jvm in [each.pid for each in lab.processes()]
     ending(lab)
     lab.wait_gone()
 
