@@ -16,7 +16,6 @@ from sqlglot import exp
 from .errors import RelationError, SqlError
 from .plan import Column, Node, Scan, Schema, View
 
-
 WIDTH = 60
 """How many columns a relation, and any operator of a view, may have."""
 

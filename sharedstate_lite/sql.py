@@ -21,7 +21,7 @@ from .errors import SqlError, ViewError
 from .expr import remap
 from .grammar import show
 from .joins import From
-from .parse import parse
+from .parse import DEEP, parse
 from .plan import Agg, Call, Col, Column, Expr, Filter, Join, Lit, Map, Node, Reduce, Schema, Type, Union, View
 from .scope import Place, Scope, fitting
 
@@ -54,13 +54,13 @@ def bind(
     try:
         name, query = parse(text)
     except RecursionError as error:
-        raise SqlError("the SQL is nested too deeply; split it over views") from error
+        raise SqlError(DEEP) from error
     try:
         reader = _Reader(relations, views)
         bound = reader.query(query)
         _check_output(bound.node)
     except RecursionError as error:
-        raise SqlError(f"view {name}: the SQL is nested too deeply; split it over views") from error
+        raise SqlError(f"view {name}: {DEEP}") from error
     except SqlError as error:
         raise type(error)(f"view {name}: {error}") from error.__cause__
     columns, unique = _key(name, bound, key)

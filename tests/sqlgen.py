@@ -51,11 +51,11 @@ def frame(rows: list[tuple[Any, ...]]) -> pd.DataFrame:
 def words(rows: list[tuple[Any, ...]], strings: Strings) -> Words:
     """Drawn rows as words, by a road of the tests' own."""
     kinds = [Type(kind) for kind, names in COLUMNS.items() for _ in names]
-    columns = [[_word(r[i], kind, strings) for r in rows] for i, kind in enumerate(kinds)]
+    columns = [[word(r[i], kind, strings) for r in rows] for i, kind in enumerate(kinds)]
     return np.array(columns, dtype=np.int64).reshape(len(kinds), len(rows))
 
 
-def _word(value: Any, kind: Type, strings: Strings) -> int:
+def word(value: Any, kind: Type, strings: Strings) -> int:
     if value is None:
         return -(2**63)
     if kind is Type.STRING:
@@ -94,9 +94,15 @@ LITERALS = {
     "DATE": ["DATE '2024-02-29'", "CAST('1970-01-01' AS DATE)"],
     "TIMESTAMP": ["TIMESTAMP '2024-02-29 00:00:00'", "TIMESTAMP '1969-12-31 23:59:59.999999'"],
 }
-WIDER = {"INT": ["INT"], "BIGINT": ["INT", "BIGINT"], "DOUBLE": ["INT", "BIGINT", "DOUBLE"], "TIMESTAMP": ["DATE", "TIMESTAMP"]}
+WIDER = {
+    "INT": ["INT"],
+    "BIGINT": ["INT", "BIGINT"],
+    "DOUBLE": ["INT", "BIGINT", "DOUBLE"],
+    "TIMESTAMP": ["DATE", "TIMESTAMP"],
+}
 CASTS = [
-    ("INT", "BIGINT"), ("INT", "DOUBLE"), ("BIGINT", "INT"), ("BIGINT", "DOUBLE"), ("DOUBLE", "INT"), ("DOUBLE", "BIGINT"),
+    ("INT", "BIGINT"), ("INT", "DOUBLE"), ("BIGINT", "INT"), ("BIGINT", "DOUBLE"), ("DOUBLE", "INT"),
+    ("DOUBLE", "BIGINT"),
     ("BOOLEAN", "INT"), ("INT", "BOOLEAN"), ("DOUBLE", "BOOLEAN"), ("BOOLEAN", "DOUBLE"), ("BOOLEAN", "BIGINT"),
     ("DATE", "TIMESTAMP"), ("TIMESTAMP", "DATE"), ("INT", "STRING"), ("BIGINT", "STRING"), ("BOOLEAN", "STRING"),
     ("DATE", "STRING"), ("TIMESTAMP", "STRING"),
