@@ -14,15 +14,19 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
-from bench import measure
-from bench.pathway import env
-from bench.shopping import rows as made
-from bench.shopping.sides import DUCKDB, OURS, PATHWAY, Course, Gathered, gather
-from bench.shopping.stream import Shop, Window
-from bench.shopping.told import Told
-from sharedstate_lite.cache import cache_dir
-from sharedstate_lite.errors import Error
+if __name__ == "__main__":  # a script finds its own folder first, and is to find the checkout, installed or not
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
+
+from bench import measure  # noqa: E402
+from bench.pathway import env  # noqa: E402
+from bench.shopping import rows as made  # noqa: E402
+from bench.shopping.sides import DUCKDB, OURS, PATHWAY, Course, Gathered, gather  # noqa: E402
+from bench.shopping.stream import Shop, Window  # noqa: E402
+from bench.shopping.told import Told  # noqa: E402
+from sharedstate_lite.cache import cache_dir  # noqa: E402
+from sharedstate_lite.errors import Error  # noqa: E402
 
 RATES = {"rate-100": 100, "rate-1000": 1_000, "rate-10000": 10_000}
 ROWS = [*RATES, "growth", "bytes", "few", "moves"]

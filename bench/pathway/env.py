@@ -19,9 +19,12 @@ import venv
 from collections.abc import Callable
 from pathlib import Path
 
-from bench import child, measure
-from sharedstate_lite.cache import cache_dir
-from sharedstate_lite.errors import Error
+if __name__ == "__main__":  # a script finds its own folder first, and is to find the checkout, installed or not
+    sys.path[0] = str(Path(__file__).resolve().parents[2])
+
+from bench import child, measure  # noqa: E402
+from sharedstate_lite.cache import cache_dir  # noqa: E402
+from sharedstate_lite.errors import Error  # noqa: E402
 
 LOCK = Path(__file__).with_name("requirements.txt")
 COMMAND = "python bench/pathway/env.py"

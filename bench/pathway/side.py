@@ -207,5 +207,4 @@ def record(work: Run) -> Record:
 
 
 if __name__ == "__main__":
-    child.stay_with_parent()
-    run(Stream.load(Path(sys.argv[1]))).save(Path(sys.argv[2]))
+    child.side(lambda: run(Stream.load(Path(sys.argv[1]))).save(Path(sys.argv[2])))

@@ -1,4 +1,4 @@
-"""DuckDB takes the stream and recomputes the view: ``python -m bench.shopping.duck STREAM RECORD [SAMPLES]``.
+"""DuckDB takes the stream and recomputes the view: ``python -m bench.shopping.duck STREAM RECORD``.
 
 Every epoch's rows are applied. In a timed stretch the view is recomputed after at most
 SAMPLES epochs, evenly spread, since with a large shop each recomputation scans all of
@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import numpy as np
@@ -21,7 +20,7 @@ import pyarrow as pa
 from bench import child, measure
 from bench.shopping import VIEW
 from bench.shopping.ours import Tables
-from bench.shopping.record import Ints, Mark, Record, changes, code
+from bench.shopping.record import Mark, Record, changes, contents
 from bench.shopping.stream import Stream
 
 INSERT = 'INSERT INTO visit SELECT id, product, "user", length FROM rows'
@@ -66,8 +65,7 @@ class Shop:
 
     def recompute(self) -> pa.Table:
         """The view's contents."""
-        answer = self.base.execute(VIEW).to_arrow_table()
-        assert answer is not None
+        answer: pa.Table = self.base.sql(VIEW).to_arrow_table()
         return answer
 
 
@@ -92,7 +90,7 @@ def run(stream: Stream, samples: int = SAMPLES) -> Record:
                 start = measure.clock()
                 answer = shop.recompute()
                 recomputing.append(measure.clock() - start)
-                record.answers[epoch] = contents(answer)
+                record.answers[epoch] = contents(answer.to_pydict())
             child.tell((epoch + 1) / stream.epochs)
         record.seconds[stretch.first : stretch.last] += np.mean(recomputing)
         if stretch.kind == "timed":
@@ -102,12 +100,5 @@ def run(stream: Stream, samples: int = SAMPLES) -> Record:
     return record
 
 
-def contents(answer: pa.Table) -> Ints:
-    """The view's rows as numbers."""
-    columns: dict[str, Any] = answer.to_pydict()
-    return np.array([[code(c) for c in columns["category"]], columns["max_length"]], np.int64).T
-
-
 if __name__ == "__main__":
-    child.stay_with_parent()
-    run(Stream.load(Path(sys.argv[1])), *map(int, sys.argv[3:4])).save(Path(sys.argv[2]))
+    child.side(lambda: run(Stream.load(Path(sys.argv[1]))).save(Path(sys.argv[2])))

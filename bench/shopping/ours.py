@@ -19,7 +19,7 @@ import pyarrow as pa
 import sharedstate_lite as ss
 from bench import child, measure
 from bench.shopping import VIEW
-from bench.shopping.record import Ints, Mark, Record, changes, code, names
+from bench.shopping.record import Ints, Mark, Record, changes, code, contents, names
 from bench.shopping.stream import Stream, reads
 
 READ_SHARE = 0.1
@@ -92,9 +92,8 @@ def run(strategy: str, stream: Stream) -> Record:
                 state = engine.state()
                 own, base = (int(state.loc[state["base"] == b, "bytes"].sum()) for b in (False, True))
                 record.marks.append(Mark(stretch.level, own, base, process.memory_info().rss - before))
-        answer = engine.read("result")
-    told = [[code(c) for c in answer["category"]], answer["max_length"].to_list()]
-    record.answers[stream.epochs - 1] = np.array(told, np.int64).T
+        answer = pa.Table.from_pandas(engine.read("result")).to_pydict()
+    record.answers[stream.epochs - 1] = contents(answer)
     record.emitted = np.concatenate([changes([]), *(rows(epoch, out) for epoch, out in emitted)])
     return record
 
@@ -107,5 +106,4 @@ def rows(epoch: int, out: pa.Table) -> Ints:
 
 
 if __name__ == "__main__":
-    child.stay_with_parent()
-    run(sys.argv[1], Stream.load(Path(sys.argv[2]))).save(Path(sys.argv[3]))
+    child.side(lambda: run(sys.argv[1], Stream.load(Path(sys.argv[2]))).save(Path(sys.argv[3])))

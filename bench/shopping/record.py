@@ -7,7 +7,7 @@ strings. ``Emitted`` has a row for each change: epoch, category, max_length, dif
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -83,9 +83,19 @@ class Record:
         )
 
 
-def changes(rows: Sequence[tuple[int, int, int, int]]) -> Ints:
+NULL = -(1 << 62)
+"""What stands for a NULL: no side should ever answer one, and one that does is to be told so, not to fail."""
+
+
+def changes(rows: Sequence[tuple[int, int, int | None, int]]) -> Ints:
     """Tuples as an array of shape (n, 4), also where there are none."""
-    return np.array(rows, np.int64).reshape(-1, 4)
+    return np.array([(e, c, NULL if v is None else v, d) for e, c, v, d in rows], np.int64).reshape(-1, 4)
+
+
+def contents(columns: Mapping[str, Sequence[Any]]) -> Ints:
+    """The view's columns, as Python values, as an array of shape (n, 2)."""
+    pairs = zip(columns["category"], columns["max_length"], strict=True)
+    return np.array([(code(c), NULL if v is None else v) for c, v in pairs], np.int64).reshape(-1, 2)
 
 
 def names(kind: str, count: int) -> list[str]:

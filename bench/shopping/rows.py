@@ -123,10 +123,10 @@ def _milliseconds(told: Told, side: str, epochs: slice) -> dict[str, float | Non
 def sizes(told: Told) -> list[Row]:
     """Bytes of state at every level, base tables beside it, and by how much the processes grew."""
     found = []
-    for place, level in enumerate(dict.fromkeys(stretch.level for stretch in told.stream.stretches)):
+    for level in dict.fromkeys(stretch.level for stretch in told.stream.stretches):
 
-        def mark(side: str, of: Callable[[Mark], int | None], place: int = place) -> float | None:
-            return told.over(side, lambda record: of(record.marks[place]))
+        def mark(side: str, of: Callable[[Mark], int | None], level: int = level) -> float | None:
+            return told.over(side, lambda record: next((of(m) for m in record.marks if m.level == level), None))
 
         for side in told.ours:
             value, full = mark(side, lambda m: m.state), mark("full", lambda m: m.state)

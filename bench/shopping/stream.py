@@ -92,7 +92,7 @@ def schedule(
         counts, held = [], live
         while held < level:
             rows = min(fill, int(np.ceil((level - held) / (1 - 2 * deletes))))
-            gone = min(held, round(rows * deletes))
+            gone = min(held, int(rows * deletes))  # rounded down, so that every epoch fills
             come = min(rows - gone, level - held + gone)
             counts.append((come, gone))
             held += come - gone
@@ -101,14 +101,21 @@ def schedule(
     def trimming(level: int) -> list[tuple[int, int]]:
         return [(0, min(fill, live - level - start)) for start in range(0, max(live - level, 0), fill)]
 
+    def running(rows: int, count: int) -> list[tuple[int, int]]:
+        counts, held = [], live
+        for _ in range(count):
+            gone = min(held, round(rows * deletes))
+            counts.append((rows - gone, gone))
+            held += rows - 2 * gone
+        return counts
+
     for level in levels:
-        stretch("fill", level, fill, filling(level))
+        stretch("fill", level, fill, filling(level) or trimming(level))
         for rows, window in windows.items():
             stretch("trim", level, fill, trimming(level))
-            gone = round(rows * deletes)
             most = max(5, int(level / (rows * (1 - 2 * deletes))))
             for kind, count in zip(("warm", "timed", "pipelined"), window, strict=True):
-                stretch(kind, level, rows, [(rows - gone, gone)] * min(count, most))
+                stretch(kind, level, rows, running(rows, min(count, most)))
     return stretches, epochs
 
 
@@ -202,7 +209,7 @@ def draw(shop: Shop, stretches: list[Stretch], epochs: Sequence[tuple[int, int]]
         numbered += inserts
 
     now = category.copy()
-    counts = np.round((come + go) * shop.moves).astype(np.int64)
+    counts = np.minimum(np.round((come + go) * shop.moves).astype(np.int64), shop.products)
     moved, moved_from, moved_to = [], [], []
     for count in counts:
         chosen = random.choice(shop.products, count, replace=False)

@@ -9,6 +9,9 @@ from bench.shopping.equal import differences
 from bench.shopping.record import Record
 from bench.shopping.sides import DUCKDB, OURS, PATHWAY, Gathered
 
+REFERENCES = ("full", "shared", PATHWAY)
+"""Who says what the changes of all keys are; the first of them that ran."""
+
 
 class Told:
     """One course. ``wrong`` has, by side, where it differs from the reference, in words."""
@@ -20,7 +23,7 @@ class Told:
         self.wrong: dict[str, str] = {}
         for number in range(gathered.rounds):
             one = {side: runs[number] for side, runs in self.records.items() if len(runs) > number}
-            reference = next((side for side in OURS if side in one), None)
+            reference = next((side for side in REFERENCES if side in one), None)
             if reference is not None:
                 self.wrong = {**differences(one, reference), **self.wrong}
 
