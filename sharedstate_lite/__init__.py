@@ -28,20 +28,26 @@ import importlib
 from collections.abc import Sequence
 from typing import Any
 
-from .catalog import Catalog
-from .changes import Changes
-from .checkpoint import restore
-from .engine import Engine
-from .errors import CheckpointError, Error, RelationError, RowError, SqlError, TimeError, ViewError
-from .full import Full
-from .partial import Partial
-from .plan import View
-from .shared import Shared
+try:
+    from .catalog import Catalog
+    from .changes import Changes
+    from .checkpoint import restore
+    from .engine import Engine
+    from .errors import CheckpointError, Error, RelationError, RowError, SqlError, TimeError, ViewError
+    from .full import Full
+    from .partial import Partial
+    from .plan import View
+    from .shared import Shared
+
+    KINDS: dict[str, type[Engine]] = {"full": Full, "shared": Shared, "partial": Partial}
+    """Strategy name -> its engine."""
+except ModuleNotFoundError as error:
+    # The doctor lives in this package and has to be able to say which package is missing.
+    _missing: ModuleNotFoundError | None = error
+else:
+    _missing = None
 
 __version__ = "0.1.0"
-
-KINDS: dict[str, type[Engine]] = {"full": Full, "shared": Shared, "partial": Partial}
-"""Strategy name -> its engine."""
 
 
 def engine(kind: str, views: Sequence[View], **options: Any) -> Engine:
@@ -61,6 +67,8 @@ def engine(kind: str, views: Sequence[View], **options: Any) -> Engine:
 
 
 def __getattr__(name: str) -> Any:
+    if _missing is not None and name in __all__:
+        raise _missing
     # Spark and the pictures are there without being imported: the core runs without either.
     if name in ("spark", "show", "oracle"):
         return importlib.import_module(f".{name}", __name__)

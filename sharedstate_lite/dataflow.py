@@ -71,8 +71,12 @@ class Dataflow(Engine):
     def _add(self, view: View) -> None:
         self._fresh = []
         root = self._build(view.plan, view)
+        for node in view.plan.walk():
+            if isinstance(node, Scan):
+                self._base(node.relation)
         self.views[view.name] = view
-        for operator in self._fresh:
+        # Views given at the start have nothing to catch up with: their first rows are step 1's changes.
+        for operator in self._fresh if self._started else ():
             operator.load()
         self.readers[view.name] = self._reader(view, root)
         self._mark(root, view.name)

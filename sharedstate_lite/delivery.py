@@ -8,9 +8,11 @@ out: that is how a race is written down as a test.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from .arrangement import Arrangement
@@ -23,6 +25,7 @@ from .holes import Filled
 from .kernels import Matches
 from .lookup import fetch
 from .plan import Column, Schema, View
+from .upjoin import JoinNode
 from .upquery import Node_, ReaderNode
 from .wires import Edge, Message, Pending, Position, Sent, Wires
 from .words import Strings, Words
@@ -33,6 +36,7 @@ class Delivery(Engine):
 
     def _start(self, without: Iterable[str]) -> None:
         self.without = frozenset(without)
+        self.nodes: dict[Any, Node_] = {}
         self.indexes: dict[tuple[str, tuple[int, ...]], Arrangement] = {}
         self.wires = Wires()
         self.clock = self.op = 0
@@ -213,6 +217,21 @@ class Delivery(Engine):
         for arrangement, _, _, _ in node.parts():
             if arrangement.runs and arrangement.runs[-1].lower >= arrangement.upper:
                 arrangement.commit(arrangement.upper + 1)
+
+    @contextmanager
+    def _evictions(self) -> Iterator[dict[str, list[Any]]]:
+        self._gone = {}
+        out: dict[str, list[Any]] = {}
+        try:
+            yield out
+            for node in self.nodes.values():
+                if node.name in self._gone and node.filled is not None:
+                    out[node.name] = self._tuples(np.concatenate(self._gone[node.name], axis=1), node.filled)
+                elif node.name in self._gone and isinstance(node, JoinNode):
+                    held = next(h for h in node.held if h is not None)
+                    out[node.name] = self._tuples(np.concatenate(self._gone[node.name], axis=1), held[2])
+        finally:
+            self._gone = None
 
     # --- showing ------------------------------------------------------------------
 

@@ -15,15 +15,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
-from . import columns, intake
+from . import intake
 from .arrangement import Arrangement
 from .batch import Delta, Layout
 from .changes import Changes, sorted_frame
 from .errors import Error, TimeError, ViewError
-from .held import Handles, Held, state_rows, state_table
+from .held import Handles, Held, state_html, state_rows, state_table
 from .operators import Dictionary
 from .plan import Schema, Type, View
 from .trace import Trace
@@ -40,11 +39,9 @@ class Engine(ABC):
     joins: tuple[str, ...] = ("auto", "linear")
 
     def __init__(self, views: Sequence[View], join: str = "auto", *, _like: Mapping[str, Any] | None = None) -> None:
-        if isinstance(views, View):
-            raise ViewError("ss.engine takes a list of views; write [view]")
+        if isinstance(views, View) or not views:
+            raise ViewError("ss.engine takes a list of at least one view; write [view], made by catalog.view(...)")
         views = list(views)
-        if not views:
-            raise ViewError("an engine needs at least one view; declare one with catalog.view(...)")
         stranger = next((v for v in views if not isinstance(v, View)), None)
         if stranger is not None:
             raise ViewError(f"ss.engine takes views made by catalog.view(...), not {type(stranger).__name__}")
@@ -62,8 +59,10 @@ class Engine(ABC):
         self._like = _like
         for relation, key in (_like or {}).get("bases", {}).items():
             self._base(relation, tuple(key))
-        for view in self._brought(views):
+        self._started = False
+        for view in intake.brought(views, self.views, self.catalog):
             self._add(view)
+        self._started = True
         self._changed()
 
     # --- the protocol ---------------------------------------------------------
@@ -94,7 +93,7 @@ class Engine(ABC):
         self._check_time(view, at)
         mark = len(self._names.strings)
         try:
-            words = None if key is None else self._key_words(shown, key)
+            words = None if key is None else intake.key_words(shown, key, self._names.strings)
             delta = self._rows(shown, words, at)
             return sorted_frame(shown.schema, delta, self._names.strings)
         finally:
@@ -115,7 +114,7 @@ class Engine(ABC):
         if view.name in self.views:
             raise ViewError(f"view {view.name} is installed already; drop it first, or choose another name")
         with self._undoing(structure=True):
-            for each in self._brought([view]):
+            for each in intake.brought([view], self.views, self.catalog):
                 self._add(each)
             self._changed()
         return self._changes(view, self._whole(view))
@@ -305,44 +304,11 @@ class Engine(ABC):
         """Arrangements came or went."""
         self._every = None
 
-    def _brought(self, views: Sequence[View]) -> list[View]:
-        """The views and those they stand on that are not installed yet, lowest first."""
-        out: list[View] = []
-
-        def visit(view: View) -> None:
-            for below in view.uses:
-                visit(below)
-            if view.name not in self.views and view not in out:
-                out.append(view)
-
-        names: set[str] = set()
-        for view in views:
-            if view.name in names:
-                raise ViewError(f"view {view.name} is listed twice; list it once")
-            if view.catalog is not self.catalog:
-                raise ViewError(f"view {view.name} is of another catalog; declare it in the catalog of this engine")
-            names.add(view.name)
-            visit(view)
-        return out
-
     def _view(self, name: object) -> View:
         for view in self.views.values():
             if isinstance(name, str) and view.name.lower() == name.lower():
                 return view
         raise ViewError(f"no view is called {name}; installed are: {', '.join(self.views) or 'none'}")
-
-    def _key_words(self, view: View, key: Any) -> Words:
-        """A key as words int64[len(view.key), 1]."""
-        values = tuple(key) if isinstance(key, tuple | list) else (key,)
-        wanted = [view.schema[i] for i in view.key]
-        if len(values) != len(wanted):
-            names = ", ".join(c.name for c in wanted)
-            raise ViewError(f"view {view.name}: the key {key!r} has {len(values)} values; the key is ({names})")
-        lines = [
-            columns.from_values([v], c, f"key of {view.name}", self._names.strings)
-            for v, c in zip(values, wanted, strict=True)
-        ]
-        return np.stack(lines) if lines else np.empty((0, 1), dtype=np.int64)
 
     def _check_time(self, view: str, at: int | None) -> None:
         if at is not None and at != self.epoch:
@@ -381,10 +347,4 @@ class Engine(ABC):
         return f"<{self.kind} engine, epoch {self.epoch}, views: {', '.join(self.views)}>"
 
     def _repr_html_(self) -> str:
-        if not self._open:
-            return f"<p>{self.kind} engine, closed</p>"
-        table = self.state()
-        own = table[~table.base]
-        base = int(table[table.base]["rows"].sum())
-        told = f"{int(own['rows'].sum())} rows, {int(own['bytes'].sum())} bytes beside {base} base rows"
-        return f"<p>{self.kind} engine, epoch {self.epoch}, holds {told}</p>{table.to_html(index=False)}"
+        return "<p>closed engine</p>" if not self._open else state_html(f"{self.kind} engine, epoch {self.epoch}", self.state())

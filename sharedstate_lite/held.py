@@ -70,6 +70,13 @@ def state_rows(operator: str, held: Iterable[Held], strings: Strings) -> pd.Data
     return out
 
 
+def state_html(title: str, table: pd.DataFrame) -> str:
+    """A state table under a line with its totals."""
+    own, base = table[~table.base], table[table.base]
+    told = f"{int(own['rows'].sum())} rows, {int(own['bytes'].sum())} bytes beside {int(base['rows'].sum())} base rows"
+    return f"<p>{title}, holds {told}</p>{table.to_html(index=False)}"
+
+
 class Handles:
     """Handles on all arrangements of an engine at one time; a context manager."""
 

@@ -6,7 +6,7 @@ counts is the base with the net change applied: it may not hold a row fewer than
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,8 +19,8 @@ from .arrangement import Arrangement
 from .batch import Delta
 from .catalog import Catalog
 from .changes import Changes
-from .errors import RelationError, RowError, TimeError
-from .plan import Schema
+from .errors import RelationError, RowError, TimeError, ViewError
+from .plan import Schema, View
 from .words import Strings, Words
 
 
@@ -64,6 +64,39 @@ def _delta(data: Any, schema: Schema, name: str, strings: Strings) -> tuple[Delt
             f"{name}: {type(data).__name__} is no rows; give [((value, ...), diff), ...], a table or Changes"
         )
     return ingest.pairs(data, schema, name, strings), None
+
+
+def brought(views: Sequence[View], installed: Mapping[str, View], catalog: Catalog | None) -> list[View]:
+    """The views and those they stand on that are not installed yet, lowest first. Raises ViewError."""
+    out: list[View] = []
+
+    def visit(view: View) -> None:
+        for below in view.uses:
+            visit(below)
+        if view.name not in installed and view not in out:
+            out.append(view)
+
+    names: set[str] = set()
+    for view in views:
+        if view.name in names:
+            raise ViewError(f"view {view.name} is listed twice; list it once")
+        if view.catalog is not catalog:
+            raise ViewError(f"view {view.name} is of another catalog; declare it in the catalog of this engine")
+        names.add(view.name)
+        visit(view)
+    return out
+
+
+def key_words(view: View, key: Any, strings: Strings) -> Words:
+    """A key of a view as words int64[len(view.key), 1]. Raises ViewError or RowError."""
+    values = tuple(key) if isinstance(key, tuple | list) else (key,)
+    wanted = [view.schema[i] for i in view.key]
+    if len(values) != len(wanted):
+        names = ", ".join(c.name for c in wanted)
+        raise ViewError(f"view {view.name}: the key {key!r} has {len(values)} values; the key is ({names})")
+    name = f"key of {view.name}"
+    lines = [columns.from_values([v], c, name, strings) for v, c in zip(values, wanted, strict=True)]
+    return np.stack(lines) if lines else np.empty((0, 1), dtype=np.int64)
 
 
 def check(

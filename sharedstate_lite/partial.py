@@ -10,7 +10,6 @@ way they are asked; what is partial lies above them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -27,8 +26,7 @@ from .errors import Error, TimeError, ViewError
 from .held import Held
 from .holes import Filled
 from .plan import View
-from .upjoin import JoinNode
-from .upquery import BaseNode, Node_, ReaderNode
+from .upquery import BaseNode, ReaderNode
 from .wires import Pending
 from .words import Words
 
@@ -60,7 +58,6 @@ class Partial(Delivery):
         self.budget = Budget(max_rows, max_bytes)
         self.seed = seed
         self.random = np.random.default_rng(seed)
-        self.nodes: dict[Any, Node_] = {}
         self._edges = 0
         super().__init__(views, join, _like=_like)
         if _like is not None:
@@ -102,7 +99,7 @@ class Partial(Delivery):
         reader = self.reader(shown)
         op = self._begin()
         with self._undoing(structure=True):
-            words = self._key_words(shown, key)
+            words = intake.key_words(shown, key, self.strings)
             if reader.filled.mask(words, self.strings).all():
                 self.trace.record("hit", reader.name, rows=1)
                 wiring.touch(reader, words)
@@ -131,7 +128,7 @@ class Partial(Delivery):
             start = wiring.top_of_chain(reader)
             assert start.filled is not None
             if key is not None:
-                words = self._key_words(shown, key)
+                words = intake.key_words(shown, key, self.strings)
             elif n is None:
                 words = start.filled.keys
             else:
@@ -197,21 +194,6 @@ class Partial(Delivery):
             parts = self.reader(view).emitted.pop(op, [])
             out[name] = self._changes(view, concat(parts, len(view.schema)))
         return out
-
-    @contextmanager
-    def _evictions(self) -> Iterator[dict[str, list[Any]]]:
-        self._gone = {}
-        out: dict[str, list[Any]] = {}
-        try:
-            yield out
-            for node in self.nodes.values():
-                if node.name in self._gone and node.filled is not None:
-                    out[node.name] = self._tuples(np.concatenate(self._gone[node.name], axis=1), node.filled)
-                elif node.name in self._gone and isinstance(node, JoinNode):
-                    held = next(h for h in node.held if h is not None)
-                    out[node.name] = self._tuples(np.concatenate(self._gone[node.name], axis=1), held[2])
-        finally:
-            self._gone = None
 
     def _within_budget(self) -> None:
         if self.budget.set:

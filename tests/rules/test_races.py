@@ -124,7 +124,7 @@ def test_rule_18_each_change_counts_once_in_any_order(scenario: str) -> None:
     assert set(found) == {None}
 
 
-# A question asked after the change is answered at the right version by luck; a row that moves on one side meets no other.
+# Asked after the change, a question gets the right version by luck; a row that moves on one side meets no other.
 @pytest.mark.parametrize("scenario", [s for s in RULE_18 if "moves" not in s and "then a read" not in s])
 def test_rule_18_fails_without_its_fix(scenario: str) -> None:
     """If bases are read without regard to what is under way, some order loses a change or applies it twice."""

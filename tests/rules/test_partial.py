@@ -1,0 +1,210 @@
+"""Rules 16, 17, 19 and 21: partial state, as in Noria. The races are in test_races.py."""
+
+import random
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import sharedstate_lite as ss
+from sharedstate_lite.oracle import difference
+
+RELATIONS = {
+    "info": "product STRING, category STRING",
+    "visit": "product STRING, user STRING, length INT",
+}
+RESULT = "SELECT category, MAX(length) AS max_length FROM info JOIN visit USING (product) GROUP BY category"
+START: dict[str, Any] = {
+    "info": [(("Apple", "Fruit"), 1), (("Kiwi", "Fruit"), 1), (("Carrot", "Vegetable"), 1)],
+    "visit": [(("Apple", "a", 10), 1), (("Kiwi", "b", 20), 1), (("Carrot", "b", 50), 1)],
+}
+
+
+def shop(**views: str) -> tuple[ss.Engine, ss.Engine]:
+    """A partial engine, and a full one to compare with."""
+    catalog = ss.Catalog(**RELATIONS)
+    made = [catalog.view(f"CREATE VIEW {name} AS {sql}") for name, sql in (views or {"result": RESULT}).items()]
+    engines = ss.engine("partial", made), ss.engine("full", made)
+    for engine in engines:
+        engine.step(START)
+    return engines
+
+
+def own(engine: ss.Engine) -> pd.DataFrame:
+    """State beside the base tables."""
+    state = engine.state()
+    return state[~state.base]
+
+
+def test_rule_16_a_read_after_a_miss_equals_recomputation() -> None:
+    """The first read of a key asks the base tables, equals full state, and the second asks nobody."""
+    partial, full = shop()
+    assert own(partial)["rows"].sum() == 0
+    for _ in range(2):
+        assert difference(partial.read("result", key="Fruit"), full.read("result", key="Fruit")) is None
+    names = [e.name for e in partial.trace]
+    assert names.count("hit") == 1
+    partial.trace.clear()
+    partial.read("result", key="Fruit")
+    assert not partial.trace.rows_by_edge()
+
+
+def test_rule_16_an_empty_answer_is_cached_as_present() -> None:
+    """A key without rows is filled and empty after a read: the next read asks nobody, a write to it is applied."""
+    partial, full = shop()
+    assert partial.read("result", key="Nut").empty
+    assert partial.filled("result") == [("Nut",)]
+    partial.trace.clear()
+    assert partial.read("result", key="Nut").empty
+    assert [e.name for e in partial.trace] == ["hit"]
+    nut = {"info": [(("Pecan", "Nut"), 1)], "visit": [(("Pecan", "c", 3), 1)]}
+    assert partial.step(nut)["result"].kinds() == ["+I"]
+    full.step(nut)
+    assert difference(partial.read("result", key="Nut"), full.read("result", key="Nut")) is None
+
+
+def test_rule_16_an_upquery_reads_the_nearest_filled_ancestor() -> None:
+    """A view over a filled view is answered from it: no row of a base table is read again."""
+    by_product = "SELECT product, MAX(length) AS m FROM visit GROUP BY product"
+    partial, full = shop(top=by_product, above="SELECT product, m FROM top WHERE m > 5")
+    partial.read("top", key="Kiwi")
+    partial.trace.clear()
+    assert difference(partial.read("above", key="Kiwi"), full.read("above", key="Kiwi")) is None
+    assert not [edge for edge in partial.trace.rows_by_edge("response") if edge[0] in RELATIONS]
+
+
+def test_rule_17_a_write_to_a_hole_changes_nothing() -> None:
+    """A change of a key that is a hole alters no state and emits nothing; of a filled key, it updates it."""
+    partial, full = shop()
+    partial.read("result", key="Fruit")
+    before = own(partial)
+    vegetable, fruit = {"visit": [(("Carrot", "e", 60), 1)]}, {"visit": [(("Apple", "e", 70), 1)]}
+    assert len(partial.step(vegetable)["result"]) == 0
+    assert own(partial).equals(before)
+    assert [e.name for e in partial.trace].count("dropped") == 2
+    out, want = partial.step(fruit)["result"], (full.step(vegetable), full.step(fruit))[1]["result"]
+    assert (out.kinds(), out.to_pandas()["max_length"].tolist()) == (["-U", "+U"], [20, 70])
+    assert out.to_pandas().equals(want.to_pandas())
+
+
+def chained() -> tuple[ss.Engine, ss.Engine]:
+    """Aggregate over aggregate over join, with readers at two levels."""
+    return shop(
+        by_user="SELECT category, user, COUNT(*) AS n FROM info JOIN visit USING (product) GROUP BY category, user",
+        busiest="SELECT category, MAX(n) AS most FROM by_user GROUP BY category",
+    )
+
+
+def test_rule_19_filled_below_means_filled_above() -> None:
+    """Along a chain of traceable keys, what is filled downstream is filled upstream, and eviction keeps it so."""
+    partial, full = chained()
+    draw = random.Random(19)
+    for _ in range(60):
+        key = draw.choice(["Fruit", "Vegetable", "Nut"])
+        if draw.random() < 0.6:
+            assert difference(partial.read("busiest", key=key), full.read("busiest", key=key)) is None
+        else:
+            partial.evict("busiest", key=key)
+        below, above = set(partial.filled("busiest")), set(partial.filled("busiest.group1"))
+        assert below <= above
+
+
+def test_rule_19_evicting_above_evicts_below() -> None:
+    """What is evicted from an operator is evicted from everything that stands on it."""
+    partial, _ = shop(result=RESULT, long="SELECT category, max_length FROM result WHERE max_length > 15")
+    for view in ("result", "long"):
+        partial.read(view, key="Fruit")
+    gone = partial.evict("result", key="Fruit")
+    assert gone["result"] == gone["long"] == [("Fruit",)]
+    assert partial.filled("result") == partial.filled("long") == []
+    assert partial.evict("result", key="Fruit") == {}
+
+
+def test_rule_21_deleting_the_extremum_reads_the_parent_again() -> None:
+    """The maximum of a filled key is deleted: the second is emitted within the step, as full state emits it."""
+    partial, full = shop()
+    partial.read("result", key="Fruit")
+    partial.trace.clear()
+    change = {"visit": [(("Kiwi", "b", 20), -1)]}
+    out, want = partial.step(change)["result"], full.step(change)["result"]
+    assert out.to_pandas().equals(want.to_pandas())
+    assert out.kinds() == ["-U", "+U"]
+    assert partial.trace.named("upquery")
+    last = {"visit": [(("Apple", "a", 10), -1)]}
+    assert partial.step(last)["result"].kinds() == full.step(last)["result"].kinds() == ["-D"]
+    assert partial.filled("result") == [("Fruit",)]
+
+
+VIEWS = {
+    "seed": RESULT,
+    "many": "SELECT category, MIN(length) AS low, SUM(length) AS s, AVG(length) AS a FROM info "
+    "JOIN visit USING (product) GROUP BY category",
+    "plain": "SELECT i.product, i.category, v.length FROM info i LEFT JOIN visit v ON i.product = v.product",
+    "unique": "SELECT DISTINCT user, product FROM visit",
+}
+
+
+@pytest.mark.parametrize("name", VIEWS)
+@pytest.mark.parametrize("budget", [{}, {"max_rows": 4}, {"max_bytes": 400}])
+def test_rule_21_random_evictions_never_change_an_answer(name: str, budget: dict[str, int]) -> None:
+    """Reads, writes and evictions in any mixture: every read equals full state, and a budget is kept."""
+    catalog = ss.Catalog(**RELATIONS)
+    view = catalog.view(f"CREATE VIEW v AS {VIEWS[name]}")
+    partial, full = ss.engine("partial", [view], seed=21, **budget), ss.engine("full", [view])
+    draw = random.Random(name)
+    rows: dict[str, list[Any]] = {"info": [], "visit": []}
+    keys = {"seed": "FGH", "many": "FGH", "plain": "abcd", "unique": "xyz"}[name]
+    for _ in range(80):
+        action = draw.random()
+        if action < 0.4:
+            step: dict[str, list[Any]] = {"info": [], "visit": []}
+            for _ in range(draw.randrange(1, 4)):
+                relation = draw.choice(["info", "visit", "visit"])
+                if rows[relation] and draw.random() < 0.4:
+                    step[relation].append((rows[relation].pop(draw.randrange(len(rows[relation]))), -1))
+                else:
+                    row: Any = (draw.choice("abcd"), draw.choice("FGH"))
+                    if relation == "visit":
+                        row = (draw.choice("abcd"), draw.choice("xyz"), draw.choice([1, 2, 3, None]))
+                    rows[relation].append(row)
+                    step[relation].append((row, 1))
+            partial.step(step)
+            full.step(step)
+        elif action < 0.85:
+            key = draw.choice(keys)
+            assert difference(partial.read("v", key=key), full.read("v", key=key)) is None
+        elif action < 0.95:
+            partial.evict("v", n=1)
+        else:
+            partial.evict("v")
+        held = own(partial)
+        assert held["rows"].sum() <= budget.get("max_rows", 10**9)
+        assert held["bytes"].sum() <= budget.get("max_bytes", 10**9)
+
+
+def test_the_least_recently_used_key_goes_first() -> None:
+    """Under a budget the key whose last use lies furthest back, counted in operations, becomes a hole."""
+    catalog = ss.Catalog(**RELATIONS)
+    view = catalog.view("CREATE VIEW v AS SELECT product, COUNT(*) AS n FROM visit GROUP BY product")
+    engine = ss.engine("partial", [view], max_rows=9)
+    engine.step({"visit": [((p, "u", 1), 1) for p in "abcdef"]})
+    for key in "abc":
+        engine.read("v", key=key)
+    engine.read("v", key="a")
+    engine.read("v", key="d")
+    assert ("a",) in engine.filled("v")
+    assert ("b",) not in engine.filled("v")
+
+
+def test_eviction_at_random_is_drawn_by_seed() -> None:
+    """The same seed evicts the same keys; another seed, other ones."""
+    catalog = ss.Catalog(**RELATIONS)
+    view = catalog.view("CREATE VIEW v AS SELECT product, COUNT(*) AS n FROM visit GROUP BY product")
+    gone = []
+    for seed in (5, 5, 6):
+        engine = ss.engine("partial", [view], seed=seed)
+        for i in range(40):
+            engine.read("v", key=f"p{i}")
+        gone.append(engine.evict("v", n=10)["v"])
+    assert gone[0] == gone[1] != gone[2]
+    assert len(gone[0]) == 10

@@ -1,0 +1,189 @@
+"""Rule 23: a checkpoint, a restore and a replay come to the same as a run without failure."""
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import sharedstate_lite as ss
+
+RELATIONS = {
+    "info": "product STRING, category STRING",
+    "visit": "product STRING, user STRING, length INT, weight DOUBLE",
+}
+VIEWS = {
+    "longest": "SELECT category, MAX(length) AS m, AVG(weight) AS w FROM info "
+    "JOIN visit USING (product) GROUP BY category",
+    "pairs": "SELECT a.product, a.user, b.user AS other FROM visit a JOIN visit b ON a.product = b.product",
+    "all_rows": "SELECT COUNT(*) AS n, SUM(weight) AS s FROM visit",
+    "above": "SELECT category, m FROM longest WHERE m > 2",
+}
+ENGINES = [
+    ("full", {}),
+    ("shared", {"join": "linear"}),
+    ("shared", {"join": "delta"}),
+    ("partial", {}),
+    ("partial", {"max_rows": 12, "seed": 3}),
+]
+
+
+def made(kind: str, options: dict[str, Any]) -> ss.Engine:
+    """An engine over all views."""
+    catalog = ss.Catalog(**RELATIONS)
+    views = [catalog.view(f"CREATE VIEW {name} AS {sql}") for name, sql in VIEWS.items()]
+    return ss.engine(kind, views, **options)
+
+
+def schedule(seed: int, length: int) -> list[Any]:
+    """Steps, reads and evictions, as (operation, argument)."""
+    draw, rows, out = random.Random(seed), {"info": [], "visit": []}, []
+    for _ in range(length):
+        if draw.random() < 0.55:
+            step: dict[str, list[Any]] = {"info": [], "visit": []}
+            for _ in range(draw.randrange(1, 5)):
+                relation = draw.choice(["info", "visit", "visit"])
+                if rows[relation] and draw.random() < 0.4:
+                    step[relation].append((rows[relation].pop(draw.randrange(len(rows[relation]))), -1))
+                else:
+                    visit = (
+                        draw.choice("abc"),
+                        draw.choice("xy"),
+                        draw.randrange(5),
+                        draw.choice([0.1, 1e16, -1e16, None]),
+                    )
+                    row = visit if relation == "visit" else (draw.choice("abc"), draw.choice("FG"))
+                    rows[relation].append(row)
+                    step[relation].append((row, 1))
+            out.append(("step", step))
+        elif draw.random() < 0.8:
+            view = draw.choice(["longest", "above", "pairs"])
+            out.append(("read", (view, draw.choice("FG" if view != "pairs" else "abc"))))
+        else:
+            out.append(("evict", None))
+    return out
+
+
+def run(engine: ss.Engine, operations: list[Any]) -> list[str]:
+    """What each operation answered, as text."""
+    out = []
+    for name, what in operations:
+        if name == "step":
+            out.append(str({view: changes.to_arrow().to_pydict() for view, changes in engine.step(what).items()}))
+        elif name == "read":
+            out.append(engine.read(what[0], key=what[1]).to_json())
+        elif engine.kind == "partial":
+            out.append(str(engine.evict("longest", n=1)))
+    return out
+
+
+@pytest.mark.parametrize(("kind", "options"), ENGINES)
+def test_rule_23_restore_and_replay_equals_the_failure_free_run(
+    kind: str, options: dict[str, Any], tmp_path: Path
+) -> None:
+    """Wherever a run is cut, restoring the last checkpoint and repeating the rest gives the same answers."""
+    operations = schedule(23, 40)
+    whole = made(kind, options)
+    whole.step({})
+    answers = run(whole, operations)
+    for number, cut in enumerate((0, 1, 13, 27, 39)):
+        engine = made(kind, options)
+        engine.step({})
+        done = run(engine, operations[:cut])
+        engine.checkpoint(tmp_path / f"{number}")
+        run(engine, operations[cut : cut + 3])
+        again = ss.restore(tmp_path / f"{number}")
+        assert again.epoch == 1 + sum(name == "step" for name, _ in operations[:cut])
+        assert done + run(again, operations[cut:]) == answers
+        for view in VIEWS:
+            assert again.read(view).equals(whole.read(view))
+
+
+@pytest.mark.parametrize("kind", ["full", "shared", "partial"])
+def test_rule_23_history_leaves_nothing(kind: str, tmp_path: Path) -> None:
+    """Hundreds of inserts and deletes of one row leave state and checkpoint as they were."""
+    engine = made(kind, {})
+    row = ("a", "x", 1, 0.5)
+    engine.step({"info": [(("a", "F"), 1)]})
+    engine.checkpoint(tmp_path / "before")
+    for _ in range(400):
+        engine.step({"visit": [(row, 1)]})
+        engine.step({"visit": [(row, -1)]})
+    engine.checkpoint(tmp_path / "after")
+    sizes = [sorted(f.stat().st_size for f in (tmp_path / n).glob("*.arrow")) for n in ("before", "after")]
+    assert sizes[0] == sizes[1]
+    engine.compact()
+    restored = ss.restore(tmp_path / "after")
+    restored.compact()
+    assert restored.state().drop(columns="bytes").equals(engine.state().drop(columns="bytes"))
+    assert restored.state()["bytes"].sum() <= engine.state()["bytes"].sum() * 1.1 + 1000
+
+
+def broken(path: Path) -> dict[str, Any]:
+    """Ways to damage a checkpoint: name -> what it does to the folder."""
+    part = sorted(path.glob("*.arrow"))[0]
+
+    def flip() -> None:
+        data = bytearray(part.read_bytes())
+        data[len(data) // 2] ^= 1
+        part.write_bytes(data)
+
+    def format_() -> None:
+        file = path / "manifest.json"
+        file.write_text(file.read_text().replace('"format": 1', '"format": 2'))
+
+    return {
+        "a flipped bit": flip,
+        "a lost part": part.unlink,
+        "a lost manifest": (path / "manifest.json").unlink,
+        "an altered manifest": format_,
+        "half a manifest": lambda: (path / "manifest.json").write_text("{"),
+    }
+
+
+@pytest.mark.parametrize(
+    "damage", ["a flipped bit", "a lost part", "a lost manifest", "an altered manifest", "half a manifest"]
+)
+def test_rule_23_a_damaged_checkpoint_is_refused(damage: str, tmp_path: Path) -> None:
+    """A checkpoint that is not what was written is refused before anything is made of it, naming the file."""
+    engine = made("full", {})
+    engine.step({"info": [(("a", "F"), 1)]})
+    engine.checkpoint(tmp_path / "c")
+    broken(tmp_path / "c")[damage]()
+    with pytest.raises(ss.CheckpointError, match=str(tmp_path)):
+        ss.restore(tmp_path / "c")
+
+
+def test_rule_23_a_checkpoint_never_overwrites(tmp_path: Path) -> None:
+    """A folder with anything in it is refused and stays as it was; an empty one is taken."""
+    engine = made("shared", {})
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "mine.txt").write_text("mine")
+    with pytest.raises(ss.CheckpointError, match="not an empty folder"):
+        engine.checkpoint(tmp_path / "full")
+    assert [f.name for f in (tmp_path / "full").iterdir()] == ["mine.txt"]
+    (tmp_path / "empty").mkdir()
+    engine.checkpoint(tmp_path / "empty")
+    assert json.loads((tmp_path / "empty" / "manifest.json").read_text())["manifest"]["epoch"] == 0
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["empty", "full"]
+
+
+def test_rule_23_after_views_came_and_went(tmp_path: Path) -> None:
+    """What a restored engine shares does not depend on the views that were dropped before the checkpoint."""
+    catalog = ss.Catalog(**RELATIONS)
+    views = {name: catalog.view(f"CREATE VIEW {name} AS {sql}") for name, sql in VIEWS.items()}
+    for kind in ("full", "shared", "partial"):
+        engine = ss.engine(kind, [views["pairs"]])
+        engine.step({"info": [(("a", "F"), 1)], "visit": [(("a", "x", 4, 1.5), 2)]})
+        engine.install(views["above"])
+        engine.install(views["all_rows"])
+        engine.drop("pairs")
+        engine.drop("above")
+        if kind == "partial":
+            engine.read("longest", key="F")
+        engine.checkpoint(tmp_path / kind)
+        again = ss.restore(tmp_path / kind)
+        assert list(again.views) == list(engine.views)
+        change = {"visit": [(("a", "y", 9, None), 1), (("a", "x", 4, 1.5), -2)]}
+        assert again.step(change) == engine.step(change)
