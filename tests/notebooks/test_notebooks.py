@@ -1,0 +1,44 @@
+"""Every notebook keeps to the conventions and runs top to bottom, unattended and without noise."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import notebook_rules as rules
+import pytest
+from notebook_run import ROOT, run
+
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+
+
+def read(path: Path) -> Any:
+    """The notebook in a file, valid by nbformat's own schema."""
+    notebook = nbformat.read(path, as_version=nbformat.NO_CONVERT)
+    nbformat.validate(notebook)
+    return notebook
+
+
+def test_there_are_notebooks() -> None:
+    """The folder of notebooks is where it is looked for, and 00 is in it."""
+    assert [p.name for p in NOTEBOOKS][:1] == ["00-start-here.ipynb"]
+
+
+@pytest.mark.parametrize("check", rules.CHECKS, ids=lambda c: c.__name__)
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.name)
+def test_conventions(path: Path, check: Any) -> None:
+    """A notebook keeps to the convention that the check names."""
+    assert list(check(read(path), path)) == []
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.name)
+def test_runs_without_noise(path: Path) -> None:
+    """A notebook runs from an empty kernel to its end within its announced time, and nothing goes to standard error."""
+    notebook = read(path)
+    ran = run(notebook)
+    assert ran.error == ""
+    assert ran.stderr == []
+    assert ran.kernel == ""
+    limit = rules.minutes_and_limit(notebook)
+    assert limit is not None and ran.seconds < 60 * limit[1]
