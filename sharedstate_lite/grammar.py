@@ -103,7 +103,7 @@ REFUSED: dict[type[exp.Expr] | tuple[type[exp.Expr], str], tuple[str, str]] = {
     exp.Lateral: ("LATERAL", _EQUI),
     exp.Unnest: ("UNNEST", _FLAT),
     exp.Values: ("VALUES", "put the rows in a relation"),
-    (exp.TableAlias, "columns"): ("column names in a table alias", "rename columns with AS in a view"),
+    (exp.TableAlias, "columns"): ("a column list in a table alias", "rename columns with AS in a view"),
     (exp.Column, "db"): ("a column with more than a table before it", "write table.column"),
     exp.Exists: ("EXISTS", _SUBQUERY),
     **dict.fromkeys(((a, "expressions") for a in _AGGREGATES), ("an aggregate of several values", "give it one")),
@@ -147,7 +147,6 @@ REFUSED: dict[type[exp.Expr] | tuple[type[exp.Expr], str], tuple[str, str]] = {
     exp.Struct: ("a struct", _FLAT),
     exp.Bracket: ("a subscript", _FLAT),
     exp.Dot: ("a field of a struct", _FLAT),
-    exp.Lambda: ("a lambda", _FLAT),
 }
 """Node class, or a node class and one of its arguments -> its name in SQL and the way out."""
 
@@ -193,5 +192,5 @@ def _refusal(what: str, way_out: str) -> SqlError:
 
 def show(node: exp.Expr) -> str:
     """SQL text of a part of a view, shortened, for messages."""
-    text = " ".join(node.sql(dialect="duckdb", comments=False).split())
+    text = " ".join(node.sql(comments=False).split())
     return text if len(text) <= 60 else text[:57] + "..."

@@ -213,7 +213,10 @@ class Oracle:
             return
         for used in view.uses:
             self._create(used)
-        query = sqlglot.parse_one(view.sql, dialect="duckdb").expression
+        # A comment after the semicolon is a statement of its own to sqlglot.
+        create = sqlglot.parse(view.sql, dialect="duckdb")[0]
+        assert create is not None
+        query = create.expression
         for adapt in ADAPTATIONS:
             query = query.transform(adapt)
         _exact_sums(query, self._connection)

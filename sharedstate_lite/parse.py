@@ -47,7 +47,7 @@ def parse(text: str) -> tuple[str, exp.Expr]:
     if not isinstance(create, exp.Create) or create.args["kind"] != "VIEW" or create.expression is None:
         _check_syntax(text)
         raise SqlError(f"{text.split()[0].upper()} ... is no view; write CREATE VIEW name AS SELECT ...")
-    name = create.this.name
+    name = create.this.find(exp.Table).name
     try:
         check(create)
         _check_dropped(tokens, create)
