@@ -1,11 +1,13 @@
 """Merging the batches of an arrangement, a bounded share of work at a time.
 
-A batch and all that are newer become one batch as soon as the newer ones weigh half of
-it. A newer row weighs one, or three if it may cancel: then it stands for two rows that
-are stored in vain, itself and the one that it takes back. So
+The oldest batch and all that are newer become one batch as soon as the newer ones weigh
+half of it. A newer row weighs one, or three if it may cancel: then it stands for two rows
+that are stored in vain, itself and the one that it takes back. Any other batch waits until
+the newer ones have twice its rows. So
 
 - what is stored stays below twice what is there: rows stored in vain are at most those
   beside the oldest batch and those of it that they cancel;
+- a row is copied once each time that its surroundings have tripled, not more often;
 - each batch has more rows than half of all newer ones; their number is logarithmic.
 
 A merge runs for a while: each epoch pays ``EFFORT`` rows of merging for each row that
@@ -223,7 +225,7 @@ def _start(arrangement: Arrangement, credit: int = 0) -> None:
             continue
         cancel = minus + min(newer - minus, batch.retractions(line))
         small = rows[at] <= SMALL
-        if small or 2 * (newer + 2 * cancel) >= len(batch):
+        if small or (2 * (newer + 2 * cancel) >= len(batch) if at == 0 else newer >= 2 * len(batch)):
             merge = Merge(arrangement, runs[at:])
             merge.credit = merge.left if small else credit
             merges[running:] = [merge]
