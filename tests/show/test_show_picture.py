@@ -1,0 +1,212 @@
+"""Pictures: every text is readable and stands free, for any view that the kit supports."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator
+from itertools import combinations
+from typing import Any
+
+import pandas as pd
+import pytest
+from cases import CASES, DOMAINS, RELATIONS
+
+import sharedstate_lite as ss
+from sharedstate_lite import show
+from sharedstate_lite.show.palette import DARK, LIGHT
+from sharedstate_lite.show.svg import Drawing
+
+Rect = tuple[float, float, float, float]
+KINDS = ["full", "shared", "partial"]
+SQL = "CREATE VIEW v AS SELECT category, MAX(length) AS m FROM info JOIN visit USING (product) GROUP BY category"
+HOSTILE = ["<script>alert(1)</script>", "a & b \"c\" 'd'", "\x00\x1f\n\t", "北京市 🍎 مرحبا", "W" * 80, "", None]
+
+
+def texts(svg: ET.Element) -> Iterator[tuple[Rect, str]]:
+    """The box of each text, and the text."""
+    for each in svg.iter("{*}text"):
+        size = float(re.search(r"font-size:([\d.]+)", each.get("style", "font-size:12")).group(1))  # type: ignore[union-attr]
+        x, y, long = (float(each.get(k, "nan")) for k in ("x", "y", "textLength"))
+        x -= {"start": 0.0, "middle": long / 2, "end": long}[each.get("text-anchor", "start")]
+        yield (x, y - 0.75 * size, x + long, y + 0.22 * size), each.text or ""
+
+
+def panels(svg: ET.Element) -> Iterator[Rect]:
+    """The frames of the operators."""
+    for each in svg.iter("{*}rect"):
+        if "--frame" in each.get("stroke", ""):
+            x, y, w, h = (float(each.get(k, "nan")) for k in ("x", "y", "width", "height"))
+            yield x, y, x + w, y + h
+
+
+def strokes(svg: ET.Element) -> Iterator[Rect]:
+    """The straight stretches of the lines between operators, as boxes of their own thickness."""
+    for each in svg.iter("{*}path"):
+        if not re.search("--(frame|handle|upquery)", each.get("stroke", "")):
+            continue
+        points = [(float(a), float(b)) for a, b in re.findall(r"(-?[\d.]+) (-?[\d.]+)", each.get("d", ""))]
+        for (a, b), (c, d) in zip(points, points[1:], strict=False):
+            yield min(a, c) - 0.5, min(b, d) - 0.5, max(a, c) + 0.5, max(b, d) + 0.5
+
+
+def meets(a: Rect, b: Rect, slack: float = 0.6) -> bool:
+    """Whether two boxes have more than an edge in common."""
+    return a[0] + slack < b[2] and b[0] + slack < a[2] and a[1] + slack < b[3] and b[1] + slack < a[3]
+
+
+def check(drawing: Drawing) -> None:
+    """Nothing overlaps, nothing sticks out, nothing is too small to read."""
+    svg = ET.fromstring(drawing.svg("test", alone=True))
+    written, frames = list(texts(svg)), list(panels(svg))
+    for box, words in written:
+        assert words.strip() and box[0] >= 0 and box[2] <= drawing.width and box[3] <= drawing.height, words
+    for (a, one), (b, other) in combinations(written, 2):
+        assert not meets(a, b), f"{one!r} lies on {other!r}"
+    for a, b in combinations(frames, 2):
+        assert not meets(a, b)
+    for line in strokes(svg):
+        assert not any(meets(line, frame) for frame in frames)
+        assert not any(meets(line, box) for box, _ in written), [w for b, w in written if meets(line, b)]
+    for size in re.findall(r"font-size:([\d.]+)px", drawing.body):
+        assert float(size) >= 12
+
+
+def engine(kind: str, case: Any, rows: int) -> ss.Engine:
+    """An engine with the case's views and some rows in every relation."""
+    _, views = case.declare()
+    made = ss.engine(kind, views)
+    for relation, schema in RELATIONS.items():
+        columns = [c.split()[0] for c in schema.split(", ")]
+        values = [tuple(DOMAINS[c][n * (i + 1) % len(DOMAINS[c])] for i, c in enumerate(columns)) for n in range(rows)]
+        made.step({relation: [(row, 1 + n % 2) for n, row in enumerate(values)]})
+    if kind == "partial":
+        width = len(views[-1].key)
+        made.read(views[-1].name, key=tuple([None] * width))
+    return made
+
+
+def drawn(made: ss.Engine, carried: bool = False) -> show.Picture:
+    """The graph of an engine."""
+    edges = made.trace.rows_by_edge() if carried else None
+    return show.graph(
+        made.graph(), made.state, title=f"{made.kind} state", filled=getattr(made, "filled", None), carried=edges
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+def test_every_view_is_drawn_free(kind: str, case: Any) -> None:
+    """For every kind of view and every strategy, texts, panels and lines keep clear, at each width drawn."""
+    if kind == "partial" and not case.partial:
+        pytest.skip("partial state refuses this key")
+    with engine(kind, case, 12) as made:
+        for drawing in [*drawn(made).drawings, *drawn(made, carried=True).drawings]:
+            check(drawing)
+
+
+def test_hostile_data() -> None:
+    """Markup, control characters, wide, long, empty and absent values are shown as data, in valid XML."""
+    catalog = ss.Catalog(info="product STRING, category STRING", visit="product STRING, user STRING, length INT")
+    view = catalog.view(
+        "CREATE VIEW v AS SELECT category, MAX(length) AS m FROM info JOIN visit USING (product) GROUP BY category"
+    )
+    for kind in KINDS:
+        with ss.engine(kind, [view]) as made:
+            made.step({"info": [((p, p), 1) for p in HOSTILE], "visit": [((p, p, 7), 1) for p in HOSTILE]})
+            made.read("v", key=HOSTILE[0])
+            picture = drawn(made)
+            assert "<script>" not in picture._repr_html_()
+            for drawing in picture.drawings:
+                check(drawing)
+
+
+def test_large_state_is_counted_not_listed() -> None:
+    """A table of many rows shows the first ones and counts the rest; a huge one is not even fetched."""
+    view = ss.Catalog(visit="product STRING, length INT").view(
+        "CREATE VIEW v AS SELECT product, MAX(length) AS m FROM visit GROUP BY product"
+    )
+    asked: list[str] = []
+    with ss.engine("full", [view]) as made:
+        made.step({"visit": [((f"p{n % 300}", n), 1) for n in range(21_000)]})
+
+        def state(operator: str | None = None) -> pd.DataFrame:
+            asked.append(operator or "")
+            return made.state(operator)
+
+        picture = show.graph(made.graph(), state)
+    assert "293 more rows" in picture._repr_svg_() and "21,000 rows" in picture._repr_svg_()
+    assert [a for a in asked if a] == ["v"]
+
+
+def test_a_picture_needs_no_engine() -> None:
+    """Frames made by hand are drawn like an engine's: what is drawn is what was handed over."""
+    operators = pd.DataFrame(
+        [["t", "source", "t", "", ("t[a]",), ""], ["v", "view", "v", "", (), "v"]],
+        columns=["name", "kind", "title", "detail", "tables", "view"],
+    )
+    edges = pd.DataFrame([["t", "v", "change"]], columns=["source", "target", "kind"])
+    held = pd.DataFrame(
+        [["t[a]", "t", ("a",), 1, 8, "base", True]],
+        columns=["operator", "relation", "key", "rows", "bytes", "kind", "base"],
+    )
+    rows = pd.DataFrame({"a": ["only"], "diff": [1]})
+    picture = show.graph((operators, edges), lambda name=None: held if name is None else rows)
+    assert ">only<" in picture._repr_svg_() and "t: 1 row -> v" in repr(picture)
+
+
+def test_themes() -> None:
+    """A picture follows JupyterLab's theme, else the reader's system; text has a contrast of 4.5, frames of 3."""
+
+    def luminance(colour: str) -> float:
+        parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+        linear = [c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    def contrast(a: str, b: str) -> float:
+        one, two = sorted((luminance(a), luminance(b)))
+        return (two + 0.05) / (one + 0.05)
+
+    for colours in (LIGHT, DARK):
+        for under in ("page", "panel"):
+            assert all(contrast(colours[k], colours[under]) >= 4.5 for k in ("ink", "muted", "deleted", "upquery"))
+            assert contrast(colours["frame"], colours[under]) >= 3
+        assert all(contrast(colours["badge"], colours[k]) >= 4.5 for k in ("inserted", "deleted", "upquery", "handle"))
+        assert contrast(colours["badge"], colours["frame"]) >= 3
+    html = show.held({})._repr_html_()
+    assert "prefers-color-scheme:dark" in html and "data-jp-theme-light=false" in html
+
+
+@pytest.mark.parametrize("unit", ["rows", "bytes"])
+def test_bars_count_what_they_are_given(unit: str) -> None:
+    """The bars' numbers are the sums of the tables by kind, and stand free in both widths."""
+    with engine("full", CASES["shopping"], 12) as full, engine("partial", CASES["shopping"], 12) as partial:
+        states = {
+            "full": full.state(),
+            "partial": partial.state(),
+            "a name that is far too long for its place": full.state(),
+        }
+    picture = show.held(states, unit)
+    for name, state in states.items():
+        own, base = (int(state.loc[state.base == b, unit].sum()) for b in (False, True))
+        assert f"  {name}: base tables {base:,} {unit}, own state {own:,} {unit}" in repr(picture)
+        assert f"own state {own:,} {unit} · base {base:,} {unit}" in picture._repr_svg_()
+    for drawing in picture.drawings:
+        check(drawing)
+
+
+def test_bars_refuse_another_unit() -> None:
+    """State is counted in rows or bytes; another unit is an error that says so."""
+    with pytest.raises(ss.Error, match="rows or bytes"):
+        show.held({}, "miles")
+
+
+def test_a_chart_brings_its_picture() -> None:
+    """A chart is one output with plotly's data and the picture of the same numbers; neither needs the network."""
+    with engine("shared", CASES["shopping"], 12) as made:
+        states = {"shared": made.state()}
+    shown = show.held_chart(states, title="Rows")._repr_mimebundle_()
+    assert shown["text/html"] == show.held(states, title="Rows")._repr_html_()
+    figure = shown["application/vnd.plotly.v1+json"]
+    assert sum(n for bar in figure["data"] for n in bar["x"]) == int(states["shared"].rows.sum())
+    assert not re.search(r"(src|href|url)\W{1,3}https?:", shown["text/html"])

@@ -1,0 +1,77 @@
+"""Predictions are read leniently and judged strictly."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import sharedstate_lite as ss
+from sharedstate_lite import show
+from sharedstate_lite.show.predict import agrees
+
+CHANGES = [("-U", "Vegetable", 50), ("+U", "Vegetable", 60)]
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        CHANGES,
+        CHANGES[::-1],
+        [list(c) for c in CHANGES],
+        "-U Vegetable 50, +U vegetable 60",
+        "+1 Vegetable 60, −1 Vegetable 50",
+        [(-1, "Vegetable", 50), (+1, "Vegetable", 60)],
+        ["-U Vegetable 50", "+U Vegetable 60"],
+    ],
+)
+def test_ways_to_say_the_same(typed: Any) -> None:
+    """Order, case, lists, texts and +1 or -1 for the kind make no difference."""
+    assert agrees(typed, CHANGES)
+
+
+@pytest.mark.parametrize(
+    "typed", [[], CHANGES[:1], CHANGES * 2, "+U Vegetable 50, -U Vegetable 60", 7, "x", {"a": 1}, object(), [[]], ""]
+)
+def test_what_is_not_the_same(typed: Any) -> None:
+    """A missing, added or different row is wrong, and what means nothing is wrong without an error."""
+    assert not agrees(typed, CHANGES)
+
+
+@pytest.mark.parametrize(
+    ("typed", "happened", "right"),
+    [
+        (7, 7, True),
+        ("7", 7, True),
+        (7.0, 7, True),
+        (8, 7, False),
+        ([], [], True),
+        ("", [], True),
+        ("full, shared", {"full", "shared"}, True),
+        (["full"], {"full", "shared"}, False),
+        ({"Fruit": 40}, {"fruit": 40}, True),
+        ({"Fruit": 41}, {"Fruit": 40}, False),
+        ([(1, 2)], [(2, 1)], False),
+        ([(-1, 5)], [(1, 5)], False),
+        (12345678901, 12345678902, False),
+    ],
+)
+def test_other_answers(typed: Any, happened: Any, right: bool) -> None:
+    """Numbers, sets, mappings and nothing at all are compared by what they mean."""
+    assert agrees(typed, happened) is right
+
+
+def test_verdicts() -> None:
+    """Without a prediction the answer is shown; with one, whether it was right; text is escaped."""
+    assert show.compare(None, 7).right is None and "it was     7" in repr(show.compare(None, 7))
+    assert repr(show.compare(7, 7)).startswith("Right.") and repr(show.compare(8, 7)).startswith("Not what happened.")
+    assert "<b>x" not in show.compare("<b>x", 7)._repr_html_()
+
+
+def test_emitted() -> None:
+    """Changes come out as plain tuples, the kind first."""
+    view = ss.Catalog(t="a STRING, b INT").view("CREATE VIEW v AS SELECT a, MAX(b) AS m FROM t GROUP BY a")
+    with ss.engine("full", [view]) as engine:
+        assert show.emitted(engine.step({"t": [(("x", 1), 1)]})["v"]) == [("+I", "x", 1)]
+        assert show.emitted(engine.step({"t": [(("x", 2), 1)]})["v"]) == [("-U", "x", 1), ("+U", "x", 2)]
+        assert show.emitted(engine.step({})["v"]) == []

@@ -1,0 +1,128 @@
+"""The example in the terminal."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import data
+from sharedstate_lite import demo
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="module")
+def printed() -> str:
+    """What is printed without colour."""
+    text, status = demo.report(demo.Ink(False))
+    assert status == 0
+    return text
+
+
+def test_rows_are_the_seed_s() -> None:
+    """The nine messages are the rows of the data's two tables, in their order."""
+    tables = data.seed()
+    assert [(n, tuple(r)) for n, t in tables.items() for r in t.values.tolist()] == demo.MESSAGES
+    assert demo.SCHEMA == data.SCHEMA
+
+
+def test_fits_a_terminal(printed: str) -> None:
+    """Plain ASCII, at most 80 columns, no trailing blanks, no escape sequences."""
+    assert printed.isascii() and "\x1b" not in printed
+    assert max(map(len, printed.splitlines())) <= 80
+    assert all(line == line.rstrip() for line in printed.splitlines())
+
+
+def test_every_message_is_told(printed: str) -> None:
+    """Each strategy tells of each message, what it emits, the answer and the rows held."""
+    for text in ("FULL STATE", "SHARED STATE", "PARTIAL STATE"):
+        part = printed[printed.index(text) :].split("\n\n")[0]
+        assert all(re.search(rf"^{relation} {row[0]} {row[1]}", part, re.M) for relation, row in demo.MESSAGES)
+    assert printed.count("Vegetable -U 50 +U 60") == 3
+    assert re.search(r"^visit Potato Eve 60 +Vegetable -U 50 \+U 60 +40 +60 +9 +9 +5 +2$", printed, re.M)
+
+
+def test_partial_keeps_nothing_until_asked() -> None:
+    """Before the read nothing is held, joined changes are dropped; each read fills its key."""
+    told = demo.run("partial")
+    first = next(i for i, line in enumerate(told.lines) if line.read)
+    assert [line.own for line in told.lines[:first]] == [0] * 8
+    assert sum(line.dropped for line in told.lines[:first]) == 4
+    assert (told.last.own, told.last.answer) == (2, {"Fruit": "hole", "Vegetable": "60"})
+    assert told.lines[-1].answer == {"Fruit": "40", "Vegetable": "60"}
+
+
+def test_the_table_counts_the_engines(printed: str) -> None:
+    """The closing table has the rows in base and own state that the engines hold."""
+    runs = {kind: demo.run(kind).last for kind in demo.KINDS}
+    assert [runs[k].own for k in demo.KINDS] == [16, 7, 2] and {r.base for r in runs.values()} == {9}
+    for kind, name in [("full", "full"), ("shared", "shared"), ("partial", "partial, Vegetable read")]:
+        line = runs[kind]
+        assert re.search(rf"^{name} +{line.base} +{line.own} +{line.base + line.own}$", printed, re.M)
+
+
+def test_a_wrong_engine_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a strategy disagrees with DuckDB, the example says who and ends with status 1."""
+    whole = demo.run
+
+    def wrong(kind: str) -> demo.Run:
+        told = whole(kind)
+        return demo.Run(kind, told.lines, told.final.head(1) if kind == "shared" else told.final)
+
+    monkeypatch.setattr(demo, "run", wrong)
+    text, status = demo.report(demo.Ink(False))
+    assert status == 1 and "WRONG  shared" in text
+
+
+def test_colour_is_for_terminals(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Colour goes to a terminal alone, and not where NO_COLOR is set or the terminal is dumb."""
+
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    assert demo.Ink.of(Terminal()).on and not demo.Ink.of(io.StringIO()).on
+    plain, coloured = (demo.report(demo.Ink(on))[0] for on in (False, True))
+    assert "\x1b[" in coloured and re.sub(r"\x1b\[[\d;]*m", "", coloured) == plain
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert not demo.Ink.of(Terminal()).on
+    monkeypatch.delenv("NO_COLOR")
+    monkeypatch.setenv("TERM", "dumb")
+    assert not demo.Ink.of(Terminal()).on
+
+
+def test_runs_as_a_command_without_java() -> None:
+    """The command needs no Java and no PySpark, says nothing on standard error, and works under two seconds."""
+    code = "import sys; sys.modules['pyspark'] = None; from sharedstate_lite import demo; sys.exit(demo.main())"
+    settings = {k: v for k, v in os.environ.items() if k != "JAVA_HOME"} | {"PATH": "", "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, "-c", code], env=settings, capture_output=True, text=True, cwd=ROOT)
+    assert (done.returncode, done.stderr) == (0, "") and "FULL STATE" in done.stdout
+    began = time.process_time()
+    demo.report(demo.Ink(False))
+    assert time.process_time() - began < 2
+
+
+def test_a_closed_pipe_is_no_traceback() -> None:
+    """A reader that goes away ends the command quietly."""
+    settings = {**os.environ, "PYTHONPATH": str(ROOT)}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "sharedstate_lite.demo"],
+        env=settings,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=ROOT,
+    )
+    assert process.stdout is not None and process.stderr is not None
+    process.stdout.close()
+    with process.stderr as said:
+        assert said.read() == b""
+    assert process.wait() == 1
