@@ -40,7 +40,7 @@ class Catalog:
     for a declaration that cannot be.
     """
 
-    def __init__(self, **relations: str) -> None:
+    def __init__(self, /, **relations: str) -> None:
         self._relations: dict[str, Schema] = {}
         self._views: dict[str, View] = {}
         for name, declaration in relations.items():
@@ -124,7 +124,14 @@ def declared(name: str, declaration: str) -> Schema:
 
 def _split(declaration: str) -> list[str]:
     """The parts between commas that are not inside double quotes."""
-    return re.findall(r'(?:"(?:[^"]|"")*"|[^,"])+|(?<=,)(?=,|$)|"', declaration)
+    parts, quoted = [""], False
+    for character in declaration:
+        quoted ^= character == '"'
+        if character == "," and not quoted:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return parts
 
 
 def _text(schema: Schema) -> str:

@@ -116,6 +116,8 @@ class From:
                 f"{self.scope.label(left)} is {a} and {self.scope.label(right)} is {b}: columns that are joined have "
                 "one type (INT goes with BIGINT); CAST one of them in a view and join that"
             )
+        # a.x = b.x and b.x = a.x are one condition.
+        left, right = sorted((left, right))
         edge = Edge(left, right, owner)
         if edge not in self.edges:
             self.edges.append(edge)

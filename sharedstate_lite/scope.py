@@ -24,7 +24,7 @@ class UnknownRelation(SqlError, RelationError):
     """SQL that names a relation which the catalog does not know."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, order=True)
 class Place:
     """Column ``column`` of source number ``source``, counted in FROM order."""
 

@@ -79,10 +79,10 @@ def value(word: int, kind: Type, strings: Strings) -> Any:
     if kind is Type.DOUBLE:
         return float(np.array([word]).view(np.float64)[0])
     if kind is Type.DATE:
-        return date.fromordinal(date(1970, 1, 1).toordinal() + word)
+        return date.fromordinal(date(1970, 1, 1).toordinal() + int(word))
     if kind is Type.TIMESTAMP:
-        return pd.Timestamp(word, unit="us").to_pydatetime()
-    return bool(word) if kind is Type.BOOLEAN else word
+        return pd.Timestamp(int(word), unit="us").to_pydatetime()
+    return bool(word) if kind is Type.BOOLEAN else int(word)
 
 
 LITERALS = {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
 from datetime import date, datetime
 from typing import Any
 
@@ -15,7 +17,7 @@ from sqlgen import COLUMNS, DECLARED, ROW, expressions, frame, value, word, word
 from sharedstate_lite.catalog import Catalog
 from sharedstate_lite.errors import RowError, SqlError
 from sharedstate_lite.expr import columns_of, evaluate, remap
-from sharedstate_lite.oracle import difference, recompute
+from sharedstate_lite.oracle import Oracle, difference, recompute
 from sharedstate_lite.plan import Call, Col, Expr, Lit, Map, Type
 from sharedstate_lite.words import NULL, Strings
 
@@ -39,9 +41,19 @@ def values(text: str, *rows: tuple[Any, ...], declared: str = "a INT, b INT") ->
     return [value(w, bound.type, strings) for w in evaluate(bound, matrix, strings).tolist()]
 
 
+@pytest.fixture(scope="module")
+def oracle() -> Iterator[Oracle]:
+    """One DuckDB for all examples; each takes its rows out again."""
+    with Oracle([], Catalog(t=DECLARED).relations) as oracle:
+        yield oracle
+
+
+COUNT = itertools.count()
+
+
 @settings(max_examples=4 * settings().max_examples)
 @given(data=st.data(), rows=st.lists(ROW, min_size=1, max_size=5))
-def test_an_expression_equals_duckdb(data: st.DataObject, rows: list[tuple[Any, ...]]) -> None:
+def test_an_expression_equals_duckdb(oracle: Oracle, data: st.DataObject, rows: list[tuple[Any, ...]]) -> None:
     """Any well-typed expression gives DuckDB's values on NULLs, zeros and extremes.
 
     Where either side overflows, only the values of the other could be compared, and
@@ -50,19 +62,23 @@ def test_an_expression_equals_duckdb(data: st.DataObject, rows: list[tuple[Any, 
     kind = data.draw(st.sampled_from(sorted(COLUMNS)))
     text = data.draw(expressions(kind))
     note(text)
-    view = Catalog(t=DECLARED).view(f"CREATE VIEW v AS SELECT i, {text} AS r FROM t")
+    view = Catalog(t=DECLARED).view(f"CREATE VIEW v{next(COUNT)} AS SELECT i, {text} AS r FROM t")
     assert view.schema[1].type.value == kind
     assert isinstance(view.plan, Map)
     strings = Strings()
     matrix = words(rows, strings)
     matrix.flags.writeable = False
+    oracle.apply("t", frame(rows))
     try:
         got = evaluate(view.plan.exprs[1], matrix, strings)
-        wanted = recompute(view, {"t": frame(rows)})
+        wanted = oracle.recompute(view)
     except RowError:
         return
+    finally:
+        oracle.apply("t", frame(rows).assign(diff=-1))
+    kinds = (INT, view.schema[1].type)
     pairs = [
-        (value(a, INT, strings), value(b, Type(kind), strings)) for a, b in zip(matrix[0], got.tolist(), strict=True)
+        [value(w, k, strings) for w, k in zip(row, kinds, strict=True)] for row in zip(matrix[0], got, strict=True)
     ]
     assert difference(pd.DataFrame(pairs, columns=["i", "r"], dtype=object), wanted) is None
 

@@ -165,10 +165,8 @@ def test_applying_epochs_equals_the_net(epochs: list[tuple[list[tuple[Any, ...]]
             oracle.apply("VISIT", frame)
             wanted = pd.DataFrame(list(held.elements()), columns=columns, dtype=object)
             assert difference(oracle.recompute(everything), wanted) is None
-            whole = recompute(
-                catalog.views["result"], {"visit": wanted, "info": pd.DataFrame(INFO, columns=["product", "category"])}
-            )
-            assert same(oracle.recompute("Result"), whole)
+        info = pd.DataFrame(INFO, columns=["product", "category"])
+        assert same(oracle.recompute("Result"), recompute(catalog.views["result"], {"visit": wanted, "info": info}))
 
 
 def test_a_name_that_the_oracle_does_not_know() -> None:
