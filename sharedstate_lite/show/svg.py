@@ -49,9 +49,9 @@ def text(
     classes = kind.split()
     long = width(words, size, "b" in classes, "mono" in classes)
     given = f' class="{kind}"' if kind else ""
-    given += f' style="font-size:{number(size)}px"' if size != LEAST else ""
+    looks = (f"font-size:{number(size)}px;" if size != LEAST else "") + (f"fill:{colour(fill)}" if fill else "")
+    given += f' style="{looks}"' if looks else ""
     given += f' text-anchor="{anchor}"' if anchor != "start" else ""
-    given += f' style="fill:{colour(fill)}"' if fill else ""
     title = f"<title>{escape(clean(tip))}</title>" if tip and tip != words else ""
     return (
         f'<text x="{number(at[0])}" y="{number(at[1])}" textLength="{number(long)}" '
