@@ -214,10 +214,10 @@ def number(value: float | None) -> str:
 
 
 def table(rows: Sequence[Row]) -> str:
-    """The rows as text: the value, the ratio with its target, then one line for each peer."""
+    """The rows as text: value, ratio, target; then a line for each peer, once for rows in a row that share them."""
     lines = []
     width = max([len(row.what) for row in rows] + [len(name) + 4 for row in rows for name in row.peers], default=0)
-    for row in rows:
+    for place, row in enumerate(rows):
         told = [f"{row.what:<{width}}  {number(row.value):>12} {row.unit}"]
         if row.ratio is not None:
             told.append(f"ratio {number(row.ratio)}")
@@ -227,7 +227,8 @@ def table(rows: Sequence[Row]) -> str:
         if row.equal is not None:
             told.append("answers equal" if row.equal else "ANSWERS DIFFER")
         lines.append("   ".join(told))
-        lines.extend(f"    {name:<{width - 4}}  {number(value):>12}" for name, value in row.peers.items())
+        if place + 1 == len(rows) or row.ladder or rows[place + 1].peers != row.peers:
+            lines.extend(f"    {name:<{width - 4}}  {number(value):>12}" for name, value in row.peers.items())
         for step in row.ladder or ():
             lines.append("    " + "   ".join(f"{name} {number(value)}" for name, value in step.items()))
     return "\n".join(lines)
@@ -256,7 +257,7 @@ def finish(rows: Sequence[Row], path: Path | None, packages: Sequence[str] = ())
         part.replace(path)
     missed = [row.what for row in rows if row.holds is False]
     if missed:
-        print(f"short of the target: {'; '.join(missed)}", flush=True)
+        print("\n    ".join([f"{len(missed)} rows are short of their targets:", *missed]), flush=True)
     return 0 if rows and all(row.equal is not False and row.value is not None for row in rows) else 1
 
 

@@ -41,8 +41,8 @@ WINDOWS = {100: Window(20, 500, 250), 1_000: Window(5, 100, 50), 10_000: Window(
 QUICK_LEVELS = (50_000, 500_000)
 QUICK_WINDOWS = {100: Window(10, 150, 60), 1_000: Window(3, 30, 15), 10_000: Window(1, 8, 4)}
 ROUNDS = 3
-WITHIN = 150.0
-"""Seconds after which --quick begins no further round."""
+WITHIN = 165.0
+"""--quick begins no round that would end later than this many seconds after the first began."""
 
 
 def courses(only: Sequence[str], quick: bool) -> list[Course]:

@@ -69,10 +69,11 @@ def _emissions(record: Record, full: Ints) -> str | None:
     if not len(apart):
         return "emitted changes are not consolidated: the same row is in an epoch twice"
     epoch = apart[0, 0]
-    told = [rows[rows[:, 0] == epoch, 1:].tolist() for rows in (got, wanted)]
+    counts = [int((rows[:, 0] == epoch).sum()) for rows in (got, wanted)]
+    told = [tuple(row) for row in apart[apart[:, 0] == epoch, 1:].tolist()]
     return (
-        f"epoch {epoch}: emitted {len(told[0])} changes {told[0][:5]}, and {len(told[1])} are right, {told[1][:5]} "
-        f"(category, max_length, diff); in all {len(apart)} too many or too few"
+        f"epoch {epoch}: emitted {counts[0]} changes, and {counts[1]} are right; "
+        f"the difference begins {told[:5]} (category, max_length, diff)"
     )
 
 

@@ -25,7 +25,11 @@ class Told:
             one = {side: runs[number] for side, runs in self.records.items() if len(runs) > number}
             reference = next((side for side in REFERENCES if side in one), None)
             if reference is not None:
-                self.wrong = {**differences(one, reference), **self.wrong}
+                found = differences(one, reference)
+                self.wrong = {
+                    **{side: f"held against {reference}: {words}" for side, words in found.items()},
+                    **self.wrong,
+                }
 
     @property
     def pathway(self) -> str:

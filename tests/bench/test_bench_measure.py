@@ -137,7 +137,7 @@ def test_only_wrong_or_missing_numbers_fail(row: Row, status: int, capsys: pytes
     """A missed target is told and is no error; answers that differ and a side that failed are."""
     assert measure.finish([row], None) == status
     out = capsys.readouterr().out
-    assert ("MISSED" in out) == (row.holds is False) == ("short of the target: it" in out)
+    assert ("MISSED" in out) == (row.holds is False) == ("1 rows are short of their targets:\n    it\n" in out)
     assert ("ANSWERS DIFFER" in out) == (row.equal is False)
 
 
