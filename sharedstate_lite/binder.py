@@ -1,32 +1,26 @@
 """Scalar SQL to typed expressions: names resolved, types checked, nothing guessed.
 
 One method for each node class of :data:`.grammar.ALLOWED` that can stand in an
-expression. Whole numbers widen to BIGINT and DOUBLE, DATE to TIMESTAMP, and a string
-literal takes the type of the DATE or TIMESTAMP beside it; every other mixture of
-types is refused, because engines disagree on what it means. NULL takes its type from
-its context.
+expression; :mod:`.widening` says which types mix. Aggregates are taken out as they are
+met, and leave a column with a negative index behind.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NoReturn
 
 from sqlglot import exp
 
 from . import casts
-from .errors import RowError, SqlError
+from .errors import SqlError
 from .grammar import show
 from .plan import Call, Col, Expr, Lit, Type
-
-NULL_LITERAL = Lit(None, Type.BOOLEAN)
-"""A NULL that has no type yet; compared by identity."""
+from .widening import NULL_LITERAL, WIDENING, coerce, common, number, reading
 
 DEPTH = 100
 """How deeply an expression may be nested, so that no later recursion over it runs out."""
 
-_ORDER = (Type.INT, Type.BIGINT, Type.DOUBLE)
 _TYPES = {
     "TEXT": Type.STRING,
     "VARCHAR": Type.STRING,
@@ -139,7 +133,7 @@ class Binder:
     def on_literal(self, node: exp.Literal) -> Expr:
         if node.is_string:
             return Lit(node.name, Type.STRING)
-        return _number(node.name)
+        return number(node.name)
 
     def on_boolean(self, node: exp.Boolean) -> Expr:
         return Lit(bool(node.this), Type.BOOLEAN)
@@ -165,12 +159,12 @@ class Binder:
                     f"{show(side)} in {show(node)} is {arg.type.value}; {op} takes numbers, so CAST it to one"
                 )
         types = [a.type for a in args if a is not NULL_LITERAL] or [Type.INT]
-        widest = Type.DOUBLE if op == "/" else max(types, key=_ORDER.index)
+        widest = Type.DOUBLE if op == "/" else max(types, key=WIDENING.index)
         return Call(op, tuple(coerce(a, widest) for a in args), widest)
 
     def on_neg(self, node: exp.Neg) -> Expr:
         if isinstance(node.this, exp.Literal) and not node.this.is_string:
-            return _number("-" + node.this.name)
+            return number("-" + node.this.name)
         arg = self.bind(node.this)
         if arg is NULL_LITERAL:
             return Lit(None, Type.INT)
@@ -248,7 +242,7 @@ class Binder:
                 f"CAST of {arg.type.value} to {target.value} is not supported ({show(node)}){_hint(arg.type)}"
             )
         if isinstance(arg, Lit) and arg.type is Type.STRING and target is not Type.STRING:
-            return _reading(arg, target)
+            return reading(arg, target)
         return arg if arg.type is target else Call("cast", (arg,), target)
 
     def _aggregate(self, fn: str, node: exp.Expr) -> Expr:
@@ -278,62 +272,10 @@ class Binder:
         return [coerce(a, target) for a in args]
 
 
-def common(args: Sequence[Expr]) -> Type | None:
-    """The type that ``args`` share after widening, None where there is none; INT where all are bare NULLs."""
-    known = [a for a in args if a is not NULL_LITERAL]
-    types = {a.type for a in known}
-    if len(types) <= 1:
-        return next(iter(types), Type.INT)
-    moments = types & {Type.DATE, Type.TIMESTAMP}
-    if moments:
-        fixed = {a.type for a in known if not (isinstance(a, Lit) and a.type is Type.STRING)}
-        return (Type.TIMESTAMP if Type.TIMESTAMP in moments else Type.DATE) if fixed == moments else None
-    return max(types, key=_ORDER.index) if all(t.numeric for t in types) else None
-
-
-def coerce(arg: Expr, target: Type) -> Expr:
-    """``arg`` as ``target``, which :func:`common` said it can be."""
-    if arg is NULL_LITERAL:
-        return Lit(None, target)
-    if arg.type is target:
-        return arg
-    if isinstance(arg, Lit) and arg.value is not None:
-        if arg.type is Type.STRING:
-            return _reading(arg, target)
-        if arg.type.numeric:
-            return Lit(float(arg.value) if target is Type.DOUBLE else int(arg.value), target)
-    return Call("cast", (arg,), target)
-
-
 def conjunction(parts: Sequence[Expr]) -> Expr | None:
     """The AND of conditions; None where there are none."""
     flat = [a for p in parts for a in (p.args if isinstance(p, Call) and p.op == "and" else (p,))]
     return Call("and", tuple(flat), Type.BOOLEAN) if len(flat) > 1 else flat[0] if flat else None
-
-
-def _number(text: str) -> Lit:
-    if not any(c in text for c in ".eE"):
-        value = int(text)
-        for kind in (Type.INT, Type.BIGINT):
-            if casts.LIMITS[kind][0] <= value <= casts.LIMITS[kind][1]:
-                return Lit(value, kind)
-        _unfit(text, "a BIGINT")
-    if abs(number := float(text)) == float("inf"):
-        _unfit(text, "a DOUBLE")
-    return Lit(number, Type.DOUBLE)
-
-
-def _unfit(text: str, kind: str) -> NoReturn:
-    raise SqlError(f"{text} does not fit {kind}, the widest type of its kind")
-
-
-def _reading(arg: Lit, target: Type) -> Lit:
-    """A string literal as a literal of another type."""
-    try:
-        value = casts.parse(str(arg.value), target)
-    except RowError as error:
-        raise SqlError(str(error)) from error
-    return Lit(bool(value) if target is Type.BOOLEAN else value, target)
 
 
 def _hint(source: Type) -> str:

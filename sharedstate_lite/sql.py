@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from . import explain
-from .binder import Aggregate, Binder, coerce, common, conjunction
+from .binder import Aggregate, Binder, conjunction
 from .errors import SqlError, ViewError
 from .expr import remap
 from .grammar import show
@@ -24,6 +24,7 @@ from .joins import From
 from .parse import DEEP, parse
 from .plan import Agg, Call, Col, Column, Expr, Filter, Join, Lit, Map, Node, Reduce, Schema, Type, Union, View
 from .scope import Place, Scope, fitting
+from .widening import coerce, common
 
 RESERVED = ("time", "diff")
 """Column names that a batch of changes adds to a row's own."""
