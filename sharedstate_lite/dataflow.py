@@ -75,8 +75,7 @@ class Dataflow(Engine):
             if isinstance(node, Scan):
                 self._base(node.relation)
         self.views[view.name] = view
-        # Views given at the start have nothing to catch up with: their first rows are step 1's changes.
-        for operator in self._fresh if self._started else ():
+        for operator in self._fresh:
             operator.load()
         self.readers[view.name] = self._reader(view, root)
         self._mark(root, view.name)
@@ -189,6 +188,9 @@ class Dataflow(Engine):
             if reader.own:
                 body = reader.arrangement.insert(change.rows, change.diffs, self._names.strings)
                 change = Delta(body[1 : 1 + change.rows.shape[0]], body[1 + change.rows.shape[0]])
+            if self.epoch == 0 and name in self.initial:
+                # Nothing was emitted before: step 1's change is all that the view holds.
+                change = self._rows(self.views[name], None, None)
             if len(change.diffs):
                 record("message", reader.root.name, name, len(change.diffs), payload=self._payload(reader.root, change))
             result[name] = change

@@ -59,11 +59,11 @@ class Engine(ABC):
         self._like = _like
         for relation, key in (_like or {}).get("bases", {}).items():
             self._base(relation, tuple(key))
-        self._started = False
         for view in intake.brought(views, self.views, self.catalog):
             self._add(view)
-        self._started = True
         self._changed()
+        # What these hold is emitted in step 1; a view installed later returns it.
+        self.initial = frozenset(self.views if _like is None else _like["initial"])
 
     # --- the protocol ---------------------------------------------------------
 
@@ -218,7 +218,11 @@ class Engine(ABC):
 
     def settings(self) -> dict[str, Any]:
         """What :func:`~.checkpoint.restore` needs to build an engine like this one."""
-        return {"options": {"join": self.join}, "bases": {r: list(a.layout.key) for r, a in self.bases.items()}}
+        return {
+            "options": {"join": self.join},
+            "bases": {r: list(a.layout.key) for r, a in self.bases.items()},
+            "initial": sorted(self.initial),
+        }
 
     def parts(self) -> dict[str, Arrangement]:
         """Every arrangement under a name that another engine with the same views gives it too."""
@@ -347,4 +351,8 @@ class Engine(ABC):
         return f"<{self.kind} engine, epoch {self.epoch}, views: {', '.join(self.views)}>"
 
     def _repr_html_(self) -> str:
-        return "<p>closed engine</p>" if not self._open else state_html(f"{self.kind} engine, epoch {self.epoch}", self.state())
+        return (
+            "<p>closed engine</p>"
+            if not self._open
+            else state_html(f"{self.kind} engine, epoch {self.epoch}", self.state())
+        )

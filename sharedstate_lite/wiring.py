@@ -13,6 +13,7 @@ import pandas as pd
 
 from . import graph
 from .arrangement import Arrangement
+from .errors import ViewError
 from .lookup import fetch, plan_ask, stateless
 from .operators import label
 from .plan import Col, Filter, Join, Map, Node, Reduce, Scan, Union, View, digest
@@ -97,7 +98,10 @@ def _operator(node: Node, ask: tuple[int, ...], view: View) -> tuple[type[Node_]
         for column in columns:
             why = blame(below, column)
             if why is not None:
-                raise untraceable(view.name, below.schema, column, why)
+                raise ViewError(
+                    f"view {view.name}: it joins on column {below.schema[column].name}, which {why}, so an upquery cannot be "
+                    f"asked of a base table; join on base columns, or use full or shared state"
+                )
     return JoinNode, "join", asks
 
 
