@@ -53,7 +53,7 @@ class Engine(ABC):
         self.views: dict[str, View] = {}
         self.catalog = views[0].catalog
         self.bases: dict[str, Arrangement] = {}
-        self._names = Dictionary()
+        self.dictionary = self._names = Dictionary()
         self._open = True
         self._every: list[Arrangement] | None = None
         self._like = _like
@@ -218,11 +218,8 @@ class Engine(ABC):
 
     def settings(self) -> dict[str, Any]:
         """What :func:`~.checkpoint.restore` needs to build an engine like this one."""
-        return {
-            "options": {"join": self.join},
-            "bases": {r: list(a.layout.key) for r, a in self.bases.items()},
-            "initial": sorted(self.initial),
-        }
+        bases = {relation: list(base.layout.key) for relation, base in self.bases.items()}
+        return {"options": {"join": self.join}, "bases": bases, "initial": sorted(self.initial)}
 
     def parts(self) -> dict[str, Arrangement]:
         """Every arrangement under a name that another engine with the same views gives it too."""
@@ -237,11 +234,6 @@ class Engine(ABC):
         self.epoch = self.trace.epoch = epoch
         for arrangement in self._all():
             arrangement.commit(epoch + 1)
-
-    @property
-    def dictionary(self) -> Dictionary:
-        """The dictionary of the engine's strings."""
-        return self._names
 
     # --- an epoch -------------------------------------------------------------
 

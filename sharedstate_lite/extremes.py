@@ -91,6 +91,8 @@ class Source:
             order = ordinals(kind, least, strings, words)
             rank = np.full(len(ask), NULL, dtype=np.int64)
             np.maximum.at(rank, owner, order.ranks[0])
+            # What survived of fewer rows may have been cancelled by those read now.
+            exists[ask] = False
             exists[ask[owner]] = True
             found = order.words(rank)
             best[ask] = found

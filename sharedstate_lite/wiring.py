@@ -99,8 +99,8 @@ def _operator(node: Node, ask: tuple[int, ...], view: View) -> tuple[type[Node_]
             why = blame(below, column)
             if why is not None:
                 raise ViewError(
-                    f"view {view.name}: it joins on column {below.schema[column].name}, which {why}, so an upquery cannot be "
-                    f"asked of a base table; join on base columns, or use full or shared state"
+                    f"view {view.name}: it joins on column {below.schema[column].name}, which {why}, so an upquery "
+                    f"cannot be asked of a base table; join on base columns, or use full or shared state"
                 )
     return JoinNode, "join", asks
 

@@ -1,0 +1,75 @@
+"""extremes: the greatest and least values of groups, found at the ends of their rows."""
+
+import random
+
+import numpy as np
+import pytest
+
+from sharedstate_lite.arrangement import Arrangement
+from sharedstate_lite.batch import Layout
+from sharedstate_lite.extremes import Source
+from sharedstate_lite.plan import Type
+from sharedstate_lite.words import NULL, Strings, doubles, from_doubles
+
+
+def source(kind: Type = Type.BIGINT) -> tuple[Arrangement, Source, Strings]:
+    """An arrangement of (group, value) ordered by value."""
+    arrangement = Arrangement("values", Layout((Type.BIGINT, kind), (0,), 1))
+    return arrangement, Source(arrangement, 1), Strings()
+
+
+def write(arrangement: Arrangement, strings: Strings, rows: list[tuple[int, int]], diff: int) -> None:
+    """One epoch's batch, sealed."""
+    words = np.array(rows, dtype=np.int64).T.copy()
+    arrangement.insert(words, np.full(len(rows), diff, dtype=np.int64), strings)
+    arrangement.commit(arrangement.upper + 1)
+
+
+def test_a_group_whose_last_rows_all_go_is_gone() -> None:
+    """A round that reads too little to see every retraction must not leave an emptied group alive (a bug once)."""
+    arrangement, values, strings = source()
+    write(arrangement, strings, [(1, n) for n in range(100)] + [(2, 5)], 1)
+    write(arrangement, strings, [(1, n) for n in range(0, 100, 2)], -1)
+    write(arrangement, strings, [(1, n) for n in range(1, 100, 2)], -1)
+    for least in (False, True):
+        found, exists = values.extremes(np.array([[1, 2]]), least, strings)
+        assert exists.tolist() == [False, True]
+        assert found.tolist() == [NULL, 5]
+
+
+@pytest.mark.parametrize("kind", [Type.BIGINT, Type.DOUBLE])
+@pytest.mark.parametrize("seed", range(20))
+def test_extremes_equal_a_plain_multiset(kind: Type, seed: int) -> None:
+    """Over random batches with many retractions, ties, NULLs and huge values, each extreme is that of the multiset."""
+    draw = random.Random(seed)
+    arrangement, values, strings = source(kind)
+    domain: list[int | float | None] = [None, -(2**62), -3, 0, 1, 2, 2**40, 2**40 + 1, 2**62, *range(10, 60)]
+    held: dict[int, list[int]] = {group: [] for group in range(6)}
+    for _ in range(30):
+        plus, minus = [], []
+        for _ in range(draw.randrange(1, 60)):
+            group = draw.randrange(5)
+            if held[group] and draw.random() < 0.5:
+                minus.append((group, held[group].pop(draw.randrange(len(held[group])))))
+            else:
+                value = draw.choice(domain)
+                word = NULL if value is None else int(value)
+                if kind is Type.DOUBLE and value is not None:
+                    word = int(from_doubles(np.array([float(value)]))[0])
+                plus.append((group, word))
+        for group, word in plus:
+            held[group].append(word)
+        rows = np.array([*plus, *minus], dtype=np.int64).T.copy()
+        arrangement.insert(rows, np.array([1] * len(plus) + [-1] * len(minus)), strings)
+        arrangement.commit(arrangement.upper + 1)
+        groups = np.arange(6)[None, :]
+
+        def value_of(word: int) -> float | int:
+            return float(doubles(np.array([word]))[0]) if kind is Type.DOUBLE else word
+
+        for least, best in ((False, max), (True, min)):
+            found, exists = values.extremes(groups, least, strings)
+            for group, words in held.items():
+                some = [w for w in words if w != NULL]
+                assert exists[group] == bool(words)
+                assert int(found[group]) == (best(some, key=value_of) if some else NULL)
