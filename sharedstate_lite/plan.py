@@ -108,6 +108,10 @@ class Node:
     def __hash__(self) -> int:
         return self._hash
 
+    def __getstate__(self) -> dict[str, Any]:
+        # Strings hash differently in each process, so a hash does not travel.
+        return {name: value for name, value in self.__dict__.items() if name != "_hash"}
+
     def walk(self) -> Iterator[Node]:
         """Every operator of the tree, inputs before the operators that read them."""
         for node in self.inputs:

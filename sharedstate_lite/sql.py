@@ -60,6 +60,8 @@ def bind(
         reader = _Reader(relations, views)
         bound = reader.query(query)
         _check_output(bound.node)
+        # Cached in each operator, a view's hash costs its own operators, however deep the views below it.
+        hash(bound.node)
     except RecursionError as error:
         raise SqlError(f"view {name}: {DEEP}") from error
     except SqlError as error:
