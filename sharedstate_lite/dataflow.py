@@ -24,7 +24,7 @@ from .arrangement import Arrangement
 from .batch import Delta, Layout
 from .engine import Engine
 from .held import Held
-from .operators import Arrange, Input, Linear, Operator, ReduceCore, UnionAll, label
+from .operators import Arrange, Input, Linear, Operator, Owner, ReduceCore, UnionAll, label
 from .plan import Col, Filter, Join, Map, Node, Reduce, Scan, Union, View
 from .words import Words
 
@@ -266,7 +266,7 @@ class Dataflow(Engine):
 
     def _relation_of(self, operator: Operator, arrangement: Arrangement) -> str:
         """What the rows of an arrangement are rows of."""
-        for number, own in getattr(operator, "owned", []):
+        for number, own in operator.owned if isinstance(operator, Owner) else []:
             if own is arrangement:
                 return label(operator.inputs[number].node)
         return label(operator.node.inputs[0] if isinstance(operator, ReduceCore) else operator.node)
@@ -279,7 +279,7 @@ class Dataflow(Engine):
                 return tuple(c.name for c in operator.node.schema)
             names = [operator.node.inputs[0].schema[i].name for i in _keys(operator.node)]
             return tuple([*names, arrangement.name.rsplit(".", 1)[1]][:k])
-        for number, own in getattr(operator, "owned", []):
+        for number, own in operator.owned if isinstance(operator, Owner) else []:
             if own is arrangement:
                 return tuple(c.name for c in operator.inputs[number].node.schema)
         return tuple(c.name for c in operator.node.schema)

@@ -161,11 +161,29 @@ class Arrange(Operator):
 
 
 @dataclass(eq=False)
-class JoinCore(Operator):
+class Owner(Operator):
+    """A join that may keep its inputs itself: ``owned`` are (number of the input, its arrangement)."""
+
+    owned: list[tuple[int, Arrangement]] = field(default_factory=list, kw_only=True)
+
+    def _write(self, deltas: list[Delta]) -> None:
+        for side, arrangement in self.owned:
+            arrangement.insert(deltas[side].rows, deltas[side].diffs, self.names.strings)
+
+    def load(self) -> None:
+        for side, arrangement in self.owned:
+            delta = self.inputs[side].contents()
+            arrangement.load(arrangement.layout.body(delta.rows, delta.diffs, self.names.strings))
+
+    def held(self) -> list[tuple[Arrangement, str]]:
+        return [(a, "join") for _, a in self.owned]
+
+
+@dataclass(eq=False)
+class JoinCore(Owner):
     """A binary join. Its inputs are the two delta streams, then whatever writes the sides (see :class:`Arrange`)."""
 
     sides: tuple[Lookup, Lookup] = field(kw_only=True)
-    owned: list[tuple[int, Arrangement]] = field(default_factory=list, kw_only=True)
 
     @property
     def _keys(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -178,9 +196,7 @@ class JoinCore(Operator):
         return tuple(self.node.left.schema[i].type for i in self.node.left_keys)
 
     def step(self, deltas: list[Delta], before: int) -> Delta:
-        strings = self.names.strings
-        for side, arrangement in self.owned:
-            arrangement.insert(deltas[side].rows, deltas[side].diffs, strings)
+        self._write(deltas)
         return self._change((deltas[0], deltas[1]), before)
 
     def _change(self, deltas: tuple[Delta, Delta], before: int) -> Delta:
@@ -195,29 +211,19 @@ class JoinCore(Operator):
         # All of the left against all of the right; an empty right delta leaves nothing for the other half.
         return self._change((self.inputs[0].contents(), Delta.empty(self.sides[1].columns)), 0)
 
-    def load(self) -> None:
-        for side, arrangement in self.owned:
-            delta = self.inputs[side].contents()
-            arrangement.load(arrangement.layout.body(delta.rows, delta.diffs, self.names.strings))
-
-    def held(self) -> list[tuple[Arrangement, str]]:
-        return [(a, "join") for _, a in self.owned]
-
 
 Path = list[tuple[Step, Lookup]]
 """The look-ups of one input's change, in order; see :func:`~.kernels.delta_path`."""
 
 
 @dataclass(eq=False)
-class DeltaJoin(Operator):
+class DeltaJoin(Owner):
     """A join of n inputs without intermediate state: one path of half joins an input."""
 
     paths: list[Path] = field(kw_only=True)
-    owned: list[tuple[int, Arrangement]] = field(default_factory=list, kw_only=True)
 
     def step(self, deltas: list[Delta], before: int) -> Delta:
-        for side, arrangement in self.owned:
-            arrangement.insert(deltas[side].rows, deltas[side].diffs, self.names.strings)
+        self._write(deltas)
         parts = [
             delta_path(delta, number, path, before, self.names.strings)
             for number, (delta, path) in enumerate(zip(deltas, self.paths, strict=False))
@@ -227,14 +233,6 @@ class DeltaJoin(Operator):
 
     def contents(self) -> Delta:
         return delta_path(self.inputs[0].contents(), 0, self.paths[0], 0, self.names.strings)
-
-    def load(self) -> None:
-        for side, arrangement in self.owned:
-            delta = self.inputs[side].contents()
-            arrangement.load(arrangement.layout.body(delta.rows, delta.diffs, self.names.strings))
-
-    def held(self) -> list[tuple[Arrangement, str]]:
-        return [(a, "join") for _, a in self.owned]
 
 
 @dataclass(eq=False)
