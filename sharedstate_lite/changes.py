@@ -72,7 +72,7 @@ class Changes:
 
     @cached_property
     def _ordered(self) -> Delta:
-        by = self.unique or ()
+        by = self.unique if self.unique is not None else tuple(range(len(self.schema)))
         rest = [i for i in range(len(self.schema)) if i not in by]
         key = [*(self._rank(i) for i in reversed(rest)), self._delta.diffs, *(self._rank(i) for i in reversed(by))]
         return self._delta.take(np.lexsort(key)) if len(self) else self._delta
@@ -147,11 +147,11 @@ class Changes:
         return list(zip(*(head.column(i).to_pylist() for i in range(len(self.schema))), strict=True))
 
     def _repr_html_(self) -> str:
-        out = self.to_pandas()
+        out = self.to_pandas().astype(object)
+        out = out.where(out.notna(), "NULL")
         out.insert(0, "kind", self.kinds(), allow_duplicates=True)
-        return str(out.head(50).to_html(index=False, na_rep="NULL")) + (
-            f"<p>{len(out) - 50} more rows</p>" if len(out) > 50 else ""
-        )
+        more = f"<p>{len(out) - 50} more rows</p>" if len(out) > 50 else ""
+        return str(out.head(50).to_html(index=False)) + more
 
 
 def frame(schema: Schema, rows: Words, strings: Strings) -> pd.DataFrame:

@@ -24,7 +24,8 @@ from .changes import Changes, sorted_frame
 from .errors import Error, TimeError, ViewError
 from .held import Handles, Held, state_html, state_rows, state_table
 from .operators import Dictionary
-from .plan import Schema, Type, View
+from .plan import Schema, View
+from .sweep import sweep
 from .trace import Trace
 from .words import Words
 
@@ -75,8 +76,7 @@ class Engine(ABC):
         """
         self._check_open()
         with self._undoing():
-            deltas = intake.epoch(inputs, self.catalog, self._names.strings)
-            self._insert_bases(deltas)
+            deltas = self._take_in(inputs)
             out = self._advance({r: d for r, d in deltas.items() if len(d.diffs)})
             self._commit()
         self.trace.record("epoch", self.kind, rows=sum(len(d.diffs) for d in deltas.values()))
@@ -148,7 +148,9 @@ class Engine(ABC):
         self._check_open()
         for held in self._all():
             held.compact()
-        self._sweep()
+        moved = sweep(self._names, self._all(), self._codes())
+        if moved is not None:
+            self._recode(moved)
 
     def handle(self, time: int | None = None) -> Handles:
         """Hold every arrangement at ``time`` (default: the last epoch), view outputs included."""
@@ -249,6 +251,15 @@ class Engine(ABC):
             self._changed()
         return self.bases[relation]
 
+    def _take_in(self, inputs: Input) -> dict[str, Delta]:
+        """Read an epoch in, check it and write it to the base tables; returns the net changes."""
+        length = len(self._names.strings)
+        deltas = intake.epoch(inputs, self.catalog, self._names.strings)
+        self._insert_bases(deltas)
+        if not any(len(delta.diffs) for delta in deltas.values()):
+            self._names.strings.forget(length)  # all that came cancelled
+        return deltas
+
     def _insert_bases(self, deltas: dict[str, Delta]) -> None:
         for relation, delta in deltas.items():
             if not len(delta.diffs):
@@ -316,17 +327,6 @@ class Engine(ABC):
     def _changes(self, view: View, delta: Delta) -> Changes:
         unique = view.key if view.unique else None
         return Changes.consolidated(view.schema, delta, self.epoch, self._names.strings, unique)
-
-    def _sweep(self) -> None:
-        """Exchange the dictionary for one with the strings that some row uses."""
-        every = self._all()
-        used = [b.body[1 + i] for a in every for b in a.runs for i, t in enumerate(a.layout.types) if t is Type.STRING]
-        fresh, moved = self._names.strings.keep([*used, *self._codes()])
-        if len(fresh) < len(self._names.strings):
-            for arrangement in every:
-                arrangement.recode(moved)
-            self._recode(moved)
-            self._names.strings = fresh
 
     def _codes(self) -> Iterable[Words]:
         """Codes of strings that are held outside arrangements."""

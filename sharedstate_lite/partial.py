@@ -70,8 +70,7 @@ class Partial(Delivery):
         self._check_open()
         op = self._begin()
         with self._undoing():
-            deltas = intake.epoch(inputs, self.catalog, self.strings)
-            self._insert_bases(deltas)
+            deltas = self._take_in(inputs)
             self.now = self.epoch + 1
             if self.paused:
                 self._pending[op] = Pending(self.wires, op, lambda: self._emitted(op))
