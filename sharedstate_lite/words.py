@@ -50,7 +50,8 @@ class Strings:
         self._text: list[str] = []
         self._hash = np.zeros(16, dtype=np.uint64)
         self._prefix = np.zeros(16, dtype=np.uint64)
-        self._bytes = 0
+        # Bytes of the first n strings: what a string takes may change while it is held, so it is asked once.
+        self._sizes = np.zeros(17, dtype=np.int64)
 
     def __len__(self) -> int:
         return len(self._text)
@@ -58,8 +59,8 @@ class Strings:
     @property
     def nbytes(self) -> int:
         """Bytes held: the strings, the dictionary, the list, the hashes and the prefixes."""
-        arrays = self._hash.nbytes + self._prefix.nbytes
-        return self._bytes + sys.getsizeof(self._code) + sys.getsizeof(self._text) + arrays
+        arrays = self._hash.nbytes + self._prefix.nbytes + self._sizes.nbytes
+        return int(self._sizes[len(self)]) + sys.getsizeof(self._code) + sys.getsizeof(self._text) + arrays
 
     def code(self, text: str) -> int:
         """The code of one string, given one if it is new."""
@@ -82,22 +83,24 @@ class Strings:
             room = (1 << (last - 1).bit_length()) - first
             self._hash = np.concatenate([self._hash[:first], np.zeros(room, dtype=np.uint64)])
             self._prefix = np.concatenate([self._prefix[:first], np.zeros(room, dtype=np.uint64)])
+            self._sizes = np.concatenate([self._sizes[: first + 1], np.zeros(room, dtype=np.int64)])
         # The fixed key of hash_array makes hashes of equal strings equal across processes and runs.
         self._hash[first:last] = pd.util.hash_array(np.array(fresh, dtype=object), categorize=False)
         self._prefix[first:last] = [int.from_bytes(t.encode()[:4].ljust(4, b"\0"), "big") for t in fresh]
+        # A code above 256 is an int object of its own, which the dictionary keeps alive.
+        sizes = np.fromiter(map(sys.getsizeof, fresh), dtype=np.int64, count=len(fresh)) + 32
+        self._sizes[first + 1 : last + 1] = self._sizes[first] + sizes.cumsum()
         self._text.extend(fresh)
         self._code.update(zip(fresh, range(first, last), strict=True))
-        # A code above 256 is an int object of its own, which the dictionary keeps alive.
-        self._bytes += sum(map(sys.getsizeof, fresh)) + 32 * len(fresh)
         return list(range(first, last))
 
     def forget(self, length: int) -> None:
         """Drop the codes from ``length`` on: what a refused step had brought."""
         gone = self._text[length:]
         for text in gone:
-            del self._code[text]
+            # An interrupt may have come between the list and the dictionary.
+            self._code.pop(text, None)
         del self._text[length:]
-        self._bytes -= sum(map(sys.getsizeof, gone)) + 32 * len(gone)
 
     def find(self, text: str) -> int | None:
         """The code of a string if it has one; a look-up adds nothing."""
