@@ -68,7 +68,8 @@ class Filled:
         """Make keys holes; returns those that were filled, int64[k, r]."""
         if not len(self) or not keys.shape[1]:
             return keys[:, :0]
-        _, index = self.positions(keys, strings)
+        # A key may be named twice, and goes once.
+        index = np.unique(self.positions(keys, strings)[1])
         gone = self.keys.take(index, axis=1)
         self.keys = np.delete(self.keys, index, axis=1)
         self.used = np.delete(self.used, index)

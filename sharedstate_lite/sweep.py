@@ -25,6 +25,8 @@ def sweep(names: Dictionary, arrangements: Iterable[Arrangement], elsewhere: Ite
     ]
     fresh, moved = names.strings.keep([*used, *elsewhere])
     if len(fresh) == len(names.strings):
+        # The codes are the same then, and the room that forgotten ones once took is given back.
+        names.strings = fresh
         return None
     for arrangement in arrangements:
         arrangement.recode(moved)

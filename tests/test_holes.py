@@ -1,0 +1,43 @@
+"""holes: the set of filled keys."""
+
+import numpy as np
+
+from sharedstate_lite.holes import Filled
+from sharedstate_lite.plan import Type
+from sharedstate_lite.words import Strings
+
+
+def keys(*values: int) -> np.ndarray:
+    """Keys of one BIGINT column."""
+    return np.array([values], dtype=np.int64)
+
+
+def test_a_key_named_twice_goes_once() -> None:
+    """Removing returns each key once however often it is named, or its rows would be retracted twice (a bug once)."""
+    filled, strings = Filled((Type.BIGINT,)), Strings()
+    filled.add(keys(1, 2, 3, 2), strings, 1)
+    assert len(filled) == 3
+    assert filled.remove(keys(2, 2, 9, 2), strings).tolist() == [[2]]
+    assert sorted(filled.keys[0].tolist()) == [1, 3]
+    assert filled.mask(keys(1, 2, 3, 4), strings).tolist() == [True, False, True, False]
+
+
+def test_the_empty_key_is_a_key() -> None:
+    """A view without key columns has the one key (), a hole until it is filled."""
+    filled, strings = Filled(()), Strings()
+    empty = np.empty((0, 1), dtype=np.int64)
+    assert not filled.mask(empty, strings).any()
+    filled.add(empty, strings, 1)
+    assert filled.mask(empty, strings).all()
+    assert filled.remove(empty, strings).shape == (0, 1)
+    assert len(filled) == 0
+
+
+def test_use_is_remembered() -> None:
+    """Each key keeps the count of the operation that used it last; filling again does not touch it."""
+    filled, strings = Filled((Type.BIGINT,)), Strings()
+    filled.add(keys(1, 2), strings, 1)
+    filled.touch(keys(2), strings, 5)
+    filled.add(keys(1, 2, 3), strings, 9)
+    stamps = dict(zip(filled.keys[0].tolist(), filled.used.tolist(), strict=True))
+    assert stamps == {1: 1, 2: 5, 3: 9}
