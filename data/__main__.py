@@ -67,9 +67,9 @@ def main(given: list[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, _terminate)
     try:
         return _check(options) if options.command == "check" else _make(options)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as interrupt:
         print("interrupted; nothing was written", file=sys.stderr)
-        return 130
+        return 128 + (signal.SIGTERM if isinstance(interrupt, Terminated) else signal.SIGINT)
 
 
 def _check(options: argparse.Namespace) -> int:
@@ -128,8 +128,12 @@ def _totals(manifest: dict[str, dict[str, dict[str, int]]]) -> str:
     return f"{len(manifest['epochs']):,} epochs, {counts}"
 
 
+class Terminated(KeyboardInterrupt):
+    """SIGTERM, which shall be cleaned up after as Ctrl-C is."""
+
+
 def _terminate(number: int, frame: FrameType | None) -> NoReturn:
-    raise SystemExit(128 + number)
+    raise Terminated
 
 
 if __name__ == "__main__":

@@ -16,12 +16,17 @@ from datetime import timedelta
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
+import pyarrow.compute
 
 from sharedstate_lite.casts import parse
 from sharedstate_lite.columns import ARROW
 from sharedstate_lite.errors import RowError
 from sharedstate_lite.plan import Type
+
+pc: Any = pyarrow.compute  # its stubs know no comparison with a plain value
+
+Arrow = Any
+"""An Arrow array, chunked or not; the stubs keep apart what the functions do not."""
 
 _INFERRED = {
     Type.BOOLEAN: r"(?i:true|false)",
@@ -57,7 +62,7 @@ class CellError(Exception):
         self.row = row
 
 
-def infer(cells: pa.ChunkedArray) -> Type:
+def infer(cells: Arrow) -> Type:
     """The type of a column of text."""
     values = _distinct(cells)
     if len(values):
@@ -72,7 +77,7 @@ def infer(cells: pa.ChunkedArray) -> Type:
     return Type.STRING
 
 
-def convert(cells: pa.ChunkedArray, kind: Type) -> pa.ChunkedArray:
+def convert(cells: Arrow, kind: Type) -> Arrow:
     """The cells as values of ``kind``; blank ones are NULL unless it is STRING. Raises CellError."""
     if kind is Type.STRING:
         return cells
@@ -85,22 +90,23 @@ def convert(cells: pa.ChunkedArray, kind: Type) -> pa.ChunkedArray:
     except CellError as error:
         row = pc.index(codes, pa.scalar(error.row, codes.type)).as_py()
         raise CellError(row, str(error)) from None
-    return pa.chunked_array([pc.take(converted, chunk) for chunk in codes.chunks], type=ARROW[kind])
+    chunked: Any = pa.chunked_array
+    return chunked([pc.take(converted, chunk) for chunk in codes.chunks], type=ARROW[kind])
 
 
-def _distinct(cells: pa.ChunkedArray) -> pa.Array:
+def _distinct(cells: Arrow) -> Arrow:
     """The distinct texts in order of appearance, without NULL; for a type other than STRING, trimmed."""
     return cells.unique().drop_null()
 
 
-def _all(values: pa.Array, pattern: str) -> bool:
+def _all(values: Arrow, pattern: str) -> bool:
     trimmed = pc.utf8_trim(values, characters=_BLANK)
     blank = pc.equal(trimmed, "")
     matches = pc.or_(blank, pc.match_substring_regex(trimmed, f"^(?:{pattern})$"))
     return bool(pc.all(matches).as_py()) and not bool(pc.all(blank).as_py())
 
 
-def _values(texts: pa.Array, kind: Type) -> pa.Array:
+def _values(texts: Arrow, kind: Type) -> Arrow:
     """Each text's value. Raises CellError with the position of the first text that has none."""
     if kind in _PLAIN and bool(pc.all(pc.match_substring_regex(texts, f"^(?:{_PLAIN[kind]})$")).as_py()):
         try:

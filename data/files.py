@@ -17,11 +17,12 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote
 
 import pandas as pd
 import pyarrow as pa
-import pyarrow.compute as pc
+import pyarrow.compute
 import pyarrow.parquet
 
 from sharedstate_lite.catalog import declared
@@ -30,6 +31,9 @@ from sharedstate_lite.errors import Error, RowError
 from sharedstate_lite.plan import Column, Type
 
 from . import cells, csvfile, typed
+from .cells import Arrow
+
+pc: Any = pyarrow.compute  # its stubs know no comparison with a plain value
 
 _ENDINGS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t", ".parquet": None}
 _DTYPES = {ARROW[kind]: pd.api.types.pandas_dtype(dtype) for kind, dtype in DTYPES.items()}
@@ -42,7 +46,7 @@ class _Part:
 
     path: Path
     sep: str | None
-    columns: Mapping[str, tuple[str, pa.ChunkedArray]]
+    columns: Mapping[str, tuple[str, Arrow]]
     text: frozenset[str]
     rows: int
 
@@ -90,7 +94,7 @@ def load(
         if missing:
             there = ", ".join(spelling for spelling, _ in first.columns.values())
             raise Error(f"{first.path}: no column is called {', '.join(missing)}; the file has: {there}")
-    frame = {c.name: _joined(parts, c).to_pandas(types_mapper=_DTYPES.get) for c in columns}
+    frame = {c.name: _joined(parts, c).to_pandas(types_mapper=lambda given: _DTYPES.get(given)) for c in columns}
     if wanted is None and "time" in first.columns:
         frame["time"] = _joined(parts, Column("time", Type.BIGINT)).to_pandas()
     frame["diff"] = _diffs(parts).to_pandas()
@@ -140,7 +144,7 @@ def _read(file: Path, root: Path, sep: str | None) -> _Part:
             table = pyarrow.parquet.ParquetFile(file).read()
         except (pa.ArrowException, OSError) as error:
             raise Error(f"{file}: it cannot be read as Parquet ({str(error).splitlines()[0]})") from error
-    columns: dict[str, tuple[str, pa.ChunkedArray]] = {}
+    columns: dict[str, tuple[str, Arrow]] = {}
     for name, column in zip(table.column_names, table.columns, strict=True):
         if name.lower() in columns:
             raise Error(f"{file}: column {name} is there twice; names are compared without case")
@@ -194,9 +198,9 @@ def _inferred(parts: Sequence[_Part], name: str) -> Type:
     return widest[-1] if widest else next(iter(kinds), Type.STRING)
 
 
-def _joined(parts: Sequence[_Part], column: Column) -> pa.ChunkedArray:
+def _joined(parts: Sequence[_Part], column: Column) -> Arrow:
     """A column over all files, as its type. Raises RowError with file, row and line of what does not fit."""
-    chunks = []
+    chunks: list[Any] = []
     for part in parts:
         spelling, values = part.columns[column.name.lower()]
         convert = cells.convert if column.name.lower() in part.text else typed.convert
@@ -210,10 +214,11 @@ def _joined(parts: Sequence[_Part], column: Column) -> pa.ChunkedArray:
             ) from None
         except RowError as error:
             raise RowError(f"{part.path}, column {spelling}: {error}; declare the column as what it is") from None
-    return pa.chunked_array(chunks) if chunks else pa.chunked_array([], type=ARROW[column.type])
+    chunked: Any = pa.chunked_array
+    return chunked(chunks, type=ARROW[column.type])
 
 
-def _diffs(parts: Sequence[_Part]) -> pa.ChunkedArray:
+def _diffs(parts: Sequence[_Part]) -> Arrow:
     if "diff" not in parts[0].columns:
         return pa.chunked_array([pa.repeat(pa.scalar(1, pa.int64()), sum(part.rows for part in parts))])
     for part in parts:

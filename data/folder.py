@@ -17,16 +17,18 @@ import os
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
+import pyarrow.compute
 import pyarrow.parquet
 
 from sharedstate_lite.errors import Error
 
 from .rows import ARROW, RELATIONS
+
+pc: Any = pyarrow.compute  # its stubs know no comparison with a plain value
 
 FORMAT = "sharedstate-lite shop, 1"
 STEP_SECONDS = 2
@@ -158,7 +160,7 @@ def checksum(rows: pa.Table) -> str:
             continue
         out.update(pc.fill_null(pc.binary_length(column), -1).to_numpy().astype("<i4").tobytes())
         for chunk in column.chunks:
-            _, offsets, text = chunk.buffers()
+            _, offsets, text = cast(list[Any], chunk.buffers())
             if text is not None and len(chunk):
                 ends = np.frombuffer(offsets, dtype=np.int32)[chunk.offset : chunk.offset + len(chunk) + 1]
                 out.update(memoryview(text)[ends[0] : ends[-1]])

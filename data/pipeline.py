@@ -29,22 +29,17 @@ from .rows import RELATIONS, changes
 from .spec import Spec
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark import SparkContext
+    from pyspark.sql import DataFrame, Row, SparkSession
 
 TASKS = 200
 """More would cost more to start than they spread; fewer would show less progress."""
 
 POLL_SECONDS = 0.5
 
-_LINE = pa.schema(
-    [
-        ("epoch", pa.int64()),
-        ("relation", pa.string()),
-        ("rows", pa.int64()),
-        ("retractions", pa.int64()),
-        ("checksum", pa.string()),
-    ]
-)
+_GROUP = "data.make"
+
+_LINE = "epoch BIGINT, relation STRING, rows BIGINT, retractions BIGINT, checksum STRING"
 
 
 def make(
@@ -113,12 +108,11 @@ def _write(spark: SparkSession, spec: Spec, root: Path, progress: Callable[[int,
         (root / relation).mkdir()
     tasks = min(spec.epochs, TASKS)
     task = functools.partial(_task, spec, str(root), time.time())
-    lines = spark.range(1, spec.epochs + 1, 1, tasks).mapInArrow(task, _ddl())
-    with _Watch(spark, tasks, progress):
-        try:
-            files = [row.asDict() for row in lines.collect()]
-        except Exception as error:
-            raise Error(f"{root}: Spark could not make the epochs: {_reason(error)}; log: {kit.log_file()}") from error
+    lines = spark.range(1, spec.epochs + 1, 1, tasks).mapInArrow(task, _LINE)
+    try:
+        files = [row.asDict() for row in _collect(spark, lines, tasks, progress)]
+    except Exception as error:
+        raise Error(f"{root}: Spark could not make the epochs: {_reason(error)}; log: {kit.log_file()}") from error
     said = [(f.pop("epoch"), f.pop("relation"), f) for f in files]
     if len({(epoch, relation) for epoch, relation, _ in said}) != len(RELATIONS) * spec.epochs:
         raise Error(f"{root}: Spark made {len(said)} of {len(RELATIONS) * spec.epochs} files; make the folder again")
@@ -128,18 +122,14 @@ def _write(spark: SparkSession, spec: Spec, root: Path, progress: Callable[[int,
 def _task(spec: Spec, root: str, now: float, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Make the epochs that a partition names, and say what was written."""
     for batch in batches:
-        for epoch in batch.column(0).to_pylist():
+        for epoch in batch.column(0).to_numpy().tolist():
             made = changes(spec, epoch)
             lines = [
                 {"epoch": epoch, "relation": name, **folder.write(Path(root), name, epoch, rows)}
                 for name, rows in made.items()
             ]
             folder.stamp(Path(root), epoch, spec.epochs, now)
-            yield pa.RecordBatch.from_pylist(lines, schema=_LINE)
-
-
-def _ddl() -> str:
-    return ", ".join(f"{field.name} {'STRING' if field.type == pa.string() else 'BIGINT'}" for field in _LINE)
+            yield pa.RecordBatch.from_pylist(lines)
 
 
 def _reason(error: Exception) -> str:
@@ -149,32 +139,46 @@ def _reason(error: Exception) -> str:
     return str(found[-1] if found else text.strip().splitlines()[0])[:300]
 
 
-class _Watch:
-    """Calls ``progress`` with the tasks that are done while a job of this thread runs."""
+def _collect(
+    spark: SparkSession, lines: DataFrame, tasks: int, progress: Callable[[int, int], None] | None
+) -> list[Row]:
+    """All rows of ``lines``, while ``progress`` is told of the tasks that are done.
 
-    _group = "data.make"
+    Another thread waits for Spark: an interrupt comes to this one, and must not hit a call to the JVM,
+    whose line it would break.
+    """
+    ended = threading.Event()
+    rows: list[Row] = []
+    faults: list[BaseException] = []
+    context = spark.sparkContext if hasattr(spark, "_sc") else None
 
-    def __init__(self, spark: SparkSession, tasks: int, progress: Callable[[int, int], None] | None) -> None:
-        self._tasks, self._progress = tasks, progress
-        self._ended = threading.Event()
-        self._thread: threading.Thread | None = None
-        if progress is not None and hasattr(spark, "_sc"):
-            self._context = spark.sparkContext
-            self._context.setJobGroup(self._group, f"{tasks} tasks", interruptOnCancel=True)
-            self._thread = threading.Thread(target=self._watch, args=(progress,), daemon=True)
+    def run() -> None:
+        try:
+            if context is not None:
+                context.setJobGroup(_GROUP, f"data.make, {tasks} tasks", interruptOnCancel=True)
+            rows.extend(lines.collect())
+        except BaseException as fault:
+            faults.append(fault)
+        finally:
+            ended.set()
 
-    def __enter__(self) -> None:
-        if self._thread is not None:
-            self._thread.start()
+    threading.Thread(target=run, daemon=True).start()
+    try:
+        while not ended.wait(POLL_SECONDS):
+            if progress is not None and context is not None:
+                progress(_done(context), tasks)
+    except BaseException:
+        if context is not None:
+            context.cancelJobGroup(_GROUP)
+        raise
+    if faults:
+        raise faults[0]
+    return rows
 
-    def __exit__(self, *_: object) -> None:
-        self._ended.set()
-        if self._thread is not None:
-            self._thread.join()
 
-    def _watch(self, progress: Callable[[int, int], None]) -> None:
-        tracker = self._context.statusTracker()
-        while not self._ended.wait(POLL_SECONDS):
-            jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(self._group)]
-            stages = [tracker.getStageInfo(stage) for job in jobs if job is not None for stage in job.stageIds]
-            progress(sum(stage.numCompletedTasks for stage in stages if stage is not None), self._tasks)
+def _done(context: SparkContext) -> int:
+    """How many tasks of the job are done."""
+    tracker = context.statusTracker()
+    jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(_GROUP)]
+    stages = [tracker.getStageInfo(stage) for job in jobs if job is not None for stage in job.stageIds]
+    return sum(stage.numCompletedTasks for stage in stages if stage is not None)

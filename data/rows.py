@@ -21,18 +21,22 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
+import pyarrow.compute
 
 from .draws import Whole, Zipf, below, bits, key, uniform
 from .schedule import Schedule
 from .spec import Spec
 
+pc: Any = pyarrow.compute  # its stubs know no comparison with a plain value
+
 MEAN_SECONDS = 60.0
 RELATIONS = ("info", "visit")
 
+_TEXT: pa.DataType = pa.string()
+
 ARROW = {
-    "info": pa.schema([("product", pa.string()), ("category", pa.string()), ("diff", pa.int64())]),
-    "visit": pa.schema([("product", pa.string()), ("user", pa.string()), ("length", pa.int32()), ("diff", pa.int64())]),
+    "info": pa.schema([("product", _TEXT), ("category", _TEXT), ("diff", pa.int64())]),
+    "visit": pa.schema([("product", _TEXT), ("user", _TEXT), ("length", pa.int32()), ("diff", pa.int64())]),
 }
 """The columns of each relation's changes."""
 
@@ -117,7 +121,7 @@ def net(gone: Whole, come: Whole) -> tuple[Whole, Whole]:
 
 def _table(relation: str, columns: list[Whole], retractions: int) -> pa.Table:
     """The rows as an Arrow table: names for numbers, -1 for the first ``retractions`` rows and +1 for the others."""
-    arrays: list[pa.Array] = []
+    arrays: list[pa.Array[Any]] = []
     for field, numbers in zip(ARROW[relation], columns, strict=False):
         values = pa.array(numbers)
         if field.name in _PREFIXES:

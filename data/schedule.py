@@ -2,11 +2,12 @@
 
 Visit n comes in one epoch, its birth; it may change its length once, and it may go,
 both in later epochs. That is decided by block, the visits of one birth: scattered by a
-permutation, its first positions go and the next ones change, each in as many of the
-epochs that are left as in any other. So "who goes in epoch e" is answered without
-asking the others, in time proportional to the answer, and any epoch can be made alone.
-A visit that both changes and goes changes half way. Products move between categories
-in the same manner, all of them born in epoch 1.
+permutation, its first positions go and the next ones change. Three in four do so soon,
+within :data:`SOON` epochs, and the others at any time: so the share of deletes is much
+the same throughout a stream, and old rows go too. Within a span the positions are dealt
+out evenly, so "who goes in epoch e" is answered without asking the others, and any
+epoch can be made alone. A visit that both changes and goes changes half way. Products
+move between categories at any time, all of them born in epoch 1.
 """
 
 from __future__ import annotations
@@ -19,7 +20,10 @@ import numpy.typing as npt
 from .draws import Whole, bits, key, uniform, unshuffled
 from .spec import Spec
 
-_DIE, _CHANGE, _BOTH, _ROUND, _TURN, _SCATTER, _MOVE = range(1, 8)
+SOON = 8
+"""Within so many epochs after its birth, most of what goes goes."""
+
+_DIE, _CHANGE, _BOTH, _ROUND, _TURN, _SCATTER, _MOVE, _SPLIT = range(1, 9)
 
 
 @dataclass(frozen=True)
@@ -36,8 +40,8 @@ class Schedule:
     def going(self, epoch: int) -> tuple[Whole, npt.NDArray[np.bool_]]:
         """The visits that go in the epoch, and for each whether it has changed its length before; shapes (n,)."""
         births = np.arange(1, epoch, dtype=np.int64)
-        visits, born = self._dead(births, np.full_like(births, epoch))
-        return visits, self._both(visits) & (born + 2 <= epoch)
+        visits = self._dead(births, np.full_like(births, epoch))
+        return visits, self._both(visits) & (self._birth(visits) + 2 <= epoch)
 
     def changing(self, epoch: int) -> Whole:
         """The visits that change their length in the epoch; shape (n,)."""
@@ -45,10 +49,9 @@ class Schedule:
         dead, spec = self._quota(births, self.spec.deletes), self.spec
         # The share is the same among those that go and those that stay.
         both = self._quota(births, spec.deletes + spec.updates * (1 - spec.deletes))
-        stay, _ = self._picked(births, np.full_like(births, epoch), both - dead, dead, _CHANGE)
-        out = [stay]
+        out = [self._picked(births, np.full_like(births, epoch), both - dead, dead, _CHANGE)]
         for end in (2 * epoch - births, 2 * epoch - births + 1):
-            visits, _ = self._dead(births[end <= spec.epochs], end[end <= spec.epochs])
+            visits = self._dead(births[end <= spec.epochs], end[end <= spec.epochs])
             out.append(visits[self._both(visits)])
         return np.concatenate(out)
 
@@ -58,7 +61,7 @@ class Schedule:
         if epoch == 1:
             return np.empty(0, dtype=np.int64)
         quota = np.array([int(spec.moves * spec.products + 0.5)], dtype=np.int64)
-        positions, which = self._positions(first, first * epoch, quota, quota * 0, _MOVE)
+        positions, which = self._positions(first, first * epoch, (quota * 0, quota), spec.epochs, _MOVE)
         turns = bits(key(spec.seed, _MOVE), first)[which]
         return unshuffled(positions, np.full_like(positions, spec.products), spec.seed, turns)
 
@@ -77,28 +80,41 @@ class Schedule:
         """Whether a visit that goes changes before, if there is an epoch between."""
         return uniform(key(self.spec.seed, _BOTH), visits) < self.spec.updates
 
-    def _dead(self, births: Whole, epochs: Whole) -> tuple[Whole, Whole]:
+    def _birth(self, visits: Whole) -> Whole:
+        """The epoch in which each visit comes: the one whose block holds it."""
+        return ((visits + 1) * self.spec.epochs - 1) // self.spec.visits + 1
+
+    def _dead(self, births: Whole, epochs: Whole) -> Whole:
         quota = self._quota(births, self.spec.deletes)
         return self._picked(births, epochs, quota, quota * 0, _DIE)
 
-    def _picked(self, births: Whole, epochs: Whole, quota: Whole, skip: Whole, what: int) -> tuple[Whole, Whole]:
-        """The visits of blocks whose turn it is in ``epochs``, and their births: of each ``quota`` after ``skip``."""
-        positions, which = self._positions(births, epochs, quota, skip, what)
+    def _picked(self, births: Whole, epochs: Whole, quota: Whole, skip: Whole, what: int) -> Whole:
+        """The visits of blocks whose turn it is in ``epochs``: of each block, ``quota`` positions after ``skip``."""
         starts, sizes = self._block(births)
-        turns = bits(key(self.spec.seed, _SCATTER), births)
-        return starts[which] + unshuffled(positions, sizes[which], self.spec.seed, turns[which]), births[which]
+        scatter = bits(key(self.spec.seed, _SCATTER), births)
+        soon = np.floor(0.75 * quota + uniform(key(self.spec.seed, _SPLIT, what), births)).astype(np.int64)
+        parts = []
+        for span, first, last in ((SOON, skip, skip + soon), (self.spec.epochs, skip + soon, skip + quota)):
+            positions, which = self._positions(births, epochs, (first, last), span, what)
+            members = unshuffled(positions, sizes[which], self.spec.seed, scatter[which])
+            parts.append(starts[which] + members)
+        return np.concatenate(parts)
 
-    def _positions(self, births: Whole, epochs: Whole, quota: Whole, skip: Whole, what: int) -> tuple[Whole, Whole]:
-        """Positions in blocks, and which block each is in.
+    def _positions(
+        self, births: Whole, epochs: Whole, edges: tuple[Whole, Whole], span: int, what: int
+    ) -> tuple[Whole, Whole]:
+        """The positions between ``edges`` of each block whose turn it is in ``epochs``, and which block each is in.
 
-        A block's ``quota`` positions are dealt out evenly over the epochs after its birth,
-        starting with one of them by chance: few positions would else all come early.
+        They are dealt out evenly over ``span`` epochs after the block's birth, beginning with
+        one of them by chance: of few positions, all would else come early.
         """
-        later = self.spec.epochs - births
-        turn = bits(key(self.spec.seed, _TURN, what), births) % later.astype(np.uint64)
-        at = (epochs - births - 1 - turn.astype(np.int64)) % later
-        first, last = -(-at * quota // later), -(-(at + 1) * quota // later)
+        span_left = np.minimum(span, self.spec.epochs - births)
+        after = epochs - births - 1
+        turn = bits(key(self.spec.seed, _TURN, what, span), births) % span_left.astype(np.uint64)
+        at = (after - turn.astype(np.int64)) % span_left
+        quota = np.where(after < span_left, edges[1] - edges[0], 0)
+        first, last = -(-at * quota // span_left), -(-(at + 1) * quota // span_left)
         count = last - first
         which = np.repeat(np.arange(len(births)), count)
         before = np.cumsum(count) - count
-        return skip[which] + first[which] + np.arange(len(which)) - before[which], which
+        return edges[0][which] + first[which] + np.arange(len(which)) - before[which], which

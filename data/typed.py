@@ -7,8 +7,10 @@ timestamp with a zone is taken to UTC.
 
 from __future__ import annotations
 
+from typing import Any
+
 import pyarrow as pa
-import pyarrow.compute as pc
+import pyarrow.compute
 from pyarrow import types
 
 from sharedstate_lite.casts import LIMITS
@@ -16,7 +18,9 @@ from sharedstate_lite.columns import ARROW
 from sharedstate_lite.errors import RowError
 from sharedstate_lite.plan import Type
 
-from .cells import CellError
+from .cells import Arrow, CellError
+
+pc: Any = pyarrow.compute  # its stubs know no comparison with a plain value
 
 _SMALL = (types.is_int8, types.is_int16, types.is_int32, types.is_uint8, types.is_uint16)
 
@@ -40,7 +44,7 @@ def infer(given: pa.DataType) -> Type | None:
     return None
 
 
-def convert(column: pa.ChunkedArray, kind: Type) -> pa.ChunkedArray:
+def convert(column: Arrow, kind: Type) -> Arrow:
     """The column's values as ``kind``. Raises CellError for a value, RowError for a type, that does not fit."""
     given = column.type
     if types.is_dictionary(given):
@@ -63,14 +67,14 @@ def _is_text(given: pa.DataType) -> bool:
     return types.is_string(given) or types.is_large_string(given) or types.is_string_view(given)
 
 
-def _refuse(column: pa.ChunkedArray, bad: pa.ChunkedArray, rule: str) -> None:
+def _refuse(column: Arrow, bad: Arrow, rule: str) -> None:
     """Raise CellError for the first row where ``bad`` is true."""
     row = pc.index(bad, pa.scalar(True)).as_py()
     if row >= 0:
         raise CellError(row, f"{column[row].as_py()!r} {rule}")
 
 
-def _whole(column: pa.ChunkedArray, kind: Type) -> pa.ChunkedArray:
+def _whole(column: Arrow, kind: Type) -> Arrow:
     low, high = LIMITS[kind]
     values = column
     if types.is_floating(column.type):
@@ -93,13 +97,13 @@ def _whole(column: pa.ChunkedArray, kind: Type) -> pa.ChunkedArray:
     return exact.cast(ARROW[kind])
 
 
-def _double(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def _double(column: Arrow) -> Arrow:
     values = pc.cast(column, pa.float64(), safe=False)
     _refuse(column, pc.is_inf(values), "is infinite; a DOUBLE is finite, NULL stands for unknown")
     return pc.if_else(pc.is_nan(values), pa.scalar(None, pa.float64()), values)
 
 
-def _moment(column: pa.ChunkedArray, kind: Type) -> pa.ChunkedArray:
+def _moment(column: Arrow, kind: Type) -> Arrow:
     given = column.type
     if types.is_date(given):
         days = column.cast(pa.date32())

@@ -4,8 +4,10 @@
     java.py       find_java(): which Java it runs on, with one for machines that have none
     settings.py   what a session is started with, and what a master may be
     launch.py     a driver: JVM, context and session, started and ended together
+    jvm.py        its JVM: environment, log, end
     connect.py    a session of Spark Connect
     ship.py       the kit's modules, for workers on other machines
+    interrupt.py  Ctrl-C
     scratch.py    folders that go with the process that made them
     failure.py    why a session did not start, in one message
 

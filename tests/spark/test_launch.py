@@ -199,19 +199,57 @@ def test_a_session_whose_jvm_died_is_replaced(start: Start) -> None:
     """After its JVM was killed, session() starts another, and says nothing."""
     process = start(
         """
-        import psutil, sharedstate_lite.spark as kit
+        import os, psutil, signal, sharedstate_lite.spark as kit
         spark = kit.session()
+        spark.range(4).mapInPandas(lambda frames: frames, "id long").count()
         jvm = psutil.Process().children()[0]
         jvm.kill()
         jvm.wait()
         print(kit.session("local[1]").range(3).count())
+        try:
+            os.kill(os.getpid(), signal.SIGINT)
+        except KeyboardInterrupt:
+            print("interrupted")
         kit.session().stop()
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
         kit.stop()
         print(kit.log_file(), len(psutil.Process().children(recursive=True)))
         """
     )
     out, err = process.communicate(timeout=300)
-    assert (out, err) == ("3\nNone 0\n", "")
+    assert (out, err) == ("3\ninterrupted\nNone 0\n", "")
+
+
+def test_ctrl_c_cancels_a_job_and_says_nothing(start: Start) -> None:
+    """An interrupt in a job is a KeyboardInterrupt, without a word of py4j's; the job is cancelled, the session works."""
+    process = start(
+        """
+        import time, sharedstate_lite.spark as kit
+        spark = kit.session()
+        tracker = spark.sparkContext.statusTracker()
+        def slow(frames):
+            time.sleep(300)
+            yield from frames
+        try:
+            print("ready", flush=True)
+            spark.range(2).mapInPandas(slow, "id long").collect()
+        except KeyboardInterrupt:
+            began = time.monotonic()
+            while tracker.getActiveJobsIds() and time.monotonic() - began < 30:
+                time.sleep(0.1)
+            print(tracker.getActiveJobsIds(), spark.range(3).count())
+        """
+    )
+    assert process.stdout is not None and process.stdout.readline() == "ready\n"
+    watched = psutil.Process(process.pid)
+    deadline = time.monotonic() + WAIT
+    while not any("daemon" in " ".join(child.cmdline()) for child in watched.children(recursive=True)):
+        assert process.poll() is None and time.monotonic() < deadline
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=0.1)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=120)
+    assert (out, err) == ("[] 3\n", "")
 
 
 def test_a_foreign_session_is_refused(start: Start) -> None:

@@ -1,0 +1,162 @@
+"""The JVM of a driver: started with an environment of its own, heard in a file, ended with all that it started.
+
+Its standard input is a pipe that it reads until the end. However this process ends,
+killed included, the pipe ends, and so does the JVM: it stops what it runs, then exits.
+It leads a session of its own, so Ctrl-C in a terminal reaches Python alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from ..cache import cache_dir, checkout
+from ..errors import Error
+from . import settings
+from .java import Java
+
+START_SECONDS = 180
+"""A JVM that has not come up by then will not."""
+
+STOP_SECONDS = 30
+KEPT_LOGS = 10
+
+
+class Jvm:
+    """A JVM that listens for Python; ``answer`` is the file that says where, with the secret.
+
+    It writes to ``log`` from its first line, before its own logging is there. Raises
+    Error where it does not come up.
+    """
+
+    def __init__(self, master: str, java: Java, python: str, conf: Mapping[str, str], folder: Path, log: Path) -> None:
+        home = _home(master, folder)
+        script = home / "bin" / ("spark-submit.cmd" if os.name == "nt" else "spark-submit")
+        options = [part for name, value in conf.items() for part in ("--conf", f"{name}={value}")]
+        # Nobody else may read the secret.
+        self.answer = Path(tempfile.mkdtemp(dir=folder)) / "gateway"
+        environment = _environment(master, java, folder, home, python)
+        with log.open("ab") as sink:
+            self._process = subprocess.Popen(
+                [str(script), *options, "pyspark-shell"],
+                stdin=subprocess.PIPE,
+                stdout=sink,
+                stderr=sink,
+                env={**environment, "_PYSPARK_DRIVER_CONN_INFO_PATH": str(self.answer)},
+                start_new_session=True,
+            )
+        try:
+            self._await()
+        except BaseException:
+            self.end()
+            raise
+
+    @property
+    def alive(self) -> bool:
+        """False once it has ended."""
+        return self._process.poll() is None
+
+    def end(self) -> None:
+        """End it, and wait until it and the executors that it started are gone; by force where they stay."""
+        assert self._process.stdin is not None
+        with contextlib.suppress(OSError):
+            self._process.stdin.close()
+        deadline = time.monotonic() + STOP_SECONDS
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(timeout=STOP_SECONDS)
+        if os.name == "nt":
+            self._process.kill()
+        else:
+            while _signal(self._process.pid, 0 if time.monotonic() < deadline else signal.SIGKILL):
+                time.sleep(0.02)
+        self._process.wait()
+
+    def _await(self) -> None:
+        """Wait until it has said where it listens; it renames that file into place."""
+        deadline = time.monotonic() + START_SECONDS
+        while not self.answer.is_file():
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                code = self._process.wait(timeout=0.05)
+                raise Error(f"its JVM ended at once, with exit code {code}")
+            if time.monotonic() > deadline:
+                raise Error(f"its JVM did not come up within {START_SECONDS} s")
+
+
+def _signal(group: int, number: int) -> bool:
+    """Send a signal to a group of processes; False where there is none left that could get it."""
+    try:
+        os.killpg(group, number)
+    except (ProcessLookupError, PermissionError):
+        return False
+    return True
+
+
+def _package() -> Path:
+    spec = importlib.util.find_spec("pyspark")
+    if spec is None or spec.origin is None:
+        raise Error("the package pyspark is not installed in this Python environment; pip install pyspark==4.3.0")
+    return Path(spec.origin).parent
+
+
+def _home(master: str, folder: Path) -> Path:
+    """Where Spark is: the package, or for local-cluster a look-alike, since its executors write into their home."""
+    package = _package()
+    if not master.startswith("local-cluster"):
+        return package
+    home = folder / "home"
+    home.mkdir()
+    for part in package.iterdir():
+        if part.name != "work":
+            (home / part.name).symlink_to(part)
+    return home
+
+
+def _environment(master: str, java: Java, folder: Path, home: Path, python: str) -> dict[str, str]:
+    """Its environment: the user's, less what would configure another Spark, plus ours."""
+    local = settings.kind(master) == "local"
+    kept = () if local else ("SPARK_LOCAL_IP", "SPARK_LOCAL_HOSTNAME", "SPARK_PUBLIC_DNS")
+    dropped = ("HADOOP_CONF_DIR", "YARN_CONF_DIR") if local else ()
+    out = {
+        name: value
+        for name, value in os.environ.items()
+        if name in kept or not (name.startswith(("SPARK_", "PYSPARK_")) or name in dropped)
+    }
+    root = checkout()
+    # Workers import what the driver sent by name; a checkout is on their path only where they start in it.
+    paths = [part for part in (out.get("PYTHONPATH"), str(root) if root else None) if part]
+    if paths:
+        out["PYTHONPATH"] = os.pathsep.join(paths)
+    if local:
+        # A host name that does not resolve, or resolves to a network that is gone, is no reason not to start.
+        out["SPARK_LOCAL_IP"] = "127.0.0.1"
+    else:
+        # The setting of this name would hold on the workers' machines too, where there is no such folder.
+        out["SPARK_LOCAL_DIRS"] = str(folder / "local")
+    return out | {
+        "JAVA_HOME": str(java.home),
+        "SPARK_HOME": str(home),
+        "SPARK_CONF_DIR": str(folder / "conf"),
+        "SPARK_CONNECT_MODE": "0",
+        "PYSPARK_PYTHON": python,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+    }
+
+
+def new_log() -> Path:
+    """A new log file; of those of earlier days, the latest few stay."""
+    folder = cache_dir("logs")
+    for old in sorted(folder.glob("spark-*.log"))[: 1 - KEPT_LOGS]:
+        with contextlib.suppress(OSError):
+            if time.time() - old.stat().st_mtime > 86_400:
+                old.unlink()
+    handle, name = tempfile.mkstemp(dir=folder, prefix=f"spark-{time.strftime('%Y%m%d-%H%M%S')}-", suffix=".log")
+    os.close(handle)
+    return Path(name)

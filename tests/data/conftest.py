@@ -1,0 +1,20 @@
+"""The Spark session of the tests that make a shop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+import sharedstate_lite.spark as kit
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """The kit's session; where other tests have one, it is that one."""
+    yield kit.session()
+    kit.stop()

@@ -1,0 +1,125 @@
+"""A made folder, written here without Spark: what its reader notices."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+from data import Spec, epochs, folder, generate
+from data.rows import RELATIONS, changes
+from sharedstate_lite.errors import Error
+
+SMALL: dict[str, Any] = {"visits": 300, "products": 10, "users": 5, "categories": 3, "epochs": 4, "moves": 0.3}
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Path:
+    """A made folder of four epochs."""
+    root, spec, files = tmp_path / "shop", Spec.make(**SMALL), []
+    for relation in RELATIONS:
+        (root / relation).mkdir(parents=True)
+    for epoch in range(1, spec.epochs + 1):
+        files += [(epoch, r, folder.write(root, r, epoch, table)) for r, table in changes(spec, epoch).items()]
+        folder.stamp(root, epoch, spec.epochs, time.time())
+    folder.conclude(root, spec.parameters(), files)
+    return root
+
+
+def test_what_was_made_comes_back(shop: Path) -> None:
+    """Epochs come in order, with the rows that were generated; the manifest adds up."""
+    made, generated = list(epochs(shop)), list(generate(**SMALL))
+    assert [epoch for epoch, _ in made] == [1, 2, 3, 4]
+    for (_, one), (_, two) in zip(made, generated, strict=True):
+        assert all(one[relation].equals(two[relation]) for relation in RELATIONS)
+    manifest = folder.check(shop)
+    assert manifest["parameters"] == Spec.make(**SMALL).parameters()
+    assert manifest["totals"]["visit"]["rows"] == sum(tables["visit"].num_rows for _, tables in generated)
+
+
+def test_times_rise_by_epoch_and_can_be_set_again(shop: Path, tmp_path: Path) -> None:
+    """Files are in the order of epochs by their times; where a copy lost that, check says so and stamp mends it."""
+    copy = tmp_path / "copy"
+    shutil.copytree(shop, copy, copy_function=shutil.copyfile)
+    for file in copy.rglob("*.parquet"):
+        os.utime(file, (1e9, 1e9))
+    with pytest.raises(Error, match="--stamp"):
+        folder.check(copy)
+    folder.stamp_all(copy)
+    folder.check(copy)
+    times = [folder.part(copy, "visit", epoch).stat().st_mtime for epoch in range(1, 5)]
+    assert times == sorted(set(times)) and times[-1] <= time.time()
+
+
+def _rewrite(shop: Path, change: Callable[[pa.Table], pa.Table]) -> None:
+    path = folder.part(shop, "visit", 2)
+    pyarrow.parquet.write_table(change(pyarrow.parquet.ParquetFile(path).read()), path)
+
+
+def _relabel(table: pa.Table) -> pa.Table:
+    return table.set_column(1, "user", pa.array(["nobody"] * table.num_rows))
+
+
+def _halve(shop: Path) -> None:
+    path = folder.part(shop, "visit", 2)
+    path.write_bytes(path.read_bytes()[:100])
+
+
+DAMAGES: list[tuple[Callable[[Path], object], str]] = [
+    (lambda shop: folder.part(shop, "visit", 2).unlink(), "part.parquet: the manifest names it and it is gone"),
+    (lambda shop: shutil.rmtree(shop / "info" / "epoch=00003"), "epoch=00003"),
+    (lambda shop: _rewrite(shop, lambda table: table.slice(1)), "rows, where"),
+    (lambda shop: _rewrite(shop, _relabel), "something else"),
+    (lambda shop: _rewrite(shop, lambda table: table.drop_columns(["user"])), "something else"),
+    (_halve, "cannot be read"),
+    (lambda shop: (shop / "manifest.json").unlink(), "no manifest.json"),
+    (lambda shop: (shop / "manifest.json").write_text("{"), "manifest.json: it cannot be read"),
+    (lambda shop: (shop / "manifest.json").write_text(json.dumps({"format": "other"})), "its format is not"),
+]
+
+
+@pytest.mark.parametrize(("damage", "named"), DAMAGES, ids=[named for _, named in DAMAGES])
+def test_a_damaged_folder_is_noticed_and_named(shop: Path, damage: Callable[[Path], object], named: str) -> None:
+    """A file that is gone, or is not what was made, is one error that names it."""
+    damage(shop)
+    with pytest.raises(Error) as caught:
+        list(epochs(shop))
+    assert named in str(caught.value) and str(shop) in str(caught.value)
+
+
+def test_a_file_too_many_is_noticed(shop: Path) -> None:
+    """check names a file that a stream would read though it was never made."""
+    extra = shop / "visit" / "epoch=00002" / "copy.parquet"
+    shutil.copy(folder.part(shop, "visit", 2), extra)
+    with pytest.raises(Error, match="copy.parquet: the manifest does not know"):
+        folder.check(shop)
+
+
+def test_no_folder_is_an_error_at_the_call() -> None:
+    """epochs refuses what is no made folder before the first epoch is asked for."""
+    with pytest.raises(Error, match="no such folder|no manifest"):
+        epochs("/no/such/folder")
+
+
+def test_a_checksum_is_of_values_not_of_chunks() -> None:
+    """Slicing and chunking leave the checksum; any other value, order, type or name changes it."""
+    table = pa.table({"a": ["x", "yz", None, ""], "b": pa.array([1, 2, 3, None], pa.int64())})
+    chunked = pa.concat_tables([table.slice(0, 1), table.slice(1, 3)])
+    assert folder.checksum(table) == folder.checksum(chunked) == folder.checksum(pa.concat_tables([table] * 2).slice(4))
+    others = [
+        pa.table({"a": ["xy", "z", None, ""], "b": table["b"]}),
+        pa.table({"a": ["x", "yz", "", None], "b": table["b"]}),
+        table.take([1, 0, 2, 3]),
+        table.rename_columns(["a", "c"]),
+        table.set_column(1, "b", table["b"].cast(pa.int32())),
+        table.slice(0, 3),
+    ]
+    assert len({folder.checksum(other) for other in [table, *others]}) == 7
