@@ -200,7 +200,13 @@ def late_install(label: str, name: str, steps: list[Input], when: int, keys: lis
                 for key in keys:
                     assert tuples(late.read("result", key=key)) == tuples(early.read("result", key=key)), label
             expected, got = early.step(step), late.step(step)
-            assert "result" not in got or got["result"] == expected["result"], label
+            if number == 0 == when and label != "partial":
+                # The early view emits its first row in step 1, netted; the late one gave it when it was installed.
+                integrated = bag(arrived)
+                integrate(integrated, got["result"])
+                assert integrated == bag(expected["result"]), label
+            else:
+                assert "result" not in got or got["result"] == expected["result"], label
         late.drop("result")
         late.install(views[-1])
         for key in keys:

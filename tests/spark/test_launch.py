@@ -221,7 +221,7 @@ def test_a_session_whose_jvm_died_is_replaced(start: Start) -> None:
 
 
 def test_ctrl_c_cancels_a_job_and_says_nothing(start: Start) -> None:
-    """An interrupt in a job is a KeyboardInterrupt, without a word of py4j's; the job is cancelled, the session works."""
+    """An interrupt in a job is a KeyboardInterrupt, without a word of py4j's; the session lives on."""
     process = start(
         """
         import time, sharedstate_lite.spark as kit
