@@ -3,7 +3,6 @@
 import datetime
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
@@ -349,17 +348,3 @@ def test_a_closed_engine_says_so(kind: str) -> None:
     for call in (lambda: engine.step({}), lambda: engine.read("v0"), engine.state, engine.compact):
         with pytest.raises(ss.Error, match="closed"):
             call()
-
-
-def test_changes_round_trip() -> None:
-    """Changes turn into pandas and Arrow and back, negate, and tell their kinds without a unique key."""
-    engine = made("full", "SELECT product, length FROM visit")
-    out = engine.step({"visit": [(("b", "x", 2), 3), ((None, "x", None), 1), (("a", "x", 1), 1)]})["v0"]
-    assert out.kinds() == ["+I"] * 3
-    frame = out.to_pandas()
-    assert frame["product"].fillna("NULL").tolist() == ["a", "b", "NULL"]
-    assert frame["diff"].tolist() == [1, 3, 1]
-    assert frame["diff"].dtype == frame["time"].dtype == np.dtype("int64")
-    assert ss.Changes.from_pandas(frame, out.schema) == ss.Changes.from_arrow(out.to_arrow(), out.schema) == out
-    assert out.negate().to_pandas()["diff"].tolist() == [-1, -3, -1]
-    assert "NULL" in out._repr_html_()

@@ -1,0 +1,20 @@
+"""changes: a batch of rows with diffs, as a caller sees it."""
+
+import numpy as np
+
+import sharedstate_lite as ss
+
+
+def test_changes_round_trip() -> None:
+    """Changes turn into pandas and Arrow and back, negate, and tell their kinds without a unique key."""
+    catalog = ss.Catalog(visit="product STRING, user STRING, length INT")
+    engine = ss.engine("full", [catalog.view("CREATE VIEW v0 AS SELECT product, length FROM visit")])
+    out = engine.step({"visit": [(("b", "x", 2), 3), ((None, "x", None), 1), (("a", "x", 1), 1)]})["v0"]
+    assert out.kinds() == ["+I"] * 3
+    frame = out.to_pandas()
+    assert frame["product"].fillna("NULL").tolist() == ["a", "b", "NULL"]
+    assert frame["diff"].tolist() == [1, 3, 1]
+    assert frame["diff"].dtype == frame["time"].dtype == np.dtype("int64")
+    assert ss.Changes.from_pandas(frame, out.schema) == ss.Changes.from_arrow(out.to_arrow(), out.schema) == out
+    assert out.negate().to_pandas()["diff"].tolist() == [-1, -3, -1]
+    assert "NULL" in out._repr_html_()
