@@ -1,0 +1,353 @@
+"""A person's own files: what is taken, what is refused, and how it is said."""
+
+from __future__ import annotations
+
+import csv
+import datetime
+import decimal
+import gzip
+import io
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import hypothesis.strategies as st
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+from hypothesis import given
+
+import sharedstate_lite as ss
+from data import SCHEMA, declaration, load, seed
+from sharedstate_lite.errors import Error
+
+SEED = Path(__file__).resolve().parents[2] / "data" / "seed"
+
+
+def file(folder: Path, content: str | bytes, name: str = "mine.csv") -> Path:
+    """A file with this content."""
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+def cells(frame: pd.DataFrame) -> list[tuple[Any, ...]]:
+    """The rows as plain values, None where NULL."""
+    rows = frame.astype(object).where(frame.notna(), None)
+    return [tuple(row) for row in rows.itertuples(index=False, name=None)]
+
+
+# --- the seed ----------------------------------------------------------------
+
+
+def test_the_seed_is_as_printed() -> None:
+    """The two tables have the seed's rows in the seed's order, Eve's visit last, and its types."""
+    tables = seed()
+    assert cells(tables["info"]) == [
+        ("Apple", "Fruit"),
+        ("Banana", "Fruit"),
+        ("Carrot", "Vegetable"),
+        ("Potato", "Vegetable"),
+    ]
+    assert cells(tables["visit"]) == [
+        ("Apple", "Alice", 10),
+        ("Apple", "Bob", 20),
+        ("Carrot", "Bob", 50),
+        ("Banana", "Alice", 40),
+        ("Potato", "Eve", 60),
+    ]
+    assert {name: declaration(table) for name, table in tables.items()} == SCHEMA
+
+
+def test_the_seed_goes_through_an_engine() -> None:
+    """Loaded tables are declared and stepped as they are, and the view answers as the seed says."""
+    tables = {name: load(SEED / f"{name}.csv") for name in SCHEMA}
+    catalog = ss.Catalog(**{name: declaration(table) for name, table in tables.items()})
+    view = catalog.view(
+        "CREATE VIEW result AS SELECT category, MAX(length) AS max_length "
+        "FROM info JOIN visit USING (product) GROUP BY category"
+    )
+    engine = ss.engine("shared", [view])
+    engine.step(tables)
+    assert cells(engine.read("result")) == [("Fruit", 40), ("Vegetable", 60)]
+
+
+# --- CSV ---------------------------------------------------------------------
+
+TYPED = st.tuples(
+    st.none() | st.text(st.characters(codec="utf-8", exclude_characters="\0\r\n"), max_size=8),
+    st.none() | st.integers(-(2**31), 2**31 - 1),
+    st.none() | st.integers(-(2**63) + 1, 2**63 - 1),
+    st.none() | st.floats(allow_nan=False, allow_infinity=False),
+    st.none() | st.booleans(),
+    st.none() | st.dates(),
+    st.none() | st.datetimes(min_value=datetime.datetime(1600, 1, 1), max_value=datetime.datetime(2200, 1, 1)),
+)
+DECLARED = 's STRING, i INT, "b i g" BIGINT, x DOUBLE, t BOOLEAN, d DATE, m TIMESTAMP'
+
+
+@given(st.lists(TYPED, max_size=20))
+def test_what_was_written_is_read(rows: list[tuple[Any, ...]]) -> None:
+    """Values of every type, NULLs, quotes, separators and all of Unicode come back from CSV as they were."""
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow(["s", "i", "b i g", "x", "t", "d", "m"])
+    # The csv module writes NULL and the empty string alike; quotes make the difference.
+    lines = [text.getvalue()]
+    for row in rows:
+        line = io.StringIO()
+        csv.writer(line).writerow(row[1:])
+        head = "" if row[0] is None else '"' + row[0].replace('"', '""') + '"'
+        lines.append(f"{head},{line.getvalue()}")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "mine.csv"
+        path.write_text("".join(lines), encoding="utf-8", newline="")
+        loaded = load(path, DECLARED)
+    assert cells(loaded.drop(columns="diff")) == [
+        tuple(pd.Timestamp(v) if isinstance(v, datetime.datetime) else v for v in row) for row in rows
+    ]
+    assert [str(dtype) for dtype in loaded.dtypes] == [
+        "string",
+        "Int32",
+        "Int64",
+        "Float64",
+        "boolean",
+        "date32[day][pyarrow]",
+        "timestamp[us][pyarrow]",
+        "int64",
+    ]
+    assert declaration(loaded) == DECLARED
+
+
+INFERRED = [
+    ("1|-2|+3|", "INT", [1, -2, 3, None]),
+    ("007|12", "INT", [7, 12]),
+    ("1|3000000000", "BIGINT", [1, 3_000_000_000]),
+    ("1|99999999999999999999", "STRING", ["1", "99999999999999999999"]),
+    ("1|2.5|-3e2|.5|4.", "DOUBLE", [1.0, 2.5, -300.0, 0.5, 4.0]),
+    ("1.5|1e999", "STRING", ["1.5", "1e999"]),
+    ("true|FALSE|True|", "BOOLEAN", [True, False, True, None]),
+    ("yes|no", "STRING", ["yes", "no"]),
+    ("NA|null|nan|None|NULL|#N/A", "STRING", ["NA", "null", "nan", "None", "NULL", "#N/A"]),
+    ("1|NA", "STRING", ["1", "NA"]),
+    ("1.5|nan", "STRING", ["1.5", "nan"]),
+    ('""|a|', "STRING", ["", "a", None]),
+    ('""|5|', "INT", [None, 5, None]),
+    ("2024-02-29|2023-12-31", "DATE", [datetime.date(2024, 2, 29), datetime.date(2023, 12, 31)]),
+    ("2024-02-30|2023-12-31", "STRING", ["2024-02-30", "2023-12-31"]),
+    ("2024-01-01|2024-01-01 10:30", "TIMESTAMP", [pd.Timestamp("2024-01-01"), pd.Timestamp("2024-01-01 10:30")]),
+    ("2024-01-01T00:30:00+02:00", "TIMESTAMP", [pd.Timestamp("2023-12-31 22:30")]),
+    ("2024-01-01 00:30:00.123456Z", "TIMESTAMP", [pd.Timestamp("2024-01-01 00:30:00.123456")]),
+    ("01/02/2024", "STRING", ["01/02/2024"]),
+    ('"1,000"', "STRING", ["1,000"]),
+    (" 12 | 7", "INT", [12, 7]),
+    (" a ", "STRING", [" a "]),
+    ("|", "STRING", [None, None]),
+]
+
+
+@pytest.mark.parametrize(("column", "kind", "values"), INFERRED, ids=[column for column, _, _ in INFERRED])
+def test_types_are_read_off_the_cells(tmp_path: Path, column: str, kind: str, values: list[Any]) -> None:
+    """A column has the narrowest type that every cell is a plain value of; nothing is guessed to be NULL."""
+    loaded = load(file(tmp_path, "k,c\n" + "".join(f"x,{cell}\n" for cell in column.split("|"))))
+    assert declaration(loaded) == f"k STRING, c {kind}"
+    assert [row[1] for row in cells(loaded)] == values
+
+
+def test_what_is_declared_is_kept(tmp_path: Path) -> None:
+    """A declaration chooses columns, their order and their types: zeros lead in a STRING, and NaN is a NULL DOUBLE."""
+    path = file(tmp_path, "Code,length,other,x\n007,1,a,nan\n,2,b,1\n")
+    loaded = load(path, 'x DOUBLE, "code" STRING, length BIGINT')
+    assert list(loaded.columns) == ["x", "code", "length", "diff"]
+    assert cells(loaded) == [(None, "007", 1, 1), (1.0, None, 2, 1)]
+
+
+def test_files_as_programs_write_them(tmp_path: Path) -> None:
+    """A byte order mark, Windows line ends, blank lines, line ends in quotes, tabs, semicolons and gzip are read."""
+    expected = [(1, "x\ny", 1), (2, "é", 1)]
+    text = 'a, b\n1,"x\ny"\n\n2,é\n'
+    assert cells(load(file(tmp_path, text))) == expected
+    assert cells(load(file(tmp_path, "\ufeff" + text))) == expected
+    assert cells(load(file(tmp_path, text.replace("\n", "\r\n").replace("x\r\ny", "x\ny")))) == expected
+    assert cells(load(file(tmp_path, text.replace(",", "\t"), "mine.TSV"))) == expected
+    assert cells(load(file(tmp_path, text.replace(",", ";")), sep=";")) == expected
+    assert cells(load(file(tmp_path, gzip.compress(text.encode()), "mine.csv.gz"))) == expected
+    assert list(load(file(tmp_path, "a,b")).columns) == ["a", "b", "diff"]
+    assert load(file(tmp_path, "a,b\n"), "b INT").dtypes["b"] == "Int32"
+
+
+def test_diffs_are_taken_from_the_file(tmp_path: Path) -> None:
+    """A column diff says how often a row comes or goes, and is no column of the relation."""
+    loaded = load(file(tmp_path, "a,Diff\n1,1\n2,-2\n"))
+    assert cells(loaded) == [(1, 1), (2, -2)] and declaration(loaded) == "a INT"
+    changes = load(file(tmp_path, "a,time,diff\n1,4,1\n2,4,-1\n"))
+    assert list(changes.columns) == ["a", "time", "diff"] and declaration(changes) == "a INT"
+    renamed = load(file(tmp_path, "a,time\n1,2024-01-01\n"), rename={"time": "at"})
+    assert declaration(renamed) == "a INT, at DATE"
+
+
+WRONG: list[tuple[str | bytes, dict[str, Any], tuple[str, ...]]] = [
+    ("", {}, ("mine.csv: the file is empty",)),
+    ("\n\n", {}, ("the file is empty",)),
+    ("a,b\n1,2\n3\n", {}, ("line 3", "2 columns", "1;")),
+    ("a,b\n1,2\n\n3,4,5\n", {}, ("line 4",)),
+    ('a,b\n1,"x\ny"\n3\n', {}, ("line 4",)),
+    (
+        "p,length\n" + "x,1\n" * 16 + "x,abc\n",
+        {"schema": "length INT"},
+        ("row 17 (line 18), column length", "'abc'", "INT"),
+    ),
+    ('p,length\n"x\ny",1\nx,1.5\n', {"schema": "length INT"}, ("row 2 (line 4), column length", "'1.5'")),
+    ("a\n1\n3000000000\n", {"schema": "a INT"}, ("row 2", "does not fit INT")),
+    ("a\n-9223372036854775808\n", {"schema": "a BIGINT"}, ("row 1", "does not fit BIGINT")),
+    ("a\n1e999\n", {"schema": "a DOUBLE"}, ("row 1", "DOUBLE")),
+    ("a\nmaybe\n", {"schema": "a BOOLEAN"}, ("row 1", "BOOLEAN")),
+    ("a\n2024-13-01\n", {"schema": "a DATE"}, ("row 1", "DATE")),
+    ("a\n2024-01-01 25:00\n", {"schema": "a TIMESTAMP"}, ("row 1", "TIMESTAMP")),
+    (b"a,b\n1,2\n3,\xe9\n", {}, ("line 3", "not UTF-8", "0xe9")),
+    (b"a,\xe9\n1,2\n", {}, ("line 1", "not UTF-8")),
+    ("a,b\n1,2\n".encode("utf-16"), {}, ("not UTF-8", "UTF-16")),
+    ('a,b\n1,2\n3,"4\n5,6\n', {}, ("line 3", "quote")),
+    ("a;b\n1;2\n", {}, ("';'", "sep=';'")),
+    ("a,A\n1,2\n", {}, ("column A is there twice",)),
+    ("a,,c\n1,2,3\n", {}, ("line 1: column 2 has no name",)),
+    ("a,time\n1,2\n", {}, ("called time", "rename={'time': 'at'}")),
+    ("a,diff\n1,1\n2,0\n", {}, ("row 2 (line 3), column diff: 0",)),
+    ("a,diff\n1,\n", {}, ("column diff: NULL",)),
+    ("a,diff\n1,0.5\n", {}, ("column diff", "'0.5'")),
+    ("a,b\n1,2\n", {"schema": "a INT, c INT"}, ("no column is called c", "a, b")),
+    ("a,b\n1,2\n", {"schema": "a NUMBER"}, ("NUMBER",)),
+    ("a,b\n1,2\n", {"rename": {"c": "d"}}, ("c, which is no column",)),
+    ("a,b\n1,2\n", {"rename": {"a": "B"}}, ("one name",)),
+    ("a,b\n1,2\n", {"sep": "::"}, ("sep='::'",)),
+]
+
+
+@pytest.mark.parametrize(("content", "options", "named"), WRONG, ids=[" ".join(named) for _, _, named in WRONG])
+def test_a_wrong_csv_is_one_error_that_says_where(
+    tmp_path: Path, content: str | bytes, options: dict[str, Any], named: tuple[str, ...]
+) -> None:
+    """What is wrong is named: file, line, row, column, value and rule."""
+    path = file(tmp_path, content)
+    with pytest.raises(Error) as caught:
+        load(path, **options)
+    assert all(part in str(caught.value) for part in named), str(caught.value)
+    assert "mine.csv" in str(caught.value) or "sep=" in str(caught.value)
+
+
+def test_a_path_that_is_no_table_is_refused(tmp_path: Path) -> None:
+    """A missing file, an unknown ending, an empty folder, a broken gzip and a mixed folder are named."""
+    for path, named in (
+        (tmp_path / "missing.csv", "no such file"),
+        (file(tmp_path, "x", "mine.xlsx"), "neither CSV nor Parquet"),
+        (file(tmp_path, "a\n1\n", "odd/mine.csv").with_name("other.txt"), "no such file"),
+        (file(tmp_path, b"not gzip", "mine.csv.gz"), "cannot be read"),
+        (file(tmp_path, b"not parquet", "mine.parquet"), "cannot be read as Parquet"),
+    ):
+        with pytest.raises(Error, match=named) as caught:
+            load(path)
+        assert path.name in str(caught.value)
+    (tmp_path / "none").mkdir()
+    with pytest.raises(Error, match="holds no file"):
+        load(tmp_path / "none")
+    file(tmp_path, "x", "odd/notes.txt")
+    with pytest.raises(Error, match="notes.txt: its ending"):
+        load(tmp_path / "odd")
+    file(tmp_path, "a\n1\n", "mixed/one.csv")
+    pyarrow.parquet.write_table(pa.table({"a": [1]}), tmp_path / "mixed" / "two.parquet")
+    with pytest.raises(Error, match="mixes CSV and Parquet"):
+        load(tmp_path / "mixed")
+
+
+# --- folders and Parquet -----------------------------------------------------
+
+
+def test_a_folder_is_one_table(tmp_path: Path) -> None:
+    """A folder's files are read in order of their paths, with one type a column; what Spark hides is skipped."""
+    file(tmp_path, "a,b\n1,x\n", "t/k=one/part-1.csv")
+    file(tmp_path, "b,a\ny,2.5\n", "t/k=t%2Fwo/part-0.csv")
+    file(tmp_path, "", "t/_SUCCESS")
+    file(tmp_path, "", "t/.part.crc")
+    file(tmp_path, "a,b\n9,z\n", "t/_temporary/part-2.csv")
+    assert cells(load(tmp_path / "t")) == [(1.0, "x", "one", 1), (2.5, "y", "t/wo", 1)]
+    file(tmp_path, "a,c\n1,x\n", "t/k=three/part.csv")
+    with pytest.raises(Error, match="differ in b, c"):
+        load(tmp_path / "t")
+
+
+def test_an_error_in_a_folder_names_the_file(tmp_path: Path) -> None:
+    """Rows are counted by file."""
+    file(tmp_path, "a\n1\n2\n", "t/1.csv")
+    file(tmp_path, "a\n3\nx\n", "t/2.csv")
+    with pytest.raises(Error, match=r"2\.csv, row 2 \(line 3\), column a: 'x'"):
+        load(tmp_path / "t", "a INT")
+
+
+def test_parquet_as_others_write_it(tmp_path: Path) -> None:
+    """Every usual Parquet type becomes the kit's type that holds it, NaN becomes NULL, zones are taken to UTC."""
+    path = tmp_path / "mine.parquet"
+    moments = [datetime.datetime(2024, 1, 1, 12), None]
+    table = pa.table(
+        {
+            "i8": pa.array([1, None], pa.int8()),
+            "u32": pa.array([2**32 - 1, 0], pa.uint32()),
+            "f": pa.array([1.5, float("nan")], pa.float32()),
+            "s": pa.array(["a", None], pa.large_string()),
+            "c": pa.array(["x", "x"]).dictionary_encode(),
+            "d": pa.array([datetime.date(2024, 1, 1), None]),
+            "ms": pa.array(moments, pa.timestamp("ms")),
+            "z": pa.array(moments, pa.timestamp("ns", "Europe/Paris")),
+            "n": pa.nulls(2),
+            "diff": pa.array([1, -1], pa.int32()),
+        }
+    )
+    pyarrow.parquet.write_table(table, path)
+    loaded = load(path)
+    assert declaration(loaded) == (
+        "i8 INT, u32 BIGINT, f DOUBLE, s STRING, c STRING, d DATE, ms TIMESTAMP, z TIMESTAMP, n STRING"
+    )
+    noon = pd.Timestamp("2024-01-01 12:00")
+    assert cells(loaded) == [
+        (1, 2**32 - 1, 1.5, "a", "x", datetime.date(2024, 1, 1), noon, noon, None, 1),
+        (None, 0, None, None, "x", None, None, None, None, -1),
+    ]
+    assert declaration(load(path, "u32 DOUBLE, d TIMESTAMP, i8 BIGINT")) == "u32 DOUBLE, d TIMESTAMP, i8 BIGINT"
+
+
+PARQUET = [
+    (pa.array(["a"]), "v INT", "string, which is no INT"),
+    (pa.array([1]), "v STRING", "int64, which is no STRING"),
+    (pa.array([True]), "v INT", "bool, which is no INT"),
+    (pa.array([1.0, 1.5]), "v INT", "row 2, column v: 1.5 has a fraction"),
+    (pa.array([1, 2**31]), "v INT", "row 2, column v: 2147483648 does not fit INT"),
+    (pa.array([2**64 - 1], pa.uint64()), None, "does not fit BIGINT"),
+    (pa.array([float("inf")]), None, "row 1, column v: inf is infinite"),
+    (pa.array([1], pa.timestamp("ns")), None, "nanoseconds"),
+    (pa.array([1], pa.timestamp("s")), "v DATE", "time of day"),
+    (pa.array([decimal.Decimal("1.5")]), None, "none of STRING"),
+    (pa.array([[1]]), None, "none of STRING"),
+    (pa.array([b"x"]), None, "none of STRING"),
+]
+
+
+@pytest.mark.parametrize(("column", "schema", "named"), PARQUET, ids=[named for _, _, named in PARQUET])
+def test_parquet_that_does_not_fit_is_refused(tmp_path: Path, column: Any, schema: str | None, named: str) -> None:
+    """Nothing is parsed, rounded or cut to fit: the type, or the first value, that does not fit is named."""
+    pyarrow.parquet.write_table(pa.table({"v": column}), tmp_path / "mine.parquet")
+    with pytest.raises(Error) as caught:
+        load(tmp_path / "mine.parquet", schema)
+    assert named in str(caught.value) and "mine.parquet" in str(caught.value)
+
+
+def test_duckdb_and_spark_files_are_read(tmp_path: Path) -> None:
+    """What DuckDB exports, as Parquet or partitioned CSV, comes back with the rows that it had."""
+    source = "SELECT i, 'c' || i % 2 AS c, DATE '2024-01-01' + i::INT AS d FROM range(10) r(i)"
+    duckdb.sql(f"COPY ({source}) TO '{tmp_path}/one.parquet'")
+    duckdb.sql(f"COPY ({source}) TO '{tmp_path}/many' (FORMAT csv, HEADER, PARTITION_BY (c))")
+    expected = sorted(duckdb.sql(f"SELECT i, c, d, 1 FROM ({source})").fetchall())
+    assert sorted(cells(load(tmp_path / "one.parquet"))) == expected
+    many = load(tmp_path / "many", "i BIGINT, c STRING, d DATE")
+    assert sorted(cells(many)) == expected
