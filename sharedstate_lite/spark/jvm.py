@@ -27,6 +27,9 @@ START_SECONDS = 180
 """A JVM that has not come up by then will not."""
 
 STOP_SECONDS = 30
+ORPHAN_SECONDS = 5
+"""Executors end a moment after their driver. Where nobody collects orphans, their remains are not waited for longer."""
+
 KEPT_LOGS = 10
 
 
@@ -69,15 +72,15 @@ class Jvm:
         assert self._process.stdin is not None
         with contextlib.suppress(OSError):
             self._process.stdin.close()
-        deadline = time.monotonic() + STOP_SECONDS
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout=STOP_SECONDS)
-        if os.name == "nt":
-            self._process.kill()
-        else:
-            while _signal(self._process.pid, 0 if time.monotonic() < deadline else signal.SIGKILL):
-                time.sleep(0.02)
+        self._process.kill()
         self._process.wait()
+        if os.name != "nt":
+            deadline = time.monotonic() + ORPHAN_SECONDS
+            while _signal(self._process.pid, 0) and time.monotonic() < deadline:
+                time.sleep(0.02)
+            _signal(self._process.pid, signal.SIGKILL)
 
     def _await(self) -> None:
         """Wait until it has said where it listens; it renames that file into place."""

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import psutil
+import pytest
 
 from sharedstate_lite.spark.scratch import Scratch
 
@@ -272,3 +273,26 @@ def test_a_foreign_session_is_refused(start: Start) -> None:
     out, _ = process.communicate(timeout=300)
     assert [line[:9] for line in out.splitlines()] == ["session: ", "session: "]
     assert "without the kit" in out
+
+
+@pytest.mark.slow
+def test_a_local_cluster_works_and_leaves_nothing(start: Start, tmp_path: Path) -> None:
+    """Two executors run Python, find the kit, write into the cache alone, and are gone with the session."""
+    process = start(
+        """
+        import pathlib, psutil, pyspark, sharedstate_lite.spark as kit
+
+        def where(frames):
+            import os, pandas, sharedstate_lite.errors
+            for frame in frames:
+                yield pandas.DataFrame({"where": [os.getcwd()]})
+
+        with kit.session("local-cluster[2,1,1024]") as spark:
+            found = spark.range(20, numPartitions=2).mapInPandas(where, "where STRING").distinct().collect()
+            print(len(found), all("cache of tests" in row["where"] for row in found))
+        print(len(psutil.Process().children(recursive=True)), (pathlib.Path(pyspark.__file__).parent / "work").exists())
+        """
+    )
+    out, err = process.communicate(timeout=300)
+    assert (out, err) == ("2 True\n0 False\n", "")
+    assert left(tmp_path / "cache of tests") == []
