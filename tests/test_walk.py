@@ -1,0 +1,72 @@
+"""What walk tells of messages is what the engine did."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+import data
+import sharedstate_lite as ss
+from sharedstate_lite import walk
+
+SENT = walk.messages(data.seed())
+
+
+def view() -> ss.View:
+    """The shopping view."""
+    return ss.Catalog(**data.SCHEMA).view(
+        "CREATE VIEW result AS SELECT category, MAX(length) AS top FROM info JOIN visit USING (product) "
+        "GROUP BY category"
+    )
+
+
+def test_messages_are_the_rows_in_order() -> None:
+    """Every row of every table is one message, tables and rows in their order, with the diff asked for."""
+    assert SENT[0] == ("info", ("Apple", "Fruit"), 1) and SENT[-1] == ("visit", ("Potato", "Eve", 60), 1)
+    assert [d for _, _, d in walk.messages(data.seed(), -1)] == [-1] * len(SENT) == [-1] * 9
+
+
+@pytest.mark.parametrize("kind", ["full", "shared"])
+def test_walk_tells_what_was_emitted_and_is_held(kind: str) -> None:
+    """Each line says what left the joins, what the view emitted, and the rows of each piece of state."""
+    engine = walk.played(kind, [view()])
+    lines = walk.walk(engine, SENT)
+    assert lines["epoch"].tolist() == list(range(1, 10))
+    assert lines["message"].iloc[-1] == "+ visit Potato Eve 60"
+    assert lines["emitted"].tolist()[4:] == [
+        "+I Fruit 10",
+        "-U Fruit 10, +U Fruit 20",
+        "+I Vegetable 50",
+        "-U Fruit 20, +U Fruit 40",
+        "-U Vegetable 50, +U Vegetable 60",
+    ]
+    assert lines["joins send"].tolist()[3:5] == ["", "+ Apple Fruit Apple Alice 10"]
+    state = engine.state()
+    own = state[~state.base].set_index("operator")["rows"]
+    assert lines[list(own.index)].iloc[-1].tolist() == own.tolist() and own.sum() == walk.own_rows(engine)
+
+
+@pytest.mark.parametrize("kind", ["full", "shared"])
+def test_travelled_follows_the_edges(kind: str) -> None:
+    """One line a message along an edge, in order, and one a piece of state written; the trace's setting is left."""
+    engine = walk.played(kind, [view()], SENT[:-1])
+    told = walk.travelled(engine, {"visit": [(("Potato", "Eve", 60), 1), (("Carrot", "Bob", 50), -1)]})
+    assert told["from"].iloc[0] == "visit" and told["to"].iloc[-1] == "result"
+    assert told["what"].iloc[-1] == "− Vegetable 50, + Vegetable 60"
+    assert sum(told["to"] == "") == len(engine.trace.named("state"))
+    assert not engine.trace.keep_rows
+
+
+def test_rows_with_other_diffs_and_nulls() -> None:
+    """A diff other than one is written out, and NULL is NULL."""
+    changes = ss.Changes.from_pandas(pd.DataFrame({"a": ["x", None], "diff": [3, -2]}))
+    assert walk.rows(changes) == "+3 × x, −2 × NULL"
+    assert walk.kinds(changes) == "+I x, -D NULL"
+
+
+def test_walk_restores_the_trace_when_a_message_is_refused() -> None:
+    """A message that the engine refuses raises its error, and rows are not kept from then on."""
+    engine = walk.played("full", [view()])
+    with pytest.raises(ss.RowError):
+        walk.walk(engine, [("visit", ("Kiwi", "Dan", 1), -1)])
+    assert not engine.trace.keep_rows and engine.epoch == 0
