@@ -8,7 +8,7 @@ out: that is how a race is written down as a test.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -21,7 +21,7 @@ from .changes import Changes
 from .columns import to_arrow
 from .engine import Engine
 from .errors import Error
-from .holes import Filled
+from .holes import Filled, Mask
 from .kernels import Matches
 from .lookup import fetch
 from .plan import Column, Schema, View
@@ -163,6 +163,10 @@ class Delivery(Engine):
         floor = None if "rule18" in self.without else self._paused_at if self._paused_at is not None else self.epoch
         return fetch(edge.source.plan, edge, columns, keys, at, self.index, floor, self.strings, edge.target.view)
 
+    def changes(self, schema: Schema, delta: Delta, some: Mask) -> Callable[[], Changes]:
+        """What makes Changes of some rows of a delta, for the trace."""
+        return lambda: Changes.consolidated(schema, delta.take(some), self.epoch, self.strings)
+
     def wrote(self, node: Node_, delta: Delta) -> None:
         """Note that an operator's state changed."""
         if len(delta.diffs):
@@ -195,6 +199,8 @@ class Delivery(Engine):
     def _deliver(self, message: Message) -> None:
         self.wires.waiting.remove(message)
         self.op = message.op
+        if self.trace.keep_rows:
+            self.trace.record("delivered", *message.ends, note=message.kind, payload=lambda: message.number)
         edge, keys, delta = message.edge, message.keys, message.delta
         if message.kind == "upquery":
             assert keys is not None
@@ -251,4 +257,4 @@ class Delivery(Engine):
         key = None if message.keys is None else self._decode(message.keys, edge.source.plan.schema, edge.ask)
         delta = message.delta
         rows = None if delta is None else Changes.consolidated(edge.source.plan.schema, delta, self.epoch, self.strings)
-        return {"kind": message.kind, "key": key, "rows": rows}
+        return {"number": message.number, "tag": message.tag, "kind": message.kind, "key": key, "rows": rows}

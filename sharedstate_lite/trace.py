@@ -4,8 +4,8 @@ Events (``Event.name``), and what their fields say:
 
     epoch       an epoch was committed; rows: net input rows
     message     a change moved along an edge; source, target, rows
+    delivered   a message arrived (partial, only while rows are kept); note: its kind
     state       an operator's state changed; source: the operator, rows: rows written
-    merge       batches of an arrangement were merged; rows: rows read
     upquery     a question went up an edge (partial); rows: keys asked for
     response    an answer came down an edge (partial); rows: rows carried
     hole        a read or an upquery met keys that are not filled; rows: keys
@@ -16,8 +16,10 @@ Events (``Event.name``), and what their fields say:
 
 Nothing in the kit acts on a trace: engines write it, pictures and tests read it. It
 keeps the newest ``limit`` events, so that a long run does not grow; with ``keep_rows``
-set, events also carry the rows themselves (as :class:`~sharedstate_lite.Changes`, or a
-frame of keys), which is what the stepper draws.
+set, events also carry the rows themselves as their ``payload``, and ``watch`` is called
+with each event at the moment it happens: that is how :mod:`.replay` records a run.
+Payloads are :class:`~sharedstate_lite.Changes` of what moved or was let fall; under
+partial state a message's is {number, tag, kind, key, rows}, and ``delivered`` has its number.
 """
 
 from __future__ import annotations
@@ -54,6 +56,7 @@ class Trace:
 
     def __init__(self, limit: int = 10_000) -> None:
         self.keep_rows = False
+        self.watch: Callable[[Event], None] | None = None
         self.epoch = 0
         self._events: deque[Event] = deque(maxlen=limit)
         self._count = 0
@@ -69,8 +72,11 @@ class Trace:
     ) -> None:
         """Add an event. ``payload`` is called only when rows are kept."""
         kept = payload() if payload is not None and self.keep_rows else None
-        self._events.append(Event(self._count, name, self.epoch, source, target, rows, note, kept))
+        event = Event(self._count, name, self.epoch, source, target, rows, note, kept)
+        self._events.append(event)
         self._count += 1
+        if self.watch is not None:
+            self.watch(event)
 
     def clear(self) -> None:
         """Forget the events so far; their numbers are not given again."""

@@ -190,7 +190,7 @@ class JoinNode(Node_):
         held = self.held[side]
         if held is not None:
             rows, by, filled = held
-            delta = self.keep_filled(filled, delta, edge.ask)
+            delta = self.keep_filled(filled, delta, edge)
             self._write(rows, by, delta)
         for question in self._open.values():
             self._keep_current(question, side, delta)

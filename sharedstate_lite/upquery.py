@@ -17,7 +17,6 @@ After Noria (Gjengset et al., OSDI 2018; Gjengset's thesis, 2021, for the races)
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -109,12 +108,13 @@ class Node_:
             self.flow.evicted(self, gone)
         self.pass_evict(keys)
 
-    def keep_filled(self, filled: Filled, delta: Delta, key: Iterable[int]) -> Delta:
-        """The rows of a change whose key is filled; the rest falls."""
-        kept = filled.mask(delta.rows[list(key)], self.flow.strings)
+    def keep_filled(self, filled: Filled, delta: Delta, edge: Edge) -> Delta:
+        """The rows of a change on an edge whose key is filled; the rest falls."""
+        kept = filled.mask(delta.rows[list(edge.ask)], self.flow.strings)
         fell = int((~kept).sum())
         if fell:
-            self.flow.trace.record("dropped", self.name, rows=fell)
+            rest = self.flow.changes(edge.source.plan.schema, delta, ~kept)
+            self.flow.trace.record("dropped", self.name, rows=fell, payload=rest)
         return delta if not fell else delta.take(kept)
 
 
@@ -240,7 +240,7 @@ class ReaderNode(Node_):
         self.emitted: dict[int, list[Delta]] = {}
 
     def on_change(self, edge: Edge, delta: Delta, before: Position) -> None:
-        delta = self.keep_filled(self.filled, delta, self.ask)
+        delta = self.keep_filled(self.filled, delta, edge)
         if len(delta.diffs):
             self.rows.insert(delta.rows, delta.diffs, self.flow.strings)
             self.flow.wrote(self, delta)

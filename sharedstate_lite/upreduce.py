@@ -87,7 +87,7 @@ class ReduceNode(Node_):
         return change.delta, change.lost
 
     def on_change(self, edge: Edge, delta: Delta, before: Position) -> None:
-        delta = self.keep_filled(self.filled, delta, edge.ask)
+        delta = self.keep_filled(self.filled, delta, edge)
         if not len(delta.diffs):
             return
         out, lost = self._reduce(delta)
