@@ -21,7 +21,7 @@ counts this way).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -132,12 +132,11 @@ class Layout:
         if not n:
             return np.empty((1 + self.columns + self.width, 0), dtype=np.int64)
         words = self.sort_words(rows, strings)
-        order = np.argsort(words)
-        body = np.empty((1 + self.columns + self.width, n), dtype=np.int64)
-        body[0] = words.take(order)
-        rows.take(order, axis=1, out=body[1 : 1 + self.columns], mode="clip")
-        body[self.diff_rows] = diffs.take(order, axis=-1)
-        return fold(body, self)
+        lines = [words, *rows, *(diffs if self.width > 1 else diffs[None, :])]
+        index, sums = fold(lines, np.argsort(words), self)
+        body = np.empty((len(lines), len(index)), dtype=np.int64)
+        write(lines, index, sums, body, self)
+        return body
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,43 +198,59 @@ def prefix(words: Words, kind: Type, strings: Strings) -> npt.NDArray[np.uint64]
     return np.where(words == NULL, np.uint64(0), np.maximum(code, np.uint64(1)))
 
 
-def fold(body: Words, layout: Layout) -> Words:
-    """Consolidate a sorted body: equal rows (and times) become one, and rows whose diffs cancel go."""
-    k = layout.columns
-    same = body[0, 1:] == body[0, :-1]
-    if not same.any():
-        return _drop_zeros(body, layout)
-    facts = np.r_[1 : 1 + k, 1 + k + layout.width : len(body)]
-    at = np.flatnonzero(same)
-    equal = (body[facts[:, None], at + 1] == body[facts[:, None], at]).all(axis=0)
+def fold(lines: Sequence[Words], order: npt.NDArray[np.intp], layout: Layout) -> tuple[npt.NDArray[np.intp], Diffs]:
+    """Consolidate rows that ``order`` sorts by sort word: equal rows (and times) become one, what cancels goes.
+
+    ``lines`` are those of a body, each int64[n], in no order. Returns the positions of the
+    rows that stay, in order, and their diffs int64[w, m]; see :func:`write`.
+    """
+    facts = [*lines[1 : 1 + layout.columns], *lines[1 + layout.columns + layout.width :]]
+    words = lines[0].take(order)
+    at = np.flatnonzero(words[1:] == words[:-1])
+    equal = _equal(facts, order, at)
     if not equal.all():
-        body = _untangle(body, facts, same)
-        at = np.flatnonzero(same)
-        equal = (body[facts[:, None], at + 1] == body[facts[:, None], at]).all(axis=0)
-    first = np.ones(body.shape[1], dtype=bool)
-    first[at[equal] + 1] = False
-    starts = np.flatnonzero(first)
-    out = body.take(starts, axis=1)
-    out[layout.diff_rows] = np.add.reduceat(body[layout.diff_rows], starts, axis=1)
-    return _drop_zeros(out, layout)
-
-
-def _untangle(body: Words, facts: npt.NDArray[Any], same: npt.NDArray[np.bool_]) -> Words:
-    """Order different rows that share a sort word (a collision of hashes, or a coarse order) by their columns."""
-    run = np.zeros(body.shape[1], dtype=bool)
-    run[1:] = same
-    run[:-1] |= same
-    at = np.flatnonzero(run)
-    part = body.take(at, axis=1)
-    out = body.copy()
-    out[:, at] = part.take(np.lexsort([*part[facts], part[0]]), axis=1)
-    return out
-
-
-def _drop_zeros(body: Words, layout: Layout) -> Words:
-    diffs = body[layout.diff_rows]
+        order = _untangle(facts, order, words, at)
+        equal = _equal(facts, order, at)
+    diffs = np.empty((layout.width, len(order)), dtype=np.int64)
+    for line, some in zip(lines[1 + layout.columns :], diffs, strict=False):
+        line.take(order, out=some, mode="clip")
+    if len(at):
+        first = np.ones(len(order), dtype=bool)
+        first[at[equal] + 1] = False
+        starts = np.flatnonzero(first)
+        order, diffs = order.take(starts), np.add.reduceat(diffs, starts, axis=1)
     live = diffs[0] != 0 if layout.width == 1 else diffs.any(axis=0)
-    return body if live.all() else body.compress(live, axis=1)
+    return (order, diffs) if live.all() else (order.compress(live), diffs.compress(live, axis=1))
+
+
+def write(lines: Sequence[Words], index: npt.NDArray[np.intp], diffs: Diffs, out: Words, layout: Layout) -> None:
+    """The rows that :func:`fold` left, into ``out`` int64[lines, m]; each value is moved once."""
+    own = layout.diff_rows
+    for n, (line, into) in enumerate(zip(lines, out, strict=True)):
+        if own.start <= n < own.stop:
+            into[:] = diffs[n - own.start]
+        else:
+            line.take(index, out=into, mode="clip")
+
+
+def _equal(facts: Sequence[Words], order: npt.NDArray[np.intp], at: npt.NDArray[np.intp]) -> npt.NDArray[np.bool_]:
+    """Whether the rows at ``at`` equal those after them."""
+    these, next_ones = order.take(at), order.take(at + 1)
+    equal = np.ones(len(at), dtype=bool)
+    for line in facts:
+        equal &= line.take(these) == line.take(next_ones)
+    return equal
+
+
+def _untangle(
+    facts: Sequence[Words], order: npt.NDArray[np.intp], words: Words, at: npt.NDArray[np.intp]
+) -> npt.NDArray[np.intp]:
+    """Order different rows that share a sort word (a collision of hashes, or a coarse order) by their columns."""
+    run = np.unique(np.concatenate([at, at + 1]))
+    part = order.take(run)
+    out = order.copy()
+    out[run] = part.take(np.lexsort([*(line.take(part) for line in facts), words.take(run)]))
+    return out
 
 
 def merged(batches: Iterable[Batch], layout: Layout, strings: Strings) -> Words:

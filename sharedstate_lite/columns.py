@@ -172,16 +172,19 @@ def from_arrow(array: Any, column: Column, relation: str, strings: Strings) -> W
     kind, given = column.type, array.type
     if pa.types.is_null(given):
         return np.full(len(array), NULL, dtype=np.int64)
-    if kind is Type.STRING and (
-        pa.types.is_dictionary(given) or pa.types.is_string(given) or pa.types.is_large_string(given)
-    ):
-        coded = array if pa.types.is_dictionary(given) else array.dictionary_encode()
-        codes = from_values(coded.dictionary.to_pylist(), column, relation, strings)
+    if kind is Type.STRING and (pa.types.is_string(given) or pa.types.is_large_string(given)):
+        try:
+            return strings.column(array)
+        except UnicodeDecodeError as error:
+            rule = "holds bytes that are not UTF-8; decode it as what it is first"
+            raise RowError(f"{relation}: column {column.name} STRING {rule}") from error
+    if kind is Type.STRING and pa.types.is_dictionary(given):
+        codes = from_values(array.dictionary.to_pylist(), column, relation, strings)
         if not len(codes):
             return np.full(len(array), NULL, dtype=np.int64)
-        index = coded.indices.fill_null(0).to_numpy(zero_copy_only=False).astype(np.intp)
+        index = array.indices.fill_null(0).to_numpy(zero_copy_only=False).astype(np.intp)
         coded_words = codes.take(index)
-        null = coded.indices.is_null().to_numpy(zero_copy_only=False) if coded.indices.null_count else None
+        null = array.indices.is_null().to_numpy(zero_copy_only=False) if array.indices.null_count else None
         return coded_words if null is None else np.where(null, NULL, coded_words)
     exact = (
         (kind in _RANGE and pa.types.is_integer(given) and not pa.types.is_uint64(given))

@@ -29,8 +29,9 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from .batch import Batch, fold
+from .batch import Batch, fold, write
 from .words import Words
 
 if TYPE_CHECKING:
@@ -104,12 +105,11 @@ class Merge:
                 ends = _until(words, start, cut, "right")
         slices = [self._slice(*part) for part in zip(self.inputs, start, ends, strict=True)]
         read = sum(part.shape[1] for part in slices)
-        out = self._out[:, filled : filled + read]
-        _zip(slices, out)
-        folded = fold(out, self.arrangement.layout)
-        if folded is not out:
-            out[:, : folded.shape[1]] = folded
-        self._done = _Progress(filled + folded.shape[1], ends, left - read)
+        lines, order = _zip([part for part in slices if part.shape[1]])
+        index, diffs = fold(lines, order, self.arrangement.layout)
+        kept = filled + len(index)
+        write(lines, index, diffs, self._out[:, filled:kept], self.arrangement.layout)
+        self._done = _Progress(kept, ends, left - read)
         return int(read)
 
     def _slice(self, batch: Batch, start: int, stop: int) -> Words:
@@ -133,25 +133,13 @@ def _until(words: list[Words], start: list[int], cut: np.int64, side: Literal["l
     return [at + int(word[at:].searchsorted(cut, side=side)) for at, word in zip(start, words, strict=True)]
 
 
-def _zip(parts: list[Words], out: Words) -> None:
-    """Write the columns of sorted bodies into ``out`` in order; the largest is moved once."""
-    parts = sorted((p for p in parts if p.shape[1]), key=lambda p: p.shape[1])
-    if not parts:
-        return
-    small = parts[0]
-    for at, large in enumerate(parts[1:], start=2):
-        n = small.shape[1] + large.shape[1]
-        into = out if at == len(parts) else np.empty((len(out), n), dtype=np.int64)
-        places = np.searchsorted(large[0], small[0], side="right") + np.arange(small.shape[1])
-        rest = np.ones(n, dtype=bool)
-        rest[places] = False
-        others = np.flatnonzero(rest)
-        for line, ours, theirs in zip(into, large, small, strict=True):
-            line[others] = ours
-            line[places] = theirs
-        small = into
-    if small is not out:
-        out[:] = small
+def _zip(parts: Sequence[Words]) -> tuple[list[Words], npt.NDArray[np.intp]]:
+    """The lines of several sorted bodies, one after the other, and the order that sorts them."""
+    if len(parts) == 1:
+        return list(parts[0]), np.arange(parts[0].shape[1])
+    lines = [np.concatenate(line) for line in zip(*parts, strict=True)]
+    # The stable sort finds the runs that are in order already and merges them (timsort).
+    return lines, np.argsort(lines[0], kind="stable")
 
 
 def _latest(batch: Batch) -> int:
@@ -225,7 +213,7 @@ def _start(arrangement: Arrangement, credit: int = 0) -> None:
             continue
         cancel = minus + min(newer - minus, batch.retractions(line))
         small = rows[at] <= SMALL
-        if small or (2 * (newer + 2 * cancel) >= len(batch) if at == 0 else newer >= 2 * len(batch)):
+        if small or (3 * (newer + 2 * cancel) >= 2 * len(batch) if at == 0 else newer >= 2 * len(batch)):
             merge = Merge(arrangement, runs[at:])
             merge.credit = merge.left if small else credit
             merges[running:] = [merge]

@@ -29,6 +29,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from .shorts import WORTH, Shorts, pack
+
 Words = npt.NDArray[np.int64]
 """One column as int64[n], or a batch of k columns as int64[k, n]."""
 
@@ -52,14 +54,15 @@ class Strings:
         self._prefix = np.zeros(16, dtype=np.uint64)
         # Bytes of the first n strings: what a string takes may change while it is held, so it is asked once.
         self._sizes = np.zeros(17, dtype=np.int64)
+        self._shorts = Shorts()
 
     def __len__(self) -> int:
         return len(self._text)
 
     @property
     def nbytes(self) -> int:
-        """Bytes held: the strings, the dictionary, the list, the hashes and the prefixes."""
-        arrays = self._hash.nbytes + self._prefix.nbytes + self._sizes.nbytes
+        """Bytes held: the strings, the dictionary, the list, the hashes, the prefixes and the table of short strings."""
+        arrays = self._hash.nbytes + self._prefix.nbytes + self._sizes.nbytes + self._shorts.nbytes
         return int(self._sizes[len(self)]) + sys.getsizeof(self._code) + sys.getsizeof(self._text) + arrays
 
     def code(self, text: str) -> int:
@@ -75,6 +78,23 @@ class Strings:
         if missing:
             self._add(list(dict.fromkeys(t for t in map(texts.__getitem__, missing) if t is not None)))
             found[missing] = [self._code[texts[i]] for i in missing]
+        return found
+
+    def column(self, array: Any) -> Words:
+        """Codes of a pyarrow StringArray or LargeStringArray (null is NULL); shape (n,). Raises UnicodeError."""
+        if len(array) < WORTH:
+            return self.codes(array.to_pylist())
+        packed = pack(array)
+        found = self._shorts.find(packed)
+        if array.null_count:
+            found[array.is_null().to_numpy(zero_copy_only=False)] = NULL
+        missing = np.flatnonzero(found == -1)
+        if len(missing):
+            unknown = array.take(missing).dictionary_encode()
+            kinds, index = unknown.dictionary, unknown.indices.to_numpy().astype(np.intp)
+            codes = self.codes(kinds.to_pylist())
+            found[missing] = codes.take(index)
+            self._shorts.learn(pack(kinds), codes)
         return found
 
     def _add(self, fresh: Sequence[str]) -> list[int]:
@@ -97,6 +117,8 @@ class Strings:
     def forget(self, length: int) -> None:
         """Drop the codes from ``length`` on: what a refused step had brought."""
         gone = self._text[length:]
+        if gone:
+            self._shorts.forget(length)
         for text in gone:
             # An interrupt may have come between the list and the dictionary.
             self._code.pop(text, None)
