@@ -7,7 +7,7 @@ window, so the merging that one epoch does for others is in it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -67,23 +67,53 @@ def timed(told: Told) -> list[tuple[int, Timed]]:
 
 
 def rates(told: Told, sizes: Sequence[int], also: str = "") -> list[Row]:
-    """Updates a second at every level, by epochs of the ``sizes``; ``also`` is what is special about the course."""
+    """Updates a second by epochs of the ``sizes``: on the way to the largest level, then at every level.
+
+    ``also`` is what is special about the course. The target is held against the whole way,
+    because Pathway's epochs cost more the more is held, and the way has every size once.
+    """
     found = []
-    for level, window in timed(told):
-        if window.rows not in sizes:
-            continue
-        peers = {told.pathway: told.over(PATHWAY, lambda record, w=window: w.rate(record, TICKS))}  # type: ignore[misc]
-        if window.piped is not None and peers[told.pathway] is not None:
-            peers[f"{told.pathway}, pipelined"] = told.over(PATHWAY, window.pipelined)
-        for record in told.records.get(DUCKDB, ())[:1]:
-            name = f"{record.version} recomputing ({window.sampled(record)} of {window.count} epochs)"
-            peers[name] = told.over(DUCKDB, window.rate)
-        for side in told.ours:
-            what = told.what(side, f"{window.rows:,}-row epochs, {level:,} visits held{also}")
-            value, target = told.over(side, window.rate), TARGETS.get(window.rows)
-            row = compared(what, value, "updates/s", peers, against=told.pathway, target=target, equal=told.equal(side))
-            found.append(row)
+    for size in sizes:
+        windows = {level: window for level, window in timed(told) if window.rows == size}
+        if len(windows) > 1:
+            what = f"{size:,}-row epochs, on the way to {max(windows):,} visits{also}"
+            found += _rates(told, what, windows, TARGETS.get(size))
+        for level, window in windows.items():
+            found += _rates(told, f"{size:,}-row epochs, {level:,} visits held{also}", {level: window}, None)
     return found
+
+
+def _rates(told: Told, what: str, windows: dict[int, Timed], target: float | None) -> list[Row]:
+    def along(rate: Callable[[Timed, Record], float | None]) -> Callable[[Record], float | None]:
+        return lambda record: on_the_way({level: rate(window, record) for level, window in windows.items()})
+
+    peers = {told.pathway: told.over(PATHWAY, along(lambda w, record: w.rate(record, TICKS)))}
+    if all(w.piped is not None for w in windows.values()) and peers[told.pathway] is not None:
+        peers[f"{told.pathway}, pipelined"] = told.over(PATHWAY, along(lambda w, record: w.pipelined(record)))
+    for record in told.records.get(DUCKDB, ())[:1]:
+        counts = [sum(w.sampled(record) for w in windows.values()), sum(w.count for w in windows.values())]
+        name = f"{record.version} recomputing ({counts[0]} of {counts[1]} epochs)"
+        peers[name] = told.over(DUCKDB, along(lambda w, record: w.rate(record)))
+    found = []
+    for side in told.ours:
+        value = told.over(side, along(lambda w, record: w.rate(record)))
+        named, equal = told.what(side, what), told.equal(side)
+        found.append(compared(named, value, "updates/s", peers, against=told.pathway, target=target, equal=equal))
+    return found
+
+
+def on_the_way(rates: Mapping[int, float | None]) -> float | None:
+    """Updates a second over a fill from nothing to the largest level, from those at the levels.
+
+    The seconds of one update are taken to change evenly from a level to the next, and
+    below the smallest to be those at the smallest.
+    """
+    levels = sorted(rates)
+    costs = [1 / rate for level in levels if (rate := rates[level])]
+    if len(costs) < len(levels):
+        return None
+    area = np.trapezoid([costs[0], *costs], [0, *levels])
+    return float(levels[-1] / area)
 
 
 def growth(told: Told) -> list[Row]:
