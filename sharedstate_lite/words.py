@@ -61,7 +61,7 @@ class Strings:
 
     @property
     def nbytes(self) -> int:
-        """Bytes held: the strings, the dictionary, the list, the hashes, the prefixes and the table of short strings."""
+        """Bytes held: the strings, the dictionary, the list, the hashes, the prefixes, the short strings."""
         arrays = self._hash.nbytes + self._prefix.nbytes + self._sizes.nbytes + self._shorts.nbytes
         return int(self._sizes[len(self)]) + sys.getsizeof(self._code) + sys.getsizeof(self._text) + arrays
 
