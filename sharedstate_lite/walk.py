@@ -80,16 +80,18 @@ def travelled(engine: Engine, inputs: Any) -> pd.DataFrame:
     """Step one epoch and tell it line by line: who, to whom, and the rows.
 
     Columns: from, to, what. A message says the rows that it carried; a line whose ``to``
-    is empty says that an operator wrote to state of its own, and how many rows. Earlier
-    events of the engine's trace are forgotten.
+    is empty says that an operator wrote to state of its own, and how many rows; the last
+    ones say a view's changes by their kinds. Earlier events of the trace are forgotten.
     """
-    _traced(engine, inputs)
+    out = _traced(engine, inputs)
     nodes, _ = engine.graph()
     title = {n.name: n.name if n.kind in ("source", "view") else f"{n.title} {n.detail}" for n in nodes.itertuples()}
     lines = []
     for event in engine.trace:
         if event.name == "message":
-            lines.append([title[event.source], title[event.target], rows(event.payload)])
+            final = out.get(event.target)
+            said = rows(event.payload) if final is None else kinds(final)
+            lines.append([title[event.source], title[event.target], said])
         elif event.name == "state":
             lines.append([title[event.source], "", f"writes {event.rows} to {event.target}"])
     return pd.DataFrame(lines, columns=["from", "to", "what"])

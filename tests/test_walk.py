@@ -52,7 +52,7 @@ def test_travelled_follows_the_edges(kind: str) -> None:
     engine = walk.played(kind, [view()], SENT[:-1])
     told = walk.travelled(engine, {"visit": [(("Potato", "Eve", 60), 1), (("Carrot", "Bob", 50), -1)]})
     assert told["from"].iloc[0] == "visit" and told["to"].iloc[-1] == "result"
-    assert told["what"].iloc[-1] == "− Vegetable 50, + Vegetable 60"
+    assert told["what"].iloc[-1] == "-U Vegetable 50, +U Vegetable 60"
     assert sum(told["to"] == "") == len(engine.trace.named("state"))
     assert not engine.trace.keep_rows
 

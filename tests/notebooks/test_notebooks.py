@@ -32,6 +32,11 @@ def test_conventions(path: Path, check: Any) -> None:
     assert list(check(read(path), path)) == []
 
 
+def test_what_is_needed_twice_lives_in_the_library() -> None:
+    """No function is defined in more than one notebook."""
+    assert rules.repeated({p.name: read(p) for p in NOTEBOOKS}) == []
+
+
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.name)
 def test_runs_without_noise(path: Path) -> None:
     """A notebook runs from an empty kernel to its end within its announced time, and nothing goes to standard error."""
