@@ -2,7 +2,8 @@
 
     graph       operators with their state tables, left to right
     held        who holds how much, by kind of state, as a picture
-    held_chart  the same as a plotly chart, with the picture beside it
+    held_chart  the same as a plotly chart, with the picture beside it; operators_chart  by operator
+    time_chart, latency_chart, hits_chart     seconds an epoch, seconds a read, hits against a budget
     emitted     what a view emitted, as plain tuples
     compare     a reader's prediction beside what happened
 
@@ -11,7 +12,8 @@ The rooms, from the bottom up:
     palette     colours and type, light and dark; text     how wide a text is, where to cut it
     svg         the elements of a picture, and Picture     table, panel    state tables and operators, measured
     heights, layout, routes    where boxes and lines go    outline, contents   from an engine's frames to panels
-    scene, graph               the graph of operators      bars, chart     who holds how much
+    scene, graph               the graph of operators      bars, operators, chart     who holds how much
+    axes, series, lines, figure, measured   lines over two axes, drawn and by plotly
     predict                    predictions
 
 A picture takes frames and plain data (``engine.graph()``, ``engine.state``,
@@ -20,9 +22,22 @@ it is drawn. Nothing here computes what it shows: numbers are those it was hande
 """
 
 from .bars import held
-from .chart import Chart, held_chart
+from .chart import Chart, held_chart, operators_chart
 from .graph import graph
+from .measured import hits_chart, latency_chart, time_chart
 from .predict import compare, emitted
 from .svg import Picture
 
-__all__ = ["Chart", "Picture", "compare", "emitted", "graph", "held", "held_chart"]
+__all__ = [
+    "Chart",
+    "Picture",
+    "compare",
+    "emitted",
+    "graph",
+    "held",
+    "held_chart",
+    "hits_chart",
+    "latency_chart",
+    "operators_chart",
+    "time_chart",
+]

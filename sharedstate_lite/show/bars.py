@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from ..errors import Error
+from .lines import nothing
 from .palette import KINDS
 from .svg import Drawing, Picture, rect, text
 from .text import fit, width
@@ -67,6 +68,8 @@ def held(states: Mapping[str, pd.DataFrame], unit: str = "rows", title: str = ""
     """The bars as a picture; ``states`` maps a name to what ``engine.state()`` returned."""
     drawn = bars(states, unit)
     title = title or f"{unit.capitalize()} held"
+    if not drawn:
+        return nothing(title, "No engine was given.")
     words = [title, *(f"  {b.name}: {_sum(b, unit)}" for b in drawn)]
     return Picture("\n".join(words), *(_draw(drawn, unit, title, room) for room in ROOMS))
 
@@ -93,8 +96,8 @@ def _draw(drawn: list[Bar], unit: str, title: str, room: float) -> Drawing:
         body.append(text((left, y + BAR + 15), line, kind="m"))
         y += PITCH
     kinds = [k for k in ORDER if any(k == kind and n for b in drawn for kind, n in b.parts)]
-    body.append(_legend(kinds, left, y + 4, room))
-    rows = _legend_rows(kinds, left, room)
+    body.append(legend(kinds, left, y + 4, room))
+    rows = legend_rows(kinds, left, room)
     return Drawing(room, y + 20 * rows + MARGIN, "".join(body))
 
 
@@ -111,7 +114,8 @@ def _entry(kind: str) -> float:
     return 18 + width(MEANING[kind]) + 20
 
 
-def _legend_rows(kinds: list[str], left: float, room: float) -> int:
+def legend_rows(kinds: list[str], left: float, room: float) -> int:
+    """How many lines a legend of these kinds takes."""
     rows, x = 1, left
     for kind in kinds:
         if x > left and x + _entry(kind) - 20 > room - MARGIN:
@@ -120,7 +124,8 @@ def _legend_rows(kinds: list[str], left: float, room: float) -> int:
     return rows
 
 
-def _legend(kinds: list[str], left: float, y: float, room: float) -> str:
+def legend(kinds: list[str], left: float, y: float, room: float) -> str:
+    """What the colours of kinds of state mean, from the height ``y`` on."""
     out, x = "", left
     for kind in kinds:
         if x > left and x + _entry(kind) - 20 > room - MARGIN:

@@ -12,11 +12,13 @@ from typing import Any
 import pandas as pd
 
 from .bars import MEANING, ORDER, bars, held
-from .palette import FAMILY, KINDS, LIGHT
+from .figure import GRID, MIDDLE, TONES, layout
+from .operators import by_operator, parts
+from .palette import KINDS, LIGHT
 from .svg import Picture
 
-MIDDLE = "#767d86"
-"""Text and lines of a chart that does not know whether its page is light or dark."""
+FILL = {"base": "rgba(133,140,149,0.25)"} | {kind: LIGHT[hue] for kind, hue in KINDS.items() if kind != "base"}
+"""Bars have a frame and white numbers, so they keep the palette's light colours."""
 
 
 class Chart:
@@ -57,34 +59,51 @@ def held_chart(states: Mapping[str, pd.DataFrame], unit: str = "rows", title: st
             textposition="inside",
             insidetextanchor="middle",
             marker={
-                "color": "rgba(133,140,149,0.25)" if base else LIGHT[KINDS.get(kind, "frame")],
+                "color": FILL.get(kind, MIDDLE),
                 "line": {"width": 1, "color": LIGHT["frame"]},
             },
             textfont={"color": MIDDLE if base else LIGHT["badge"], "size": 13},
             hovertemplate=f"%{{y}}: %{{x:,}} {unit}<extra>{MEANING.get(kind, kind)}</extra>",
         )
+    across = {"title": {"text": f"{unit} held", "standoff": 6, "font": {"size": 13}}, "gridcolor": GRID}
     figure.update_layout(
-        barmode="stack",
-        title={"text": title, "font": {"size": 15}, "x": 0.01},
-        font={"family": FAMILY, "size": 13, "color": MIDDLE},
-        paper_bgcolor="rgba(0,0,0,0)",
-        plot_bgcolor="rgba(0,0,0,0)",
-        height=150 + 56 * len(drawn),
-        margin={"l": 10, "r": 20, "t": 44, "b": 90},
-        xaxis={
-            "title": {"text": unit, "standoff": 6, "font": {"size": 13}},
-            "gridcolor": "rgba(133,140,149,0.3)",
-            "zeroline": False,
-            "rangemode": "tozero",
-        },
-        yaxis={"autorange": "reversed", "automargin": True},
-        legend={
-            "orientation": "h",
-            "traceorder": "normal",
-            "yref": "container",
-            "y": 0.02,
-            "yanchor": "bottom",
-            "x": 0,
-        },
+        layout(
+            title,
+            150 + 56 * len(drawn),
+            barmode="stack",
+            xaxis=across | {"zeroline": False, "rangemode": "tozero", "tickformat": ","},
+            yaxis={"autorange": "reversed", "automargin": True},
+        )
     )
     return Chart(figure, held(states, unit, title))
+
+
+def operators_chart(states: Mapping[str, pd.DataFrame], unit: str = "rows", title: str = "") -> Chart:
+    """Which operator holds how much, as :func:`~.operators.by_operator` draws it."""
+    import plotly.graph_objects as go
+
+    picture = by_operator(states, unit, title)
+    title = title or f"{unit.capitalize()} held by each operator"
+    figure = go.Figure()
+    bars_of = [(str(name), p) for name, state in states.items() for p in parts(state, unit)]
+    for kind in dict.fromkeys(p.kind for _, p in bars_of):
+        of_kind = [(name, p) for name, p in bars_of if p.kind == kind]
+        figure.add_bar(
+            name=MEANING.get(kind, kind),
+            y=[[name for name, _ in of_kind], [p.name for _, p in of_kind]],
+            x=[p.amount for _, p in of_kind],
+            orientation="h",
+            marker={"color": FILL.get(kind, TONES["frame"]), "line": {"width": 1, "color": LIGHT["frame"]}},
+            hovertemplate=f"%{{x:,}} {unit}<extra>{MEANING.get(kind, kind)}</extra>",
+        )
+    across = {"title": {"text": f"{unit} held", "standoff": 6, "font": {"size": 13}}, "gridcolor": GRID}
+    figure.update_layout(
+        layout(
+            title,
+            150 + 24 * len(bars_of),
+            barmode="stack",
+            xaxis=across | {"zeroline": False, "rangemode": "tozero", "tickformat": ","},
+            yaxis={"autorange": "reversed", "automargin": True},
+        )
+    )
+    return Chart(figure, picture)

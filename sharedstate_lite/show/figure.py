@@ -1,0 +1,108 @@
+"""The plotly side of a chart: the same numbers as its picture, to hover over and to zoom in.
+
+A figure does not know whether its page is light or dark, so it has no background, and
+every colour here reaches a contrast of 4 against both.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .axes import Axis
+from .lines import Lines
+from .palette import FAMILY
+
+MIDDLE = "#767d86"
+"""Text and lines."""
+GRID = "rgba(133,140,149,0.3)"
+TONES = {
+    "inserted": "#2b84c4",
+    "deleted": "#c9561c",
+    "upquery": "#12896a",
+    "handle": "#b4588f",
+    "ink": "#8a7a1e",
+    "frame": MIDDLE,
+}
+"""The palette's hues between their light and their dark values."""
+SYMBOLS = {
+    "circle": "circle",
+    "square": "square",
+    "diamond": "diamond",
+    "triangle": "triangle-up",
+    "cross": "cross",
+    "ring": "circle-open",
+}
+
+
+def layout(title: str, height: float, **more: Any) -> dict[str, Any]:
+    """What all figures have in common; the legend stands below the plot, so it covers nothing."""
+    common: dict[str, Any] = {
+        "title": {"text": title, "font": {"size": 15}, "x": 0.01},
+        "font": {"family": FAMILY, "size": 13, "color": MIDDLE},
+        "paper_bgcolor": "rgba(0,0,0,0)",
+        "plot_bgcolor": "rgba(0,0,0,0)",
+        "height": height,
+        "margin": {"l": 10, "r": 20, "t": 44, "b": 90},
+        "legend": {
+            "orientation": "h",
+            "traceorder": "normal",
+            "yref": "container",
+            "y": 0.02,
+            "yanchor": "bottom",
+            "x": 0,
+        },
+    }
+    return common | more
+
+
+def axis(of: Axis) -> dict[str, Any]:
+    """An axis with its unit."""
+    import math
+
+    ends = [math.log10(of.low), math.log10(of.high)] if of.log else [of.low, of.high]
+    return {
+        "title": {"text": of.label, "standoff": 8, "font": {"size": 13}},
+        "type": "log" if of.log else "linear",
+        "range": ends,
+        "gridcolor": GRID,
+        "zeroline": False,
+        "automargin": True,
+        "tickformat": ",~r" if of.log else ",",
+        **({"dtick": "D1" if of.high / of.low < 50 else 1} if of.log else {}),
+    }
+
+
+def figure(lines: Lines) -> Any:
+    """A chart of lines as a plotly figure; thinned series have their upper line, dotted."""
+    import plotly.graph_objects as go
+
+    out = go.Figure()
+    unit = f" {lines.y.unit}" if lines.y.unit else ""
+    for series in lines.series:
+        tone = TONES[series.hue]
+        some = len(series.x) <= 40
+        y = [max(v, lines.y.low) for v in series.y]
+        told = {"hovertemplate": f"{lines.x.title} %{{x:,.4~g}}: %{{y:,.4~g}}{unit}<extra>{series.name}</extra>"}
+        out.add_scatter(
+            name=series.name,
+            x=list(series.x),
+            y=y,
+            mode="lines+markers" if some else "lines",
+            line={"color": tone, "width": 2},
+            marker={"symbol": SYMBOLS[series.mark], "size": 8, "color": tone},
+            **told,
+        )
+        if series.upper:
+            out.add_scatter(
+                name=f"{series.name}, 99th percentile",
+                x=list(series.x),
+                y=[max(v, lines.y.low) for v in series.upper],
+                mode="lines",
+                line={"color": tone, "width": 1, "dash": "dot"},
+                **told,
+            )
+    shown = len(out.data) > 1
+    out.update_layout(
+        layout(lines.title, 380, xaxis=axis(lines.x), yaxis=axis(lines.y), showlegend=shown),
+    )
+    return out

@@ -1,0 +1,136 @@
+"""Charts of what was measured: seconds an epoch, seconds a read, and hits against a budget.
+
+Each takes plain numbers by name, one series each, six at most, and gives a
+:class:`~.chart.Chart`. Nothing is measured here, and nothing is left out without being
+told in the line below the chart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from ..errors import Error
+from .axes import Axis, fitted, written
+from .chart import Chart
+from .figure import figure, layout
+from .lines import Lines, drawn, nothing
+from .series import Series, coloured, scaled, thinned, values
+
+Numbers = Mapping[str, Iterable[float]]
+
+
+def time_chart(seconds: Numbers, title: str = "Time for each epoch", first: int = 1) -> Chart:
+    """Seconds that each epoch took, {name: one number an epoch}; epochs are numbered from ``first``.
+
+    Long runs are thinned to the median and the 99th percentile of a bucket of epochs.
+    """
+    given = _given(seconds, "seconds")
+    if not given:
+        return _empty(title, "No epoch was timed.")
+    factor, unit = scaled(given)
+    looks, made, size = coloured(list(given)), [], 1
+    for name, found in given.items():
+        x = np.arange(first, first + len(found), dtype=np.float64)
+        xs, ys, upper, each = thinned(x, found * factor)
+        size = max(size, each)
+        made.append(Series(name, tuple(xs), tuple(ys), *looks[name], tuple(upper)))
+    y = fitted(Axis("time", unit), [v for s in made for v in (*s.y, *s.upper)])
+    x_axis = fitted(Axis("epoch", "number", whole=True), [v for s in made for v in s.x], log=False, zero=False)
+    note = ""
+    if size > 1:
+        note = (
+            f"Each point stands for {size} epochs at most: "
+            "the line is their median, the dotted line their 99th percentile."
+        )
+    return _chart(
+        Lines(title, x_axis, y, tuple(made), _with_axis(note, y), _words(title, given, factor, unit, "epochs"))
+    )
+
+
+def latency_chart(seconds: Numbers, title: str = "How long reads take") -> Chart:
+    """Seconds that each read took, {name: one number a read}: for each time, the share of reads that took no longer."""
+    given = _given(seconds, "seconds")
+    if not given:
+        return _empty(title, "No read was timed.")
+    factor, unit = scaled(given)
+    looks, made = coloured(list(given)), []
+    for name, found in given.items():
+        shares = np.linspace(0, 1, min(len(found), 200)) if len(found) > 1 else np.ones(1)
+        at = np.quantile(found, shares, method="inverted_cdf") * factor
+        shares = np.searchsorted(np.sort(found) * factor, at * (1 + 1e-12), side="right") / len(found)
+        made.append(Series(name, tuple(map(float, at)), tuple(map(float, shares * 100)), *looks[name]))
+    x = fitted(Axis("time", unit), [v for s in made for v in s.x])
+    y = Axis("reads answered within that time", "%", 0.0, 100.0)
+    note = "A point at 90 % says: nine of ten reads took that time or less."
+    return _chart(
+        Lines(title, x, y, tuple(made), _with_axis(note, x), _words(title, given, factor, unit, "reads"), False)
+    )
+
+
+def hits_chart(
+    rates: Mapping[str, Mapping[float, float]], unit: str = "rows", title: str = "Hit rate against budget"
+) -> Chart:
+    """Share of reads that found their key filled, {name: {budget: share from 0 to 1}}, the budget in ``unit``."""
+    budgets = {n: values(n, r.keys(), "budgets") for n, r in rates.items() if len(r)}
+    shares = {n: values(n, rates[n].values(), "hit rates") for n in budgets}
+    wrong = next(
+        (f"series {n}: a hit rate is from 0 to 1, not {v.max():g}" for n, v in shares.items() if v.max() > 1), ""
+    )
+    if wrong:
+        raise Error(wrong)
+    if not budgets:
+        return _empty(title, "No budget was tried.")
+    looks, made = coloured(list(budgets)), []
+    for name, found in budgets.items():
+        order = np.argsort(found, kind="stable")
+        x, y = found[order].tolist(), (shares[name][order] * 100).tolist()
+        made.append(Series(name, tuple(x), tuple(y), *looks[name]))
+    x_axis = fitted(Axis("budget", unit), [v for s in made for v in s.x])
+    y_axis = Axis("reads that were hits", "%", 0.0, 100.0)
+    told = [
+        f"  {s.name}: " + ", ".join(f"{written(b)} {unit} {h:.0f} %" for b, h in zip(s.x, s.y, strict=True))
+        for s in made
+    ]
+    return _chart(Lines(title, x_axis, y_axis, tuple(made), _with_axis("", x_axis), "\n".join([title, *told]), False))
+
+
+def _given(given: Numbers, what: str) -> dict[str, Any]:
+    checked = {str(n): values(str(n), v, what) for n, v in given.items()}
+    return {n: v for n, v in checked.items() if len(v)}
+
+
+def _with_axis(note: str, axis: Axis) -> str:
+    """The note, and what a logarithmic axis does."""
+    parts = [note] if note else []
+    if axis.log:
+        parts.append(f"The axis of {axis.title} is logarithmic: each step is a multiple.")
+    if axis.floored:
+        parts.append(f"It has no place for 0 and near it: {axis.floored} such values stand at its foot.")
+    return " ".join(parts)
+
+
+def _words(title: str, given: Mapping[str, Any], factor: float, unit: str, what: str) -> str:
+    lines = [title]
+    for name, found in given.items():
+        middle, late, most = (
+            written(float(v) * factor) for v in (np.median(found), np.percentile(found, 99), found.max())
+        )
+        lines.append(f"  {name}: {len(found):,} {what}, median {middle} {unit}, 99th percentile {late}, longest {most}")
+    return "\n".join(lines)
+
+
+def _chart(lines: Lines) -> Chart:
+    return Chart(figure(lines), drawn(lines))
+
+
+def _empty(title: str, why: str) -> Chart:
+    import plotly.graph_objects as go
+
+    note = {"text": why, "showarrow": False, "x": 0, "xanchor": "left", "xref": "paper", "yref": "paper", "y": 0.5}
+    hidden = {"visible": False}
+    out = go.Figure()
+    out.update_layout(layout(title, 140, xaxis=hidden, yaxis=hidden, annotations=[note], margin={"b": 10, "t": 44}))
+    return Chart(out, nothing(title, why))

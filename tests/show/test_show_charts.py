@@ -1,0 +1,212 @@
+"""Charts: what they say is what they were given, nothing overlaps, and every axis has its unit."""
+
+from __future__ import annotations
+
+import json
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Callable
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import sharedstate_lite as ss
+from sharedstate_lite import show
+from sharedstate_lite.demo import MESSAGES, view
+from sharedstate_lite.show.axes import Axis, fitted, written
+from sharedstate_lite.show.lines import spread
+from sharedstate_lite.show.operators import MOST, by_operator
+from sharedstate_lite.show.series import thinned
+
+SVG = "{http://www.w3.org/2000/svg}"
+Rect = tuple[float, float, float, float]
+KINDS = ["full", "shared", "partial"]
+
+
+def texts(svg: ET.Element) -> list[tuple[Rect, str]]:
+    """The box of each text, from its baseline, anchor, measured length and size."""
+    out = []
+    for each in svg.iter(SVG + "text"):
+        told = re.search(r"font-size:([\d.]+)", each.get("style", ""))
+        size, long, x, y = (
+            float(told[1]) if told else 12.0,
+            *(float(each.get(k, "0")) for k in ("textLength", "x", "y")),
+        )
+        left = x - {"middle": long / 2, "end": long}.get(each.get("text-anchor", "start"), 0)
+        out.append(((left, y - 0.75 * size, left + long, y + 0.2 * size), each.text or ""))
+    return out
+
+
+def check(picture: Any) -> list[str]:
+    """No two texts overlap and none sticks out, wide and narrow; returns what is written in the wide one."""
+    for drawing in picture.drawings:
+        svg = ET.fromstring(drawing.svg("test", alone=True))
+        found = texts(svg)
+        for box, words in found:
+            inside = box[0] >= 0 and box[1] >= 0 and box[2] <= drawing.width and box[3] <= drawing.height
+            assert inside, f"{words!r} sticks out at {box} of {drawing.width} x {drawing.height}"
+        for (a, one), (b, two) in combinations(found, 2):
+            apart = a[2] <= b[0] + 0.5 or b[2] <= a[0] + 0.5 or a[3] <= b[1] + 0.5 or b[3] <= a[1] + 0.5
+            assert apart, f"{one!r} and {two!r} overlap at {a} and {b}"
+    return [words for _, words in texts(ET.fromstring(picture.drawings[0].svg("test", alone=True)))]
+
+
+names = st.lists(
+    st.one_of(st.sampled_from(KINDS), st.text(min_size=1, max_size=40)), min_size=1, max_size=6, unique=True
+)
+numbers = st.lists(st.floats(0, 1e4) | st.floats(1e-7, 1e-2), max_size=150)
+
+
+@settings(derandomize=True, deadline=None, max_examples=30)
+@given(names.flatmap(lambda n: st.fixed_dictionaries(dict.fromkeys(n, numbers))))
+def test_nothing_overlaps(given: dict[str, list[float]]) -> None:
+    """From one series to six, none to many points, zeros and any names: texts keep apart and inside."""
+    for chart in (show.time_chart(given), show.latency_chart(given)):
+        check(chart.picture)
+        json.dumps(chart.figure.to_plotly_json()["layout"])
+
+
+@pytest.mark.parametrize("count", [3, 300, 10_000])
+@pytest.mark.parametrize("draw", [show.time_chart, show.latency_chart])
+def test_axes_have_units(draw: Callable[..., show.Chart], count: int) -> None:
+    """Every axis of picture and figure names its quantity and its unit, at any number of points."""
+    rng = np.random.default_rng(count)
+    chart = draw({kind: rng.lognormal(i, 1, count) / 1000 for i, kind in enumerate(KINDS)})
+    written_ones = check(chart.picture)
+    layout = chart.figure.to_plotly_json()["layout"]
+    for axis in ("xaxis", "yaxis"):
+        label = layout[axis]["title"]["text"]
+        assert re.fullmatch(r".+ \((ms|s|µs|%|number)\)", label)
+        assert label in written_ones
+
+
+def test_thinning_is_told_and_loses_nothing() -> None:
+    """Ten thousand epochs become medians and 99th percentiles of equal buckets, and the chart says so."""
+    y = np.arange(10_000, dtype=float)
+    x, middle, upper, size = thinned(y, y, 100)
+    assert (len(x), size, middle[0], upper[0]) == (100, 100, 49.5, pytest.approx(98.01))
+    chart = show.time_chart({"full": (y + 1) / 1000})
+    told = " ".join(check(chart.picture))
+    assert "84 epochs at most" in told and "median" in told and "99th percentile" in told
+    assert len(chart.figure.data) == 2
+    few = show.time_chart({"full": [0.001, 0.002]})
+    assert "epochs at most" not in " ".join(check(few.picture)) and len(few.figure.data) == 1
+
+
+def test_a_latency_chart_is_the_share_of_reads() -> None:
+    """The point at a time is the share of reads that took no longer, ties included."""
+    chart = show.latency_chart({"a": [0.001] * 9 + [0.004]})
+    line = chart.figure.data[0]
+    assert set(zip(line.x, line.y, strict=True)) == {(1.0, 90.0), (4.0, 100.0)}
+
+
+def test_hits_are_drawn_by_budget() -> None:
+    """Budgets come in order whatever the order given, in percent, with the unit of the budget."""
+    chart = show.hits_chart({"seed 1": {100: 0.5, 10: 0.1, 1000: 1}}, unit="rows")
+    assert list(chart.figure.data[0].x) == [10, 100, 1000] and list(chart.figure.data[0].y) == [10, 50, 100]
+    assert "budget (rows)" in check(chart.picture)
+    assert "10 rows 10 %, 100 rows 50 %, 1,000 rows 100 %" in repr(chart)
+
+
+def test_many_times_apart_is_logarithmic() -> None:
+    """Values of one size stand on a linear axis that begins at 0, values many times apart on a logarithmic one."""
+    near, far = (fitted(Axis("time", "ms"), v) for v in ([1, 2, 3], [1, 200]))
+    assert (near.log, near.low, far.log) == (False, 0, True)
+    zeros = show.time_chart({"full": [0, 0.001, 0.5]})
+    assert "1 such values" in " ".join(check(zeros.picture))
+
+
+@settings(derandomize=True, deadline=None)
+@given(st.lists(st.floats(0, 1e9), min_size=1, max_size=30), st.booleans(), st.booleans())
+def test_ticks_are_few_round_and_within(values: list[float], log: bool, zero: bool) -> None:
+    """Ticks lie within the axis, at least two, rising, and no more than asked; every value has its place."""
+    axis = fitted(Axis("a", "b"), values, log=log, zero=zero)
+    for most in (2, 5, 9):
+        ticks = axis.ticks(most)
+        assert 2 <= len(ticks) <= most + 1 and ticks == sorted(set(ticks))
+        assert all(-1e-6 <= axis.share(t) <= 1 + 1e-6 for t in ticks)
+    assert all(-1e-6 <= axis.share(v) <= 1 + 1e-6 for v in values)
+    assert axis.floored == (sum(v < axis.low for v in values) if axis.log else 0)
+
+
+def test_numbers_are_written_plainly() -> None:
+    """Three digits that count, commas, no exponent within reach."""
+    values = [0, 0.0012345, 0.5, 1, 2.5, 12.34, 123.4, 1234, 1_000_000]
+    assert [written(v) for v in values] == ["0", "0.00123", "0.5", "1", "2.5", "12.3", "123", "1,234", "1,000,000"]
+
+
+@settings(derandomize=True, deadline=None)
+@given(st.lists(st.floats(0, 200), min_size=1, max_size=6))
+def test_labels_keep_apart(wanted: list[float]) -> None:
+    """Moved labels are a line apart, keep their order and stay within the plot."""
+    at = spread(wanted, 16, 0, 200)
+    assert all(b - a >= 16 - 1e-6 for a, b in zip(sorted(at), sorted(at)[1:], strict=False))
+    assert all(-1e-6 <= y <= 200 + 1e-6 for y in at)
+    assert all((a < b) <= (x < y) for a, x in zip(wanted, at, strict=True) for b, y in zip(wanted, at, strict=True))
+
+
+def states() -> dict[str, pd.DataFrame]:
+    """What the three strategies hold of the seed's rows."""
+    out = {}
+    for kind in KINDS:
+        engine = ss.engine(kind, [view()])
+        for relation, row in MESSAGES:
+            engine.step({relation: [(row, 1)]})
+        out[kind] = engine.state()
+    return out
+
+
+@pytest.mark.parametrize("unit", ["rows", "bytes"])
+def test_operators_have_their_numbers(unit: str) -> None:
+    """Each operator's amount is written with its unit; what is past the limit is added up, not left out."""
+    held = states()
+    chart = show.operators_chart(held, unit)
+    told = check(chart.picture)
+    for state in held.values():
+        assert all(f"{n:,} {unit}" in told for n in state[unit])
+    drawn = sum(sum(trace.x) for trace in chart.figure.data)
+    assert drawn == sum(s[unit].sum() for s in held.values())
+    many = pd.concat([held["full"]] * 4, ignore_index=True)
+    many["operator"] = [f"operator {i} of a rather long name, longer than its room" for i in range(len(many))]
+    picture = by_operator({"many": many}, unit)
+    check(picture)
+    bars = re.findall(rf"([\d,]+) {unit}$", repr(picture), re.M)
+    assert len(bars) == MOST and sum(int(b.replace(",", "")) for b in bars) == many[unit].sum()
+
+
+def test_nothing_to_draw_is_a_plain_word() -> None:
+    """Without data a chart says so, as picture and as figure."""
+    for chart, said in (
+        (show.time_chart({}), "No epoch was timed."),
+        (show.latency_chart({"full": []}), "No read was timed."),
+        (show.hits_chart({"full": {}}), "No budget was tried."),
+        (show.held_chart({}), "No engine was given."),
+        (show.operators_chart({}), "No operator holds state here."),
+    ):
+        assert said in check(chart.picture) and said in repr(chart)
+
+
+def test_what_cannot_be_drawn_is_refused() -> None:
+    """Too many series, no number, a negative or infinite one, and a rate over 1: the error names the culprit."""
+    with pytest.raises(ss.Error, match="7 series"):
+        show.time_chart({str(i): [1] for i in range(7)})
+    for bad in ([1, -2], [1, float("nan")], [1, float("inf")], [1, "x"]):
+        with pytest.raises(ss.Error, match="series full"):
+            show.time_chart({"full": bad})
+    with pytest.raises(ss.Error, match="hit rate is from 0 to 1"):
+        show.hits_chart({"full": {1: 50}})
+    with pytest.raises(ss.Error, match="counted in rows or bytes"):
+        show.operators_chart(states(), "miles")
+
+
+def test_a_strategy_has_one_colour() -> None:
+    """A strategy's line has its colour in every chart, whatever stands beside it."""
+    alone = show.time_chart({"partial": [1, 2]})
+    beside = show.time_chart({"x": [1, 2], "y": [1, 2], "partial": [1, 2]})
+    assert alone.figure.data[0].line.color == beside.figure.data[2].line.color
+    assert len({t.line.color for t in beside.figure.data}) == len({t.marker.symbol for t in beside.figure.data}) == 3
