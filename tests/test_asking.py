@@ -1,0 +1,85 @@
+"""Telling what a read asked, and delivering messages by hand and in every order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import sharedstate_lite as ss
+from sharedstate_lite import asking
+from sharedstate_lite.demo import MESSAGES, SCHEMA, view
+
+
+def shop(*fixes: str, sql: str | None = None) -> Any:
+    """A partial engine that has seen the nine messages."""
+    shown = view() if sql is None else ss.Catalog(**SCHEMA).view(f"CREATE VIEW result AS {sql}")
+    engine = ss.engine("partial", [shown], without=fixes)
+    for relation, row in MESSAGES:
+        engine.step({relation: [(row, 1)]})
+    return engine
+
+
+def test_a_read_is_told_from_question_to_answer() -> None:
+    """The lines of a miss go up to the tables and come down again, projections left out; a hit is one line."""
+    engine = shop()
+    told = asking.asked(engine, "result", "Vegetable")
+    moves = [tuple(line) for line in told.values.tolist() if line[1]]
+    assert moves == [
+        ("result", "MAX(length)", "asks for Vegetable"),
+        ("MAX(length)", "JOIN", "asks for Vegetable"),
+        ("JOIN", "info", "asks for Vegetable"),
+        ("info", "JOIN", "answers Carrot Vegetable, Potato Vegetable"),
+        ("JOIN", "visit", "asks for Carrot, Potato"),
+        ("visit", "JOIN", "answers Carrot Bob 50, Potato Eve 60"),
+        ("JOIN", "MAX(length)", "answers Vegetable 50, Vegetable 60"),
+        ("MAX(length)", "result", "answers Vegetable 60"),
+    ]
+    assert asking.asked(engine, "result", "Vegetable")["what"].tolist() == ["is asked: filled, nobody else is asked"]
+    assert asking.asked(engine, "result", "Nut")["what"].tolist()[-1] == "answers: no rows"
+    assert not engine.trace.keep_rows
+
+
+def test_changes_and_evictions_are_told_too() -> None:
+    """A change that meets a hole is dropped there; many rows are told by the first and their number."""
+    engine = shop()
+    engine.trace.clear()
+    engine.trace.keep_rows = True
+    engine.step({"visit": [(("Apple", f"u{n}", 99), 1) for n in range(9)]})
+    told = asking.told(engine)
+    assert told["what"].tolist()[-1] == "drops what came for a hole"
+    assert told["what"].tolist()[0].endswith("and 5 more")
+
+
+COUNT = "SELECT product, COUNT(*) AS visits FROM visit GROUP BY product"
+ACTIONS: list[Callable[[Any], Any]] = [
+    lambda e: e.read("result", key="Potato"),
+    lambda e: e.step({"visit": [(("Potato", "Dan", 5), 1)]}),
+]
+
+
+def test_a_message_is_handed_over_by_its_edge() -> None:
+    """The oldest message of the named edge arrives, the others wait on; an edge without one is an error."""
+    engine = shop(sql=COUNT)
+    engine.pause()
+    for action in ACTIONS:
+        action(engine)
+    waiting = asking.underway(engine)
+    assert waiting[["from", "to", "kind"]].values.tolist() == [
+        ["result", "result.group1", "upquery"],
+        ["visit", "result.group1", "change"],
+    ]
+    left = asking.hand_over(engine, "result", "result.group1")
+    assert left["kind"].tolist() == ["change", "upquery"]
+    with pytest.raises(ss.Error, match="no message waits on result -> visit"):
+        asking.hand_over(engine, "result", "visit")
+
+
+@pytest.mark.parametrize(("fixes", "wrong"), [((), 0), (("rule18",), 5)])
+def test_every_order(fixes: tuple[str, ...], wrong: int) -> None:
+    """Each order starts from a copy; all are right with the fix, and some are wrong without it."""
+    engine = shop(*fixes, sql=COUNT)
+    answers: list[Any] = [e.read("result", key="Potato")["visits"].tolist() for e in asking.orders(engine, ACTIONS)]
+    assert len(answers) == 10 and sum(a != [2] for a in answers) == wrong
+    assert engine.filled("result") == [] and engine.epoch == len(MESSAGES)

@@ -1,0 +1,93 @@
+"""Measuring from outside: counts are right, draws repeat, and every way back gives the same answers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import data
+import sharedstate_lite as ss
+from sharedstate_lite import measure
+from sharedstate_lite.demo import view
+
+SHOP = list(data.generate(visits=600, products=30, users=40, categories=5, epochs=6))
+KINDS = ["full", "shared", "partial"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_play_counts_what_came_and_what_is_held(kind: str) -> None:
+    """A line an epoch, with the rows that came in, and the engine's own state as state() has it."""
+    with ss.engine(kind, [view()]) as engine:
+        told = measure.play(engine, SHOP)
+        assert told["epoch"].tolist() == [1, 2, 3, 4, 5, 6]
+        assert told["changes"].tolist() == [sum(t.num_rows for t in tables.values()) for _, tables in SHOP]
+        own = engine.state().query("not base")
+        assert told.iloc[-1][["rows", "bytes"]].tolist() == [own["rows"].sum(), own["bytes"].sum()]
+        assert (told["seconds"] >= 0).all()
+        assert (told["emitted"].sum() == 0) == (kind == "partial")
+
+
+def test_reads_tell_hits_from_holes() -> None:
+    """The first read of a key under partial state is no hit, the next one is; under full state all are."""
+    for kind, hits in (("partial", [False, False, True, True]), ("full", [True] * 4)):
+        with ss.engine(kind, [view()]) as engine:
+            measure.play(engine, SHOP)
+            told = measure.reads(engine, "result", ["c0", "none", "c0", "none"])
+            assert told["hit"].tolist() == hits
+            assert told["rows"].tolist() == [1, 0, 1, 0]
+
+
+def test_zipf_repeats_and_is_skewed() -> None:
+    """The same seed draws the same keys, the first more often than the last; no keys at all is an error."""
+    keys = [f"k{i}" for i in range(50)]
+    drawn = measure.zipf(keys, 2000)
+    assert drawn == measure.zipf(keys, 2000) != measure.zipf(keys, 2000, seed=8)
+    assert drawn.count("k0") > 10 * max(1, drawn.count("k49"))
+    with pytest.raises(ss.Error, match="no keys"):
+        measure.zipf([], 1)
+
+
+def test_more_budget_hits_no_less() -> None:
+    """A budget is kept; with none to speak of nothing is a hit, with room for all only first reads miss."""
+    keys = measure.zipf([f"c{i}" for i in range(5)], 60)
+    told = measure.hit_rates([view()], SHOP, "result", keys, [0, 4, 1000])
+    assert (told["held"] <= told["budget"]).all()
+    assert told["hits"].tolist()[0] == 0 and told["hits"].tolist()[2] == 60 - len(set(keys))
+    assert told["rate"].is_monotonic_increasing
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_both_ways_back_answer_alike(kind: str, tmp_path: Path) -> None:
+    """Restored and replayed engines answer as the one that was lost."""
+    shown = view()
+    with ss.engine(kind, [shown]) as engine:
+        measure.play(engine, SHOP)
+        back, told = measure.recovery(engine, [shown], SHOP, tmp_path / "checkpoint")
+        for other in back.values():
+            assert other.read("result", key="c0").equals(engine.read("result", key="c0"))
+            assert other.epoch == engine.epoch
+        assert told["rows"].tolist()[1] == sum(t.num_rows for _, tables in SHOP for t in tables.values())
+
+
+def test_slices_are_the_table() -> None:
+    """The pieces in order are the table, of nearly equal size, with a diff; short tables give empty pieces."""
+    table = pd.DataFrame({"product": list("abcdefg")})
+    pieces = measure.slices({"info": table, "visit": table.head(1).assign(diff=-1)}, 3)
+    assert [len(p["info"]) for p in pieces] == [2, 2, 3]
+    assert pd.concat([p["info"] for p in pieces])["product"].tolist() == list("abcdefg")
+    assert pieces[0]["info"]["diff"].tolist() == [1, 1] and pieces[2]["visit"]["diff"].tolist() == [-1]
+    with pytest.raises(ss.Error, match="epochs=0"):
+        measure.slices({"info": table}, 0)
+
+
+def test_scale_is_one_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    """SCALE is small where it is not set; another word is an error that names both."""
+    monkeypatch.delenv("SCALE", raising=False)
+    assert measure.scale(1, 2) == 1
+    monkeypatch.setenv("SCALE", "full")
+    assert measure.scale(1, 2) == 2
+    monkeypatch.setenv("SCALE", "huge")
+    with pytest.raises(ss.Error, match="small or full"):
+        measure.scale(1, 2)
