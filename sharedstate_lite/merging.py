@@ -1,7 +1,7 @@
 """Merging the batches of an arrangement, a bounded share of work at a time.
 
 The oldest batch and all that are newer become one batch as soon as the newer ones weigh
-half of it. A newer row weighs one, or three if it may cancel: then it stands for two rows
+two thirds of it. A newer row weighs one, or three if it may cancel: then it stands for two rows
 that are stored in vain, itself and the one that it takes back. Any other batch waits until
 the newer ones have twice its rows. So
 
@@ -14,9 +14,10 @@ A merge runs for a while: each epoch pays ``EFFORT`` rows of merging for each ro
 it brought, to every merge that is under way, so no epoch pays for the size of the
 state. That is enough for the oldest batch to be written anew before the newer ones
 weigh as much as it does, even if all that comes is deletions: a merge begins at a weight
-of a half, reads at most three rows for each two of the oldest batch, and meanwhile lets
-in three for each thirty-two, which weigh nine. Readers keep using the inputs until the
-output is complete; a merge that falls due above one under way takes over its inputs.
+of two thirds, reads at most five rows for each three of the oldest batch, and meanwhile
+lets in five for each forty-eight, which weigh fifteen: 32/48 + 15/48 < 1. Readers keep
+using the inputs until the output is complete; a merge that falls due above one under way
+takes over its inputs.
 
 The bound on effort per update is Differential Dataflow's fueled spine; the weights are
 ours, because we promise a bound on stored rows.
