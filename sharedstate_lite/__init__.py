@@ -37,6 +37,7 @@ try:
     from .full import Full
     from .partial import Partial
     from .plan import View
+    from .replay import Replay as replay
     from .shared import Shared
 
     KINDS: dict[str, type[Engine]] = {"full": Full, "shared": Shared, "partial": Partial}
@@ -89,5 +90,6 @@ __all__ = [
     "View",
     "ViewError",
     "engine",
+    "replay",
     "restore",
 ]

@@ -257,4 +257,5 @@ class Delivery(Engine):
         key = None if message.keys is None else self._decode(message.keys, edge.source.plan.schema, edge.ask)
         delta = message.delta
         rows = None if delta is None else Changes.consolidated(edge.source.plan.schema, delta, self.epoch, self.strings)
-        return {"number": message.number, "tag": message.tag, "kind": message.kind, "key": key, "rows": rows}
+        by = tuple(edge.source.plan.schema[i].name for i in edge.ask)
+        return {"number": message.number, "tag": message.tag, "kind": message.kind, "by": by, "key": key, "rows": rows}

@@ -19,7 +19,7 @@ keeps the newest ``limit`` events, so that a long run does not grow; with ``keep
 set, events also carry the rows themselves as their ``payload``, and ``watch`` is called
 with each event at the moment it happens: that is how :mod:`.replay` records a run.
 Payloads are :class:`~sharedstate_lite.Changes` of what moved or was let fall; under
-partial state a message's is {number, tag, kind, key, rows}, and ``delivered`` has its number.
+partial state a message's is {number, tag, kind, by, key, rows}, and ``delivered`` has its number.
 """
 
 from __future__ import annotations

@@ -1,0 +1,287 @@
+"""What happened in a step, in one plain sentence; and the question that asks for it beforehand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from .messages import Values, told
+from .questions import Question
+from .recording import Change, Move, Operator, Step
+
+MOST = 6
+"""Rows that a question may ask for."""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """A step without caption and question, and what it takes to write them.
+
+    ``held``: the operator keeps rows of its own. ``holes``: its keys may be holes.
+    ``looked``: what it looked up, (operator or table, keys) each.
+    """
+
+    step: Step
+    operators: Mapping[str, Operator]
+    kind: str
+    held: bool = False
+    partial: bool = False
+    word: str = ""
+    text: str = ""
+    looked: tuple[tuple[str, tuple[Values, ...]], ...] = ()
+    merged: tuple[str, ...] = ()
+    evicted: tuple[Values, ...] = ()
+    since: int | None = None
+
+    @property
+    def name(self) -> str:
+        """The operator as it is written over its panel."""
+        return self.title(self.step.operator)
+
+    def title(self, operator: str) -> str:
+        """An operator as it is written over its panel."""
+        found = self.operators.get(operator)
+        return operator if found is None else found.title
+
+    @property
+    def what(self) -> str:
+        """The kind of the operator."""
+        found = self.operators.get(self.step.operator)
+        return "" if found is None else found.kind
+
+
+def caption(f: Facts) -> str:
+    """The sentence."""
+    return _WRITERS[f.step.kind](f)
+
+
+def question(f: Facts) -> Question | None:
+    """The question before the step, where its answer is not plain to see."""
+    step = f.step
+    if step.kind == "read" and f.partial and len(step.hits) + len(step.holes) == 1:
+        keys = told((step.hits or step.holes)[0])
+        return Question(f"Is {keys or 'the answer'} a hole in {f.name}?", "yes", _yes(bool(step.holes)), "yes or no")
+    if step.kind == "upquery":
+        return _asked(f)
+    if step.kind == "change" and f.what in ("reduce", "distinct", "join", "filter"):
+        if f.partial and (f.what != "join" or step.dropped):
+            return Question(f"Will {f.name} drop this change?", "yes", _yes(bool(step.dropped)), "yes or no")
+        return _sends(f)
+    if step.kind == "change" and f.what == "view" and f.partial and (step.dropped or len(step.taken[0].rows) == 1):
+        return Question(f"Will {f.name} drop this change?", "yes", _yes(bool(step.dropped)), "yes or no")
+    return None
+
+
+def _yes(yes: bool) -> tuple[Values, ...]:
+    return (("yes",),) if yes else (("no",),)
+
+
+def _asked(f: Facts) -> Question | None:
+    step = f.step
+    answers = [m for m in step.sent if m.kind == "response"]
+    if f.what == "source" and len(answers) == 1 and len(answers[0].rows) <= MOST:
+        move = answers[0]
+        short = tuple(i for i, c in enumerate(move.columns) if c in move.key_columns)
+        rows = tuple(c.row for c in move.rows for _ in range(max(c.diff, 1)))
+        hint = ", ".join(move.columns)
+        return Question(f"Which rows will {f.name} answer with?", "keys", rows, f"the values of {hint}", short)
+    if f.partial and len(step.hits) + len(step.holes) == 1:
+        keys = told((step.hits or step.holes)[0])
+        return Question(
+            f"Is {keys or 'the answer'} a hole in {f.name} too?", "yes", _yes(bool(step.holes)), "yes or no"
+        )
+    return None
+
+
+def _sends(f: Facts) -> Question | None:
+    sent = [m for m in f.step.sent if m.kind == "change"]
+    rows = sent[0].rows if sent else ()
+    if len(rows) > MOST or any(len(m.rows) > 2 * MOST for m in f.step.taken):
+        return None
+    expected = tuple((_sign(c), *c.row) for c in rows)
+    signs = any(c.kind for c in rows) or (not rows and f.what == "reduce")
+    hint = "-U a 1, +U a 2" if signs else "+1 a 1"
+    return Question(f"What will {f.name} send on?", "rows", expected, f"{hint}, or: nothing")
+
+
+def _sign(change: Change) -> str:
+    return change.kind if change.kind and abs(change.diff) == 1 else f"{change.diff:+d}"
+
+
+# --- sentences ------------------------------------------------------------------
+
+
+def _rows(rows: Sequence[Change], most: int = 2) -> str:
+    """``+1 Potato, Eve, 60`` and ``-U Vegetable, 50``, or their number."""
+    if len(rows) > most:
+        return f"{len(rows):,} rows"
+    return " and ".join(f"{_sign(c)} ({told(c.row)})" for c in rows)
+
+
+def _keys(keys: Sequence[Values] | None, most: int = 3) -> str:
+    if keys is None:
+        return "all keys"
+    if len(keys) > most:
+        return f"{len(keys):,} keys"
+    return " and ".join(told(k) or "the one row" for k in keys)
+
+
+def _arrive(f: Facts) -> str:
+    rows = f.step.sent[0].rows if f.step.sent else None
+    return f"{f.name} takes in {_rows(rows)}." if rows is not None else f"{f.name} takes in the change."
+
+
+def _sent(moves: Sequence[Move]) -> str:
+    """What goes on, in words; a message to several receivers is one."""
+    changes = [m for m in moves if m.kind == "change"]
+    if not changes:
+        return "nothing"
+    if not len(changes[0].rows):
+        return "rows that cancel"
+    return _rows(changes[0].rows)
+
+
+def _change(f: Facts) -> str:
+    step = f.step
+    if step.dropped:
+        met = "that key is a hole" if len(step.dropped) == 1 else "their keys are holes"
+        rest = f" {_sent(step.sent)} goes on." if step.sent else ""
+        return f"{f.name} drops {_rows(step.dropped)}: {met}.{rest}"
+    if f.what == "view":
+        return f"{f.name} takes in {_rows(step.emitted)}." if len(step.emitted) else f"{f.name} stays as it was."
+    if f.what == "filter":
+        return f"{f.name} lets {_sent(step.sent)} through." if step.sent else f"{f.name} lets nothing through."
+    if f.what == "arrange" or f.what == "source":
+        took = step.taken[0].rows if step.taken else ()
+        return f"{f.name} appends a batch with {_rows(took)}."
+    asks = [m for m in step.sent if m.kind == "upquery"]
+    if asks:
+        return f"{f.name} lost its greatest or least value for {_keys(asks[0].keys)}, so it asks for that key again."
+    if f.what == "join":
+        return _joined(f)
+    if f.what in ("reduce", "distinct"):
+        return _reduced(f)
+    return f"{f.name} sends {_sent(step.sent)} on."
+
+
+def _joined(f: Facts) -> str:
+    step = f.step
+    looked = " and ".join(f"{_keys(keys)} in {where}" for where, keys in f.looked if keys)
+    notes = f"notes {_rows(step.taken[0].rows)}" if step.taken else "acts"
+    did = f"{f.name} {notes}" if f.held else f"{f.name} holds no rows"
+    looks = f", looks up {looked}," if looked else ""
+    if not any(m.kind == "change" for m in step.sent):
+        return f"{did}{looks} and finds no partner: nothing goes on."
+    return f"{did}{looks} and sends {_sent(step.sent)} on."
+
+
+def _reduced(f: Facts) -> str:
+    step = f.step
+    sent = [m for m in step.sent if m.kind == "change"]
+    took = _rows(step.taken[0].rows) if step.taken else "nothing yet"
+    if not sent or not len(sent[0].rows):
+        same = "was there already" if f.what == "distinct" else "the result is the same"
+        return f"{f.name} takes in {took}; {same}, so nothing goes on."
+    kinds = {c.kind for c in sent[0].rows.first(MOST)}
+    if kinds == {"-U", "+U"}:
+        return (
+            f"{f.name} takes in {took}; its result changes, so it takes back what it said last: {_rows(sent[0].rows)}."
+        )
+    if kinds == {"+I"}:
+        return f"{f.name} takes in {took} and says something new: {_rows(sent[0].rows)}."
+    if kinds == {"-D"}:
+        return f"{f.name} takes in {took}; nothing is left there, so it takes back what it said: {_rows(sent[0].rows)}."
+    return f"{f.name} takes in {took} and sends {_rows(sent[0].rows)} on."
+
+
+def _upquery(f: Facts) -> str:
+    step = f.step
+    keys = _keys(step.taken[0].keys)
+    asks = [m for m in step.sent if m.kind == "upquery"]
+    answers = [m for m in step.sent if m.kind == "response"]
+    if answers and f.what == "source":
+        return f"{f.name} looks up {keys} and answers with {len(answers[0].rows):,} {_plural(answers[0].rows)}."
+    if answers:
+        return f"{f.name} has {keys} filled, and answers."
+    if asks and f.partial:
+        holes = _keys(step.holes or step.taken[0].keys)
+        return f"{f.name} has a hole for {holes} too, and asks {f.title(asks[0].target)}."
+    if asks:
+        to = " and ".join(dict.fromkeys(f.title(m.target) for m in asks))
+        return f"{f.name} does not hold {keys}, so it asks {to} for {_keys(asks[0].keys)}."
+    return f"{f.name} is asked for {keys}, and waits for what it asked before."
+
+
+def _response(f: Facts) -> str:
+    step = f.step
+    got = step.taken[0]
+    came = f"{len(got.rows):,} {_plural(got.rows)}"
+    asks = [m for m in step.sent if m.kind == "upquery"]
+    answers = [m for m in step.sent if m.kind == "response"]
+    if asks:
+        asked = f"{f.title(asks[0].target)} for {_keys(asks[0].keys)}"
+        return f"{f.name} got {came} from {f.title(got.source)} and asks {asked}."
+    if f.what == "view":
+        done = "" if step.answer is None else ", and the read has its answer"
+        return f"{f.name} fills the hole for {_keys(got.keys)} with {came}{done}."
+    fills = f"fills the hole for {_keys(got.keys)}" if f.partial else f"takes {came}"
+    if answers:
+        return f"{f.name} {fills} and answers with {len(answers[0].rows):,} {_plural(answers[0].rows)}."
+    if any(m.kind == "change" for m in step.sent):
+        return f"{f.name} {fills} and sends {_sent(step.sent)} on."
+    return f"{f.name} {fills} and waits for the rest."
+
+
+def _plural(rows: Sequence[object]) -> str:
+    return "row" if len(rows) == 1 else "rows"
+
+
+def _evict(f: Facts) -> str:
+    if not f.step.operator:
+        return "Nothing was filled, so nothing is evicted."
+    if f.evicted:
+        return f"{f.name} forgets {_keys(f.evicted)}: a hole from now on."
+    return f"{f.name} holds nothing of what is evicted."
+
+
+def _read(f: Facts) -> str:
+    step = f.step
+    if step.holes:
+        return f"A read of {_keys(step.holes)} meets a hole in {f.name}, which asks for it."
+    if step.answer is None:
+        return f"{f.name} is read."
+    return f"A read of {f.name} is answered with {len(step.answer):,} {_plural(step.answer)}."
+
+
+def _seal(f: Facts) -> str:
+    since = f"; since moves to {f.since}" if f.since is not None else ""
+    merged = f"; {' and '.join(f.merged)} merge batches" if f.merged else ""
+    return f"Epoch {f.step.epoch} is complete{since}{merged}."
+
+
+def _other(f: Facts) -> str:
+    return {
+        "install": f"{f.text}: the view is there now, with its state.",
+        "drop": f"{f.text}: the view is gone, with what only it needed.",
+        "hold": f"{f.text}: since does not pass a handle.",
+        "pause": "From here on messages wait on their edges.",
+        "resume": "Nothing was waiting; messages arrive by themselves again.",
+        "deliver": "The message arrived.",
+    }[f.step.kind]
+
+
+def _refused(f: Facts) -> str:
+    return f"Refused: {f.word}"
+
+
+_WRITERS = {
+    "arrive": _arrive,
+    "change": _change,
+    "upquery": _upquery,
+    "response": _response,
+    "evict": _evict,
+    "read": _read,
+    "seal": _seal,
+    "refused": _refused,
+    **dict.fromkeys(("install", "drop", "hold", "pause", "resume", "deliver"), _other),
+}

@@ -1,0 +1,308 @@
+"""A piece of state as a table of a recording: rows, groups, or an arrangement in time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .batch import Batch
+from .changes import value_order
+from .plan import Column
+from .recording import Bag, Group, Key, Pin, Row, Ruler, Span, State, Table
+from .replay_parts import Piece, Shape, Snap, Structure
+from .replay_rows import Content, Marked, decode, paired
+from .replay_state import History
+from .words import Words
+
+BAG = 40
+"""Values of a group that are given, beside those that are marked."""
+RULED = 60
+"""Rows of a batch that are given."""
+
+
+class Tables:
+    """Makes what every operator holds after a step."""
+
+    def __init__(self, history: History, operators: Sequence[str], kind: str) -> None:
+        self._history, self._operators, self._kind = history, operators, kind
+        self._strings = history.strings
+        self._contents: dict[Any, Content] = {}
+
+    def state(self, step: int) -> dict[str, State]:
+        """Operator -> what it holds after a step; those that are not there yet hold nothing."""
+        s = self._history.structure(step)
+        return {name: self._operator(name, s, step) for name in self._operators}
+
+    def _operator(self, name: str, s: Structure, step: int) -> State:
+        told = s.operators.get(name, {"tables": (), "kind": ""})
+        snaps = {t: snap for t in told["tables"] if (snap := self._history.lines[t].at(step)) is not None}
+        shape = s.shapes.get(name)
+        tables: list[Table] = []
+        if shape is not None:
+            parts = tuple(snaps)
+            if parts or self._kind == "full":
+                tables += self._grouped(name, shape, parts, s, step)
+        else:
+            tables += [self._table(snap, s, step, len(snaps) > 1) for snap in snaps.values()]
+        between = [q for q in self._history.asked if q[0] == name and q[1] <= step and (q[2] is None or step < q[2])]
+        reads = [q for q in self._history.reads if q[0] == name and q[1] <= step and (q[2] is None or step < q[2])]
+        return State(
+            name,
+            tuple(tables),
+            sum(x.stored for x in snaps.values()),
+            sum(x.bytes for x in snaps.values()),
+            any(x.piece.base for x in snaps.values()),
+            tuple(k for q in between for k in q[3]),
+            tuple(k for q in reads for k in q[3]),
+        )
+
+    # --- contents ---------------------------------------------------------------
+
+    def _content(self, batches: Sequence[Batch], snap: Snap) -> Content:
+        key = (id(snap.layout), tuple(map(id, batches)))
+        found = self._contents.get(key)
+        if found is None:
+            if len(self._contents) > 256:
+                self._contents.clear()
+            found = self._contents[key] = Content.of(batches, snap.layout, self._strings)
+            # The batches are kept by the history, so an id stays what it is.
+        return found
+
+    def _marked(self, name: str, step: int) -> Marked:
+        """The rows of a piece with what became of them in the message of a step."""
+        line = self._history.lines[name]
+        snap = line.at(step)
+        assert snap is not None
+        start = self._history.start(step)
+        since = [b for s, batches in line.inserts.items() if start < s <= step for b in batches]
+        held, change = self._content(snap.runs, snap), self._content(since, snap)
+        return Marked.of(held, change, self._content(line.inserts.get(step, []), snap), self._strings)
+
+    def _looked(self, name: str, step: int, marked: Marked) -> npt.NDArray[np.bool_]:
+        """Which rows of a piece were looked up in a step."""
+        out = np.zeros(len(marked.counts), dtype=bool)
+        if not step:
+            return out
+        for piece, key, words in self._history.drafts[step - 1].looks:
+            if piece == name:
+                lines = marked.rows if key is None else marked.rows[list(key)]
+                out |= _among(lines, words)
+        return out
+
+    # --- rows -------------------------------------------------------------------
+
+    def _table(self, snap: Snap, s: Structure, step: int, several: bool) -> Table:
+        piece = snap.piece
+        marked = self._marked(piece.name, step)
+        looked = self._looked(piece.name, step, marked)
+        chosen = marked.chosen(looked, self._strings)
+        rows = marked.told(chosen, looked, self._strings)
+        unique = s.unique.get(piece.owner)
+        if unique is not None and piece.name == piece.owner:
+            rows = paired(rows, self._key(snap, s, unique))
+        ruled = self._kind == "shared"
+        caption = ""
+        if piece.name in s.sides:
+            caption = f"{s.sides[piece.name]} side"
+            if sum(s.sides.get(p) == s.sides[piece.name] for p in s.pieces) > 1:
+                caption = f"{s.sides[piece.name]}, by {', '.join(piece.columns[i] for i in snap.layout.key)}"
+        elif several:
+            caption = piece.name.rsplit(".", 1)[-1]
+        return Table(
+            piece.name,
+            "arrangement" if ruled else "rows",
+            caption,
+            piece.columns,
+            tuple(piece.columns[i] for i in snap.layout.key),
+            tuple(rows),
+            int((marked.counts > 0).sum()),
+            ruler=self._ruler(snap, s, step) if ruled else None,
+            parts=(piece.name,),
+            stored=snap.stored,
+            bytes=snap.bytes,
+            **self._holes(snap, marked, step),
+        )
+
+    @staticmethod
+    def _key(snap: Snap, s: Structure, unique: tuple[int, ...]) -> tuple[int, ...]:
+        """Where a view's key stands in its table, which may be the output of a reduce in another order."""
+        names = [c.name for c in s.schemas[snap.piece.name]]
+        if names == list(snap.piece.columns):
+            return unique
+        return tuple(snap.layout.key)
+
+    def _holes(self, snap: Snap, marked: Marked, step: int) -> dict[str, Any]:
+        """Keys without rows, of a table where keys may be holes."""
+        if snap.filled is None:
+            return {}
+        name, history = snap.piece.name, self._history
+        line = history.lines[name]
+        key = list(snap.layout.key)
+        present = marked.counts > 0
+        rows = set(decode(marked.rows[key].compress(present, axis=1), snap.layout.key_types, self._strings))
+        now = dict.fromkeys(history.keys(snap, snap.filled))
+        earlier = [line.at(at) for at in (history.start(step), step - 1 if step else 0)]
+        was, last = (set(history.keys(x, x.filled)) if x is not None else set() for x in earlier)
+        empty = [k for k in now if k not in rows]
+        met = [(at, k) for at, k in history.met.get(name, []) if at <= step and k not in now]
+        start = history.start(step)
+        out = [Key(k, True, k not in last, k not in was) for k in empty]
+        out += [Key(k, False, k in last or at == step, k in was or at > start) for at, k in met]
+        return {"partial": True, "keys": tuple(sorted(out, key=_sorted)), "filled": len(now)}
+
+    # --- groups -----------------------------------------------------------------
+
+    def _grouped(self, name: str, shape: Shape, parts: tuple[str, ...], s: Structure, step: int) -> list[Table]:
+        lines = self._history.lines
+        if shape.counts:
+            snap = lines[shape.counts].at(step)
+            main = lines[shape.output].at(step)
+            if snap is None or main is None:
+                return []
+            table = self._table(snap, s, step, False)
+            held = self._sizes(parts, step)
+            holes = self._holes(main, self._marked(shape.output, step), step)
+            ruler = {"form": "rows", "ruler": None} | holes
+            return [_with(table, name=name, parts=parts, **held, **ruler)]
+        main = lines[shape.output].at(step)
+        if main is None:
+            return []
+        marked = self._marked(shape.output, step)
+        looked = np.zeros(len(marked.counts), dtype=bool)
+        bags = [(label, part, self._marked(part, step)) for label, part in shape.bags if lines[part].at(step)]
+        k = len(shape.keys)
+        touched = np.zeros(len(marked.counts), dtype=bool)
+        for _, part, bag in bags:
+            changed = (bag.counts != bag.before) | self._looked(part, step, bag)
+            touched |= _among(marked.rows[:k], bag.rows[:k].compress(changed, axis=1))
+        chosen = marked.chosen(looked | touched, self._strings)
+        rows = paired(marked.told(chosen, looked, self._strings), range(k))
+        groups = tuple(self._group(row, k, bags, marked, step) for row in rows)
+        return [
+            Table(
+                name,
+                "groups",
+                "",
+                (*shape.keys, *shape.results),
+                shape.keys,
+                total=int((marked.counts > 0).sum()),
+                groups=groups,
+                measures=tuple(label for label, _, _ in bags),
+                results=shape.results,
+                parts=parts,
+                **self._sizes(parts, step),
+                **self._holes(main, marked, step),
+            )
+        ]
+
+    def _sizes(self, parts: Sequence[str], step: int) -> dict[str, Any]:
+        snaps = [snap for p in parts if (snap := self._history.lines[p].at(step)) is not None]
+        return {"stored": sum(x.stored for x in snaps), "bytes": sum(x.bytes for x in snaps)}
+
+    def _group(self, row: Row, k: int, bags: Sequence[tuple[str, str, Marked]], marked: Marked, step: int) -> Group:
+        told = []
+        for label, part, bag in bags:
+            mine = self._of_group(part, bag, row, k)
+            looked = self._looked(part, step, mine)
+            chosen = mine.chosen(looked, self._strings, BAG) if len(mine.counts) > BAG else mine.order(self._strings)
+            items = mine.told(chosen, looked, self._strings)
+            single = tuple(Row(r.values[k:], r.count, r.before, None, r.now, r.looked) for r in items)
+            told.append(Bag(label, single, int(np.maximum(mine.counts, 0).sum())))
+        old = None if row.old is None else row.old[k:]
+        result = Row(row.values[k:], row.count, row.before, old, row.now, row.looked)
+        return Group(row.values[:k], tuple(told), result)
+
+    def _of_group(self, part: str, bag: Marked, row: Row, k: int) -> Marked:
+        """The values of one group."""
+        from .columns import from_values
+
+        types = bag.layout.types[:k]
+        lines = [
+            from_values([v], Column("", t), part, self._strings) for v, t in zip(row.values[:k], types, strict=True)
+        ]
+        keys = np.stack(lines) if lines else np.empty((0, 1), dtype=np.int64)
+        return bag.taken(np.flatnonzero(_among(bag.rows[:k], keys)))
+
+    # --- time -------------------------------------------------------------------
+
+    def _ruler(self, snap: Snap, s: Structure, step: int) -> Ruler:
+        line = self._history.lines[snap.piece.name]
+        before = line.at(step - 1) if step else snap
+        known = {id(b) for b in before.runs} if before is not None else set()
+        lowers = [0, *(b.lower for b in snap.runs[1:])]
+        uppers = [*(b.lower for b in snap.runs[1:]), snap.upper]
+        spans = tuple(
+            self._span(b, lower, upper, snap, bool(step) and id(b) not in known)
+            for b, lower, upper in zip(snap.runs, lowers, uppers, strict=False)
+        )
+        old = snap if before is None else before
+        pins = (*self._readers(snap.piece, s, step), *_held(snap, before))
+        return Ruler(spans, snap.since, snap.upper, old.since, old.upper, pins)
+
+    def _span(self, batch: Batch, lower: int, upper: int, snap: Snap, fresh: bool) -> Span:
+        columns = snap.layout.columns
+        rows, diffs, times = batch.body[1 : 1 + columns], batch.body[1 + columns], batch.times()
+        order = value_order(tuple(Column("", t) for t in snap.layout.types), rows, self._strings)[:RULED]
+        values = decode(rows.take(order, axis=1), snap.layout.types, self._strings)
+        facts = zip(values, diffs[order].tolist(), times[order].tolist(), strict=True)
+        told = [
+            Row(
+                v,
+                d,
+                0 if fresh else d,
+                None,
+                fresh,
+                False,
+                max(t, snap.since) if t <= snap.since else t,
+                t <= snap.since,
+            )
+            for v, d, t in facts
+        ]
+        return Span(lower, upper, tuple(told), len(batch), fresh)
+
+    def _readers(self, piece: Piece, s: Structure, step: int) -> list[Pin]:
+        """The operators that read an arrangement: at this epoch once they have acted, else at the one before."""
+        readers = [b for a, b, kind in s.edges if a == piece.owner and kind == "read"]
+        return [Pin(r, self._reached(r, step), self._reached(r, step - 1) if step else None) for r in readers]
+
+    def _reached(self, operator: str, step: int) -> int:
+        """The epoch up to which an operator has read."""
+        chapter = self._history.chapter(step)
+        if chapter is None:
+            return 0
+        first, last = self._history.spans[chapter.number]
+        acted = any(d.operator == operator for d in self._history.drafts[first - 1 : step])
+        return chapter.epoch if acted or step == last else self._reached(operator, first - 1)
+
+
+def _held(snap: Snap, before: Snap | None) -> list[Pin]:
+    was = dict(before.handles) if before is not None else {}
+    return [Pin(reader, time, was.get(reader), True) for reader, time in snap.handles]
+
+
+def _with(table: Table, **more: Any) -> Table:
+    from dataclasses import replace
+
+    return replace(table, **more)
+
+
+def _sorted(key: Key) -> tuple[Any, ...]:
+    return tuple((v is None, v if v is not None else 0) for v in key.key)
+
+
+def _among(lines: Words, wanted: Words) -> npt.NDArray[np.bool_]:
+    """Which of the columns of lines int64[k, n] are among those of wanted int64[k, q]; bool[n]."""
+    if not wanted.shape[1] or not lines.shape[1]:
+        return np.zeros(lines.shape[1], dtype=bool)
+    if not len(lines):
+        return np.ones(lines.shape[1], dtype=bool)
+    out = np.isin(lines[0], wanted[0])
+    if len(lines) > 1 and out.any():
+        known = set(zip(*wanted.tolist(), strict=True))
+        some = np.flatnonzero(out)
+        good = [row in known for row in zip(*lines.take(some, axis=1).tolist(), strict=True)]
+        out[some] = good
+    return out
