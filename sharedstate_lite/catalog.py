@@ -14,11 +14,13 @@ from dataclasses import replace
 from html import escape
 from types import MappingProxyType
 
-from .errors import RelationError, ViewError
+from .errors import RelationError, SqlError, ViewError
 from .plan import Column, Schema, Type, View
 from .scope import WIDTH, match
 from .sql import RESERVED, bind
 
+HIGHEST = 150
+"""How many operators may stand one above the other, so that no recursion over a plan runs out."""
 _TYPES = {t.value: t for t in Type} | {
     "TEXT": Type.STRING,
     "VARCHAR": Type.STRING,
@@ -75,6 +77,11 @@ class Catalog:
         among the output columns.
         """
         view = replace(bind(sql, self._relations, self._views, key), catalog=self)
+        if view.plan.height > HIGHEST:
+            raise SqlError(
+                f"view {view.name} stands on {view.plan.height - 1} operators, one above the other; "
+                f"{HIGHEST} are the most, so state it over fewer views"
+            )
         for kind, names in (("relation", self._relations), ("view", self._views)):
             if match(view.name, names) is not None:
                 raise ViewError(f"view {view.name}: a {kind} of this catalog has that name; choose another")

@@ -113,10 +113,25 @@ class Node:
         return {name: value for name, value in self.__dict__.items() if name != "_hash"}
 
     def walk(self) -> Iterator[Node]:
-        """Every operator of the tree, inputs before the operators that read them."""
-        for node in self.inputs:
-            yield from node.walk()
-        yield self
+        """Every operator of the tree once, inputs before the operators that read them."""
+        seen: set[int] = set()
+        ahead: list[tuple[Node, bool]] = [(self, False)]
+        while ahead:
+            node, below = ahead.pop()
+            if below:
+                yield node
+            elif id(node) not in seen:
+                # A view that is read twice is one object: a tree of self-joins would double with each level.
+                seen.add(id(node))
+                ahead += [(node, True), *((each, False) for each in reversed(node.inputs))]
+
+    @property
+    def height(self) -> int:
+        """Operators on the longest way from a relation up to this one."""
+        heights: dict[int, int] = {}
+        for node in self.walk():
+            heights[id(node)] = 1 + max((heights[id(each)] for each in node.inputs), default=0)
+        return heights[id(self)]
 
 
 @dataclass(frozen=True, eq=True)

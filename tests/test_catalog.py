@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+import sharedstate_lite as ss
 from sharedstate_lite.catalog import Catalog
 from sharedstate_lite.errors import Error, RelationError, SqlError, ViewError
 from sharedstate_lite.plan import Column, Type
@@ -125,3 +126,33 @@ def test_all_errors_are_one_family() -> None:
     """Whoever catches ss.Error, or ValueError, catches all of them."""
     assert issubclass(Error, ValueError)
     assert all(issubclass(e, Error) for e in (SqlError, RelationError, ViewError))
+
+
+def test_views_stand_on_views_up_to_a_height() -> None:
+    """150 operators one above the other work in every engine; one more is refused by name and leaves the catalog."""
+    catalog = ss.Catalog(t="a INT, b INT")
+    below = "t"
+    for number in range(149):
+        view = catalog.view(f"CREATE VIEW v{number} AS SELECT a, b + 0 AS b FROM {below}")
+        below = view.name
+    with pytest.raises(ss.SqlError, match="view high stands on 150 operators, one above the other; 150 are the most"):
+        catalog.view(f"CREATE VIEW high AS SELECT a, b + 1 AS b FROM {below}")
+    assert "high" not in catalog.views
+    for kind in ss.KINDS:
+        with ss.engine(kind, [view]) as engine:
+            engine.step({"t": [((1, 2), +1)]})
+            assert engine.read(view.name, key=(1,)).values.tolist() == [[1, 2]]
+            assert view.explain() and engine.state().rows.sum() >= 1
+
+
+def test_a_view_read_twice_at_each_level_is_walked_once() -> None:
+    """Self-joins over self-joins have as many operators as views, not as many as ways through them."""
+    catalog = ss.Catalog(t="a INT, b INT")
+    below = "t"
+    for number in range(30):
+        view = catalog.view(
+            f"CREATE VIEW v{number} AS SELECT x.a, y.b FROM {below} AS x JOIN {below} AS y ON x.a = y.a"
+        )
+        below = view.name
+    # A join and a projection a view, and the relation under both sides of the first.
+    assert sum(1 for _ in view.plan.walk()) == 2 + 2 * 30
