@@ -15,6 +15,7 @@ A message is ``(relation, row, diff)``: one row, coming or going.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -85,7 +86,7 @@ def travelled(engine: Engine, inputs: Any) -> pd.DataFrame:
     """
     out = _traced(engine, inputs)
     nodes, _ = engine.graph()
-    title = {n.name: n.name if n.kind in ("source", "view") else f"{n.title} {n.detail}" for n in nodes.itertuples()}
+    title = {n.name: n.name if n.kind in ("source", "view") else _titled(n) for n in nodes.itertuples()}
     lines = []
     for event in engine.trace:
         if event.name == "message":
@@ -118,6 +119,11 @@ def _traced(engine: Engine, inputs: Any) -> dict[str, Changes]:
         return engine.step(inputs)
     finally:
         engine.trace.keep_rows = kept
+
+
+def _titled(node: Any) -> str:
+    """An operator as pictures have it: functions in capitals."""
+    return re.sub(r"\b[a-z]+(?=\()", lambda found: found[0].upper(), node.title) + f" {node.detail}"
 
 
 def _sign(diff: int) -> str:
