@@ -6,6 +6,8 @@
     time_chart, latency_chart, hits_chart     seconds an epoch, seconds a read, hits against a budget
     emitted     what a view emitted, as plain tuples
     compare     a reader's prediction beside what happened
+    stepper     what each message does to each operator's state, step by step
+    static      the same as a sequence of pictures
 
 The rooms, from the bottom up:
 
@@ -15,6 +17,7 @@ The rooms, from the bottom up:
     scene, graph               the graph of operators      bars, operators, chart     who holds how much
     axes, series, lines, figure, measured   lines over two axes, drawn and by plotly
     predict                    predictions
+    stepper                    a room of its own: recordings drawn and stepped through
 
 A picture takes frames and plain data (``engine.graph()``, ``engine.state``,
 ``engine.trace.rows_by_edge()``) and never reaches into an engine; no engine knows that
@@ -26,11 +29,13 @@ from .chart import Chart, held_chart, operators_chart
 from .graph import graph
 from .measured import hits_chart, latency_chart, time_chart
 from .predict import compare, emitted
+from .stepper import Stepper, static, stepper
 from .svg import Picture
 
 __all__ = [
     "Chart",
     "Picture",
+    "Stepper",
     "compare",
     "emitted",
     "graph",
@@ -39,5 +44,7 @@ __all__ = [
     "hits_chart",
     "latency_chart",
     "operators_chart",
+    "static",
+    "stepper",
     "time_chart",
 ]

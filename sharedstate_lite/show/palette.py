@@ -54,17 +54,25 @@ def _values(colours: dict[str, str]) -> str:
     return "".join(f"--{name}:{value};" for name, value in colours.items())
 
 
-def style() -> str:
-    """The style sheet of a picture, every rule within ``.ssl``."""
+def style(theme: str | None = None) -> str:
+    """The style sheet of a picture, every rule within ``.ssl``; ``theme`` light or dark holds whatever is around."""
     light, dark = _values(LIGHT), _values(DARK)
+    if theme == "light" or theme == "dark":
+        return f".ssl{{{light if theme == 'light' else dark}color-scheme:{theme}}}{_type()}"
     return (
         f".ssl{{{light}color-scheme:light}}"
         f"@media (prefers-color-scheme:dark){{.ssl{{{dark}color-scheme:dark}}}}"
         f"body[data-jp-theme-light=true] .ssl,.vscode-light .ssl{{{light}color-scheme:light}}"
-        f"body[data-jp-theme-light=false] .ssl,.vscode-dark .ssl{{{dark}color-scheme:dark}}"
+        f"body[data-jp-theme-light=false] .ssl,.vscode-dark .ssl{{{dark}color-scheme:dark}}{_type()}"
+    )
+
+
+def _type() -> str:
+    return (
         f".ssl text{{font-family:{FAMILY};font-size:{LEAST}px;fill:var(--ink);white-space:pre}}"
         f".ssl .m{{fill:var(--muted)}}.ssl .b{{font-weight:700}}.ssl .i{{font-style:italic}}"
-        f".ssl .mono{{font-family:{MONO}}}"
+        f".ssl .mono{{font-family:{MONO}}}.ssl .s{{text-decoration:line-through}}"
+        f".ssl .u{{text-decoration:underline dotted}}"
     )
 
 

@@ -106,13 +106,13 @@ class Drawing:
     height: float
     body: str
 
-    def svg(self, label: str, *, alone: bool, shown: str = "") -> str:
-        """The SVG element; ``alone`` adds what a file of its own needs."""
+    def svg(self, label: str, *, alone: bool, shown: str = "", theme: str | None = None) -> str:
+        """The SVG element; ``alone`` adds what a file of its own needs, in one ``theme`` or in the reader's."""
         space = ' xmlns="http://www.w3.org/2000/svg"' if alone else ""
         w, h = number(self.width), number(self.height)
         return (
             f'<svg{space} class="ssl{shown}" role="img" aria-label="{escape(label, quote=True)}" '
-            f'width="{w}" height="{h}" viewBox="0 0 {w} {h}">{f"<style>{style()}</style>" if alone else ""}'
+            f'width="{w}" height="{h}" viewBox="0 0 {w} {h}">{f"<style>{style(theme)}</style>" if alone else ""}'
             f"{rect(0, 0, self.width, self.height, fill='page')}{self.body}</svg>"
         )
 

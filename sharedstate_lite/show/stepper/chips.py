@@ -1,0 +1,178 @@
+"""Messages on their edges: chips, pointed the way they go, with a badge that says what they do.
+
+Filled: sent in this step. Ink outline: waits on its edge. Grey outline: has passed in
+this message, with the number of its step. Dashed, struck, a cross at its tip: dropped.
+A -U/+U pair moves as one. ``?`` is an upquery, ``=`` its answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from ..palette import colour
+from ..svg import number, rect, text
+from ..text import fit, width
+from .glyphs import cross, shape
+
+TIP, TALL, HEAD, LINE = 7.0, 22.0, 18.0, 15.0
+LABEL = 15.0
+"""Px of a chip's label, above it or below."""
+CELL, WIDEST = 96.0, 230.0
+LINES = 4
+TONES = {"+1": "inserted", "+I": "inserted", "+U": "inserted", "−1": "deleted", "−U": "deleted", "−D": "deleted"}
+NOW, WAITS, PAST, DROPPED = "now", "waits", "past", "dropped"
+
+
+@dataclass(frozen=True)
+class Chip:
+    """One message's badge and the values of its row, or words where there are several rows."""
+
+    badge: str
+    values: tuple[str, ...]
+
+    @property
+    def tone(self) -> str:
+        """The colour of the badge."""
+        if self.badge in ("?", "="):
+            return "upquery"
+        return TONES.get(self.badge, "deleted" if self.badge.startswith("−") else "inserted")
+
+    @cached_property
+    def words(self) -> str:
+        """The values on one line, cut to what a chip can hold."""
+        shown, used = [], 0.0
+        for n, value in enumerate(self.values):
+            each = fit(value, CELL, bold=True)
+            used += width(each, bold=True) + 7
+            if used > WIDEST and n:
+                shown.append(f"+{len(self.values) - n}")
+                break
+            shown.append(each)
+        return "  ".join(shown)
+
+    @cached_property
+    def lines(self) -> tuple[str, ...]:
+        """The values one a line."""
+        if len(self.values) > LINES:
+            return (*self.values[: LINES - 1], f"+{len(self.values) - LINES + 1} values")
+        return self.values
+
+    def size(self, stacked: bool) -> tuple[float, float]:
+        """Width and height."""
+        badge = width(self.badge, bold=True) + 12
+        if stacked:
+            inside = max([badge, *(min(width(v, bold=True), CELL) + 10 for v in self.lines)])
+            return inside + TIP, HEAD + LINE * len(self.lines) + 4
+        return badge + (width(self.words, bold=True) + 12 if self.words else 0) + TIP, TALL
+
+    def draw(self, x: float, y: float, wide: float, look: str, back: bool, stacked: bool) -> str:
+        """The chip with its upper left corner at (x, y)."""
+        high = self.size(stacked)[1]
+        edge = self.tone if look == NOW else "ink" if look == WAITS else "frame"
+        out = [
+            shape(
+                _outline(x, y, wide, high, back, stacked),
+                "page",
+                edge,
+                1.8 if look == NOW else 1,
+                dashes="4 3" if look == DROPPED else "",
+            )
+        ]
+        draw = self._stacked if stacked else self._flat
+        out.append(draw(x, y, wide, look, back))
+        if look == DROPPED:
+            out.append(cross(x - 2 if back else x + wide + 2, y + high / 2))
+        return "".join(out)
+
+    def _flat(self, x: float, y: float, wide: float, look: str, back: bool) -> str:
+        badge = width(self.badge, bold=True) + 12
+        left = x + (TIP if back else 0)
+        out = []
+        if look == NOW:
+            out.append(shape(_badge(x, y, badge, back), self.tone))
+        else:
+            out.append(rect(left + badge - 0.5, y + 0.5, 1, TALL - 1, fill="frame"))
+        fill = "badge" if look == NOW else ""
+        kind = "b" if look in (NOW, WAITS) else "b m"
+        out.append(text((left + badge / 2, y + 15), self.badge, kind=kind, anchor="middle", fill=fill))
+        body = {NOW: "b", WAITS: "", PAST: "m", DROPPED: "m s"}[look]
+        out.append(text((left + badge + 6, y + 15), self.words, kind=body))
+        return "".join(out)
+
+    def _stacked(self, x: float, y: float, wide: float, look: str, back: bool) -> str:
+        left = x + (TIP if back else 0)
+        room = wide - TIP
+        out = []
+        if look == NOW:
+            out.append(rect(left, y, room, HEAD, fill=self.tone))
+        else:
+            out.append(rect(left, y + HEAD - 0.5, room, 1, fill="frame"))
+        kind = "b" if look in (NOW, WAITS) else "b m"
+        fill = "badge" if look == NOW else ""
+        out.append(text((left + room / 2, y + 13), self.badge, kind=kind, anchor="middle", fill=fill))
+        body = {NOW: "b", WAITS: "", PAST: "m", DROPPED: "m s"}[look]
+        for n, value in enumerate(self.lines):
+            shown = fit(value, min(room - 6, CELL), bold=True)
+            at = (left + room / 2, y + HEAD + 13 + LINE * n)
+            out.append(text(at, shown, kind=body, anchor="middle", tip=value))
+        return "".join(out)
+
+
+def _badge(x: float, y: float, wide: float, back: bool) -> str:
+    n = number
+    if not back:
+        return f"M{n(x)} {n(y)}H{n(x + wide)}V{n(y + TALL)}H{n(x)}Z"
+    return f"M{n(x)} {n(y + TALL / 2)}L{n(x + TIP)} {n(y)}H{n(x + TIP + wide)}V{n(y + TALL)}H{n(x + TIP)}Z"
+
+
+def _outline(x: float, y: float, wide: float, high: float, back: bool, stacked: bool) -> str:
+    n = number
+    if back:
+        return f"M{n(x)} {n(y + high / 2)}L{n(x + TIP)} {n(y)}H{n(x + wide)}V{n(y + high)}H{n(x + TIP)}Z"
+    return (
+        f"M{n(x)} {n(y)}H{n(x + wide - TIP)}L{n(x + wide)} {n(y + high / 2)}L{n(x + wide - TIP)} {n(y + high)}H{n(x)}Z"
+    )
+
+
+@dataclass(frozen=True)
+class Load:
+    """What lies on one lane of one edge at one step: one chip, or a pair that moves as one."""
+
+    chips: tuple[Chip, ...]
+    look: str
+    step: int
+    word: str = ""
+    """Said instead of the step: dropped at the hole."""
+
+    def label(self, short: bool) -> str:
+        """``step 27, now``; short: ``27``."""
+        number_ = str(self.step) if short else f"step {self.step}"
+        return f"{number_}, now" if self.look == NOW else number_
+
+    def size(self, stacked: bool) -> tuple[float, float]:
+        """Width and height of the chips, without the label."""
+        sizes = [c.size(stacked) for c in self.chips]
+        return max(w for w, _ in sizes), sum(h for _, h in sizes) + 4 * (len(sizes) - 1)
+
+    def draw(self, x: float, y: float, back: bool, stacked: bool, *, moves: bool = False) -> str:
+        """The chips with their upper left corner at (x, y)."""
+        wide = self.size(stacked)[0]
+        out = []
+        for chip in self.chips:
+            out.append(chip.draw(x, y, wide, self.look, back, stacked))
+            y += chip.size(stacked)[1] + 4
+        inside = "".join(out)
+        if moves:
+            return f'<g class="moves{" back" if back else ""}">{inside}</g>'
+        return inside
+
+
+def badges(kinds: Sequence[str]) -> str:
+    """One badge for several rows: theirs where they agree, else ±."""
+    found = set(kinds)
+    return found.pop() if len(found) == 1 else "±"
+
+
+__all__ = ["DROPPED", "LABEL", "NOW", "PAST", "WAITS", "Chip", "Load", "badges", "colour"]

@@ -1,0 +1,129 @@
+"""The stepper as a notebook has it: a session with a picture, live where a widget runs, else as frames.
+
+One output holds both: JupyterLab shows the widget, an exported page the frames of the
+message that one stands in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ...errors import Error
+from ...recording import Recording
+from .frame import Frames
+from .pages import FRAMES, Pages
+from .session import Answered, Replay, Session
+
+if TYPE_CHECKING:
+    from .widget import StepperWidget
+
+
+class Stepper(Session):
+    """Steps through a recorded run; see :func:`stepper`."""
+
+    def __init__(
+        self,
+        replay: Replay,
+        messages: Sequence[Any],
+        *,
+        at: Any = None,
+        width: float | None = None,
+        predict: bool = True,
+        title: str | None = None,
+    ) -> None:
+        super().__init__(replay, messages, at=at, predict=predict)
+        self.width, self._title = 800.0 if width is None else float(width), title
+        self.look = 0
+        """Counts changes of what is folded; frames drawn before such a change are stale."""
+        self._drawn: dict[str, Frames] = {}
+        self._folded: set[str] = set()
+        self._live: StepperWidget | None = None
+
+    @property
+    def frames(self) -> Frames:
+        """The drawings of the history one is in."""
+        name = self.current.name
+        if name not in self._drawn:
+            self._drawn[name] = Frames(self.recording, self._title or "", frozenset(self._folded))
+        return self._drawn[name]
+
+    @property
+    def title(self) -> str:
+        """What stands over the picture."""
+        return self.frames.title
+
+    @property
+    def asks(self) -> bool:
+        """Whether questions are asked."""
+        return self._asks
+
+    @property
+    def answers(self) -> dict[tuple[str, int], Answered]:
+        """The answers given, by history and step."""
+        return dict(self._answers)
+
+    def fold(self, operator: str) -> Stepper:
+        """Fold an operator to a plate, or open it again. Raises Error for one that is not there."""
+        names = [o.name for o in self.recording.operators]
+        if operator not in names:
+            raise Error(f"operator {operator!r}: there is {', '.join(names)}")
+        self._folded ^= {operator}
+        self._drawn.clear()
+        self.look += 1
+        self.changed()
+        return self
+
+    def changed(self) -> None:
+        if self._live is not None:
+            self._live.update()
+
+    # --- pictures -----------------------------------------------------------------
+
+    def svg(self, width: float | None = None, theme: str | None = None) -> str:
+        """This step as an SVG of its own, ``width`` px wide; ``theme`` is light, dark, or the reader's own."""
+        if theme not in (None, "light", "dark"):
+            raise Error(f"theme {theme!r}: light, dark, or None for the reader's own")
+        drawing = self.frames.page(self.step, self.width if width is None else width)
+        return drawing.svg(f"{self.title}, {self.caption}", alone=True, theme=theme)
+
+    def pages(self, steps: Sequence[int] | None = None, width: float | None = None) -> Pages:
+        """Frames as pictures: those of the message that one stands in, or those of ``steps``."""
+        return Pages(self.frames, self._steps() if steps is None else list(steps), width or self.width)
+
+    def _steps(self) -> list[int]:
+        recording: Recording = self.recording
+        told = recording.message_of(self.step or recording.last)
+        return [0] if told is None else list(range(told.first, told.last + 1))[:FRAMES]
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Any:
+        from .widget import StepperWidget
+
+        if self._live is None:
+            self._live = StepperWidget(self)
+        bundle: dict[str, Any] = dict(self.pages()._repr_mimebundle_())
+        shown = self._live._repr_mimebundle_()
+        data, metadata = shown if isinstance(shown, tuple) else (shown or {}, {})
+        return {**bundle, **{k: v for k, v in data.items() if k.startswith("application/")}}, metadata
+
+    def __repr__(self) -> str:
+        return f"{self.title}, step {self.step} of {self.recording.last}: {self.caption}"
+
+
+def stepper(
+    replay: Replay,
+    messages: Sequence[Any],
+    *,
+    at: Any = None,
+    width: float | None = None,
+    predict: bool = True,
+    title: str | None = None,
+) -> Stepper:
+    """Step through what ``messages`` do to an engine.
+
+    ``replay`` makes a recording of messages (``ss.replay(kind, views)``), and is called
+    again for every fork. ``at`` is where to begin: the number of a message, whose end it
+    is, or (message, step). ``width`` in px is for pictures without a widget. ``predict``
+    asks before steps what they will do. Raises Error for a place that is not there.
+    """
+    return Stepper(replay, messages, at=at, width=width, predict=predict, title=title)

@@ -1,0 +1,191 @@
+"""A recording fitted to a width: what gives way first where there is not room for everything.
+
+In this order, until it fits: messages show one value a line, gap by gap from the right;
+tables take their narrow form; the trail closes to numbers; columns fold to plates, those
+farthest from the operator that acts first, right before left; at last what is beyond its
+neighbours becomes ``upstream`` and ``downstream``. Never the view. The first two hold
+for all steps, so nothing moves from step to step; what comes after follows the message.
+
+Too high: the tallest table of the tallest column gives up lines, down to 4, then to 2;
+then panels fold that do not act.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+
+from .blocks import ROW
+from .chips import NOW, WAITS, Load
+from .groups import gathered
+from .nodes import Node
+from .script import Lane, Script, Way
+from .stage import Stage
+from .tables import NARROW, ROOMY, Limits
+
+MARGIN = 12.0
+TALLEST = 312.0
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A stage, the limits that its tables are drawn within, and the name that each operator is drawn under."""
+
+    stage: Stage
+    limits: Limits
+    drawn: Mapping[str, str]
+    """Operator -> node, for those that are gathered under another name."""
+
+
+class Fitting:
+    """The stages of a recording at one outer width in px."""
+
+    def __init__(
+        self, script: Script, width: float, tallest: float = TALLEST, folded: frozenset[str] = frozenset()
+    ) -> None:
+        self.script, self.width, self.tallest, self.closed = script, width, tallest, folded
+        self.room = width - 2 * MARGIN
+        self._nodes: dict[Limits, dict[str, Node]] = {}
+        self._acting: dict[tuple[str, frozenset[Lane]], Fit] = {}
+        self.common = self._common()
+
+    def at(self, number: int) -> Fit:
+        """The stage of a step."""
+        if self.common:
+            return self.common
+        loads = self.script.loads(number)
+        return self.acting(self._actor(number), frozenset(k for k, v in loads.items() if v.look in (NOW, WAITS)))
+
+    def _actor(self, number: int) -> str:
+        """The operator that acts at a step, or did last before it."""
+        steps = self.script.recording.steps
+        for n in range(number, 0, -1):
+            if steps[n - 1].operator in self.script.operators:
+                return steps[n - 1].operator
+        return next((o.name for o in self.script.operators.values()), "")
+
+    # --- heights ------------------------------------------------------------------
+
+    def fresh(self, limits: Limits) -> dict[str, Node]:
+        """Nodes with all the lines that they can use."""
+        if limits not in self._nodes:
+            self._nodes[limits] = self.script.nodes(limits)
+        return {
+            n: replace(node, shapes=[copy(s) for s in node.shapes], fold=n in self.closed)
+            for n, node in self._nodes[limits].items()
+        }
+
+    def lowered(
+        self,
+        nodes: dict[str, Node],
+        stacked: int,
+        waiting: frozenset[Lane] | None = None,
+        actor: str = "",
+        ways: list[Way] | None = None,
+        sizes: Mapping[Lane, list[Load]] | None = None,
+    ) -> Stage:
+        """The stage, with lines taken away until it is low enough, as far as that goes."""
+        ways = self.script.ways if ways is None else ways
+        sizes = self.script.sizes if sizes is None else sizes
+        stage = Stage(nodes, ways, sizes, stacked=stacked, waiting=waiting)
+        while (over := stage.height - self.tallest) > 0 and _give(stage, nodes, over, actor):
+            stage = Stage(nodes, ways, sizes, stacked=stacked, waiting=waiting)
+        return stage
+
+    # --- widths -------------------------------------------------------------------
+
+    def _common(self) -> Fit | None:
+        """The roomiest stage for all steps without folding for width, if there is one."""
+        same = {n: n for n in self.script.operators}
+        for limits, stacked in self._ways_to_be_narrow():
+            stage = self.lowered(self.fresh(limits), stacked)
+            if self._fits(stage):
+                stage.settle(self.room)
+                return Fit(stage, limits, same)
+        return None
+
+    def _ways_to_be_narrow(self) -> Iterator[tuple[Limits, int]]:
+        gaps = len(Stage(self.fresh(ROOMY), self.script.ways, self.script.sizes).gaps)
+        for stacked in range(gaps + 1):
+            yield ROOMY, stacked
+        for stacked in sorted({0, gaps // 2, gaps}):
+            yield NARROW, stacked
+
+    def _fits(self, stage: Stage) -> bool:
+        return stage.width <= self.room and stage.height <= self.tallest
+
+    def acting(self, actor: str, waiting: frozenset[Lane]) -> Fit:
+        """The stage while an operator acts and messages wait, other columns folded as far as need be."""
+        key = actor, waiting
+        if key not in self._acting:
+            fit = self._folded(actor, waiting)
+            fit.stage.settle(self.room)
+            self._acting[key] = fit
+        return self._acting[key]
+
+    def _folded(self, actor: str, waiting: frozenset[Lane]) -> Fit:
+        same = {n: n for n in self.script.operators}
+        whole = Stage(self.fresh(NARROW), self.script.ways, self.script.sizes)
+        gaps, columns = len(whole.gaps), whole.placed.columns
+        here = next((c for c, column in enumerate(columns) if actor in column), 0)
+        far = sorted((c for c in range(len(columns)) if c != here), key=lambda c: (-abs(c - here), -c))
+        for count in range(len(far) + 1):
+            for limits, stacked in ((ROOMY, 0), (NARROW, 0), (NARROW, gaps)):
+                nodes = self._without(limits, [n for c in far[:count] for n in columns[c]])
+                stage = self.lowered(nodes, stacked, waiting, actor)
+                if self._fits(stage):
+                    return Fit(self._opened(stage, far[:count], columns, limits, stacked, actor), limits, same)
+        nodes = self._without(NARROW, [n for c in far for n in columns[c]])
+        nodes, ways, sizes, drawn = gathered(self.script, nodes, actor)
+        stage = self.lowered(nodes, gaps, waiting, actor, ways, sizes)
+        return Fit(stage, NARROW, drawn)
+
+    def _opened(
+        self, stage: Stage, far: list[int], columns: list[list[str]], limits: Limits, stacked: int, actor: str
+    ) -> Stage:
+        """The stage with those columns open again that turn out to have room, the nearest first."""
+        folded = list(far)
+        for c in reversed(far[:-1]):
+            fewer = [k for k in folded if k != c]
+            nodes = self._without(limits, [n for k in fewer for n in columns[k]])
+            tried = self.lowered(nodes, stacked, stage.waiting, actor)
+            if self._fits(tried):
+                stage, folded = tried, fewer
+        return stage
+
+    def _without(self, limits: Limits, folded: Sequence[str]) -> dict[str, Node]:
+        """Nodes, some of them folded to plates."""
+        nodes = self.fresh(limits)
+        for name in folded:
+            nodes[name].fold = True
+        return nodes
+
+
+def _give(stage: Stage, nodes: dict[str, Node], over: float, actor: str) -> bool:
+    """Take lines away from the tallest table of the tallest column; False where none has any to give."""
+
+    def tall(column: list[str]) -> float:
+        return sum(nodes[n].height + nodes[n].above(1e9) + 14 for n in column)
+
+    for least in (4, 2):
+        for column in sorted(stage.placed.columns, key=tall, reverse=True):
+            if tall(column) < stage.height / 2:
+                break
+            shapes = [s for n in column if nodes[n].open for s in nodes[n].shapes]
+            shapes = [s for s in shapes if min(s.lines, s.capacity) > least]
+            if shapes:
+                shape = max(shapes, key=lambda s: s.height)
+                lines = min(shape.lines, shape.capacity)
+                shape.capacity = max(least, lines - max(int(over / ROW / len(shapes)), 1))
+                return True
+    open_ = [node for n, node in nodes.items() if node.open and n != actor]
+    if open_ and (actor or len(open_) > 1):
+        tallest = max(stage.placed.columns, key=tall)
+        there = [node for node in open_ if node.name in tallest] or open_
+        max(there, key=lambda node: node.height).fold = True
+        return True
+    return False
+
+
+__all__ = ["MARGIN", "TALLEST", "Fit", "Fitting"]

@@ -1,0 +1,214 @@
+"""One step as a drawing: the scene alone, for the widget, or with its header and caption, for a page.
+
+The scene of every step of a recording has the same size at one width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ...recording import Recording
+from ..palette import colour
+from ..svg import Drawing, rect, text
+from ..table import counted, slot
+from ..text import fit, width, wrap
+from . import glyphs
+from .chips import Load
+from .fitting import MARGIN, Fit, Fitting
+from .nodes import Look
+from .ruler import pin
+from .script import Lane, Script
+
+CAPTION = 13
+TITLES = {"full": "Full state", "shared": "Shared state", "partial": "Partial state"}
+LEGENDS = {
+    "full": ("inserted", "deleted", "changed", "looked up"),
+    "shared": ("inserted", "deleted", "looked up", "handle", "folded"),
+    "partial": ("inserted", "deleted", "hole", "upquery", "dropped"),
+}
+SAID = {"folded": "before since, folded", "handle": "trace handle"}
+
+
+@dataclass(frozen=True)
+class Counts:
+    """The numbers of a header."""
+
+    epoch: int
+    rows: int
+    added: int
+    bytes: int
+    base: str
+
+    @property
+    def change(self) -> str:
+        """``+2``, ``−1``, or nothing."""
+        return f"{self.added:+,}".replace("-", "−") if self.added else ""
+
+
+def size(count: int) -> str:
+    """Bytes with a unit."""
+    if count < 1024:
+        return f"{count} B"
+    return f"{count / 1024:.1f} KiB" if count < 1024**2 else f"{count / 1024**2:.1f} MiB"
+
+
+def counts(recording: Recording, number: int) -> Counts:
+    """The header's numbers at a step."""
+    totals, step = recording.totals(number), recording.step(number)
+    base = f"base {counted(totals.base_rows, 'row')}, {size(totals.base_bytes)}"
+    if recording.kind == "shared":
+        base = f"arranged base {counted(totals.base_rows, 'row')}, {size(totals.base_bytes)}"
+    return Counts(step.epoch if step else 0, totals.rows, totals.rows - totals.rows_before, totals.bytes, base)
+
+
+def caption(recording: Recording, number: int) -> str:
+    """What happened in a step, in words."""
+    step = recording.step(number)
+    if step is not None:
+        return step.caption
+    return "Before the first message." if recording.messages else "No message has come in."
+
+
+class Frames:
+    """The drawings of one recording, at any width."""
+
+    def __init__(self, recording: Recording, title: str = "", folded: frozenset[str] = frozenset()) -> None:
+        self.recording, self.folded = recording, folded
+        self.title = title or TITLES.get(recording.kind, recording.kind)
+        self.script = Script(recording)
+        self._fittings: dict[float, Fitting] = {}
+
+    def fitting(self, wide: float) -> Fitting:
+        """How the recording fits an outer width."""
+        if wide not in self._fittings:
+            self._fittings[wide] = Fitting(self.script, wide, folded=self.folded)
+        return self._fittings[wide]
+
+    def scene(self, number: int, wide: float) -> Drawing:
+        """The operators and messages after a step."""
+        fit_ = self.fitting(wide).at(number)
+        looks = _gathered(self.script.looks(number, fit_.limits), fit_)
+        loads = _carried(self.script.loads(number), fit_)
+        inside = fit_.stage.draw(looks, loads, self._reading(number))
+        body = f'<g transform="translate({MARGIN:g} 8)">{inside}</g>'
+        widest = max(wide, fit_.stage.width + 2 * MARGIN)
+        return Drawing(widest, fit_.stage.height + 16, body)
+
+    def _reading(self, number: int) -> frozenset[int]:
+        """The edges along which the operator that acts read or looked something up."""
+        step = self.recording.step(number)
+        if step is None:
+            return frozenset()
+        state = self.recording.state(number)
+        out = {
+            n
+            for n, w in enumerate(self.script.ways)
+            if w.read and any((m.source, m.target) == (w.source, w.target) for m in step.taken)
+        }
+        for n, way in enumerate(self.script.ways):
+            held = state.get(way.source)
+            if way.read and way.target == step.operator and held is not None:
+                rows = [r for t in held.tables if t.ruler for s in t.ruler.spans for r in s.rows]
+                if any(r.looked for r in rows):
+                    out.add(n)
+        return frozenset(out)
+
+    # --- a page of its own --------------------------------------------------------
+
+    def page(self, number: int, wide: float) -> Drawing:
+        """A step with header, caption and legend."""
+        scene = self.scene(number, wide)
+        head, top = self._header(number, scene.width)
+        foot, high = self._footer(number, scene.width, top + scene.height)
+        moved = f'<g transform="translate(0 {top:g})">{scene.body}</g>'
+        return Drawing(scene.width, top + scene.height + high, head + moved + foot)
+
+    def _header(self, number: int, wide: float) -> tuple[str, float]:
+        told = counts(self.recording, number)
+        right = wide - MARGIN
+        pieces = [("epoch", str(told.epoch), ""), ("rows held", f"{told.rows:,}", told.change)]
+        pieces.append(("bytes held", size(told.bytes), ""))
+        out, x = [], right
+        for name, value, change in reversed(pieces):
+            if change:
+                tone = "deleted" if change.startswith("−") else "inserted"
+                out.append(text((x, 22), change, anchor="end", fill=tone))
+                x -= width(change) + 3
+            out.append(text((x, 22), value, kind="b", size=14, anchor="end"))
+            x -= width(value, 14, bold=True) + 5
+            out.append(text((x, 22), name, kind="m", anchor="end"))
+            x -= width(name) + 18
+        step = self.recording.message_of(number)
+        title = fit(self.title, x - MARGIN, 14, bold=True)
+        out.append(text((MARGIN, 22), title, kind="b", size=14))
+        if step is not None:
+            left = MARGIN + width(title, 14, bold=True) + 14
+            said = f"step {number} of {self.recording.last}: {step.text}"
+            if x - left > 60:
+                out.append(text((left, 22), fit(said, x - left), kind="m"))
+        room = right - MARGIN - width(told.base) - 20
+        lines = wrap(" ".join("; ".join(self.recording.sql).split()), room, 2, mono=True)
+        for n, words in enumerate(lines):
+            out.append(text((MARGIN, 40 + 16 * n), words, kind="m mono"))
+        out.append(text((right, 40), told.base, kind="m", anchor="end"))
+        high = 40 + 16 * (len(lines) - 1) + 10
+        return "".join(out) + rect(0, high, wide, 1, fill="hairline"), high + 1
+
+    def _footer(self, number: int, wide: float, y: float) -> tuple[str, float]:
+        legend, long = self.legend() if wide >= 760 else ("", 0.0)
+        room = wide - 2 * MARGIN - (long + 30 if legend else 0)
+        lines = wrap(caption(self.recording, number), room, 3, CAPTION)
+        out = [text((MARGIN, y + 16 + 17 * n), words, size=CAPTION) for n, words in enumerate(lines)]
+        out.append(f'<g transform="translate({wide - MARGIN - long:.1f} {y + 4:.1f})">{legend}</g>' if legend else "")
+        return "".join(out), 17 * max(len(lines), 2) + 14
+
+    def legend(self) -> tuple[str, float]:
+        """What the marks mean, and the width that it takes; 18 px high."""
+        out, x = [], 0.0
+        for name in LEGENDS.get(self.recording.kind, LEGENDS["full"]):
+            sample, w = _sample(name, x)
+            said = SAID.get(name, name)
+            out.append(sample + text((x + w + 5, 13), said, kind="m"))
+            x += w + 5 + width(said) + 16
+        return "".join(out), x - 16
+
+
+def _sample(name: str, x: float) -> tuple[str, float]:
+    """A mark as the legend shows it, and its width."""
+    if name in ("inserted", "deleted"):
+        return glyphs.band(name, x, 2, 20, 14) + glyphs.mark(name, x + 12, 9), 20
+    if name == "changed":
+        return rect(x, 2, 22, 14, fill="page", stroke="ink", radius=2) + text((x + 5, 13), "→"), 22
+    if name == "looked up":
+        return glyphs.ring(x + 5, 9), 9
+    if name == "handle":
+        return pin(x + 9, 9, "J"), 18
+    if name == "folded":
+        return text((x, 13), "≤3", kind="b"), width("≤3", bold=True)
+    if name == "hole":
+        return slot(x, 3, 24), 24
+    if name == "dropped":
+        return glyphs.cross(x + 5, 9), 9
+    line = f'<path d="M{x:.1f} 9H{x + 24:.1f}" stroke="{colour("upquery")}" stroke-width="1.6" stroke-dasharray="5 3"/>'
+    return line, 24
+
+
+def _gathered(looks: Mapping[str, Look], fit_: Fit) -> dict[str, Look]:
+    """Each node's look, gathered ones together."""
+    out: dict[str, Look] = {}
+    for name, look in looks.items():
+        drawn = fit_.drawn.get(name, name)
+        if drawn == name:
+            node = fit_.stage.nodes[name]
+            if not node.open and node.shapes:
+                look = Look(look.blocks, (), look.count, (), look.acts)
+            out[name] = look
+        else:
+            out.setdefault(drawn, Look())
+    return out
+
+
+def _carried(loads: Mapping[Lane, Load], fit_: Fit) -> dict[Lane, Load]:
+    """The loads whose edges are drawn."""
+    return {lane: load for lane, load in loads.items() if fit_.stage.ways[lane[0]].source}

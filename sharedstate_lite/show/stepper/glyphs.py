@@ -1,0 +1,82 @@
+"""The marks of the stepper: small shapes that say what became of a row, and the bars beside it.
+
+Drawn as lines, not as letters, so that they look alike in every font: + inserted,
+− deleted, a ring for looked up, a cross for dropped, an ink box for changed.
+"""
+
+from __future__ import annotations
+
+from ..palette import colour
+from ..svg import number, rect
+
+TONES = {"inserted": "inserted", "deleted": "deleted", "looked": "handle"}
+"""Mark -> its colour."""
+
+
+def stroke(path: str, tone: str, wide: float = 2, *, dashes: str = "") -> str:
+    """An open path of short strokes."""
+    dashed = f' stroke-dasharray="{dashes}"' if dashes else ""
+    return f'<path d="{path}" fill="none" stroke="{colour(tone)}" stroke-width="{number(wide)}"{dashed}/>'
+
+
+def shape(path: str, fill: str, tone: str = "", wide: float = 1, *, dashes: str = "") -> str:
+    """A closed path, filled."""
+    inside = "none" if fill == "none" else colour(fill)
+    edge = f' stroke="{colour(tone)}" stroke-width="{number(wide)}"' if tone else ""
+    dashed = f' stroke-dasharray="{dashes}"' if dashes else ""
+    return f'<path d="{path}" fill="{inside}"{edge}{dashed} stroke-linejoin="round"/>'
+
+
+def plus(x: float, y: float, arm: float = 4) -> str:
+    """Inserted: a plus around (x, y)."""
+    n = number
+    return stroke(f"M{n(x - arm)} {n(y)}H{n(x + arm)}M{n(x)} {n(y - arm)}V{n(y + arm)}", "inserted")
+
+
+def minus(x: float, y: float, arm: float = 4) -> str:
+    """Deleted: a minus around (x, y)."""
+    return stroke(f"M{number(x - arm)} {number(y)}H{number(x + arm)}", "deleted")
+
+
+def ring(x: float, y: float, radius: float = 3.2) -> str:
+    """Looked up: a ring around (x, y)."""
+    return (
+        f'<circle cx="{number(x)}" cy="{number(y)}" r="{number(radius)}" fill="none" '
+        f'stroke="{colour("handle")}" stroke-width="1.6"/>'
+    )
+
+
+def cross(x: float, y: float, arm: float = 4) -> str:
+    """Dropped: a cross around (x, y)."""
+    n = number
+    path = f"M{n(x - arm)} {n(y - arm)}L{n(x + arm)} {n(y + arm)}M{n(x - arm)} {n(y + arm)}L{n(x + arm)} {n(y - arm)}"
+    return stroke(path, "deleted")
+
+
+def mark(kind: str, x: float, y: float) -> str:
+    """The glyph of a mark around (x, y); nothing for a mark without one."""
+    return {"inserted": plus, "deleted": minus, "looked": ring}[kind](x, y) if kind in TONES else ""
+
+
+def band(kind: str, x: float, y: float, wide: float, high: float) -> str:
+    """Behind a row that was marked in this very step: a tint, and a bar, solid or dashed."""
+    if kind not in ("inserted", "deleted"):
+        return ""
+    n = number
+    bar = stroke(f"M{n(x + 1.5)} {n(y)}V{n(y + high)}", kind, 3, dashes="" if kind == "inserted" else "4 3")
+    hatch = hatched(x + 3, y, wide - 3, high) if kind == "deleted" else ""
+    return rect(x, y, wide, high, fill=f"{kind}-tint") + hatch + bar
+
+
+def hatched(x: float, y: float, wide: float, high: float) -> str:
+    """Slanted lines over a deleted row, faint enough to read through."""
+    n, path, at = number, "", x + 4
+    while at < x + wide:
+        path += f"M{n(at)} {n(y)}L{n(max(at - high, x))} {n(y + min(high, at - x))}"
+        at += 9
+    return f'<g opacity="0.22">{stroke(path, "deleted", 1)}</g>'
+
+
+def badge(letter: str) -> str:
+    """A reader's name as the letter on its pins: the first that is a letter or a digit."""
+    return next((c.upper() for c in letter if c.isalnum()), "?")

@@ -1,0 +1,191 @@
+"""One operator as the stepper draws it: title and count above, its tables inside, or a plate.
+
+A :class:`Node` is what all steps share: shapes, ports, size. :meth:`Node.draw` puts one
+step's :class:`Look` into it. A filled panel holds rows, a white one none; the operator
+that acts has a heavy ink frame.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from html import escape
+
+from ...errors import Error
+from ..palette import colour
+from ..svg import clean, number, rect, text
+from ..text import fit, width
+from .blocks import PAD, Block, Shape
+from .ruler import RADIUS, Axis, pin
+
+TITLE, SECOND = 19.0, 16.0
+WORD = 17.0
+APART = 8.0
+"""Px between two tables of one panel."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """What a node shows at one step: a block for each table, lines at the foot, the count, and whether it acts."""
+
+    blocks: tuple[Block | None, ...] = ()
+    foot: tuple[str, ...] = ()
+    count: str = ""
+    words: tuple[str, ...] = ()
+    acts: bool = False
+
+
+@dataclass
+class Node:
+    """An operator's panel. ``words`` stand inside where there are no tables; ``counts`` is the widest count."""
+
+    name: str
+    title: str
+    detail: str
+    holds: bool
+    letter: str = ""
+    shapes: list[Shape] = field(default_factory=list)
+    words: tuple[str, ...] = ()
+    counts: str = ""
+    foot: int = 0
+    footing: float = 0.0
+    inputs: int = 1
+    two_ways: bool = False
+    fold: bool = False
+    """Drawn as a plate: its count, or that it has no state."""
+    widest: float = 240.0
+    pitch: float = 26.0
+    """Px between the ports of two inputs."""
+
+    @property
+    def open(self) -> bool:
+        """Whether it shows tables."""
+        return bool(self.shapes) and not self.fold
+
+    @property
+    def inside(self) -> tuple[str, ...]:
+        """The lines of a panel without tables, as wide as they ever are."""
+        if self.fold and self.counts:
+            return (self.counts,)
+        return self.words
+
+    @property
+    def body(self) -> float:
+        """The least width without the title."""
+        if self.open:
+            return max([*(s.width for s in self.shapes), self.footing + 2 * PAD])
+        return max([*(width(w) for w in self.inside), self.footing if not self.fold else 0, 24.0]) + 2 * PAD
+
+    @property
+    def _mark(self) -> float:
+        return 2 * RADIUS + 5 if self.letter else 0.0
+
+    @property
+    def _counted(self) -> float:
+        return width(self.counts) if self.open and self.counts else 0.0
+
+    @property
+    def width(self) -> float:
+        """The least width that holds everything, the title in two lines."""
+        title = self._mark + width(self.title, 13, bold=True)
+        detail = width(self.detail) if not self.fold else 0.0
+        second = detail + (self._counted + 12 if self._counted else 0)
+        return max(self.body, min(max(title, second), self.widest if self.open else self.widest * 0.6))
+
+    def _two(self, wide: float) -> bool:
+        if self.fold:
+            return False
+        parts = [self._mark + width(self.title, 13, bold=True)]
+        parts += [w + 8 for w in (width(self.detail), self._counted) if w]
+        return sum(parts) > wide and bool(self.detail or self._counted)
+
+    def above(self, wide: float) -> float:
+        """The height of the title."""
+        return TITLE + (SECOND if self._two(wide) else 0)
+
+    @property
+    def height(self) -> float:
+        """The height of the panel without its title."""
+        if self.open:
+            inside = sum(s.height for s in self.shapes) + 4 + APART * (len(self.shapes) - 1)
+            inside += WORD * self.foot + (6 if self.foot else 0)
+        else:
+            lines = len(self.inside) + (self.foot if not self.fold else 0)
+            inside = WORD * max(lines, 1) + 6
+        ports = self.pitch * (self.inputs - 1) + (40 if self.two_ways else 12)
+        return max(inside, ports)
+
+    def into(self, at: int) -> float:
+        """Where input ``at`` arrives, below the upper edge: at its table where each has one, else spread evenly."""
+        if self.inputs > 1 and self.open and len(self.shapes) == self.inputs and not any(s.axis for s in self.shapes):
+            return self._table(at) + self.shapes[at].height / 2
+        return self.height / 2 + self.pitch * (at - (self.inputs - 1) / 2)
+
+    def out(self, table: int | None) -> float:
+        """Where edges leave: the middle, or the ruler of a table that is read through handles."""
+        if table is not None and self.open:
+            caption = 18 if self.shapes[table].caption else 0
+            return self._table(table) + caption + Axis.PORT
+        return self.height / 2
+
+    def _table(self, at: int) -> float:
+        return 2 + sum(s.height + APART for s in self.shapes[:at])
+
+    def draw(self, look: Look, x: float, y: float, wide: float) -> str:
+        """The panel with its upper left corner at (x, y), below its title."""
+        if len(look.blocks) != len(self.shapes):
+            raise Error(f"{self.name}: {len(look.blocks)} blocks for {len(self.shapes)} tables; give one for each")
+        out = [self._titles(look, x, y, wide), self._frame(look, x, y, wide)]
+        if self.open:
+            top = y + 2
+            for n, (shape, block) in enumerate(zip(self.shapes, look.blocks, strict=True)):
+                if n:
+                    out.append(rect(x + 1, top - APART / 2, wide - 2, 1, fill="hairline"))
+                out.append(shape.draw(block, x, top, wide))
+                top += shape.height + APART
+            if look.foot:
+                out.append(rect(x + 1, top - APART + 2, wide - 2, 1, fill="hairline"))
+            out += self._lines(look.foot, x, top - APART + 4, wide)
+        else:
+            words = ((look.count or self.counts,) if self.counts else self.words) if self.fold else self.words
+            words = look.words if look.words and not self.fold else words
+            lines = [*words, *(look.foot if not self.fold else ())]
+            high = WORD * len(lines)
+            out += self._lines(lines, x, y + (self.height - high) / 2 - 0.5, wide)
+        label = escape(clean(", ".join(p for p in (self.title, self.detail, look.count) if p)), quote=True)
+        given = f'class="node" data-operator="{escape(clean(self.name), quote=True)}" role="group" aria-label="{label}"'
+        return f'<g {given} tabindex="0">{"".join(out)}</g>'
+
+    def _frame(self, look: Look, x: float, y: float, wide: float) -> str:
+        fill = "panel" if self.holds else "page"
+        if not look.acts:
+            return rect(x, y, wide, self.height, fill=fill, stroke="frame", radius=3)
+        box = f'x="{number(x)}" y="{number(y)}" width="{number(wide)}" height="{number(self.height)}"'
+        return f'<rect {box} rx="3" fill="{colour(fill)}" stroke="{colour("ink")}" stroke-width="2"/>'
+
+    def _lines(self, lines: Sequence[str], x: float, y: float, wide: float) -> list[str]:
+        out = []
+        for n, words in enumerate(lines):
+            kind = "b" if words.startswith("? ") else "m" if words[:1].isdigit() else "m i"
+            shown = fit(words, wide - 2 * PAD, bold=kind == "b")
+            out.append(text((x + PAD, y + 13 + WORD * n), shown, kind=kind, tip=words))
+        return out
+
+    def _titles(self, look: Look, x: float, y: float, wide: float) -> str:
+        room = wide - self._mark
+        title, two = fit(self.title, room, 13, bold=True), self._two(wide)
+        first = y - 6 - (SECOND if two else 0)
+        out = [pin(x + RADIUS + 1, first - 4.5, self.letter)] if self.letter else []
+        out.append(text((x + self._mark, first), title, kind="b", size=13, tip=self.title))
+        left = x if two else x + self._mark + width(title, 13, bold=True) + 8
+        count = look.count if self.open else ""
+        detail = "" if self.fold else self.detail
+        left_room = x + wide - left - (self._counted + 8 if self._counted else 0)
+        if detail and left_room > 16:
+            out.append(text((left, y - 6), fit(detail, left_room), kind="m", tip=detail))
+        if count:
+            out.append(text((x + wide, y - 6), count, kind="m", anchor="end"))
+        return "".join(out)
+
+
+__all__ = ["Look", "Node"]

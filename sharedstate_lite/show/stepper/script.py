@@ -1,0 +1,268 @@
+"""A recording as what is drawn: nodes that all steps share, and each step's looks and loads.
+
+A lane is an edge and the way along it: changes, reads and answers go forward, upqueries
+back. Each lane shows the newest message on it: sent in this step, waiting, or passed in
+this message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from ...recording import Edge, Move, Operator, Pin, Recording, State, Table
+from ..outline import _FUNCTION, _upper
+from ..table import counted, shown
+from ..text import width, wrap
+from .blocks import Block, Shape
+from .chips import DROPPED, NOW, PAST, WAITS, Chip, Load, badges
+from .glyphs import badge
+from .nodes import Look, Node
+from .tables import Limits, Traits, block, traits
+
+Lane = tuple[int, bool]
+"""An edge's number, and whether it is its way back."""
+SHOWN = 400
+"""Steps whose states are measured one by one; of longer recordings, those that end a message and every nth."""
+COUNTED = 50
+"""Rows of one message that are looked at for a common badge."""
+
+
+@dataclass(frozen=True)
+class Way:
+    """An edge to draw; ``table`` is the source's table whose ruler it leaves from, if it is a read."""
+
+    source: str
+    target: str
+    read: bool
+    two: bool
+    table: int | None
+    edge: Edge
+
+
+class Script:
+    """What is drawn of a recording, at any width."""
+
+    def __init__(self, recording: Recording) -> None:
+        self.recording = recording
+        self.operators = {o.name: o for o in recording.operators}
+        asked = {(e.target, e.source) for e in recording.edges if e.kind == "upquery"}
+        self.ways = [self._way(e, (e.source, e.target) in asked) for e in recording.edges if e.kind != "upquery"]
+        self.letters = self._letters()
+        self.steps = _sample(recording)
+        self._seen: dict[str, list[list[Table]]] = {name: [] for name in self.operators}
+        self._foot = dict.fromkeys(self.operators, 0)
+        self._footing = dict.fromkeys(self.operators, 0.0)
+        self._counts = dict.fromkeys(self.operators, "")
+        for n in self.steps:
+            self._see(n)
+        self._traits = {name: [traits(t) for t in tables] for name, tables in self._seen.items()}
+        self.loads = lru_cache(maxsize=256)(self._loads)
+        self.sizes = self._sizes()
+
+    def _way(self, edge: Edge, two: bool) -> Way:
+        table = None
+        if edge.kind == "read":
+            state = self.recording.state(self.recording.last).get(edge.source)
+            tables = state.tables if state else ()
+            table = next((n for n, t in enumerate(tables) if t.form == "arrangement"), None)
+        return Way(edge.source, edge.target, edge.kind == "read", two, table, edge)
+
+    def _letters(self) -> dict[str, str]:
+        """A letter for every reader of an arrangement, each its own where letters allow."""
+        out: dict[str, str] = {}
+        readers = dict.fromkeys(w.target for w in self.ways if w.read)
+        outside = (p.reader for n in _sample(self.recording) for p in _pins(self.recording, n))
+        for name in [*readers, *outside]:
+            if name not in out:
+                title = self.operators[name].title if name in self.operators else name
+                wanted = [badge(title[n:]) for n in range(len(title))] + list("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
+                out[name] = next((c for c in wanted if c not in out.values()), "?")
+        return out
+
+    def _see(self, number: int) -> None:
+        for name, state in self.recording.state(number).items():
+            if name not in self._seen:
+                continue
+            seen = self._seen[name]
+            for at, table in enumerate(state.tables):
+                if at == len(seen):
+                    seen.append([])
+                if not seen[at] or seen[at][-1] is not table:
+                    seen[at].append(table)
+            foot = _foot(state)
+            self._foot[name] = max(self._foot[name], len(foot))
+            self._footing[name] = max([self._footing[name], *(width(w, bold=True) for w in foot)])
+            self._counts[name] = max(self._counts[name], counted(state.rows, "row"), key=width)
+
+    # --- nodes --------------------------------------------------------------------
+
+    def plain(self, operator: Operator) -> bool:
+        """A source whose rows the join behind it keeps too: it is only counted."""
+        keeping = {o.name for o in self.operators.values() if o.kind == "join" and o.tables}
+        return operator.kind == "source" and any(
+            w.source == operator.name and w.target in keeping and not w.read for w in self.ways
+        )
+
+    def nodes(self, limits: Limits) -> dict[str, Node]:
+        """The operators of the whole run, with room for every step of it."""
+        out = {}
+        asking = {w.target for w in self.ways if w.two} | {w.source for w in self.ways if w.two}
+        for o in self.operators.values():
+            inputs = sum(w.target == o.name for w in self.ways)
+            tables = self._seen[o.name] if not self.plain(o) else []
+            shapes = [self._shape(o, at, limits) for at in range(len(tables))]
+            out[o.name] = Node(
+                o.name,
+                _FUNCTION.sub(_upper, o.title),
+                "" if o.kind in ("filter", "map") or (o.kind == "source" and not shapes) else o.detail,
+                holds=bool(o.tables),
+                letter=self.letters.get(o.name, ""),
+                shapes=shapes,
+                words=self._words(o, limits) if not shapes else (),
+                counts=self._counts[o.name] if o.tables else "",
+                foot=self._foot[o.name],
+                footing=self._footing[o.name],
+                inputs=inputs,
+                two_ways=o.name in asking,
+                pitch=60.0 if o.name in asking else 40.0,
+            )
+        return out
+
+    def _words(self, o: Operator, limits: Limits) -> tuple[str, ...]:
+        if o.kind == "source":
+            return "base", self._counts[o.name]
+        if o.kind in ("filter", "map") and o.detail:
+            return tuple(wrap(o.detail, limits.cell * 1.4, 3))
+        return ("no state",)
+
+    def _shape(self, o: Operator, at: int, limits: Limits) -> Shape:
+        shape, known = Shape(), self._traits[o.name][at]
+        for table in self._seen[o.name][at]:
+            shape.grow(self._block(o, table, limits, known))
+        return shape
+
+    def _block(self, o: Operator, table: Table, limits: Limits, known: Traits) -> Block:
+        title = o.title.lower()
+        return block(table, limits, known, self.letters, "min(" in title and "max(" not in title)
+
+    def looks(self, number: int, limits: Limits) -> dict[str, Look]:
+        """What each operator that exists at a step shows then."""
+        step = self.recording.step(number)
+        states = self.recording.state(number)
+        out = {}
+        for o in self.recording.there(number)[0]:
+            state = states.get(o.name, State(o.name))
+            plain = self.plain(o)
+            blocks: list[Block | None] = []
+            for at, _ in enumerate([] if plain else self._seen[o.name]):
+                here = at < len(state.tables)
+                known = self._traits[o.name][at]
+                blocks.append(self._block(o, state.tables[at], limits, known) if here else None)
+            words = ("base", counted(state.rows, "row")) if o.kind == "source" and not blocks else ()
+            acts = step is not None and step.operator == o.name
+            out[o.name] = Look(tuple(blocks), _foot(state), counted(state.rows, "row"), words, acts)
+        return out
+
+    # --- loads --------------------------------------------------------------------
+
+    def lane(self, move: Move) -> Lane | None:
+        """The lane that a message runs on."""
+        ends = (move.target, move.source) if move.up else (move.source, move.target)
+        number = next((n for n, w in enumerate(self.ways) if (w.source, w.target) == ends), None)
+        return None if number is None else (number, move.up)
+
+    def _loads(self, number: int) -> dict[Lane, Load]:
+        """What lies on each lane after a step."""
+        recording, out = self.recording, {}
+        step = recording.step(number)
+        if step is None:
+            return {}
+        first = recording.messages[step.message - 1].first
+        dropped = {
+            m.number: s for s in recording.steps[first - 1 : number] if len(s.dropped) for m in s.taken if not m.up
+        }
+        past = sorted(recording.trail(number), key=lambda m: (m.sent, m.number))
+        for move in past:
+            if (lane := self.lane(move)) is not None:
+                gone = dropped.get(move.number)
+                word = (
+                    f"dropped at the hole{'' if gone is None or len(gone.dropped) >= len(move.rows) else ', in part'}"
+                )
+                out[lane] = Load(chips(move), DROPPED if gone else PAST, move.sent, word if gone else "")
+        for move in recording.waiting(number):
+            if (lane := self.lane(move)) is not None and (lane not in out or out[lane].look not in (NOW, WAITS)):
+                out[lane] = Load(chips(move), NOW if move.sent == number else WAITS, move.sent)
+        return out
+
+    def _sizes(self) -> dict[Lane, list[Load]]:
+        """Every load that ever lies on a lane, one for each size."""
+        out: dict[Lane, dict[tuple[object, ...], Load]] = {}
+        for step in self.recording.steps:
+            for move in step.sent:
+                if (lane := self.lane(move)) is not None:
+                    load = Load(chips(move), NOW, move.sent)
+                    out.setdefault(lane, {}).setdefault((load.size(False), load.size(True)), load)
+        return {lane: list(loads.values()) for lane, loads in out.items()}
+
+
+def chips(move: Move) -> tuple[Chip, ...]:
+    """A message as one chip, or two for a row that replaces another."""
+    if move.kind == "upquery":
+        return (Chip("?", _key_words(move)),)
+    if move.kind == "evict":
+        return (Chip("−", (("all keys",) if move.keys is None else _key_words(move))),)
+    if move.kind == "response":
+        if len(move.rows) == 1:
+            return (Chip("=", tuple(shown(v) for v in move.rows.first(1)[0].row)),)
+        return (Chip("=", (counted(len(move.rows), "row") if len(move.rows) else "no rows",)),)
+    rows = move.rows.first(COUNTED)
+    if len(move.rows) == 2 and [c.kind for c in rows] in (["-U", "+U"], ["+U", "-U"]):
+        pair = sorted(rows, key=lambda c: c.kind != "-U")
+        return tuple(Chip(_badge(c.kind, c.diff), tuple(shown(v) for v in c.row)) for c in pair)
+    if len(move.rows) == 1:
+        return (Chip(_badge(rows[0].kind, rows[0].diff), tuple(shown(v) for v in rows[0].row)),)
+    if not rows:
+        return (Chip("0", ("no rows",)),)
+    return (Chip(badges([_badge("", c.diff) for c in rows]), (counted(len(move.rows), "row"),)),)
+
+
+def _badge(kind: str, diff: int) -> str:
+    return (kind or f"{diff:+d}").replace("-", "−")
+
+
+def _key_words(move: Move) -> tuple[str, ...]:
+    keys = move.keys or ()
+    if len(keys) == 1:
+        return tuple(shown(v) for v in keys[0]) or ("all",)
+    return (counted(len(keys), "key"),)
+
+
+def _foot(state: State) -> tuple[str, ...]:
+    """What an operator waits for: keys that it asked for, reads that wait."""
+    out: list[str] = []
+    if state.asked:
+        out += ["in flight:", "? " + _several(state.asked)]
+    if state.reads:
+        out.append(f"{counted(len(state.reads), 'read')} waits: {_several(state.reads)}")
+    return tuple(out)
+
+
+def _several(keys: Sequence[tuple[object, ...]]) -> str:
+    if len(keys) == 1:
+        return ", ".join(shown(v) for v in keys[0]) or "all"
+    return counted(len(keys), "key")
+
+
+def _sample(recording: Recording) -> list[int]:
+    """The steps whose states are measured."""
+    if recording.last <= SHOWN:
+        return list(range(recording.last + 1))
+    ends = {m.last for m in recording.messages}
+    every = max(recording.last // SHOWN, 1)
+    return [n for n in range(recording.last + 1) if n % every == 0 or (n in ends and len(ends) <= SHOWN)]
+
+
+def _pins(recording: Recording, number: int) -> list[Pin]:
+    return [p for s in recording.state(number).values() for t in s.tables if t.ruler for p in t.ruler.pins]

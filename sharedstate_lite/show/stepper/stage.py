@@ -1,0 +1,292 @@
+"""Nodes placed, lanes routed, chips put on them: one arrangement of boxes that many steps share.
+
+Uses the layout of the static pictures (:mod:`..layout`, :mod:`..routes`). A gap between
+two columns is as wide as the widest message that ever crosses it; messages lie on the
+straight part of a lane, before its turn where lanes join, behind it where they part. The
+message of this step always has a place; of those that have passed, one that would lie on
+another closes to its number, or goes unsaid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ..layout import Box, Link, Piece, Placed, place
+from ..routes import STRAIGHT, TRACK, track_of, tracks, turns
+from ..svg import Point, arrow, line, text
+from ..text import fit, width
+from .chips import DROPPED, LABEL, NOW, WAITS, Load
+from .nodes import Look, Node
+from .script import Lane, Way
+
+SHIFT = 14.0
+"""Px from an edge's middle to each of its two lanes."""
+LEAST, TURN, ROOM, TIP = 40.0, 9.0, 14.0, 9.0
+STRETCH = 46.0
+"""Px by which a gap may grow where there is room."""
+RANK = {NOW: 0, WAITS: 1, DROPPED: 2}
+
+Area = tuple[float, float, float, float]
+
+
+@dataclass(frozen=True)
+class Spot:
+    """Where a lane's messages lie: between x0 and x1, at height y."""
+
+    x0: float
+    x1: float
+    y: float
+
+
+def meets(a: Area, b: Area) -> bool:
+    """Whether two areas have more than an edge in common."""
+    return a[0] + 0.5 < b[2] and b[0] + 0.5 < a[2] and a[1] + 0.5 < b[3] and b[1] + 0.5 < a[3]
+
+
+class Stage:
+    """Where everything goes. ``stacked`` gaps, counted from the right, show one value a line. Where ``waiting``
+    lanes are given, only their messages are shown whole; the trail closes to numbers."""
+
+    def __init__(
+        self,
+        nodes: Mapping[str, Node],
+        ways: Sequence[Way],
+        sizes: Mapping[Lane, Sequence[Load]],
+        *,
+        stacked: int = 0,
+        waiting: frozenset[Lane] | None = None,
+    ) -> None:
+        self.nodes, self.ways, self.sizes = nodes, ways, sizes
+        self.waiting, self.short = waiting, waiting is not None
+        self.lanes: list[Lane] = []
+        ends = self._links()
+        apart = 26.0 if any(w.two for w in ways) else 14.0
+        first = place(self._boxes({n: node.width for n, node in nodes.items()}), ends, apart)
+        # Panels of a column share its width, and there a title may need one line less.
+        wide = {n: w for column, w in zip(first.columns, first.widths, strict=True) for n in column}
+        self.placed: Placed = place(self._boxes(wide), ends, apart)
+        self.last = {p[-1].number: p[-1].gap for p in self.placed.links}
+        count = max(len(self.placed.columns) - 1, 0)
+        self.stacked = {c for c in range(count) if c >= count - stacked}
+        self.gaps = [self._gap(c) for c in range(count)]
+        self.width = sum(self.placed.widths) + sum(self.gaps)
+        self._extend()
+
+    def _boxes(self, wide: Mapping[str, float]) -> list[Box]:
+        return [Box(n, wide[n], node.height, node.above(wide[n])) for n, node in self.nodes.items()]
+
+    def _links(self) -> list[Link]:
+        into: dict[str, int] = {}
+        out = []
+        for number, way in enumerate(self.ways):
+            if way.source not in self.nodes or way.target not in self.nodes:
+                continue
+            port = into.get(way.target, 0)
+            into[way.target] = port + 1
+            start = self.nodes[way.source].out(way.table)
+            end = self.nodes[way.target].into(port)
+            for back in (False, True) if way.two else (False,):
+                shift = (SHIFT if back else -SHIFT) if way.two else 0.0
+                self.lanes.append((number, back))
+                out.append(Link(way.source, way.target, start + shift, end + shift))
+        return out
+
+    # --- gaps ---------------------------------------------------------------------
+
+    def _chip(self, lane: Lane, gap: int) -> tuple[float, float]:
+        """The largest width and height that a lane's messages have, labels' widths included."""
+        stacked = gap in self.stacked
+        if self.waiting is not None and lane not in self.waiting:
+            return (width(self.sizes[lane][-1].label(True)), 0.0) if self.sizes.get(lane) else (0.0, 0.0)
+        sizes = [load.size(stacked) for load in self.sizes.get(lane, ())]
+        labels = [width(load.label(self.short), bold=True) for load in self.sizes.get(lane, ())]
+        return max([w for w, _ in sizes] + labels, default=0.0), max([h for _, h in sizes], default=0.0)
+
+    def _zones(self, gap: int) -> tuple[dict[int, bool], float, float]:
+        """Which of a gap's pieces carry messages before their turn, and the widths of both zones."""
+        pieces = self.placed.gap(gap)
+        crowd: dict[object, int] = {}
+        for p in pieces:
+            crowd[track_of(p)] = crowd.get(track_of(p), 0) + 1
+        before, source, target = {}, 0.0, 0.0
+        for p in pieces:
+            if self.last[p.number] != gap:
+                continue
+            wide = self._chip(self.lanes[p.number], gap)[0]
+            if not wide:
+                continue
+            before[p.number] = crowd[track_of(p)] == 1
+            if before[p.number]:
+                source = max(source, wide + ROOM)
+            else:
+                target = max(target, wide + ROOM)
+        return before, source, target
+
+    def _gap(self, gap: int) -> float:
+        pieces = self.placed.gap(gap)
+        _, source, target = self._zones(gap)
+        bent = len(tracks(pieces))
+        turning = 2 * TURN + TRACK * (bent - 1) if bent else 0.0
+        least = LEAST if source + target and not self.short else 28.0
+        return max(source + turning + target + TIP, least)
+
+    def _extend(self) -> None:
+        """The height above and below the panels that messages need at most."""
+        self.top, self.bottom = 0.0, self.placed.height
+        for pieces in self.placed.links:
+            p = pieces[-1]
+            lane = self.lanes[p.number]
+            high = self._chip(lane, p.gap)[1]
+            if high:
+                y = p.y0 if self._zones(p.gap)[0].get(p.number, True) else p.y1
+                up, down = (0.0, LABEL) if lane[1] else (LABEL, 0.0)
+                self.top = min(self.top, y - high / 2 - up)
+                self.bottom = max(self.bottom, y + high / 2 + down)
+
+    @property
+    def height(self) -> float:
+        """The height of everything that may ever be drawn."""
+        return self.bottom - self.top
+
+    # --- positions ----------------------------------------------------------------
+
+    def settle(self, room: float) -> None:
+        """Spread what is left of ``room`` over the gaps, then over both margins."""
+        spare = max(room - self.width, 0.0)
+        step = min(spare / max(len(self.gaps), 1), STRETCH)
+        gaps = [g + step for g in self.gaps]
+        x = max(room - sum(self.placed.widths) - sum(gaps), 0.0) / 2
+        self.lefts: list[float] = []
+        for w, g in zip(self.placed.widths, [*gaps, 0.0], strict=True):
+            self.lefts.append(x)
+            x += w + g
+        self.paths: dict[int, list[Point]] = {}
+        self.spots: dict[int, Spot] = {}
+        for c in range(len(gaps)):
+            self._gap_lines(c, self.lefts[c] + self.placed.widths[c], self.lefts[c + 1])
+        for pieces in self.placed.links:
+            y = pieces[-1].y1 - self.top
+            self.paths[pieces[0].number].append((self.lefts[pieces[-1].gap + 1], y))
+
+    def _gap_lines(self, gap: int, left: float, right: float) -> None:
+        pieces = self.placed.gap(gap)
+        before, source, target = self._zones(gap)
+        bent = len(tracks(pieces))
+        turning = 2 * TURN + TRACK * (bent - 1) if bent else 0.0
+        spare = right - left - source - target - turning - TIP
+        share = 1.0 if source and not target else 0.0 if target and not source else 0.5
+        first = left + source + spare * share
+        x = turns(pieces, first, first + turning)
+        for p in pieces:
+            path = self.paths.setdefault(p.number, [])
+            y0, y1 = p.y0 - self.top, p.y1 - self.top
+            if not path:
+                path.append((left, y0))
+            if abs(y0 - y1) > STRAIGHT:
+                at = x[track_of(p)]
+                path += [(at, y0), (at, y1)]
+            if p.number in before:
+                if bent and before[p.number]:
+                    self.spots[p.number] = Spot(left, first + TURN / 2, y0)
+                elif bent:
+                    self.spots[p.number] = Spot(first + turning - TURN / 2, right - TIP, y1)
+                else:
+                    self.spots[p.number] = Spot(left, right - TIP, y1)
+
+    # --- drawing ------------------------------------------------------------------
+
+    def draw(self, looks: Mapping[str, Look], loads: Mapping[Lane, Load], reading: frozenset[int]) -> str:
+        """The picture's inside at one step; ``reading`` are the edges along which an operator looked something up."""
+        there = {n for n in self.nodes if n in looks}
+        links = {
+            n: points
+            for n, points in self.paths.items()
+            if {self.ways[self.lanes[n][0]].source, self.ways[self.lanes[n][0]].target} <= there
+        }
+        out = [self._stroke(n, p, loads, reading) for n, p in links.items()]
+        # A double line is a broad one with a page-coloured one on it, drawn last: so crossing ones stay open.
+        out += [line(p, "page", wide=2, radius=7) for n, p in links.items() if self._read(n)]
+        out += [self._arrow(n, p, loads, reading) for n, p in links.items()]
+        taken: list[Area] = []
+        for c, column in enumerate(self.placed.columns):
+            for name in column:
+                if name in there:
+                    node, y = self.nodes[name], self.placed.tops[name] - self.top
+                    out.append(node.draw(looks[name], self.lefts[c], y, self.placed.widths[c]))
+        out += self._chips(links, loads, taken)
+        return "".join(out)
+
+    def _read(self, number: int) -> bool:
+        lane = self.lanes[number]
+        return self.ways[lane[0]].read and not lane[1]
+
+    def _stroke(self, n: int, points: list[Point], loads: Mapping[Lane, Load], reading: frozenset[int]) -> str:
+        lane = self.lanes[n]
+        load = loads.get(lane)
+        if lane[1]:
+            live = load is not None
+            return line(points, "upquery" if live else "frame", wide=1.6 if live else 1, dashes="5 3", radius=6)
+        if self._read(n):
+            live = lane[0] in reading or (load is not None and load.look == NOW)
+            return line(points, "handle" if live else "frame", wide=4.4 if live else 4, radius=7)
+        now = load is not None and load.look == NOW
+        return line(points, "ink" if now else "frame", wide=1.6 if now else 1, radius=6)
+
+    def _arrow(self, n: int, points: list[Point], loads: Mapping[Lane, Load], reading: frozenset[int]) -> str:
+        lane = self.lanes[n]
+        load = loads.get(lane)
+        if lane[1]:
+            return arrow(points[0], "upquery" if load else "frame", leftwards=True)
+        if self._read(n):
+            return arrow(points[-1], "handle" if lane[0] in reading else "frame")
+        return arrow(points[-1], "ink" if load is not None and load.look == NOW else "frame")
+
+    def _chips(self, links: Mapping[int, list[Point]], loads: Mapping[Lane, Load], taken: list[Area]) -> list[str]:
+        out = []
+        number = {lane: n for n, lane in enumerate(self.lanes)}
+        shown = [(lane, load) for lane, load in loads.items() if number.get(lane) in links]
+        shown = [(lane, load) for lane, load in shown if number[lane] in self.spots]
+        for lane, load in sorted(shown, key=lambda e: (RANK.get(e[1].look, 3), -e[1].step)):
+            n = number[lane]
+            out.append(self._put(n, lane[1], load, taken))
+        return out
+
+    def _put(self, n: int, back: bool, load: Load, taken: list[Area]) -> str:
+        """A message at its spot: whole, or only its number, where another one lies."""
+        spot, stacked = self.spots[n], self.last[n] in self.stacked
+        middle = (spot.x0 + spot.x1) / 2
+        closed = self.short and load.look not in (NOW, WAITS)
+        wide, high = load.size(stacked)
+        label = load.label(self.short)
+        long = width(label, bold=load.look == NOW)
+        above = spot.y - high / 2 - 4
+        y = spot.y + high / 2 + 12 if back else above
+        lines = [(label, y)]
+        if load.word:
+            word = fit(load.word, spot.x1 - spot.x0 - 2)
+            lines.append((word, y + 15 if back else y - 14))
+            long = max(long, width(word))
+        reach = (LABEL - 2) * len(lines)
+        area = (
+            middle - max(wide, long) / 2,
+            spot.y - high / 2 - (0 if back else reach),
+            middle + max(wide, long) / 2 + 2,
+            spot.y + high / 2 + (reach if back else 0),
+        )
+        if not closed and (load.look == NOW or not any(meets(area, t) for t in taken)):
+            taken.append(area)
+            kind = "b" if load.look == NOW else "m"
+            said = "".join(text((middle, at), words, kind=kind, anchor="middle") for words, at in lines)
+            chip = load.draw(middle - wide / 2, spot.y - high / 2, back, stacked, moves=load.look == NOW)
+            return chip + said
+        y = spot.y + 13 if back else spot.y - 5
+        long = width(load.label(True))
+        area = (middle - long / 2, y - 10, middle + long / 2, y + 3)
+        if any(meets(area, t) for t in taken):
+            return ""
+        taken.append(area)
+        return text((middle, y), load.label(True), kind="m", anchor="middle")
+
+
+__all__ = ["Piece", "Stage", "meets"]

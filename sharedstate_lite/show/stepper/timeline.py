@@ -1,0 +1,138 @@
+"""The slider under the picture: messages side by side, a dot for each step, a fork below the history it left.
+
+Positions are computed here; the widget only moves the mark along them. A stretch is as
+wide as its steps are many. Dots nearer than 7 px are left out, and labels that have no
+room shrink to numbers, then go. A fork's messages stand under those of the history that
+it left, so that one looks straight down from one to the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ...messages import Epoch
+from ...recording import Recording
+from ..palette import colour
+from ..svg import line, number, text
+from ..text import fit, width
+from .glyphs import shape
+
+SIDE, PITCH = 10.0, 7.0
+LABELS, TRACK, FORK = 14.0, 30.0, 24.0
+AGAINST = ("upquery", "response")
+"""Kinds of steps that go against the stream, or answer what did."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One history on the slider: its recording, and the message at which it left the one above (0: from the start)."""
+
+    recording: Recording
+    left_at: int = 0
+    words: str = ""
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """The slider drawn: ``xs`` and ``ys`` of each row's steps, 0 to the last."""
+
+    width: float
+    height: float
+    body: str
+    xs: list[list[float]]
+    ys: list[float]
+    begins: list[float]
+    """Where each row leaves the one above it."""
+
+    @property
+    def svg(self) -> str:
+        """The picture, without the mark that says where one is."""
+        w, h = number(self.width), number(self.height)
+        return f'<svg class="ssl" aria-hidden="true" width="{w}" height="{h}" viewBox="0 0 {w} {h}">{self.body}</svg>'
+
+
+def timeline(rows: Sequence[Row], wide: float, others: int = 0) -> Timeline:
+    """The slider for a history and at most one fork of it; ``others`` counts forks that are not drawn."""
+    slots = max(len(r.recording.messages) for r in rows)
+    weight = [
+        max((_steps(r.recording, n) for r in rows if n < len(r.recording.messages)), default=1) for n in range(slots)
+    ]
+    unit = (wide - 2 * SIDE) / max(sum(weight), 1)
+    lefts = [SIDE + unit * sum(weight[:n]) for n in range(slots + 1)]
+    out, xs, ys, begins = [], [], [], []
+    for at, row in enumerate(rows):
+        y = TRACK + FORK * at
+        ys.append(y)
+        xs.append(_places(row.recording, lefts))
+        begins.append(lefts[min(max(row.left_at - 1, 0), len(row.recording.messages))] if at else lefts[0])
+        out.append(_track(row, y, lefts, xs[-1], at > 0))
+    out.append(_labels(rows[0].recording, lefts))
+    if others:
+        words = f"+{others} more"
+        out.append(text((wide - SIDE, ys[-1] + 16), words, kind="m", anchor="end"))
+    return Timeline(wide, ys[-1] + (20 if others or len(rows) > 1 else 12), "".join(out), xs, ys, begins)
+
+
+def _steps(recording: Recording, at: int) -> int:
+    told = recording.messages[at]
+    return max(told.last - told.first + 1, 1)
+
+
+def _places(recording: Recording, lefts: Sequence[float]) -> list[float]:
+    """The x of step 0 and of every step."""
+    out = [lefts[0]]
+    for n, told in enumerate(recording.messages):
+        count = told.last - told.first + 1
+        step = (lefts[n + 1] - lefts[n]) / max(count, 1)
+        out += [lefts[n] + step * (k + 0.5) for k in range(count)]
+    return out
+
+
+def _track(row: Row, y: float, lefts: Sequence[float], xs: Sequence[float], fork: bool) -> str:
+    recording = row.recording
+    last = len(recording.messages)
+    first = max(row.left_at - 1, 0) if fork else 0
+    begin, end = lefts[min(first, last)], lefts[last]
+    out = []
+    if fork:
+        up = y - FORK
+        path = f"M{number(begin)} {number(up)}Q{number(begin)} {number(y)} {number(begin + 10)} {number(y)}"
+        out.append(f'<path d="{path}" fill="none" stroke="{colour("frame")}"/>')
+        begin += 10
+        words = fit(row.words, max(begin - 20, 60))
+        left = begin - 16 - width(words)
+        at = (left, y + 4) if left > SIDE else (begin + 6, y + 16)
+        out.append(text(at, words, kind="m"))
+    out.append(line([(begin, y), (max(end, begin), y)], "frame"))
+    for x in lefts[first : last + 1] if not fork else [end]:
+        out.append(line([(x, y - 6), (x, y + 6)], "frame"))
+    dots = [(x, s) for x, s in zip(xs[1:], recording.steps, strict=True) if x > begin]
+    close = any(b[0] - a[0] < PITCH for a, b in zip(dots, dots[1:], strict=False))
+    for x, step in [] if close else dots:
+        if step.kind in AGAINST:
+            path = f"M{number(x - 4)} {number(y)}L{number(x + 3)} {number(y - 4)}V{number(y + 4)}Z"
+            out.append(shape(path, "page", "frame"))
+        else:
+            where = f'cx="{number(x)}" cy="{number(y)}"'
+            out.append(f'<circle {where} r="2.6" fill="{colour("page")}" stroke="{colour("frame")}"/>')
+    return "".join(out)
+
+
+def _labels(recording: Recording, lefts: Sequence[float]) -> str:
+    out, free = [], 0.0
+    for n, told in enumerate(recording.messages):
+        whole = f"epoch {told.epoch}" if isinstance(told.message, Epoch) else told.text.split(" ")[0]
+        room = lefts[n + 1] - lefts[n] - 6
+        short = str(told.epoch) if isinstance(told.message, Epoch) else ""
+        words = whole if width(whole, bold=True) <= room else short
+        long = width(words, bold=True)
+        x = (lefts[n] + lefts[n + 1]) / 2
+        if words and long <= room and x - long / 2 > free:
+            free = x + long / 2 + 3
+            label = text((x, LABELS), words, kind="m", anchor="middle")
+            out.append(f'<g data-message="{told.number}">{label}</g>')
+    return "".join(out)
+
+
+__all__ = ["Row", "Timeline", "timeline"]

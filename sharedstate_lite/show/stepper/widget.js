@@ -1,0 +1,357 @@
+// The stepper in the browser: shows frames that Python drew, moves at once, tells Python where it is.
+//
+// Python is asked for frames ahead of time and keeps what is right or wrong; this file
+// keeps no truth of its own. Where no Python answers (a page saved with its widgets), it
+// steps through the frames that came with the page.
+
+const KEYS = [
+  ["←  →", "back, next"], ["E", "to the end of the message"], ["Space", "run, pause"],
+  ["Home  End", "first, last"], ["PageUp  PageDown", "message before, after"],
+  ["P  /", "to the prediction"], ["Enter", "check, or open and fold an operator"], ["Esc", "leave, cancel"],
+  ["M", "edit this message"], ["I", "insert one before it"], ["F", "next history"], ["Shift F", "the first history"],
+  ["Tab", "through operators and buttons"], ["?", "these keys"],
+];
+const PACE = 900, AHEAD = 14, BEHIND = 3;
+
+function make(tag, options = {}, ...inside) {
+  const { cls, ...rest } = options, out = document.createElement(tag);
+  if (cls) out.className = cls;
+  for (const [name, value] of Object.entries(rest)) {
+    if (name.startsWith("on")) out.addEventListener(name.slice(2), value);
+    else if (value === true) out.setAttribute(name, "");
+    else if (value !== false && value != null) out.setAttribute(name, value);
+  }
+  out.append(...inside.filter((x) => x != null));
+  return out;
+}
+
+const button = (words, key, onclick, options = {}) =>
+  make("button", { type: "button", onclick, ...options }, words, key ? make("kbd", {}, key) : null);
+
+class View {
+  constructor(model, place) {
+    this.model = model;
+    this.frames = new Map();
+    this.asked = new Set();
+    this.sent = 0;
+    this.run = null;
+    this.editing = null;
+    this.draft = "";
+    this.build(place);
+    this.take(model.get("state"));
+    const kept = model.get("kept") || {};
+    this.width = kept.width || 800;
+    for (const [n, frame] of Object.entries(kept.frames || {})) this.frames.set(this.key(+n, kept.branch), frame);
+    this.line = kept.line || null;
+    this.onstate = () => this.follow();
+    this.onword = (message) => this.hear(message);
+    model.on("change:state", this.onstate);
+    model.on("msg:custom", this.onword);
+    this.show();
+    this.watch = new ResizeObserver(() => this.measure());
+    this.watch.observe(this.root);
+  }
+
+  close() {
+    this.pause();
+    this.watch.disconnect();
+    this.model.off("change:state", this.onstate);
+    this.model.off("msg:custom", this.onword);
+  }
+
+  // --- what there is ------------------------------------------------------------
+
+  build(place) {
+    const at = (cls, tag = "div", options = {}) => (this[cls] = make(tag, { cls, ...options }));
+    const head = make("header", {},
+      make("div", {}, at("title", "h3"), at("counts", "dl")),
+      make("div", {}, at("sql", "code"), at("base", "p")));
+    const words = make("div", { cls: "words" }, at("caption", "p", { "aria-live": "polite" }), at("legend"));
+    this.input = make("input", {
+      type: "text", autocomplete: "off", spellcheck: "false", "aria-label": "prediction",
+      onkeydown: (e) => this.typed(e, () => this.check(), () => this.leave()),
+      oninput: () => (this.draft = this.input.value),
+    });
+    this.checking = button("Check", "Enter", () => this.check());
+    const ask = (this.asking = make("div", { cls: "ask" },
+      at("what", "b"), at("question", "span"), this.input, this.checking, at("verdict", "span", { role: "status" }), at("score", "span")));
+    this.field = make("input", {
+      type: "text", autocomplete: "off", spellcheck: "false", "aria-label": "message",
+      onkeydown: (e) => this.typed(e, () => this.fork(), () => this.cancel()),
+    });
+    this.edit = make("div", { cls: "edit", hidden: true }, at("which", "label"), this.field,
+      button("Fork", "Enter", () => this.fork()), button("Cancel", "Esc", () => this.cancel()),
+      at("word", "span", { role: "status" }));
+    this.running = button("Run", "Space", () => this.toggle());
+    const bar = make("div", { cls: "bar" },
+      button("Back", "←", () => this.move(-1)), (this.going = button("Next", "→", () => this.next(), { cls: "next" })),
+      button("End of message", "E", () => this.end()), this.running, at("where", "span"), at("said", "span"),
+      button("Edit", "M", () => this.open(false)), button("Insert", "I", () => this.open(true)),
+      (this.other = button("History", "F", () => this.tell({ do: "branch" }))),
+      button("?", "", () => this.help.toggleAttribute("hidden"), { "aria-label": "keys" }));
+    this.slide = make("div", { cls: "slide", tabindex: 0, role: "slider", "aria-label": "steps", "aria-valuemin": 0,
+      onpointerdown: (e) => this.point(e) });
+    this.help = make("div", { cls: "help", hidden: true },
+      ...KEYS.map(([keys, what]) => make("div", {}, ...keys.split("  ").map((k) => make("kbd", {}, k)), " " + what)));
+    this.root = make("section", { cls: "ssl ssl-stepper", tabindex: 0, "aria-label": "stepper",
+      "data-lm-suppress-shortcuts": "true", onkeydown: (e) => this.press(e) },
+      head, at("scene", "div"), words, ask, this.edit, bar, this.slide, this.help);
+    place.append(this.root);
+  }
+
+  get history() { return this.model.get("history"); }
+  get last() { return this.history.last; }
+  key(step, branch = this.branch) { return [branch, this.width, this.look, step].join("|"); }
+  frame() { return this.frames.get(this.key(this.step)); }
+
+  take(state) {
+    ({ branch: this.branch, step: this.step, look: this.look } = state);
+    this.state = state;
+  }
+
+  // --- Python -------------------------------------------------------------------
+
+  tell(message) {
+    this.sent += 1;
+    try { this.model.send({ ...message, seq: this.sent }); } catch { /* a page without Python: its frames are all there is */ }
+  }
+
+  follow() {
+    const state = this.model.get("state");
+    if (state.seq < this.sent && state.branch === this.branch && state.look === this.look) {
+      // An answer to an older word: what was said since moved on, so only its score is news.
+      this.state = { ...state, step: this.step };
+    } else {
+      this.take(state);
+    }
+    this.show();
+  }
+
+  hear(message) {
+    if (message.type === "frames") {
+      for (const [n, frame] of Object.entries(message.frames)) {
+        const key = [message.branch, message.width, message.look, n].join("|");
+        this.frames.set(key, frame);
+        this.asked.delete(key);
+      }
+      if (this.frames.size > 3000) this.frames = new Map([...this.frames].slice(-1500));
+      if (message.line && message.branch === this.branch) this.line = message.line;
+      this.show();
+    } else if (message.type === "word") {
+      const place = message.where === "edit" ? this.word : this.verdict;
+      place.textContent = message.text;
+      place.className = `${message.where === "edit" ? "word" : "verdict"} wrong`;
+    } else if (message.type === "forked") {
+      this.cancel();
+    }
+  }
+
+  fetch() {
+    const from = Math.max(this.step - BEHIND, 0), to = Math.min(this.step + AHEAD, this.last), wanted = [];
+    for (let n = from; n <= to; n += 1) {
+      const key = this.key(n);
+      if (!this.frames.has(key) && !this.asked.has(key)) wanted.push(n);
+    }
+    const near = wanted.some((n) => Math.abs(n - this.step) < 5);
+    if (!wanted.length || (!near && wanted.length < AHEAD / 2)) return;
+    for (const n of wanted) this.asked.add(this.key(n));
+    this.tell({ do: "frames", branch: this.branch, width: this.width, steps: wanted });
+  }
+
+  measure() {
+    const wide = Math.min(Math.max(Math.floor((this.root.clientWidth || 800) / 10) * 10, 560), 1400);
+    this.root.classList.toggle("narrow", wide < 760);
+    if (wide === this.width && this.line) return;
+    clearTimeout(this.soon);
+    this.soon = setTimeout(() => { this.width = wide; this.line = null; this.show(); }, this.line ? 120 : 0);
+  }
+
+  // --- moving -------------------------------------------------------------------
+
+  go(step, how = "goto") {
+    const to = Math.min(Math.max(step, 0), this.last);
+    if (to === this.step) return;
+    this.step = to;
+    this.draft = "";
+    this.verdict.textContent = "";
+    this.tell(how === "next" ? { do: "next" } : { do: "goto", step: to });
+    this.show();
+  }
+
+  next() { this.go(this.step + 1, "next"); }
+  move(by) { this.go(this.step + by); }
+  at() { return this.history.messages.findIndex((m) => m.first <= this.step && this.step <= m.last); }
+  end() {
+    const here = this.history.messages.find((m) => m.last > this.step);
+    if (here) this.go(here.last);
+  }
+  page(by) {
+    const to = this.history.messages[Math.max(this.at() + by, -1)];
+    this.go(to ? to.last : by > 0 ? this.last : 0);
+  }
+  toggle() { if (this.run) this.pause(); else this.run = setInterval(() => this.beat(), PACE), this.show(); }
+  pause() { clearInterval(this.run); this.run = null; this.show(); }
+  beat() { if (this.step >= this.last) this.pause(); else this.move(1); }
+
+  point(event) {
+    const row = this.line && this.line.rows.find((r) => r.branch === this.branch);
+    if (!row) return;
+    const x = event.clientX - this.slide.getBoundingClientRect().left;
+    let best = 0;
+    row.xs.forEach((each, n) => { if (Math.abs(each - x) < Math.abs(row.xs[best] - x)) best = n; });
+    this.go(best);
+  }
+
+  press(event) {
+    const field = event.target.tagName === "INPUT";
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (field) { event.stopPropagation(); return; }
+    const operator = event.target.dataset && event.target.dataset.operator;
+    const acts = {
+      ArrowLeft: () => this.move(-1), ArrowRight: () => this.next(), Home: () => this.go(0), End: () => this.go(this.last),
+      PageUp: () => this.page(-1), PageDown: () => this.page(1), e: () => this.end(), p: () => this.input.focus(),
+      "/": () => this.input.focus(), m: () => this.open(false), i: () => this.open(true),
+      f: () => this.tell({ do: "branch", first: event.shiftKey }), "?": () => this.help.toggleAttribute("hidden"),
+      Escape: () => { this.help.hidden = true; this.cancel(); }, " ": () => this.toggle(),
+      Enter: () => operator && this.tell({ do: "fold", operator }),
+    };
+    const act = acts[event.key.length === 1 ? event.key.toLowerCase() : event.key];
+    if (!act || (event.target.tagName === "BUTTON" && [" ", "Enter"].includes(event.key))) {
+      if (event.key !== "Tab") event.stopPropagation();
+      return;
+    }
+    event.preventDefault();
+    event.stopPropagation();
+    act();
+  }
+
+  typed(event, enter, escape) {
+    event.stopPropagation();
+    if (event.key === "Enter" && !event.isComposing) { event.preventDefault(); enter(); }
+    if (event.key === "Escape") { event.preventDefault(); escape(); }
+  }
+
+  // --- predictions and forks ----------------------------------------------------
+
+  check() {
+    if (this.asking.classList.contains("open")) this.tell({ do: "predict", text: this.input.value });
+  }
+  leave() { this.root.focus({ preventScroll: true }); }
+
+  open(insert) {
+    const at = Math.max(this.at(), 0), here = this.history.messages[at];
+    this.pause();
+    this.editing = { message: at + 1, insert };
+    this.which.textContent = insert ? `Insert before message ${at + 1}` : `Change message ${at + 1} to`;
+    this.field.value = insert || !here ? "" : here.text;
+    this.field.placeholder = this.history.example;
+    this.word.textContent = "";
+    this.edit.hidden = false;
+    this.field.focus();
+    this.field.select();
+  }
+  fork() { if (this.editing) this.tell({ do: "fork", ...this.editing, text: this.field.value }); }
+  cancel() {
+    if (this.edit.hidden) return;
+    this.editing = null;
+    this.edit.hidden = true;
+    this.leave();
+  }
+
+  // --- showing ------------------------------------------------------------------
+
+  show() {
+    if (!this.history) return;
+    this.fetch();
+    this.running.firstChild.textContent = this.run ? "Pause" : "Run";
+    this.bounds();
+    this.slider();
+    const frame = this.frame();
+    this.root.setAttribute("aria-busy", String(!frame));
+    if (frame) {
+      const focused = document.activeElement && document.activeElement.dataset && document.activeElement.dataset.operator;
+      if (this.shown !== frame) this.scene.innerHTML = frame.svg;
+      this.shown = frame;
+      if (focused && this.scene.isConnected) this.scene.querySelector(`[data-operator="${CSS.escape(focused)}"]`)?.focus();
+      this.counters(frame);
+      this.predicting(frame);
+    }
+  }
+
+  bounds() {
+    const [back, next] = this.root.querySelectorAll(".bar button");
+    back.disabled = this.step <= 0;
+    next.disabled = this.step >= this.last;
+    this.other.hidden = this.state.branches.length < 2;
+    this.where.replaceChildren("step ", make("b", {}, String(this.step)), ` of ${this.last}`);
+    const told = this.history.messages[this.at()];
+    this.said.textContent = (this.branch === "main" ? "" : `history ${this.branch}: `) + (told ? told.refused || told.text : "");
+    this.said.classList.toggle("wrong", Boolean(told && told.refused));
+    this.said.title = this.said.textContent;
+  }
+
+  counters(frame) {
+    this.title.textContent = this.history.title;
+    this.sql.textContent = this.history.sql;
+    this.base.textContent = frame.base;
+    if (this.legend.innerHTML === "") this.legend.innerHTML = this.history.legend;
+    if (this.caption.textContent !== frame.caption) this.caption.textContent = frame.caption;
+    const added = frame.change && make("i", { cls: frame.change.startsWith("−") ? "less" : "" }, frame.change);
+    const pair = (name, value, more) => make("div", {}, make("dt", {}, name), make("dd", {}, value, more || null));
+    this.counts.replaceChildren(pair("epoch", frame.epoch), pair("rows held", frame.rows, added), pair("bytes held", frame.bytes));
+  }
+
+  predicting(frame) {
+    const { answers, score } = this.state, asks = frame.asks;
+    const given = answers[this.step + 1] || (!asks && answers[this.step]);
+    this.asking.hidden = !this.history.predict;
+    this.asking.classList.toggle("open", Boolean(asks && !given));
+    this.input.hidden = this.checking.hidden = !(asks && !given);
+    this.what.textContent = given ? "Predicted" : asks ? "Predict first" : "";
+    this.question.textContent = given ? given.question : asks ? asks.text : "Nothing to predict before the next step.";
+    this.question.classList.toggle("none", !given && !asks);
+    if (asks && !given) {
+      if (this.input.value !== this.draft) this.input.value = this.draft;
+      this.input.placeholder = asks.hint || "";
+    }
+    if (given) {
+      this.verdict.replaceChildren(make("q", {}, given.text || "nothing"), ` ${given.right ? "✓" : "✗"} `, make("b", {}, given.word));
+      this.verdict.className = `verdict ${given.right ? "right" : "wrong"}`;
+      if (document.activeElement === this.input) this.leave();
+    } else if (!asks) this.verdict.textContent = "";
+    const dots = score.last.map((right) => make("i", { cls: right ? "dot" : "dot ring" }));
+    const words = `${score.right} of ${score.total} right` + (score.skipped ? `, ${score.skipped} skipped` : "");
+    this.score.replaceChildren(...dots, " ", words);
+  }
+
+  slider() {
+    const { line } = this;
+    const told = this.history.messages[this.at()];
+    this.slide.setAttribute("aria-valuemax", this.last);
+    this.slide.setAttribute("aria-valuenow", this.step);
+    const where = told ? `message ${this.at() + 1}: ${told.text}` : "before the first message";
+    this.slide.setAttribute("aria-valuetext", `step ${this.step} of ${this.last}, ${where}, history ${this.branch}`);
+    if (!line) return;
+    if (this.drawn !== line.svg) this.slide.innerHTML = (this.drawn = line.svg);
+    const row = line.rows.find((r) => r.branch === this.branch);
+    const svg = this.slide.firstElementChild;
+    svg.querySelector(".mark")?.remove();
+    if (!row || row.xs[this.step] === undefined) return;
+    const x = row.xs[this.step], mark = document.createElementNS("http://www.w3.org/2000/svg", "g");
+    mark.setAttribute("class", "mark");
+    const upper = line.rows[0], join = row === upper ? "" : `M${upper.xs[0]} ${upper.y}H${row.begin}`;
+    const from = row === upper ? row.xs[0] : row.begin + 10;
+    const walked = join + (x > from ? `M${from} ${row.y}H${x}` : "");
+    mark.innerHTML = `<path d="${walked || "M0 0"}" class="walked"/><path d="M${x} ${row.y - 11}v22" class="here"/><circle cx="${x}" cy="${row.y}" r="5.5"/>`;
+    svg.append(mark);
+    for (const label of svg.querySelectorAll("[data-message]"))
+      label.classList.toggle("b", told != null && +label.dataset.message === this.at() + 1);
+  }
+}
+
+export default {
+  render({ model, el }) {
+    const view = new View(model, el);
+    return () => view.close();
+  },
+};

@@ -1,0 +1,186 @@
+"""The stepper in JupyterLab: what the browser asks, answered from a :class:`~.face.Stepper`.
+
+An ES module without a build step (anywidget); nothing comes from the network. The browser
+asks for frames ahead of time and moves at once; where it is, what was predicted and which
+histories there are is kept in Python. Whatever is typed wrongly comes back as a word
+beside its field.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import anywidget
+import traitlets
+
+from ...errors import Error
+from ..palette import style
+from .frame import caption, counts, size
+from .timeline import Row, timeline
+
+if TYPE_CHECKING:
+    from .face import Stepper
+
+HERE = Path(__file__).parent
+SIDE = 12.0
+"""Px between the widget's edge and its contents."""
+KEPT = 12
+"""Frames that a saved page brings along."""
+WIDTH = 800.0
+
+
+class StepperWidget(anywidget.AnyWidget):
+    """The browser's side of one stepper."""
+
+    _esm = (HERE / "widget.js").read_text(encoding="utf-8")
+    _css = style() + (HERE / "widget.css").read_text(encoding="utf-8")
+    state = traitlets.Dict().tag(sync=True)
+    history = traitlets.Dict().tag(sync=True)
+    kept = traitlets.Dict().tag(sync=True)
+
+    def __init__(self, stepper: Stepper) -> None:
+        self._stepper, self._seq, self._shown = stepper, 0, ""
+        told = stepper.recording.message_of(stepper.step)
+        first = stepper.step if told is None else told.first - 1
+        steps = [n for n in range(first, first + KEPT) if n <= stepper.recording.last]
+        kept = {"branch": stepper.current.name, "width": WIDTH, "line": line(stepper, WIDTH)}
+        kept["frames"] = {n: frame(stepper, n, WIDTH) for n in steps}
+        super().__init__(state=self._state(), history=history(stepper), kept=kept)
+        self._shown = stepper.current.name
+        self.on_msg(self._heard)
+
+    def _state(self) -> dict[str, Any]:
+        stepper = self._stepper
+        score = stepper.score
+        return {
+            "branch": stepper.current.name,
+            "step": stepper.step,
+            "look": stepper.look,
+            "seq": self._seq,
+            "answers": answers(stepper),
+            "branches": [b.name for b in stepper.branches],
+            "score": {
+                "last": list(score.answers[-10:]),
+                "right": score.right,
+                "total": len(score.answers),
+                "skipped": score.skipped,
+            },
+        }
+
+    def update(self) -> None:
+        """Show where the stepper is now."""
+        with self.hold_sync():
+            if self._shown != self._stepper.current.name:
+                self._shown = self._stepper.current.name
+                self.history = history(self._stepper)
+            self.state = self._state()
+
+    def _heard(self, _: Any, message: Any, __: Any) -> None:
+        """What the browser says; a message that cannot be done is answered with a word, and changes nothing."""
+        if not isinstance(message, dict):
+            return
+        self._seq = max(self._seq, int(message.get("seq", 0)))
+        where = "edit" if message.get("do") == "fork" else "predict"
+        try:
+            self._do(message)
+        except Error as error:
+            self.send({"type": "word", "where": where, "text": str(error)})
+
+    def _do(self, message: dict[str, Any]) -> None:
+        stepper, did = self._stepper, message.get("do")
+        if did == "frames":
+            self.send(self._frames(message))
+        elif did == "next":
+            stepper.next()
+        elif did == "goto":
+            stepper.goto(step=int(message["step"]))
+        elif did == "branch":
+            stepper.branch("main" if message.get("first") else None)
+        elif did == "fold":
+            stepper.fold(str(message["operator"]))
+        elif did == "predict":
+            verdict = stepper.predict(str(message["text"]))
+            if verdict.right is None:
+                self.send({"type": "word", "where": "predict", "text": verdict.word})
+        elif did == "fork":
+            stepper.fork(int(message["message"]), str(message["text"]), insert=bool(message.get("insert")))
+            self.send({"type": "forked"})
+
+    def _frames(self, message: dict[str, Any]) -> dict[str, Any]:
+        stepper, wide = self._stepper, float(message["width"])
+        wide = min(max(wide, 560.0), 1400.0)
+        steps = [int(n) for n in message["steps"] if 0 <= int(n) <= stepper.recording.last][:64]
+        same = message["branch"] == stepper.current.name
+        return {
+            "type": "frames",
+            "branch": stepper.current.name,
+            "width": message["width"],
+            "look": stepper.look,
+            "frames": {n: frame(stepper, n, wide) for n in steps} if same else {},
+            "line": line(stepper, wide),
+        }
+
+
+def answers(stepper: Stepper) -> dict[int, dict[str, Any]]:
+    """The answers given in this history, by step."""
+    out = {}
+    for (branch, step), answer in stepper.answers.items():
+        if branch == stepper.current.name:
+            asked = stepper.recording.steps[step - 1].question
+            right, word = answer.verdict.right, answer.verdict.word
+            text = asked.text if asked else ""
+            out[step] = {"text": answer.text, "right": right, "word": word, "question": text}
+    return out
+
+
+def history(stepper: Stepper) -> dict[str, Any]:
+    """What the browser knows of a history: its messages, and what stays the same at every step."""
+    recording = stepper.recording
+    told = [{"first": t.first, "last": t.last, "text": t.text, "refused": t.refused} for t in recording.messages]
+    legend, wide = stepper.frames.legend()
+    return {
+        "last": recording.last,
+        "messages": told,
+        "title": stepper.title,
+        "sql": " ".join("; ".join(recording.sql).split()),
+        "predict": stepper.asks,
+        "example": told[-1]["text"] if told else "",
+        "legend": f'<svg class="ssl" aria-hidden="true" width="{wide:.0f}" height="20">{legend}</svg>',
+    }
+
+
+def frame(stepper: Stepper, number: int, wide: float) -> dict[str, Any]:
+    """One step for the browser: the scene, the header's numbers, the caption and the question that follows."""
+    recording = stepper.recording
+    told = counts(recording, number)
+    asked = recording.steps[number].question if stepper.asks and number < recording.last else None
+    said = caption(recording, number)
+    return {
+        "svg": stepper.frames.scene(number, wide - 2).svg(said, alone=False),
+        "caption": said,
+        "epoch": str(told.epoch),
+        "rows": f"{told.rows:,}",
+        "change": told.change,
+        "bytes": size(told.bytes),
+        "base": told.base,
+        "asks": None if asked is None else {"text": asked.text, "hint": asked.hint},
+    }
+
+
+def line(stepper: Stepper, wide: float) -> dict[str, Any]:
+    """The slider for the browser: the history one is in, above it the one that it left."""
+    here = stepper.current
+    forks = [b for b in stepper.branches if b.parent is not None]
+    lower = here if here.parent is not None else next((b for b in reversed(forks) if b.parent == here.name), None)
+    upper = here if lower is not here else next(b for b in stepper.branches if b.name == here.parent)
+    rows = [Row(upper.recording)]
+    if lower is not None:
+        rows.append(Row(lower.recording, lower.left_at, f"{lower.name}: {lower.words}"))
+    drawn = timeline(rows, wide - 2, len(stepper.branches) - len(rows))
+    names = [upper.name, *([lower.name] if lower else [])]
+    places = [
+        {"branch": name, "xs": [round(x, 1) for x in xs], "y": y, "begin": round(begin, 1)}
+        for name, xs, y, begin in zip(names, drawn.xs, drawn.ys, drawn.begins, strict=True)
+    ]
+    return {"svg": drawn.svg, "rows": places}
