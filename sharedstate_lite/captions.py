@@ -17,8 +17,8 @@ MOST = 6
 class Facts:
     """A step without caption and question, and what it takes to write them.
 
-    ``held``: the operator keeps rows of its own. ``holes``: its keys may be holes.
-    ``looked``: what it looked up, (operator or table, keys) each.
+    ``held``: the operator keeps rows of its own. ``partial``: its keys may be holes.
+    ``looked``: what it looked up, (table, keys) each.
     """
 
     step: Step
@@ -31,6 +31,8 @@ class Facts:
     looked: tuple[tuple[str, tuple[Values, ...]], ...] = ()
     merged: tuple[str, ...] = ()
     evicted: tuple[Values, ...] = ()
+    key: tuple[Values, ...] | None = None
+    """What a read asks for; None for all keys."""
     since: int | None = None
 
     @property
@@ -178,7 +180,9 @@ def _joined(f: Facts) -> str:
 def _reduced(f: Facts) -> str:
     step = f.step
     sent = [m for m in step.sent if m.kind == "change"]
-    took = _rows(step.taken[0].rows) if step.taken else "nothing yet"
+    if not step.taken:
+        return f"{f.name} has an answer before any row has come: {_sent(sent)}."
+    took = _rows(step.taken[0].rows)
     if not sent or not len(sent[0].rows):
         same = "was there already" if f.what == "distinct" else "the result is the same"
         return f"{f.name} takes in {took}; {same}, so nothing goes on."
@@ -250,7 +254,8 @@ def _read(f: Facts) -> str:
         return f"A read of {_keys(step.holes)} meets a hole in {f.name}, which asks for it."
     if step.answer is None:
         return f"{f.name} is read."
-    return f"A read of {f.name} is answered with {len(step.answer):,} {_plural(step.answer)}."
+    keys = _keys(f.key)
+    return f"A read of {keys} in {f.name} is answered with {len(step.answer):,} {_plural(step.answer)}."
 
 
 def _seal(f: Facts) -> str:

@@ -350,8 +350,7 @@ class Recording:
 
     ``operators`` and ``edges`` are those of the whole run, views that come later included.
     ``state(n)`` and ``totals(n)`` tell what is held after step n, 0 to ``last``; they are
-    computed when asked for, and remembered. ``final(name)`` is ``engine.state(name)`` at
-    the end of a message, for whoever wants to check.
+    computed when asked for, and remembered.
     """
 
     kind: str

@@ -98,7 +98,7 @@ class _Run:
     def play(self, messages: Iterable[Any]) -> Recording:
         """All messages, in order."""
         first = self.s, self.held
-        self.watch.take()
+        self.watch.take(0)
         chapters = [self._chapter(number, given) for number, given in enumerate(messages, 1)]
         return recorded(self.engine, self.catalog, chapters, first)
 
@@ -113,10 +113,10 @@ class _Run:
             answer = self._apply(number, message)
         except Error as error:
             refused = str(error)
-        entries = self.watch.take()
+        entries = self.watch.take(len(self.engine.dictionary.strings))
         if refused:
-            entries = []
-        elif [id(a) for a in self.engine._all()] != self._seen or isinstance(message, Install | Drop):
+            entries = []  # it was undone
+        if [id(a) for a in self.engine._all()] != self._seen or (isinstance(message, Install | Drop) and not refused):
             self._look()
         else:
             self.held = snaps(self.engine, self.s, self.whose)
@@ -220,6 +220,7 @@ class _Run:
 
 
 def _rows(frame: pd.DataFrame) -> tuple[Values, ...]:
-    """A frame's rows as tuples, None for NULL."""
+    """A frame's rows as tuples of Python values, None for NULL."""
     lines = [column.array.to_numpy(dtype=object, na_value=None).tolist() for _, column in frame.items()]
-    return tuple(zip(*lines, strict=True)) if lines else ((),) * len(frame)
+    plain = [[v.to_pydatetime() if isinstance(v, pd.Timestamp) else v for v in line] for line in lines]
+    return tuple(zip(*plain, strict=True)) if plain else ((),) * len(frame)

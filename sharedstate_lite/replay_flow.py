@@ -53,6 +53,8 @@ class _Flow(Cutter):
                 self.look(current, entry)
             elif isinstance(entry, Event) and entry.name == "message":
                 if entry.target not in self.names.folded and self._taken(entry):
+                    # Who has said nothing yet in this epoch may have had something to say from the start.
+                    self.act(self.names.shown(self.s, entry.source))
                     current = self.act(entry.target)
                     self._message(entry, current)
         for draft in self.steps:

@@ -239,6 +239,7 @@ def _facts(step: Step, draft: Draft, titles: dict[str, Operator], kind: str, his
         tuple((where, tuple(dict.fromkeys(keys))) for where, keys in looked.items()),
         _merged(history, draft) if draft.kind == "seal" else (),
         tuple(dict.fromkeys(evicted)),
+        None if draft.key is None else (draft.key,),
         _since(history, draft) if draft.kind == "seal" else None,
     )
 

@@ -14,6 +14,7 @@ from typing import Any
 from .arrangement import Arrangement
 from .batch import Batch
 from .engine import Engine
+from .plan import Type
 from .trace import Event
 from .words import Words
 
@@ -33,6 +34,12 @@ class Look:
     arrangement: Arrangement
     words: Words
     rows: bool
+
+    def known(self, codes: int) -> bool:
+        """Whether every string of it has a code below ``codes``; those of a key that is nowhere are forgotten."""
+        layout = self.arrangement.layout
+        types = layout.types if self.rows else layout.key_types
+        return all(k is not Type.STRING or (line < codes).all() for line, k in zip(self.words, types, strict=True))
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,11 +71,11 @@ class Watch:
         if self._probe is not None:
             self._entries.append(Probe(self._probe()))
 
-    def take(self) -> list[Entry]:
-        """What happened since the last time."""
+    def take(self, codes: int) -> list[Entry]:
+        """What happened since the last time. Look-ups of strings from ``codes`` on are left out: nobody has them."""
         self._ask()
         out, self._entries = self._entries, []
-        return out
+        return [e for e in out if not isinstance(e, Look) or e.known(codes)]
 
     def follow(self, arrangements: Iterable[Arrangement]) -> None:
         """Watch these too; those that are watched stay so."""
