@@ -1,12 +1,13 @@
 """The same stream through different engines, measured from outside: rows, bytes, seconds, hits.
 
     scale       one of two sizes, by the environment variable SCALE
-    slices      whole tables cut into epochs
+    slices      whole tables cut into epochs; tables: what epochs add up to
     play        epochs through an engine: what each took, emitted and left held
     reads       point reads: seconds each, and whether the key was there
-    zipf        keys as readers ask for them: a few often, most hardly ever
+    keys        all keys of a view; zipf: keys as readers ask for them: a few often, most hardly ever
     hit_rates   a partial engine under one budget after the other
     recovery    restoring a checkpoint beside replaying all epochs
+    side_by_side    one view under all three strategies, in one table
     timed       one call and its seconds
 
 Returns plain frames. The clock is read here and never by an engine; seconds are those of
@@ -67,6 +68,21 @@ def slices(tables: Mapping[str, pd.DataFrame], epochs: int) -> list[Inputs]:
     return out
 
 
+def tables(epochs: Iterable[Any]) -> dict[str, pd.DataFrame]:
+    """What epochs of frames or Arrow tables add up to: each relation's rows that are there, with their diff."""
+    parts: dict[str, list[pd.DataFrame]] = {}
+    for each in epochs:
+        for relation, table in (each[1] if isinstance(each, tuple) else each).items():
+            parts.setdefault(relation, []).append(table if isinstance(table, pd.DataFrame) else table.to_pandas())
+    out = {}
+    for relation, found in parts.items():
+        every = pd.concat(found, ignore_index=True)
+        columns = [c for c in every.columns if c != "diff"]
+        total = every.groupby(columns, dropna=False, sort=False, as_index=False)["diff"].sum()
+        out[relation] = total[total["diff"] != 0].reset_index(drop=True)
+    return out
+
+
 def play(engine: Engine, epochs: Iterable[Inputs | tuple[int, Inputs]]) -> pd.DataFrame:
     """Step through epochs, as mappings or as the pairs that ``data.generate`` gives; one line each.
 
@@ -85,6 +101,15 @@ def play(engine: Engine, epochs: Iterable[Inputs | tuple[int, Inputs]]) -> pd.Da
 
 def _size(table: Any) -> int:
     return len(table) if isinstance(table, Changes) or hasattr(table, "__len__") else len(list(table))
+
+
+def keys(engine: Engine, view: View) -> list[tuple[Any, ...]]:
+    """All keys of a view that have rows in ``engine`` (under partial state: those filled), in order."""
+    whole = engine.read(view.name)
+    if not view.key:
+        return [()]
+    columns = whole.iloc[:, list(view.key)].drop_duplicates()
+    return [tuple(None if pd.isna(v) else v for v in row) for row in columns.astype(object).itertuples(index=False)]
 
 
 def zipf(keys: Sequence[Any], count: int, skew: float = 1.1, seed: int = 7) -> list[Any]:
@@ -151,4 +176,51 @@ def recovery(
     return back, table
 
 
-__all__ = ["hit_rates", "play", "reads", "recovery", "scale", "slices", "timed", "zipf"]
+def side_by_side(view: View, epochs: Iterable[Any], asked: int = 300, skew: float = 1.1) -> pd.DataFrame:
+    """One view under each strategy: the epochs, then ``asked`` point reads of its keys, drawn by Zipf's law.
+
+    One line a strategy. Columns: emitted (rows), rows and bytes (own state, after the
+    reads), epoch ms (median), read ms (median of all reads), hits (share), first read ms
+    (median of those that met a hole), refused (why a strategy does not take the view).
+    """
+    epochs, wanted = list(epochs), None
+    lines: dict[str, dict[str, Any]] = {}
+    for kind in ss.KINDS:
+        try:
+            engine = ss.engine(kind, [view])
+        except Error as error:
+            lines[kind] = {"refused": str(error)}
+            continue
+        with engine:
+            run = play(engine, epochs)
+            if wanted is None:
+                found = keys(engine, view)
+                wanted = zipf(found, asked, skew) if found else []
+            told = reads(engine, view.name, wanted)
+            own = engine.state().query("not base")
+            lines[kind] = {
+                "emitted": int(run["emitted"].sum()),
+                "rows": int(own["rows"].sum()),
+                "bytes": int(own["bytes"].sum()),
+                "epoch ms": 1000 * run["seconds"].median(),
+                "read ms": 1000 * told["seconds"].median(),
+                "hits": told["hit"].mean(),
+                "first read ms": 1000 * told.loc[~told["hit"], "seconds"].median(),
+                "refused": "",
+            }
+    return pd.DataFrame.from_dict(lines, orient="index")
+
+
+__all__ = [
+    "hit_rates",
+    "keys",
+    "play",
+    "reads",
+    "recovery",
+    "scale",
+    "side_by_side",
+    "slices",
+    "tables",
+    "timed",
+    "zipf",
+]

@@ -9,7 +9,7 @@ import pytest
 
 import data
 import sharedstate_lite as ss
-from sharedstate_lite import measure
+from sharedstate_lite import measure, oracle
 from sharedstate_lite.demo import view
 
 SHOP = list(data.generate(visits=600, products=30, users=40, categories=5, epochs=6))
@@ -91,3 +91,30 @@ def test_scale_is_one_word(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SCALE", "huge")
     with pytest.raises(ss.Error, match="small or full"):
         measure.scale(1, 2)
+
+
+def test_tables_are_what_epochs_add_up_to() -> None:
+    """The rows that are left, with their diffs: recomputed over them, the answer is the engine's."""
+    left = measure.tables(SHOP)
+    with ss.engine("full", [view()]) as engine:
+        measure.play(engine, SHOP)
+        assert oracle.same(engine.read("result"), oracle.recompute(view(), left))
+        assert len(left["visit"]) < sum(tables["visit"].num_rows for _, tables in SHOP)
+        assert measure.keys(engine, view()) == [(f"c{i}",) for i in range(5)]
+
+
+def test_side_by_side_has_a_line_for_each_strategy() -> None:
+    """Full and shared emit alike; partial holds less; a view that a strategy refuses says why."""
+    told = measure.side_by_side(view(), SHOP, asked=20)
+    assert told.index.tolist() == KINDS
+    assert told.loc["full", "emitted"] == told.loc["shared", "emitted"] > told.loc["partial", "emitted"]
+    assert told.loc["full", "rows"] > told.loc["partial", "rows"]
+    catalog = ss.Catalog(mine="a INT, b INT")
+    table = pd.DataFrame({"a": [1, 2, None], "b": [3, 4, 5]})
+    odd = catalog.view("CREATE VIEW odd AS SELECT a + 1 AS a1, b FROM mine")
+    told = measure.side_by_side(odd, measure.slices({"mine": table}, 2))
+    assert "a1" in told.loc["partial", "refused"] and told.loc["full", "rows"] == 3
+    none = catalog.view("CREATE VIEW none AS SELECT a, b FROM mine WHERE b > 9")
+    assert measure.side_by_side(none, measure.slices({"mine": table}, 2))["emitted"].tolist() == [0, 0, 0]
+    whole = catalog.view("CREATE VIEW whole AS SELECT COUNT(*) AS n FROM mine")
+    assert measure.side_by_side(whole, measure.slices({"mine": table}, 2))["hits"].tolist()[:2] == [1, 1]
