@@ -50,6 +50,13 @@ class Content:
     def __len__(self) -> int:
         return len(self.counts)
 
+    def order(self, strings: Strings) -> npt.NDArray[np.intp]:
+        """The order of the rows by value, NULL last; remembered, for it is the dearest part of a large table."""
+        if "_order" not in self.__dict__:
+            self.__dict__["_order"] = _order(self.layout, self.rows, strings)
+        found: npt.NDArray[np.intp] = self.__dict__["_order"]
+        return found
+
     def places(self, rows: Words, strings: Strings) -> npt.NDArray[np.intp]:
         """Where each of rows int64[k, q] stands here; -1 where it is not."""
         out = np.full(rows.shape[1], -1, dtype=np.intp)
@@ -61,14 +68,6 @@ class Content:
             out[owner[good]] = index[good]
         return out
 
-    def of_keys(self, keys: Words, strings: Strings) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-        """Rows of the layout's keys int64[key, q]: their places, and the number of the key of each."""
-        low = self.layout.key_words(keys, strings)
-        start = np.searchsorted(self.words, low)
-        index, owner = ranges(start, np.searchsorted(self.words, low | 0xFFFFFFFF, side="right") - start)
-        good = (self.rows[np.array(self.layout.key, dtype=np.intp)[:, None], index] == keys[:, owner]).all(axis=0)
-        return index[good], owner[good]
-
 
 @dataclass(frozen=True, eq=False)
 class Marked:
@@ -79,6 +78,8 @@ class Marked:
     counts: npt.NDArray[np.int64]
     before: npt.NDArray[np.int64]
     now: npt.NDArray[np.bool_]
+    held: Content | None = None
+    """What the rows are, where none of them is a deleted one."""
 
     @classmethod
     def of(cls, held: Content, change: Content, last: Content, strings: Strings) -> Marked:
@@ -95,7 +96,7 @@ class Marked:
             # A row that came and went within this message is no change of it, and is not there.
             found = change.places(last.rows, strings)
             now[at[found[found >= 0]]] = True
-        return cls(held.layout, rows, counts, before, now)
+        return cls(held.layout, rows, counts, before, now, None if gone.shape[1] else held)
 
     def taken(self, places: npt.NDArray[np.intp]) -> Marked:
         """The rows at some places."""
@@ -116,7 +117,7 @@ class Marked:
 
     def order(self, strings: Strings) -> npt.NDArray[np.intp]:
         """The order of the rows by value, NULL last."""
-        return value_order(tuple(Column("", t) for t in self.layout.types), self.rows, strings)
+        return _order(self.layout, self.rows, strings) if self.held is None else self.held.order(strings)
 
     def told(self, places: npt.NDArray[np.intp], looked: npt.NDArray[np.bool_], strings: Strings) -> list[Row]:
         """The rows at some places, decoded."""
@@ -130,6 +131,10 @@ class Marked:
             strict=True,
         )
         return [Row(v, count, before, None, now, look) for v, count, before, now, look in facts]
+
+
+def _order(layout: Layout, rows: Words, strings: Strings) -> npt.NDArray[np.intp]:
+    return value_order(tuple(Column("", t) for t in layout.types), rows, strings)
 
 
 def paired(rows: Sequence[Row], key: Sequence[int]) -> list[Row]:

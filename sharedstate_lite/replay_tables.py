@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .batch import Batch
+from .batch import Batch, distinct
 from .changes import value_order
 from .plan import Column
 from .recording import Bag, Group, Key, Pin, Row, Ruler, Span, State, Table
@@ -21,6 +21,8 @@ BAG = 40
 """Values of a group that are given, beside those that are marked."""
 RULED = 60
 """Rows of a batch that are given."""
+KEPT = 3_000_000
+"""Rows of consolidated contents that are remembered."""
 
 
 class Tables:
@@ -65,7 +67,7 @@ class Tables:
         key = (id(snap.layout), tuple(map(id, batches)))
         found = self._contents.get(key)
         if found is None:
-            if len(self._contents) > 256:
+            if sum(map(len, self._contents.values())) > KEPT:
                 self._contents.clear()
             found = self._contents[key] = Content.of(batches, snap.layout, self._strings)
             # The batches are kept by the history, so an id stays what it is.
@@ -180,7 +182,11 @@ class Tables:
             touched |= _among(marked.rows[:k], bag.rows[:k].compress(changed, axis=1))
         chosen = marked.chosen(looked | touched, self._strings)
         rows = paired(marked.told(chosen, looked, self._strings), range(k))
-        groups = tuple(self._group(row, k, bags, marked, step) for row in rows)
+        split = [self._split(part, bag, marked.rows[:k].take(chosen, axis=1), step) for _, part, bag in bags]
+        values = decode(marked.rows[:k].take(chosen, axis=1), marked.layout.types[:k], self._strings)
+        own = {key: [Bag(label, *each[n]) for (label, _, _), each in zip(bags, split, strict=True)]
+               for n, key in enumerate(values)}  # fmt: skip
+        groups = tuple(_group(row, k, own[row.values[:k]]) for row in rows)
         return [
             Table(
                 name,
@@ -202,29 +208,23 @@ class Tables:
         snaps = [snap for p in parts if (snap := self._history.lines[p].at(step)) is not None]
         return {"stored": sum(x.stored for x in snaps), "bytes": sum(x.bytes for x in snaps)}
 
-    def _group(self, row: Row, k: int, bags: Sequence[tuple[str, str, Marked]], marked: Marked, step: int) -> Group:
-        told = []
-        for label, part, bag in bags:
-            mine = self._of_group(part, bag, row, k)
-            looked = self._looked(part, step, mine)
-            chosen = mine.chosen(looked, self._strings, BAG) if len(mine.counts) > BAG else mine.order(self._strings)
-            items = mine.told(chosen, looked, self._strings)
+    def _split(self, part: str, bag: Marked, keys: Words, step: int) -> list[tuple[tuple[Row, ...], int]]:
+        """The values of some groups int64[k, q]: the rows to give, and how many there are, for each."""
+        k = len(keys)
+        looked = self._looked(part, step, bag)
+        _, kinds = distinct(np.concatenate([keys, bag.rows[:k]], axis=1), bag.layout.types[:k], self._strings)
+        ours, theirs = kinds[: keys.shape[1]], kinds[keys.shape[1] :]
+        order = np.argsort(theirs, kind="stable")
+        starts = np.searchsorted(theirs[order], ours)
+        ends = np.searchsorted(theirs[order], ours, side="right")
+        out = []
+        for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
+            places = order[start:end]
+            mine, seen = bag.taken(places), looked[places]
+            items = mine.told(mine.chosen(seen, self._strings, BAG), seen, self._strings)
             single = tuple(Row(r.values[k:], r.count, r.before, None, r.now, r.looked) for r in items)
-            told.append(Bag(label, single, int(np.maximum(mine.counts, 0).sum())))
-        old = None if row.old is None else row.old[k:]
-        result = Row(row.values[k:], row.count, row.before, old, row.now, row.looked)
-        return Group(row.values[:k], tuple(told), result)
-
-    def _of_group(self, part: str, bag: Marked, row: Row, k: int) -> Marked:
-        """The values of one group."""
-        from .columns import from_values
-
-        types = bag.layout.types[:k]
-        lines = [
-            from_values([v], Column("", t), part, self._strings) for v, t in zip(row.values[:k], types, strict=True)
-        ]
-        keys = np.stack(lines) if lines else np.empty((0, 1), dtype=np.int64)
-        return bag.taken(np.flatnonzero(_among(bag.rows[:k], keys)))
+            out.append((single, int(np.maximum(mine.counts, 0).sum())))
+        return out
 
     # --- time -------------------------------------------------------------------
 
@@ -276,6 +276,11 @@ class Tables:
         first, last = self._history.spans[chapter.number]
         acted = any(d.operator == operator for d in self._history.drafts[first - 1 : step])
         return chapter.epoch if acted or step == last else self._reached(operator, first - 1)
+
+
+def _group(row: Row, k: int, bags: Sequence[Bag]) -> Group:
+    old = None if row.old is None else row.old[k:]
+    return Group(row.values[:k], tuple(bags), Row(row.values[k:], row.count, row.before, old, row.now, row.looked))
 
 
 def _held(snap: Snap, before: Snap | None) -> list[Pin]:

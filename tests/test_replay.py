@@ -62,7 +62,7 @@ def check_tables(recording: Recording, step: int, engine: ss.Engine) -> None:
                     assert (table.ruler.since, table.ruler.upper) == (found.since, found.upper)
         rows = sum(sizes[t][0] for t in operator.tables if t in sizes)
         size = sum(sizes[t][1] for t in operator.tables if t in sizes)
-        # A base table's bytes have the dictionary in them, and CPython's count of a string's bytes changes as it is used.
+        # A base's bytes have the dictionary in them, and CPython counts a string's bytes differently once it is used.
         assert state.rows == rows and (state.bytes == size or (state.base and abs(state.bytes - size) < 512)), name
     assert set(told) == set(sizes) - unread(recording, sizes), "every table is told"
     total = recording.totals(step)
@@ -199,7 +199,7 @@ def histories(draw: Any, shown: View, kind: str) -> list[Any]:
     """Epochs with reads, evictions and a mistake in between."""
     out: list[Any] = []
     for epoch in draw(epochs(relations_of(shown), most=4)):
-        out.append({r: rows for r, rows in epoch.items()})
+        out.append(dict(epoch.items()))
         for _ in range(draw(st.integers(0, 2))):
             action = draw(st.sampled_from(["read", "read", "evict", "wrong", "whole"]))
             if action == "read":
