@@ -1,6 +1,6 @@
 """The stepper as a notebook has it: a session with a picture, live where a widget runs, else as frames.
 
-One output holds both: JupyterLab shows the widget, an exported page the frames of the
+A notebook gets both: JupyterLab shows the widget, an exported page the frames of the
 message that one stands in.
 """
 
@@ -96,15 +96,29 @@ class Stepper(Session):
         told = recording.message_of(self.step or recording.last)
         return [0] if told is None else list(range(told.first, told.last + 1))[:FRAMES]
 
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Any:
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        return self.pages()._repr_mimebundle_()
+
+    def _ipython_display_(self, **_: Any) -> None:
+        """The frames and the widget, as two outputs: an exporter that prefers the widget must not lose the frames.
+
+        Where the widget runs, its style sheet hides the frames.
+        """
+        from IPython.core.getipython import get_ipython
+        from IPython.display import display
+
+        display(self._repr_mimebundle_(), raw=True)  # type: ignore[no-untyped-call]
+        if getattr(get_ipython(), "kernel", None) is not None:
+            display(self.widget)  # type: ignore[no-untyped-call]
+
+    @property
+    def widget(self) -> StepperWidget:
+        """The live picture, made when it is first asked for."""
         from .widget import StepperWidget
 
         if self._live is None:
             self._live = StepperWidget(self)
-        bundle: dict[str, Any] = dict(self.pages()._repr_mimebundle_())
-        shown = self._live._repr_mimebundle_()
-        data, metadata = shown if isinstance(shown, tuple) else (shown or {}, {})
-        return {**bundle, **{k: v for k, v in data.items() if k.startswith("application/")}}, metadata
+        return self._live
 
     def __repr__(self) -> str:
         return f"{self.title}, step {self.step} of {self.recording.last}: {self.caption}"

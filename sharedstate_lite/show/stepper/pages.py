@@ -12,7 +12,6 @@ from .frame import Frames
 
 FRAMES = 10
 """Frames that one output holds at most."""
-NARROW = 640.0
 
 
 class Pages:
@@ -35,21 +34,11 @@ class Pages:
         return f"step {number}: {caption(self.frames.recording, number)}"
 
     def html(self, theme: str | None = None) -> str:
-        """The frames for a page, with their style; a narrow page gets narrower ones."""
-        out = [
-            f"<style>{style(theme)}.ssl-pages{{overflow-x:auto;container-type:inline-size}}"
-            ".ssl-pages svg{display:block;margin:0 0 10px}.ssl-pages svg.few{display:none}"
-            f"@container (max-width:{self.width - 1:g}px){{.ssl-pages svg.many{{display:none}}"
-            ".ssl-pages svg.few{display:block}}</style>"
-        ]
-        for n, drawing in zip(self.steps, self.drawings, strict=True):
-            label = self._label(n)
-            if self.width > NARROW:
-                out.append(drawing.svg(label, alone=False, shown=" many"))
-                out.append(self.frames.page(n, NARROW).svg(label, alone=False, shown=" few"))
-            else:
-                out.append(drawing.svg(label, alone=False))
-        return f'<div class="ssl-pages">{"".join(out)}</div>'
+        """The frames for a page, with their style; one that is too narrow scrolls."""
+        drawn = zip(self.steps, self.drawings, strict=True)
+        out = [d.svg(self._label(n), alone=False) for n, d in drawn]
+        rules = f"{style(theme)}.ssl-pages{{overflow-x:auto}}.ssl-pages svg{{display:block;margin:0 0 10px}}"
+        return f'<div class="ssl-pages"><style>{rules}</style>{"".join(out)}</div>'
 
     def _repr_html_(self) -> str:
         return self.html()

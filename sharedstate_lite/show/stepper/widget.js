@@ -304,6 +304,7 @@ class View {
   predicting(frame) {
     const { answers, score } = this.state, asks = frame.asks;
     const given = answers[this.step + 1] || (!asks && answers[this.step]);
+    const typing = document.activeElement === this.input;
     this.asking.hidden = !this.history.predict;
     this.asking.classList.toggle("open", Boolean(asks && !given));
     this.input.hidden = this.checking.hidden = !(asks && !given);
@@ -317,8 +318,9 @@ class View {
     if (given) {
       this.verdict.replaceChildren(make("q", {}, given.text || "nothing"), ` ${given.right ? "✓" : "✗"} `, make("b", {}, given.word));
       this.verdict.className = `verdict ${given.right ? "right" : "wrong"}`;
-      if (document.activeElement === this.input) this.leave();
     } else if (!asks) this.verdict.textContent = "";
+    // A field that goes must not take the keyboard with it.
+    if (typing && this.input.hidden) this.leave();
     const dots = score.last.map((right) => make("i", { cls: right ? "dot" : "dot ring" }));
     const words = `${score.right} of ${score.total} right` + (score.skipped ? `, ${score.skipped} skipped` : "");
     this.score.replaceChildren(...dots, " ", words);

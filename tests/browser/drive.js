@@ -1,0 +1,216 @@
+// Opens notebooks in JupyterLab, runs them, and steps their steppers as a person with a keyboard would.
+//
+//   node drive.js '{"address": ..., "notebooks": [...], "out": ..., "looks": [["light", 1280], ...]}'
+//
+// Prints one JSON object: for each notebook and look what was seen. Exits with 1 and a
+// plain word where something does not happen. Nothing here is slept through: every wait
+// is for something to be seen.
+const path = require("path");
+const { chromium } = require(process.env.PLAYWRIGHT || "playwright-core");
+
+const told = JSON.parse(process.argv[2]);
+const address = new URL(told.address);
+const token = address.searchParams.get("token");
+const QUIET = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update",
+  "--disable-sync", "--no-first-run"];
+
+const expect = (truth, words) => { if (!truth) throw new Error(words); };
+
+async function settings(page, plugin, values) {
+  const url = `${address.origin}/lab/api/settings/${encodeURIComponent(plugin)}`;
+  const answer = await page.request.put(url, {
+    headers: { Authorization: `token ${token}`, "Content-Type": "application/json" },
+    data: { raw: JSON.stringify(values) },
+  });
+  expect(answer.ok(), `settings of ${plugin}: ${answer.status()}`);
+}
+
+async function open(page, notebook) {
+  await page.goto(`${address.origin}/lab/tree/${notebook}?token=${token}&reset`);
+  await page.waitForSelector(".jp-Notebook .jp-CodeCell", { timeout: 60000 });
+  await page.waitForSelector('.jp-Notebook-ExecutionIndicator[data-status="idle"]', { timeout: 60000 });
+  await page.keyboard.press("Control+b");
+}
+
+async function runAll(page) {
+  await page.click(".jp-Notebook .jp-Cell >> nth=0");
+  await page.click("li.lm-MenuBar-item >> text=Run");
+  await page.click("text=Run All Cells >> nth=0");
+  const done = () => {
+    const prompts = [...document.querySelectorAll(".jp-CodeCell .jp-InputPrompt")].map((e) => e.innerText);
+    return prompts.length && prompts.every((p) => !p.includes("*")) && prompts.some((p) => /\d/.test(p)) &&
+      /\d/.test(prompts[prompts.length - 1]);
+  };
+  await page.waitForFunction(done, null, { timeout: told.seconds * 1000 });
+  const errors = await page.$$eval('.jp-OutputArea-output[data-mime-type="application/vnd.jupyter.error"], .jp-RenderedText[data-mime-type="application/vnd.jupyter.stderr"]',
+    (all) => all.map((e) => e.innerText.slice(0, 300)));
+  expect(!errors.length, `cells failed: ${errors.join(" | ")}`);
+}
+
+// What a stepper says of itself.
+const read = (stepper) => stepper.evaluate((root) => {
+  const words = (name) => { const e = root.querySelector(name); return e && e.offsetParent ? e.innerText.trim() : ""; };
+  return { where: words(".where"), caption: words(".caption"), question: words(".question"), verdict: words(".verdict"),
+    score: words(".score"), said: words(".said"), word: words(".word"), asked: Boolean(root.querySelector(".ask.open")),
+    busy: root.getAttribute("aria-busy"), step: +root.querySelector(".slide").getAttribute("aria-valuenow"),
+    last: +root.querySelector(".slide").getAttribute("aria-valuemax") };
+});
+
+// Texts that lie on each other, stick out or are too small, measured by the browser itself.
+const faults = (stepper) => stepper.evaluate((root) => {
+  const out = [], edge = root.getBoundingClientRect();
+  const texts = [...root.querySelectorAll(".scene text, .slide text, h3, dt, dd, .base, .caption, .question, .score, .where, .said, button")]
+    .filter((e) => e.getBoundingClientRect().width > 0 && e.textContent.trim());
+  const boxes = texts.map((e) => e.getBoundingClientRect());
+  boxes.forEach((a, i) => {
+    if (a.left < edge.left - 1 || a.right > edge.right + 1) out.push(`sticks out: ${texts[i].textContent}`);
+    if (parseFloat(getComputedStyle(texts[i]).fontSize) < 12) out.push(`too small: ${texts[i].textContent}`);
+    boxes.forEach((b, j) => {
+      const wide = Math.min(a.right, b.right) - Math.max(a.left, b.left);
+      const high = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
+      if (i < j && wide > 1.5 && high > 4 && !texts[i].contains(texts[j]) && !texts[j].contains(texts[i]))
+        out.push(`${texts[i].textContent} lies on ${texts[j].textContent}`);
+    });
+  });
+  return out;
+});
+
+async function until(page, stepper, test, words, key) {
+  for (let n = 0; n < 400; n += 1) {
+    const now = await read(stepper);
+    if (test(now)) return now;
+    if (!key) await page.waitForTimeout(25);
+    else {
+      expect(now.step < now.last || key !== "ArrowRight", `${words}: none up to the last step`);
+      await page.keyboard.press(key);
+      await stepper.locator("xpath=self::*[@aria-busy='false']").waitFor({ timeout: 20000 });
+    }
+  }
+  throw new Error(`${words}: ${JSON.stringify(await read(stepper))}`);
+}
+
+// How long the picture takes to change after a key, in ms: the median of some steps.
+const pace = (stepper) => stepper.evaluate(async (root) => {
+  const times = [];
+  for (let n = 0; n < 9; n += 1) {
+    const before = root.querySelector(".where").textContent, start = performance.now();
+    root.dispatchEvent(new KeyboardEvent("keydown", { key: n < 5 ? "ArrowRight" : "ArrowLeft", bubbles: true }));
+    await new Promise((done) => {
+      const look = () => root.getAttribute("aria-busy") === "false" && root.querySelector(".where").textContent !== before
+        ? done() : performance.now() - start > 3000 ? done() : requestAnimationFrame(look);
+      look();
+    });
+    times.push(performance.now() - start);
+  }
+  return times.sort((a, b) => a - b)[4];
+});
+
+async function walk(page, stepper, shot) {
+  const seen = {}, press = (key) => page.keyboard.press(key);
+  await stepper.scrollIntoViewIfNeeded();
+  await stepper.locator(".caption").click();
+  await stepper.focus();
+  await stepper.locator("xpath=self::*[@aria-busy='false']").waitFor({ timeout: 30000 });
+  const first = await read(stepper);
+  await shot("begin");
+  await press("Home");
+  await until(page, stepper, (s) => s.step === 0, "Home goes to the start");
+  seen.pace = await pace(stepper);
+  await press("Home");
+  if (!first.last) return seen;
+  const asked = await until(page, stepper, (s) => s.asked, "a question before some step", "ArrowRight").catch(() => null);
+  if (asked) {
+    // Wrong here; what was right is then known for the same question on a fork.
+    await press("p");
+    await page.keyboard.type("+I no such row 12345");
+    await press("Enter");
+    const wrong = await until(page, stepper, (s) => /✗/.test(s.verdict), "a wrong prediction is said to be wrong");
+    seen.wrong = wrong.verdict;
+    await shot("wrong");
+    const answer = wrong.verdict.match(/it (?:is|was)[: ]+(.*?)\.?$/i);
+    expect(answer, `the verdict tells the answer: ${wrong.verdict}`);
+    const at = wrong.step;
+    await press("m");
+    await page.keyboard.type("no such message");
+    await press("Enter");
+    seen.word = (await until(page, stepper, (s) => s.word, "a word beside what cannot be read")).word;
+    await press("Escape");
+    await press("m");
+    await press("Enter");
+    const fork = await until(page, stepper, (s) => /history A/.test(s.said), "a fork is gone to");
+    expect(fork.step <= at, "a fork begins before the message that it changes");
+    await until(page, stepper, (s) => s.step === at && s.asked, "the same question on the fork", "ArrowRight");
+    await shot("fork");
+    await press("/");
+    await page.keyboard.type(answer[1]);
+    await press("Enter");
+    const right = await until(page, stepper, (s) => /✓/.test(s.verdict), `right: ${answer[1]}`);
+    seen.right = right.verdict;
+    expect(/1 of 2 right/.test(right.score), `the score counts both: ${right.score}`);
+    await press("ArrowRight");
+    await shot("right");
+    await press("f");
+    await until(page, stepper, (s) => !/history A/.test(s.said), "F goes to the next history");
+  }
+  await press("End");
+  const end = await until(page, stepper, (s) => s.step === s.last && s.busy === "false", "End goes to the last step");
+  await press("PageUp");
+  await until(page, stepper, (s) => s.step < end.last, "PageUp goes back by a message");
+  await press("?");
+  expect(await stepper.locator(".help").isVisible(), "? shows the keys");
+  await shot("keys");
+  await press("?");
+  await press("End");
+  await shot("end");
+  seen.faults = await faults(stepper);
+  return seen;
+}
+
+(async () => {
+  const browser = await chromium.launch({ executablePath: told.chromium, args: QUIET });
+  const out = [];
+  let current = null;
+  try {
+    for (const [theme, width] of told.looks) {
+      const page = await browser.newPage({ viewport: { width, height: 1000 }, colorScheme: theme, reducedMotion: "reduce" });
+      current = page;
+      page.setDefaultTimeout(15000);
+      const outside = [], loud = [];
+      page.on("request", (r) => { if (!r.url().startsWith(address.origin) && /^https?:/.test(r.url())) outside.push(r.url()); });
+      page.on("pageerror", (e) => loud.push(String(e)));
+      await settings(page, "@jupyterlab/apputils-extension:themes", { theme: theme === "dark" ? "JupyterLab Dark" : "JupyterLab Light" });
+      await settings(page, "@jupyterlab/notebook-extension:tracker", { windowingMode: "none" });
+      await settings(page, "@jupyterlab/apputils-extension:notification", { fetchNews: "false" });
+      for (const notebook of told.notebooks) {
+        await open(page, notebook);
+        await runAll(page);
+        const steppers = page.locator(".ssl-stepper");
+        const count = await steppers.count();
+        for (let n = 0; n < count; n += 1) {
+          const stepper = steppers.nth(n);
+          const name = `${path.basename(notebook, ".ipynb")}-${n + 1}-${theme}-${width}`;
+          const shot = async (what) => {
+            const wrong = await faults(stepper);
+            expect(!wrong.length, `${name}, ${what}: ${wrong.slice(0, 4).join("; ")}`);
+            await stepper.screenshot({ path: path.join(told.out, `${name}-${what}.png`) });
+          };
+          const others = async () => Promise.all([...Array(count).keys()].filter((k) => k !== n).map(async (k) => (await read(steppers.nth(k))).where));
+          const before = await others();
+          out.push({ name, ...(await walk(page, stepper, shot).catch((e) => { throw new Error(`${name}: ${e.message}`); })) });
+          expect(JSON.stringify(before) === JSON.stringify(await others()), `${name}: another stepper moved`);
+        }
+        if (!count) out.push({ name: notebook, steppers: 0 });
+        await page.screenshot({ path: path.join(told.out, `${path.basename(notebook, ".ipynb")}-${theme}-${width}.png`) });
+      }
+      expect(!outside.length, `asked of the network: ${outside.slice(0, 3).join(", ")}`);
+      expect(!loud.length, `errors in the page: ${loud.slice(0, 3).join(", ")}`);
+      await page.close();
+    }
+  } catch (error) {
+    if (current) await current.screenshot({ path: path.join(told.out, "failed.png") });
+    throw error;
+  } finally {
+    await browser.close();
+  }
+  console.log(JSON.stringify(out));
+})().catch((error) => { console.error(error.message); process.exit(1); });
