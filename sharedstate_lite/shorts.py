@@ -54,10 +54,10 @@ class Shorts:
     """The codes of the short strings that came in columns."""
 
     def __init__(self) -> None:
-        self._slots = np.full(1024, -1, dtype=np.int64)
+        self._slots = np.full(2, -1, dtype=np.int64)
         """Place in ``_packed`` of the string in each slot, or -1; a power of two, at most half full."""
-        self._packed = np.empty((2, 512), dtype=np.uint64)
-        self._codes = np.empty(512, dtype=np.int64)
+        self._packed = np.empty((2, 1), dtype=np.uint64)
+        self._codes = np.empty(1, dtype=np.int64)
         self._count = 0
 
     @property
@@ -92,7 +92,7 @@ class Shorts:
         packed, codes = packed.take(short, axis=1), codes.take(short)
         first, last = self._count, self._count + len(short)
         if last > len(self._codes):
-            room = 1 << (last - 1).bit_length()
+            room = 1 << (last - 1).bit_length()  # doubling, so that a string is copied once on average
             self._packed = np.concatenate([self._packed[:, :first], np.empty((2, room - first), np.uint64)], axis=1)
             self._codes = np.concatenate([self._codes[:first], np.empty(room - first, dtype=np.int64)])
         self._packed[:, first:last], self._codes[first:last] = packed, codes
