@@ -1,0 +1,248 @@
+"""kernels: joins of changes against joins of bags, written as loops."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from itertools import product
+from math import prod
+from typing import Any
+
+import numpy as np
+import pytest
+from bags import Bag, Row, added, bag, delta, drawn_rows, hash_levels, hashing, matrix, valid_changes
+from hypothesis import given
+from hypothesis import strategies as st
+from support import examples
+
+import sharedstate_lite as ss
+from sharedstate_lite.arrangement import Arrangement
+from sharedstate_lite.batch import Delta, Layout
+from sharedstate_lite.kernels import Matches, delta_path, half_join, join_core, net, padding, times
+from sharedstate_lite.multiway import Multiway, flatten
+from sharedstate_lite.plan import Join, Type
+from sharedstate_lite.words import NULL, Strings, Words
+
+BEFORE = 2
+"""The time before the epoch that the kernels are asked about; there were two epochs until then."""
+
+
+class Held:
+    """A relation: an arrangement for each key that it is looked up by, and its contents as bags."""
+
+    def __init__(self, types: Sequence[Type], strings: Strings, data: st.DataObject) -> None:
+        self.columns, self.types, self.strings = len(types), tuple(types), strings
+        self.epochs: list[list[tuple[Row, int]]] = []
+        there: Bag = Counter()
+        for _ in range(BEFORE + 1):
+            self.epochs.append(data.draw(valid_changes(drawn_rows(types, strings), there)))
+        self.now = added(*(bag(*delta(e, self.columns)) for e in self.epochs))
+        self.old = added(*(bag(*delta(e, self.columns)) for e in self.epochs[:-1]))
+        self.delta = delta(self.epochs[-1], self.columns)
+
+    def by(self, key: tuple[int, ...]) -> Side:
+        """The relation by a key; this epoch's changes are in it already."""
+        arrangement = Arrangement("side", Layout(self.types, key))
+        arrangement.handle(0)
+        for changes in self.epochs:
+            some = delta(changes, self.columns)
+            arrangement.insert(some.rows, some.diffs, self.strings)
+            if len(arrangement.runs) and changes is not self.epochs[-1]:
+                arrangement.compact()
+            arrangement.upper += 1
+        return Side(arrangement, self.strings)
+
+
+class Side:
+    """An arrangement as a kernel sees it."""
+
+    def __init__(self, arrangement: Arrangement, strings: Strings) -> None:
+        self.arrangement, self.strings, self.columns = arrangement, strings, arrangement.layout.columns
+
+    def match(self, keys: Words, at: int | None) -> Matches:
+        return self.arrangement.match(keys, self.strings, at)
+
+
+def joined(bags: Sequence[Bag], meet: Callable[..., bool]) -> Bag:
+    """The join of bags: every combination of rows that meets, as often as there are copies of each."""
+    out: Bag = Counter()
+    for rows in product(*bags):
+        if meet(*rows):
+            out[sum(rows, ())] += prod(some[row] for some, row in zip(bags, rows, strict=True))
+    return out
+
+
+def equal(left: Row, right: Row, keys: tuple[tuple[int, ...], tuple[int, ...]]) -> bool:
+    """Whether two rows join: NULL equals nothing."""
+    pairs = [(left[a], right[b]) for a, b in zip(*keys, strict=True)]
+    return all(a == b != NULL for a, b in pairs)
+
+
+def minus(now: Bag, old: Bag) -> Bag:
+    """The change from one bag to another."""
+    return added(now, Counter({row: -n for row, n in old.items()}))
+
+
+def run(body: Callable[[st.DataObject], None], level: str, count: int) -> None:
+    """The body over drawn data, under hashes of that level."""
+    with hashing(level):
+        examples(count)(given(st.data())(body))()
+
+
+LEFT, RIGHT = (Type.STRING, Type.INT, Type.DOUBLE), (Type.INT, Type.STRING)
+KEYS = {
+    "a string": ((0,), (1,)),
+    "a number": ((1,), (0,)),
+    "two columns": ((0, 1), (1, 0)),
+}
+
+
+@hash_levels
+@pytest.mark.parametrize("on", KEYS)
+def test_join_core_is_the_change_of_the_join(on: str, level: str) -> None:
+    """Whatever changes on both sides at once, the change of a join is the join now less the join before."""
+    keys = KEYS[on]
+    types = tuple(LEFT[i] for i in keys[0])
+
+    def body(data: st.DataObject) -> None:
+        strings = Strings()
+        left, right = Held(LEFT, strings, data), Held(RIGHT, strings, data)
+        sides = (left.by(keys[0]), right.by(keys[1]))
+        out = join_core((left.delta, right.delta), sides, keys, types, BEFORE, strings)
+        assert out.rows.shape[0] == 5
+        wanted = minus(*(joined(bags, lambda a, b: equal(a, b, keys))
+                         for bags in ((left.now, right.now), (left.old, right.old))))  # fmt: skip
+        assert bag(*out) == wanted
+
+    run(body, level, 20)
+
+
+@hash_levels
+@pytest.mark.parametrize("on", KEYS)
+def test_padding_is_the_change_of_the_rows_without_partner(on: str, level: str) -> None:
+    """The other half of a LEFT JOIN: left rows without a partner, now less before, whichever side changed."""
+    keys = KEYS[on]
+    types = tuple(LEFT[i] for i in keys[0])
+
+    def alone(left: Bag, right: Bag) -> Bag:
+        return Counter(
+            {row + (NULL, NULL): n for row, n in left.items() if not any(equal(row, other, keys) for other in right)}
+        )
+
+    def body(data: st.DataObject) -> None:
+        strings = Strings()
+        left, right = Held(LEFT, strings, data), Held(RIGHT, strings, data)
+        sides = (left.by(keys[0]), right.by(keys[1]))
+        out = padding((left.delta, right.delta), sides, keys, types, BEFORE, strings)
+        assert bag(*out) == minus(alone(left.now, right.now), alone(left.old, right.old))
+
+    run(body, level, 20)
+
+
+@hash_levels
+def test_half_join_pairs_each_row_with_its_partners(level: str) -> None:
+    """Each row of a delta meets the partners of before the epoch, or of now, with the product of the diffs."""
+    keys = KEYS["two columns"]
+
+    def body(data: st.DataObject) -> None:
+        strings = Strings()
+        left, right = Held(LEFT, strings, data), Held(RIGHT, strings, data)
+        for at, there in ((BEFORE, right.old), (None, right.now)):
+            who, rows, diffs = half_join(left.delta, keys[0], (Type.STRING, Type.INT), right.by(keys[1]), at, strings)
+            found: Counter[Any] = Counter()
+            for at_, row, diff in zip(who.tolist(), rows.T.tolist(), diffs.tolist(), strict=True):
+                found[at_, tuple(row)] += diff
+            wanted = Counter(
+                {
+                    (n, other): diff * count
+                    for n, (row, diff) in enumerate(left.epochs[-1])
+                    for other, count in there.items()
+                    if equal(row, other, keys)
+                }
+            )
+            assert {k: n for k, n in found.items() if n} == wanted
+
+    run(body, level, 20)
+
+
+CHAINS = {
+    "one key": "r JOIN s ON r.k = s.k JOIN u ON s.k = u.k",
+    "two keys": "t JOIN r ON t.a = r.a JOIN s ON r.k = s.k",
+    "triangle": "r JOIN s ON r.k = s.k JOIN t ON t.a = r.a AND t.b = s.b",
+    "one column, twice": "r JOIN s ON r.k = s.k JOIN u ON u.k = r.a AND u.k = s.b",
+    "star of four": "s JOIN r ON r.k = s.k JOIN u ON s.k = u.k JOIN t ON t.b = s.b",
+}
+TABLES = {"r": "ka", "s": "kb", "t": "ab", "u": "ka"}
+
+
+def taken_apart(sql: str) -> tuple[Multiway, list[str], list[tuple[tuple[int, int], tuple[int, int]]]]:
+    """A chain taken apart, its relations from left to right, and what must be equal, read off the text."""
+    catalog = ss.Catalog(**{name: ", ".join(f"{c} INT" for c in columns) for name, columns in TABLES.items()})
+    view = catalog.view(f"CREATE VIEW v AS SELECT COUNT(*) AS n FROM {sql}")
+    names = [word for word in sql.split() if word in TABLES]
+    conditions = [part for word in sql.replace("=", " ").split() if "." in (part := word)]
+
+    def place(name: str) -> tuple[int, int]:
+        table, column = name.split(".")
+        return names.index(table), TABLES[table].index(column)
+
+    places = list(map(place, conditions))
+    return (
+        max((flatten(n) for n in view.plan.walk() if isinstance(n, Join)), key=lambda chain: len(chain.inputs)),
+        names,
+        list(zip(places[::2], places[1::2], strict=True)),
+    )
+
+
+@hash_levels
+@pytest.mark.parametrize("name", CHAINS)
+def test_delta_paths_add_up_to_the_change_of_the_join(name: str, level: str) -> None:
+    """The paths of all inputs together are the join now less the join before, of three inputs and of four."""
+    multiway, names, conditions = taken_apart(CHAINS[name])
+
+    def meet(*rows: Row) -> bool:
+        return all(rows[a][c] == rows[b][d] != NULL for (a, c), (b, d) in conditions)
+
+    def body(data: st.DataObject) -> None:
+        strings = Strings()
+        held = [Held((Type.INT, Type.INT), strings, data) for _ in names]
+        total: Bag = Counter()
+        for start, path in enumerate(multiway.paths):
+            steps = [(step, held[step.input].by(step.key)) for step in path]
+            total = added(total, bag(*delta_path(held[start].delta, start, steps, BEFORE, strings)))
+        assert total == minus(joined([h.now for h in held], meet), joined([h.old for h in held], meet))
+
+    run(body, level, 10)
+
+
+@hash_levels
+def test_net_adds_up_the_diffs_of_each_owner(level: str) -> None:
+    """Equal rows of one owner become one, those that cancel go, and owners are kept apart."""
+    owned = st.tuples(st.integers(0, 2), st.tuples(st.integers(0, 1), st.integers(0, 1)), st.sampled_from([-1, 1, 2]))
+
+    @examples(30)
+    @given(st.lists(owned, max_size=15))
+    def body(pairs: list[Any]) -> None:
+        wanted: Counter[Any] = Counter()
+        for owner, row, diff in pairs:
+            wanted[owner, row] += diff
+        owners, diffs = np.array([p[0] for p in pairs], dtype=np.intp), np.array([p[2] for p in pairs], dtype=np.int64)
+        found = net(owners, matrix([p[1] for p in pairs], 2), diffs, (Type.INT, Type.INT), Strings())
+        lines = [(o, tuple(r)) for o, r in zip(found[0].tolist(), found[1].T.tolist(), strict=True)]
+        assert dict(zip(lines, found[2].tolist(), strict=True)) == {k: n for k, n in wanted.items() if n}
+        assert len(set(lines)) == len(lines)
+
+    with hashing(level):
+        body()
+
+
+def test_multiplicities_past_the_range_are_refused() -> None:
+    """A joined row that would occur more than 2**62 times is an error, not a number that has wrapped round."""
+    assert times(np.array([-(2**31)]), np.array([2**30])).tolist() == [-(2**61)]
+    with pytest.raises(ss.RowError, match="2\\*\\*62"):
+        times(np.array([2**31, 1]), np.array([-(2**31), 1]))
+    assert times(np.array([], dtype=np.int64), np.array([], dtype=np.int64)).tolist() == []
+    empty = Delta.empty(2)
+    side = Side(Arrangement("side", Layout((Type.INT, Type.INT), (0,))), Strings())
+    who, rows, diffs = half_join(empty, (0,), (Type.INT,), side, None, Strings())
+    assert (len(who), rows.shape, len(diffs)) == (0, (2, 0), 0)

@@ -1,0 +1,103 @@
+"""words: values as int64, and the dictionary of strings."""
+
+from __future__ import annotations
+
+import math
+import sys
+from typing import Any
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from support import examples
+
+from sharedstate_lite.arrangement import Arrangement
+from sharedstate_lite.batch import Layout
+from sharedstate_lite.operators import Dictionary
+from sharedstate_lite.plan import Type
+from sharedstate_lite.sweep import sweep
+from sharedstate_lite.words import NULL, Strings, doubles, from_doubles
+
+TEXTS = ["a", "b", "", "\0", "é", "\U0001f600", "a" * 15, "a" * 16, "b" * 300]
+texts = st.lists(st.none() | st.sampled_from(TEXTS) | st.text(max_size=3), max_size=10)
+
+
+@examples(60)
+@given(st.lists(st.tuples(st.sampled_from(["codes", "code", "find", "forget", "keep"]), texts), max_size=8))
+def test_strings_are_a_dictionary(operations: list[Any]) -> None:
+    """Codes go up in order of first use and are read back; what is forgotten or not kept is not found any more."""
+    strings, model = Strings(), list[str]()
+    for what, some in operations:
+        given_ = [t for t in some if t is not None]
+        if what == "codes":
+            model += [t for t in dict.fromkeys(given_) if t not in model]
+            assert strings.codes(some).tolist() == [NULL if t is None else model.index(t) for t in some]
+        elif what == "code":
+            for t in given_:
+                model += [] if t in model else [t]
+                assert strings.code(t) == model.index(t)
+        elif what == "find":
+            assert [strings.find(t) for t in given_] == [model.index(t) if t in model else None for t in given_]
+        elif what == "forget":
+            model = model[: len(given_)]
+            strings.forget(len(given_))
+        else:
+            used = [model.index(t) for t in given_ if t in model]
+            kept = [t for n, t in enumerate(model) if n in used]
+            strings, moved = strings.keep([np.array([*used, NULL])])
+            assert moved.tolist() == [kept.index(t) if t in kept else -1 for t in model]
+            model = kept
+        assert len(strings) == len(model)
+        assert strings.texts(np.arange(len(model))).tolist() == model
+        assert strings.texts(np.array([NULL])).tolist() == [None]
+        held = sum(map(sys.getsizeof, model))
+        assert held <= strings.nbytes <= held + 40_000 + 200 * len(model)
+
+
+def test_a_hash_survives_codes_and_dictionaries() -> None:
+    """The hash and the order prefix of a string are of its text; NULL has a hash of its own and the least prefix."""
+    one, other = Strings(), Strings()
+    other.codes(reversed(TEXTS))
+    kept, _ = other.keep([other.codes(TEXTS[3:])])
+    for strings in (other, kept):
+        assert one.hashes(one.codes(TEXTS)).tolist() == strings.hashes(strings.codes(TEXTS)).tolist()
+    assert len(set(one.hashes(one.codes([*TEXTS, None])).tolist())) == len(TEXTS) + 1
+    by_prefix = sorted(TEXTS, key=lambda t: (int(one.prefixes(one.codes([t]))[0]), t))
+    assert by_prefix == sorted(TEXTS)
+
+
+@given(st.lists(st.floats(allow_infinity=False) | st.just(-0.0), max_size=10))
+def test_doubles_round_trip(values: list[float]) -> None:
+    """A DOUBLE comes back to the last bit, NaN as NULL, and -0.0 as 0.0, of which there is then one word."""
+    words = from_doubles(np.array(values, dtype=np.float64))
+    assert [w == NULL for w in words.tolist()] == [math.isnan(v) for v in values]
+    back = doubles(words).tolist()
+    assert [b for b in back if not math.isnan(b)] == [v for v in values if not math.isnan(v)]
+    assert not any(math.copysign(1, b) < 0 for b in back if b == 0)
+    # A row of a batch need not be contiguous.
+    assert np.array_equal(doubles(np.stack([words, words]).T[:, 0]), doubles(words), equal_nan=True)
+
+
+def test_sweeping_exchanges_codes_and_keeps_the_rows() -> None:
+    """Strings that no row uses go; arrangements read as before, and held codes are told their new ones."""
+    names, layout = Dictionary(), Layout((Type.STRING, Type.BIGINT), (0,))
+    arrangement = Arrangement("a", layout)
+    for epoch in range(4):
+        codes = names.strings.codes([f"gone{epoch}", f"kept{epoch}", None])
+        arrangement.insert(np.stack([codes[1:], np.array([epoch, 9])]), np.ones(2, dtype=np.int64), names.strings)
+        arrangement.commit(arrangement.upper + 1)
+
+    def seen() -> list[Any]:
+        rows, diffs = arrangement.contents(strings=names.strings)
+        return sorted(zip(map(str, names.strings.texts(rows[0])), rows[1].tolist(), diffs.tolist(), strict=True))
+
+    before, held = seen(), names.strings.codes(["gone2"])
+    moved = sweep(names, [arrangement], [held])
+    assert moved is not None
+    assert names.strings.texts(moved[held]).tolist() == ["gone2"]
+    assert seen() == before
+    assert len(names.strings) == 5
+    assert names.strings.find("gone1") is None
+    owner, rows, _ = arrangement.match(names.strings.codes(["kept3", "gone2"])[None, :], names.strings)
+    assert (owner.tolist(), rows[1].tolist()) == ([0], [3])
+    assert sweep(names, [arrangement], [names.strings.codes(["gone2"])]) is None
