@@ -2,7 +2,7 @@
 
     scale       one of two sizes, by the environment variable SCALE
     slices      whole tables cut into epochs; tables: what epochs add up to
-    play        epochs through an engine: what each took, emitted and left held
+    play        epochs through an engine: what each took, emitted and left held; play_all: through several, in turn
     reads       point reads: seconds each, and whether the key was there
     keys        all keys of a view; zipf: keys as readers ask for them: a few often, most hardly ever
     hit_rates   a partial engine under one budget after the other
@@ -89,14 +89,28 @@ def play(engine: Engine, epochs: Iterable[Inputs | tuple[int, Inputs]]) -> pd.Da
     Columns: epoch, changes (rows that came in), emitted (rows of all views that changed),
     seconds (of ``step`` alone), rows and bytes (held after it, base tables aside).
     """
-    lines = []
-    for each in epochs:
+    return play_all({"": engine}, epochs)[""]
+
+
+def play_all(engines: Mapping[str, Engine], epochs: Iterable[Inputs | tuple[int, Inputs]]) -> dict[str, pd.DataFrame]:
+    """The same epochs through several engines, a table each as :func:`play` makes it.
+
+    Each epoch goes through all engines before the next one comes, every time beginning
+    with another one, so that what else the machine does falls on all of them alike.
+    """
+    names = list(engines)
+    lines: dict[str, list[list[Any]]] = {name: [] for name in names}
+    for number, each in enumerate(epochs):
         inputs = each[1] if isinstance(each, tuple) else each
-        out, seconds = timed(lambda inputs=inputs: engine.step(inputs))  # type: ignore[misc]
-        own = engine.state().query("not base")
-        came, went = sum(map(_size, inputs.values())), sum(map(len, out.values()))
-        lines.append([engine.epoch, came, went, seconds, int(own["rows"].sum()), int(own["bytes"].sum())])
-    return pd.DataFrame(lines, columns=["epoch", "changes", "emitted", "seconds", "rows", "bytes"])
+        came, turn = sum(map(_size, inputs.values())), number % len(names)
+        for name in [*names[turn:], *names[:turn]]:
+            out, seconds = timed(lambda e=engines[name], i=inputs: e.step(i))  # type: ignore[misc]
+            state = engines[name].state()
+            own = state[~state["base"]]
+            went, rows, size = sum(map(len, out.values())), int(own["rows"].sum()), int(own["bytes"].sum())
+            lines[name].append([engines[name].epoch, came, went, seconds, rows, size])
+    columns = ["epoch", "changes", "emitted", "seconds", "rows", "bytes"]
+    return {name: pd.DataFrame(found, columns=columns) for name, found in lines.items()}
 
 
 def _size(table: Any) -> int:
@@ -215,6 +229,7 @@ __all__ = [
     "hit_rates",
     "keys",
     "play",
+    "play_all",
     "reads",
     "recovery",
     "scale",

@@ -118,3 +118,14 @@ def test_side_by_side_has_a_line_for_each_strategy() -> None:
     assert measure.side_by_side(none, measure.slices({"mine": table}, 2))["emitted"].tolist() == [0, 0, 0]
     whole = catalog.view("CREATE VIEW whole AS SELECT COUNT(*) AS n FROM mine")
     assert measure.side_by_side(whole, measure.slices({"mine": table}, 2))["hits"].tolist()[:2] == [1, 1]
+
+
+def test_several_engines_take_turns() -> None:
+    """Played side by side, each engine takes every epoch once, in order, and ends as if it had been alone."""
+    engines = {kind: ss.engine(kind, [view()]) for kind in KINDS}
+    told = measure.play_all(engines, SHOP)
+    for kind, engine in engines.items():
+        with ss.engine(kind, [view()]) as alone:
+            columns = ["epoch", "changes", "emitted", "rows", "bytes"]
+            assert told[kind][columns].equals(measure.play(alone, SHOP)[columns])
+        engine.close()
