@@ -49,6 +49,13 @@ _RANGE = {Type.INT: (-(2**31), 2**31 - 1), Type.BIGINT: (NULL + 1, 2**63 - 1)}
 _EPOCH = datetime.date(1970, 1, 1).toordinal()
 _MIDNIGHT = datetime.datetime(1970, 1, 1)
 _TICK = datetime.timedelta(microseconds=1)
+_CALENDAR = {
+    Type.DATE: (1 - _EPOCH, datetime.date.max.toordinal() - _EPOCH),
+    Type.TIMESTAMP: ((datetime.datetime.min - _MIDNIGHT) // _TICK, (datetime.datetime.max - _MIDNIGHT) // _TICK),
+}
+_YEARS = "is out of range; the years are 1 to 9999"
+_TICKS = {"s": 1_000_000, "ms": 1000, "us": 1}
+"""Microseconds in a unit of time."""
 
 
 def refuse(relation: str, column: Column, row: int, value: object, rule: str) -> RowError:
@@ -133,12 +140,15 @@ def _word(value: Any, column: Column, relation: str, row: int) -> int:
 
 
 def _moment(value: Any, column: Column, relation: str, row: int) -> int:
-    if isinstance(value, np.datetime64):
-        value = pd.Timestamp(value)
-    if isinstance(value, pd.Timestamp):
-        if value.nanosecond:
+    if isinstance(value, np.datetime64 | pd.Timestamp):
+        try:
+            moment = pd.Timestamp(value)
+            python = moment.to_pydatetime(warn=False)
+        except (ValueError, OverflowError):
+            raise refuse(relation, column, row, value, _YEARS) from None
+        if moment.nanosecond:
             raise refuse(relation, column, row, value, "has nanoseconds; a TIMESTAMP counts microseconds")
-        value = value.to_pydatetime()
+        value = python
     if isinstance(value, datetime.datetime):
         if value.tzinfo is not None:
             raise refuse(relation, column, row, value, "has a time zone; convert to UTC and drop the zone first")
@@ -163,6 +173,26 @@ def _in_range(words: Words, column: Column, relation: str, values: Any) -> Words
     return words
 
 
+def _in_years(words: Words, column: Column, relation: str, unit: int) -> Words:
+    """Days, or microseconds of so many units; compared before they are multiplied, which might pass 64 bits."""
+    low, high = _CALENDAR[column.type]
+    beyond = (words < -(-low // unit)) | (words > high // unit)
+    if beyond.any():
+        row = int(np.flatnonzero(beyond)[0])
+        raise refuse(relation, column, row, int(words[row]), _YEARS)
+    return words if unit == 1 else words * unit
+
+
+def _coded(array: Any, column: Column, relation: str, strings: Strings) -> Words:
+    """Words of a dictionary-encoded array: each string is looked up once."""
+    codes = from_values(array.dictionary.to_pylist(), column, relation, strings)
+    if not len(codes):
+        return np.full(len(array), NULL, dtype=np.int64)
+    words = codes.take(array.indices.fill_null(0).to_numpy(zero_copy_only=False).astype(np.intp))
+    null = array.indices.is_null().to_numpy(zero_copy_only=False) if array.indices.null_count else None
+    return words if null is None else np.where(null, NULL, words)
+
+
 def from_arrow(array: Any, column: Column, relation: str, strings: Strings) -> Words:
     """Words of an Arrow array; int64[n]. Any width of integer, dictionaries and large strings are taken as they are."""
     if isinstance(array, pa.ChunkedArray):
@@ -172,41 +202,39 @@ def from_arrow(array: Any, column: Column, relation: str, strings: Strings) -> W
     kind, given = column.type, array.type
     if pa.types.is_null(given):
         return np.full(len(array), NULL, dtype=np.int64)
-    if kind is Type.STRING and (pa.types.is_string(given) or pa.types.is_large_string(given)):
+    coded = pa.types.is_dictionary(given)
+    if kind is Type.STRING and (coded or pa.types.is_string(given) or pa.types.is_large_string(given)):
         try:
-            return strings.column(array)
+            return _coded(array, column, relation, strings) if coded else strings.column(array)
         except UnicodeDecodeError as error:
             rule = "holds bytes that are not UTF-8; decode it as what it is first"
             raise RowError(f"{relation}: column {column.name} STRING {rule}") from error
-    if kind is Type.STRING and pa.types.is_dictionary(given):
-        codes = from_values(array.dictionary.to_pylist(), column, relation, strings)
-        if not len(codes):
-            return np.full(len(array), NULL, dtype=np.int64)
-        index = array.indices.fill_null(0).to_numpy(zero_copy_only=False).astype(np.intp)
-        coded_words = codes.take(index)
-        null = array.indices.is_null().to_numpy(zero_copy_only=False) if array.indices.null_count else None
-        return coded_words if null is None else np.where(null, NULL, coded_words)
     exact = (
         (kind in _RANGE and pa.types.is_integer(given) and not pa.types.is_uint64(given))
         or (kind is Type.DOUBLE and pa.types.is_floating(given))
         or (kind is Type.BOOLEAN and pa.types.is_boolean(given))
         or (kind is Type.DATE and pa.types.is_date32(given))
-        or (kind is Type.TIMESTAMP and given in (pa.timestamp("us"), pa.timestamp("s"), pa.timestamp("ms")))
+        or (kind is Type.TIMESTAMP and given in [pa.timestamp(unit) for unit in _TICKS])
     )
     if not exact:
-        return from_values(array.to_pylist(), column, relation, strings)
+        try:
+            values = array.to_pylist()
+        except (ValueError, OverflowError) as error:
+            rule = f"holds what is no {kind.value}: {error}"
+            raise RowError(f"{relation}: column {column.name} {kind.value} {rule}") from error
+        return from_values(values, column, relation, strings)
     null = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
     if kind is Type.DOUBLE:
         values = array.cast(pa.float64()).fill_null(math.nan).to_numpy(zero_copy_only=False)
         return _finite(values, column, relation)
     if kind is Type.DATE:
         array = array.cast(pa.int32())
-    elif kind is Type.TIMESTAMP:
-        array = array.cast(pa.timestamp("us")).cast(pa.int64())
     whole = array.cast(pa.int64())
     words: Words = (whole.fill_null(0) if null is not None else whole).to_numpy(zero_copy_only=False)
     if kind in _RANGE:
         words = _in_range(words, column, relation, words)
+    elif kind in _CALENDAR:
+        words = _in_years(words, column, relation, _TICKS[given.unit] if kind is Type.TIMESTAMP else 1)
     return words if null is None else np.where(null, NULL, words)
 
 
@@ -226,7 +254,11 @@ def from_series(series: pd.Series[Any], column: Column, relation: str, strings: 
         return _finite(series.to_numpy(dtype=np.float64), column, relation)
     if isinstance(series.dtype, np.dtype) and series.dtype.kind == "M":
         return from_values(series.tolist(), column, relation, strings)
-    array = pa.Array.from_pandas(series)
+    try:
+        array = pa.Array.from_pandas(series)
+    except pa.ArrowException:
+        # What Arrow does not know is judged value by value, and named.
+        return from_values(series.tolist(), column, relation, strings)
     return from_arrow(array, column, relation, strings)
 
 

@@ -1,0 +1,168 @@
+"""columns: values in and out; one value has one word, whatever it came in."""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from bags import VALUES
+from hypothesis import given
+from hypothesis import strategies as st
+from support import examples
+
+import sharedstate_lite as ss
+from sharedstate_lite import RowError
+from sharedstate_lite.columns import ARROW, DTYPES, from_arrow, from_series, from_values, to_arrow, to_series
+from sharedstate_lite.plan import Column, Type
+from sharedstate_lite.words import NULL, Strings
+
+DRAWN: dict[Type, st.SearchStrategy[Any]] = {
+    Type.STRING: st.text(max_size=20),
+    Type.INT: st.integers(-(2**31), 2**31 - 1),
+    Type.BIGINT: st.integers(-(2**63) + 1, 2**63 - 1),
+    Type.DOUBLE: st.floats(allow_nan=False, allow_infinity=False),
+    Type.BOOLEAN: st.booleans(),
+    Type.DATE: st.dates(),
+    Type.TIMESTAMP: st.datetimes(),
+}
+
+FORMS: dict[str, Callable[[list[Any], Type], Any]] = {
+    "Arrow": lambda values, kind: pa.array(values, ARROW[kind]),
+    "a slice": lambda values, kind: pa.array([*values[:2], *values, None], ARROW[kind]).slice(
+        len(values[:2]), len(values)
+    ),
+    "chunks": lambda values, kind: pa.chunked_array(
+        [pa.array(part, ARROW[kind]) for part in (values[:3], [], values[3:])], ARROW[kind]
+    ),
+    "a dictionary": lambda values, kind: pa.array(values, ARROW[kind]).dictionary_encode(),
+    "pandas": lambda values, kind: pd.Series(values, dtype=DTYPES[kind]),
+    "Arrow in pandas": lambda values, kind: pd.Series(values, dtype=pd.ArrowDtype(ARROW[kind])),
+    "objects": lambda values, kind: pd.Series(values, dtype=object),
+    "a column": lambda values, kind: pa.table({"c": pa.array(values, ARROW[kind])}).column(0),
+}
+"""Ways to hand over a column."""
+
+
+@pytest.mark.parametrize("kind", DRAWN)
+def test_every_way_in_gives_the_same_words(kind: Type) -> None:
+    """Python values, pandas and Arrow in all their forms come to the same words, and back out as what they were."""
+    column = Column("c", kind)
+
+    @examples(15)
+    @given(st.lists(st.none() | DRAWN[kind] | st.sampled_from(VALUES[kind]), max_size=8))
+    def run(values: list[Any]) -> None:
+        strings = Strings()
+        words = from_values(values, column, "r", strings)
+        assert [w == NULL for w in words.tolist()] == [v is None for v in values]
+        for name, form in FORMS.items():
+            given_ = form(values, kind)
+            convert: Any = from_series if isinstance(given_, pd.Series) else from_arrow
+            assert convert(given_, column, "r", strings).tolist() == words.tolist(), name
+        array, series = to_arrow(words, kind, strings), to_series(words, kind, strings)
+        assert array.type == ARROW[kind]
+        assert array.to_pylist() == values
+        assert series.dtype == DTYPES[kind]
+        assert series.array.to_numpy(dtype=object, na_value=None).tolist() == values
+        assert from_series(series, column, "r", strings).tolist() == words.tolist()
+
+    run()
+
+
+NARROW: list[tuple[Type, Any, list[Any]]] = [
+    (Type.INT, pa.array([-5, None, 5], pa.int8()), [-5, None, 5]),
+    (Type.INT, pa.array([5.0, None]), [5, None]),
+    (Type.BIGINT, pa.array([5], pa.uint64()), [5]),
+    (Type.BIGINT, pd.Series([1.0, float("nan")]), [1, None]),
+    (Type.DOUBLE, pa.array([1.5, None], pa.float32()), [1.5, None]),
+    (Type.DOUBLE, pa.array([3, None]), [3.0, None]),
+    (Type.DOUBLE, pd.Series([1.5, float("nan"), -0.0]), [1.5, None, 0.0]),
+    (Type.INT, pd.Series(pd.arrays.SparseArray([0, 7])), [0, 7]),
+    (Type.STRING, pa.array(["é", None], pa.string_view()), ["é", None]),
+    (Type.STRING, pa.array(["é", None], pa.large_string()), ["é", None]),
+    (Type.STRING, pd.Series(["x", None, "x"], dtype="category"), ["x", None, "x"]),
+    (Type.STRING, pa.DictionaryArray.from_arrays(pa.array([0, None, 1]), pa.array(["a", None])), ["a", None, None]),
+    (Type.DATE, pa.array([dt.datetime(2024, 1, 1)], pa.timestamp("us")), [dt.date(2024, 1, 1)]),
+    (Type.TIMESTAMP, pa.array([-1, None], pa.timestamp("s")), [dt.datetime(1969, 12, 31, 23, 59, 59), None]),
+    (Type.TIMESTAMP, pa.array([-1], pa.timestamp("ms")), [dt.datetime(1969, 12, 31, 23, 59, 59, 999_000)]),
+    (Type.TIMESTAMP, pa.array([-1000], pa.timestamp("ns")), [dt.datetime(1969, 12, 31, 23, 59, 59, 999_999)]),
+    (Type.TIMESTAMP, pa.array([dt.date(2024, 1, 1)]), [dt.datetime(2024, 1, 1)]),
+    (Type.TIMESTAMP, pd.Series(pd.to_datetime(["1677-09-22", None])), [dt.datetime(1677, 9, 22), None]),
+    (Type.STRING, pa.nulls(2), [None, None]),
+    (Type.TIMESTAMP, pa.chunked_array([], pa.timestamp("s")), []),
+]
+
+
+@pytest.mark.parametrize("at", range(len(NARROW)))
+def test_other_types_that_hold_the_values_are_taken(at: int) -> None:
+    """A narrower or wider type is taken where each value fits the declared one, and comes back as that."""
+    kind, given_, wanted = NARROW[at]
+    convert: Any = from_series if isinstance(given_, pd.Series) else from_arrow
+    strings = Strings()
+    assert to_arrow(convert(given_, Column("c", kind), "r", strings), kind, strings).to_pylist() == wanted
+
+
+SECONDS, MICROS = pa.timestamp("s"), pa.timestamp("us")
+BAD: list[tuple[Type, Any, str]] = [
+    (Type.INT, pa.array([1, 2**31]), "row 1, column c INT: 2147483648 is out of range"),
+    (Type.BIGINT, pa.array([-(2**63)]), "row 0.*out of range"),
+    (Type.BIGINT, pa.array([2**63], pa.uint64()), "out of range"),
+    (Type.INT, pa.array([1.5]), "1.5 has a fraction"),
+    (Type.INT, pa.array([True]), "is a boolean"),
+    (Type.INT, pa.array([decimal.Decimal(1)]), "not a number"),
+    (Type.DOUBLE, pa.array([0.0, float("inf")], pa.float32()), "row 1.*infinite"),
+    (Type.DOUBLE, pd.Series([1j]), "1j is not a number"),
+    (Type.BOOLEAN, pa.array([1]), "1 is not a boolean"),
+    (Type.STRING, pa.array([b"x"]), "is not a string"),
+    (Type.STRING, pd.Series(["ok", "\ud800"], dtype=object), "row 1.*lone surrogate"),
+    (Type.STRING, pa.DictionaryArray.from_arrays(pa.array([0]), pa.array([b"\xff"]).view(pa.string())), "UTF-8"),
+    (Type.INT, pa.array([b"\xff"]).view(pa.string()), "column c INT"),
+    (Type.DATE, pa.array([dt.datetime(2024, 1, 1, 1)]), "time of day"),
+    (Type.DATE, pa.array([0, 2**30], pa.int32()).cast(pa.date32()), "row 1.*years are 1 to 9999"),
+    (Type.DATE, pa.array([2**61], pa.int64()).cast(pa.date64()), "column c DATE"),
+    # Seconds whose microseconds pass 64 bits, and microseconds that no calendar has.
+    (Type.TIMESTAMP, pa.array([2**60]).cast(SECONDS), "row 0.*years are 1 to 9999"),
+    (Type.TIMESTAMP, pa.array([None, 253_402_300_800]).cast(SECONDS), "row 1.*years are 1 to 9999"),
+    (Type.TIMESTAMP, pa.array([2**62]).cast(MICROS), "years are 1 to 9999"),
+    # The word of NULL is a value too far, and not NULL.
+    (Type.TIMESTAMP, pa.array([-(2**63)]).cast(MICROS), "years are 1 to 9999"),
+    (Type.TIMESTAMP, pd.Series(np.array([2**40], "datetime64[s]")), "years are 1 to 9999"),
+    (Type.TIMESTAMP, pd.Series([np.datetime64(2**62, "us")], dtype=object), "years are 1 to 9999"),
+    (Type.TIMESTAMP, pd.Series([np.datetime64(2**40, "Y")], dtype=object), "years are 1 to 9999"),
+    (Type.TIMESTAMP, pa.array([1], pa.timestamp("ns")), "nanoseconds"),
+    (Type.TIMESTAMP, pd.Series(pd.to_datetime(["2024-01-01"]).tz_localize("UTC")), "time zone"),
+    (Type.TIMESTAMP, pa.array([2**62]).cast(pa.timestamp("us", "UTC")), "column c TIMESTAMP"),
+    (Type.TIMESTAMP, pa.array(["2024-01-01"]), "not a point in time"),
+]
+
+
+@pytest.mark.parametrize("at", range(len(BAD)))
+def test_what_does_not_fit_is_refused_by_name(at: int) -> None:
+    """A value that its type does not hold is a RowError with relation, column and rule, whatever it came in."""
+    kind, given_, text = BAD[at]
+    catalog = ss.Catalog(r=f"c {kind.value}")
+    engine = ss.engine("full", [catalog.view("CREATE VIEW v AS SELECT c FROM r")])
+    columns = {"c": given_, "diff": [1] * len(given_)}
+    table: Any = pd.DataFrame(columns) if isinstance(given_, pd.Series) else pa.table(columns)
+    with pytest.raises(RowError, match=f"^r: .*{text}"):
+        engine.step({"r": table})
+    assert engine.read("v").empty
+
+
+@pytest.mark.parametrize("kind", [Type.DATE, Type.TIMESTAMP])
+def test_the_first_and_last_moment_are_in(kind: Type) -> None:
+    """The years 1 and 9999 are within, in every unit that says so exactly."""
+    least: Any = dt.datetime.min if kind is Type.TIMESTAMP else dt.date.min
+    most: Any = dt.datetime.max if kind is Type.TIMESTAMP else dt.date.max
+    column, strings = Column("c", kind), Strings()
+    words = from_arrow(pa.array([least, most], ARROW[kind]), column, "r", strings)
+    assert to_arrow(words, kind, strings).to_pylist() == [least, most]
+    if kind is Type.TIMESTAMP:
+        for unit, last in (("s", most.replace(microsecond=0)), ("ms", most.replace(microsecond=999_000))):
+            words = from_arrow(pa.array([least, last], pa.timestamp(unit)), column, "r", strings)
+            assert to_arrow(words, kind, strings).to_pylist() == [least, last]

@@ -1,0 +1,121 @@
+"""ingest: rows with diffs, frames, tables and Changes as one delta of a relation; intake: an epoch of them, checked."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+from bags import bag
+from hypothesis import given
+from hypothesis import strategies as st
+from support import examples
+
+import sharedstate_lite as ss
+from sharedstate_lite import ingest
+from sharedstate_lite.plan import Column, Type
+from sharedstate_lite.words import Strings
+
+SCHEMA = (Column("product", Type.STRING), Column("Length", Type.INT))
+ROWS = st.tuples(st.sampled_from(["a", "b", "", None]), st.sampled_from([0, 1, None]))
+DIFFS = st.integers(-3, 3).filter(bool)
+
+
+def frame(pairs: list[Any]) -> pd.DataFrame:
+    """Rows with diffs as a frame, columns in another order and case than declared."""
+    out = pd.DataFrame([(row[1], diff, row[0]) for row, diff in pairs], columns=["LENGTH", "diff", "Product"])
+    return out.astype({"LENGTH": "Int32", "diff": "int64", "Product": "string"})
+
+
+@examples(40)
+@given(st.lists(st.tuples(ROWS, DIFFS), max_size=10))
+def test_all_forms_are_the_same_delta(pairs: list[Any]) -> None:
+    """Pairs, a frame, an Arrow table and Changes of the same rows are the same bag of words."""
+    strings = Strings()
+    wanted = bag(*ingest.pairs(pairs, SCHEMA, "r", strings))
+    assert sum(wanted.values()) == sum(diff for _, diff in pairs)
+    some = frame(pairs)
+    for data in (some, pa.Table.from_pandas(some, preserve_index=False)):
+        delta, time = ingest.table(data, SCHEMA, "r", strings)
+        assert (bag(*delta), time) == (wanted, None)
+    changes = ss.Changes.from_pandas(some, SCHEMA, time=7)
+    assert bag(*ingest.changes(changes, SCHEMA, "r", strings)[0]) == wanted
+    # Changes whose columns are in another order, or wider, go by name and by the declared type.
+    wide = ss.Changes.from_pandas(some.astype({"LENGTH": "Int64"}))
+    if len(some):
+        assert bag(*ingest.changes(wide, SCHEMA, "r", strings)[0]) == wanted
+
+
+def test_a_time_is_the_same_throughout() -> None:
+    """A time column gives the epoch's time, or is an error; a relation that declares such a column keeps it."""
+    some, strings = frame([(("a", 1), 1), (("b", 1), 1)]), Strings()
+    assert ingest.table(some.assign(Time=[5, 5]), SCHEMA, "r", strings)[1] == 5
+    with pytest.raises(ss.TimeError, match="r: .*5 and 6"):
+        ingest.table(some.assign(time=[6, 5]), SCHEMA, "r", strings)
+    declared = (*SCHEMA, Column("time", Type.INT))
+    delta, time = ingest.table(some.assign(time=[6, 5]), declared, "r", strings)
+    assert (sorted(delta.rows[2].tolist()), time) == ([5, 6], None)
+    engine = ss.engine("full", [ss.Catalog(r="a INT", s="a INT").view("CREATE VIEW v AS SELECT a FROM r")])
+    times = {name: pd.DataFrame({"a": [1], "diff": [1], "time": [n]}) for n, name in enumerate("rs")}
+    with pytest.raises(ss.TimeError, match="s is at time 1, r at time 0"):
+        engine.step(times)
+    assert engine.epoch == 0
+
+
+BAD: dict[str, tuple[Any, str]] = {
+    "a diff past 2**62": ([(("a", 1), 2**62)], "2\\*\\*62"),
+    "diffs that add up to too much": ([(("a", 1), 2**61), (("b", 1), 2**61)], "add up"),
+    "a missing diff": (frame([(("a", 1), 1)]).assign(diff=pd.array([None], dtype="Int64")), "diff NULL"),
+    "a diff of 0 in a frame": (frame([(("a", 1), 1)]).assign(diff=0), "diff 0"),
+    "a fraction of a diff": (frame([(("a", 1), 1)]).assign(diff=0.5), "fraction"),
+    "a column twice": (frame([(("a", 1), 1)]).assign(product="x"), "twice"),
+    "one too many, one too few": (frame([]).rename(columns={"LENGTH": "len"}), "lacks Length.*unknown column len"),
+    "a row that is no tuple": ([("ab", 1)], "row 0"),
+    "a mapping": ({"a": 1}, "dict is no rows"),
+    "a number": (5, "int is no rows"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_what_is_no_input_is_refused_by_name(name: str) -> None:
+    """Whatever is not rows with diffs is one error that names the relation and what is wrong."""
+    data, text = BAD[name]
+    engine = ss.engine(
+        "full", [ss.Catalog(visit="product STRING, Length INT").view("CREATE VIEW v AS SELECT product FROM visit")]
+    )
+    with pytest.raises(ss.RowError, match=f"^visit: .*{text}"):
+        engine.step({"visit": data})
+    assert (engine.epoch, len(engine.read("v"))) == (0, 0)
+
+
+@examples(40)
+@given(st.lists(st.lists(st.tuples(ROWS, st.integers(-2, 3).filter(bool)), max_size=6), max_size=5))
+def test_an_epoch_is_taken_exactly_when_its_net_leaves_nothing_negative(epochs: list[Any]) -> None:
+    """An epoch is refused exactly if base plus net would hold a row less than zero times, and then changes nothing."""
+    catalog = ss.Catalog(r="product STRING, length INT")
+    engine = ss.engine("full", [catalog.view("CREATE VIEW v AS SELECT product, length FROM r")])
+    there: Counter[Any] = Counter()
+    for pairs in epochs:
+        after = Counter(there)
+        for row, diff in pairs:
+            after[row] += diff
+        bad = {repr(row) for row, n in after.items() if n < 0}
+        if bad:
+            with pytest.raises(ss.RowError, match="r: row .* is retracted") as error:
+                engine.step({"R": pairs})
+            assert any(f"row {row.replace('None', 'NULL')} is" in str(error.value) for row in bad)
+        else:
+            engine.step({"R": pairs})
+            there = Counter({row: n for row, n in after.items() if n})
+        assert len(engine.read("v")) == sum(there.values())
+        assert engine.state()["rows"].iloc[0] == len(there)
+
+
+def test_types_are_read_off_a_table() -> None:
+    """Without a schema, types are those of the columns; what has no type of the kit is refused by name."""
+    some = pd.DataFrame({"s": ["x"], "i": pd.array([1], dtype="Int32"), "n": [1], "x": [1.5], "b": [True], "diff": [1]})
+    assert [c.type.value for c in ingest.infer(some)] == ["STRING", "INT", "BIGINT", "DOUBLE", "BOOLEAN"]
+    with pytest.raises(ss.RowError, match=r"column l has the type list.*STRING"):
+        ss.Changes.from_arrow(pa.table({"l": [["a"]], "diff": [1]}))
