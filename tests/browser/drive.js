@@ -59,9 +59,11 @@ const read = (stepper) => stepper.evaluate((root) => {
 // Texts that lie on each other, stick out or are too small, measured by the browser itself.
 const faults = (stepper) => stepper.evaluate((root) => {
   const out = [], edge = root.getBoundingClientRect();
-  const texts = [...root.querySelectorAll(".scene text, .slide text, h3, dt, dd, .base, .caption, .question, .score, .where, .said, button")]
+  const texts = [...root.querySelectorAll(".scene text, .slide text, h3, .counts span, .base, .caption, .question, .score, .where, .said, button")]
     .filter((e) => e.getBoundingClientRect().width > 0 && e.textContent.trim());
-  const boxes = texts.map((e) => e.getBoundingClientRect());
+  // The text itself, not the box that it was given: what runs over must be seen.
+  const boxes = texts.map((e) => { const range = document.createRange(); range.selectNodeContents(e);
+    return e.ownerSVGElement ? e.getBoundingClientRect() : range.getBoundingClientRect(); });
   boxes.forEach((a, i) => {
     if (a.left < edge.left - 1 || a.right > edge.right + 1) out.push(`sticks out: ${texts[i].textContent}`);
     if (parseFloat(getComputedStyle(texts[i]).fontSize) < 12) out.push(`too small: ${texts[i].textContent}`);
@@ -134,11 +136,20 @@ async function walk(page, stepper, shot) {
     await page.keyboard.type("no such message");
     await press("Enter");
     seen.word = (await until(page, stepper, (s) => s.word, "a word beside what cannot be read")).word;
-    await press("Escape");
-    await press("m");
+    // Changed and changed back: a history with the same message, and the same question unanswered.
+    const message = wrong.said, other = message.replace(/^\+1/, "+2");
+    expect(other !== message, `the first question is asked of a new row: ${message}`);
+    await page.keyboard.press("Control+a");
+    await page.keyboard.type(other);
     await press("Enter");
     const fork = await until(page, stepper, (s) => /history A/.test(s.said), "a fork is gone to");
-    expect(fork.step <= at, "a fork begins before the message that it changes");
+    expect(fork.step < at, "a fork begins before the message that it changes");
+    await press("ArrowRight");
+    await press("m");
+    await page.keyboard.press("Control+a");
+    await page.keyboard.type(message);
+    await press("Enter");
+    await until(page, stepper, (s) => /history B/.test(s.said), "a fork of a fork");
     await until(page, stepper, (s) => s.step === at && s.asked, "the same question on the fork", "ArrowRight");
     await shot("fork");
     await press("/");
@@ -150,7 +161,7 @@ async function walk(page, stepper, shot) {
     await press("ArrowRight");
     await shot("right");
     await press("f");
-    await until(page, stepper, (s) => !/history A/.test(s.said), "F goes to the next history");
+    await until(page, stepper, (s) => !/history/.test(s.said), "F goes on to the first history again");
   }
   await press("End");
   const end = await until(page, stepper, (s) => s.step === s.last && s.busy === "false", "End goes to the last step");

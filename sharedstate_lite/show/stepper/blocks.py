@@ -99,7 +99,9 @@ class Shape:
         """Make room for a block."""
         if not self.head:
             self.head, self.right, self.widths = block.head, block.right, [width(h) for h in block.head]
-            if block.tight and len(block.head) == 2 and block.axis is None:
+            if block.axis is not None:
+                self.widths = [0.0] * len(block.head)  # a ruler stands where the names would
+            elif block.tight and len(block.head) == 2:
                 self.widths[0] = 0.0
         self.right = tuple(a and b for a, b in zip(self.right, block.right, strict=False))
         self.caption = max(self.caption, block.caption, key=width)
@@ -124,17 +126,21 @@ class Shape:
             for n, each in enumerate(alone):
                 self.widths[n] = max(self.widths[n], each.width)
             if len(line.fields) < len(self.head):
-                left = columns_width(self.widths[: len(alone)], BETWEEN)
-                self.below = max(self.below, left + BETWEEN + line.fields[-1].width)
+                left = columns_width(self.widths[: len(alone)], self._between)
+                self.below = max(self.below, left + self._between + line.fields[-1].width)
 
     def _before(self) -> float:
         """Px before the first column."""
-        return (self.label + 12 if self.axis else 0) + self.gutter
+        return (self.label + 10 if self.axis else 0) + self.gutter
+
+    @property
+    def _between(self) -> float:
+        return 9.0 if self.axis else BETWEEN
 
     @property
     def width(self) -> float:
         """The least width of the block."""
-        body = self._before() + columns_width(self.widths, BETWEEN)
+        body = self._before() + columns_width(self.widths, self._between)
         body = max(body, self._before() + self.below, width(self.caption))
         return body + 2 * PAD
 
@@ -156,12 +162,12 @@ class Shape:
 
     def lefts(self, x: float, wide: float) -> list[float]:
         """The left of each column in a block at x of that width: spare room goes between them."""
-        spare = wide - 2 * PAD - self._before() - columns_width(self.widths, BETWEEN)
+        spare = wide - 2 * PAD - self._before() - columns_width(self.widths, self._between)
         step = max(min(spare / max(len(self.widths) - 1, 1), SPREAD), 0.0) if len(self.widths) > 1 else 0.0
         at, out = x + PAD + self._before(), []
         for w in self.widths:
             out.append(at)
-            at += w + BETWEEN + step
+            at += w + self._between + step
         return out
 
     def draw(self, block: Block | None, x: float, y: float, wide: float) -> str:

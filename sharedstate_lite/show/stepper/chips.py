@@ -27,7 +27,10 @@ NOW, WAITS, PAST, DROPPED = "now", "waits", "past", "dropped"
 
 @dataclass(frozen=True)
 class Chip:
-    """One message's badge and the values of its row, or words where there are several rows."""
+    """One message's badge and the values of its row, or words where there are several rows.
+
+    Without a badge: a batch that a reader takes through its handle, named by its span.
+    """
 
     badge: str
     values: tuple[str, ...]
@@ -37,6 +40,8 @@ class Chip:
         """The colour of the badge."""
         if self.badge in ("?", "="):
             return "upquery"
+        if not self.badge:
+            return "handle"
         return TONES.get(self.badge, "deleted" if self.badge.startswith("−") else "inserted")
 
     @cached_property
@@ -61,6 +66,8 @@ class Chip:
 
     def size(self, stacked: bool) -> tuple[float, float]:
         """Width and height."""
+        if not self.badge:
+            return width(self.words, bold=True) + 12 + TIP, TALL
         badge = width(self.badge, bold=True) + 12
         if stacked:
             inside = max([badge, *(min(width(v, bold=True), CELL) + 10 for v in self.lines)])
@@ -80,11 +87,19 @@ class Chip:
                 dashes="4 3" if look == DROPPED else "",
             )
         ]
-        draw = self._stacked if stacked else self._flat
+        draw = self._bare if not self.badge else self._stacked if stacked else self._flat
         out.append(draw(x, y, wide, look, back))
         if look == DROPPED:
             out.append(cross(x - 2 if back else x + wide + 2, y + high / 2))
         return "".join(out)
+
+    def _bare(self, x: float, y: float, wide: float, look: str, back: bool) -> str:
+        """A batch passed on by reference: its span, no rows."""
+        high = _outline(x, y, wide, TALL, back, False)
+        out = shape(high, self.tone) if look == NOW else ""
+        kind = {NOW: "b", WAITS: "", PAST: "m", DROPPED: "m s"}[look]
+        fill = "badge" if look == NOW else ""
+        return out + text((x + 6 + (TIP if back else 0), y + 15), self.words, kind=kind, fill=fill)
 
     def _flat(self, x: float, y: float, wide: float, look: str, back: bool) -> str:
         badge = width(self.badge, bold=True) + 12

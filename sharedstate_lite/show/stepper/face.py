@@ -13,7 +13,7 @@ from ...errors import Error
 from ...recording import Recording
 from .frame import Frames
 from .pages import FRAMES, Pages
-from .session import Answered, Replay, Session
+from .session import Replay, Session
 
 if TYPE_CHECKING:
     from .widget import StepperWidget
@@ -57,11 +57,6 @@ class Stepper(Session):
     def asks(self) -> bool:
         """Whether questions are asked."""
         return self._asks
-
-    @property
-    def answers(self) -> dict[tuple[str, int], Answered]:
-        """The answers given, by history and step."""
-        return dict(self._answers)
 
     def fold(self, operator: str) -> Stepper:
         """Fold an operator to a plate, or open it again. Raises Error for one that is not there."""

@@ -22,10 +22,12 @@ from .groups import gathered
 from .nodes import Node
 from .script import Lane, Script, Way
 from .stage import Stage
-from .tables import NARROW, ROOMY, Limits
+from .tables import NARROW, ROOMY, TIGHT, Limits
 
 MARGIN = 12.0
 TALLEST = 312.0
+RULED = 356.0
+"""Where panels have rulers: each takes the place of three rows, and two tables stand above each other."""
 
 
 @dataclass(frozen=True)
@@ -42,9 +44,10 @@ class Fitting:
     """The stages of a recording at one outer width in px."""
 
     def __init__(
-        self, script: Script, width: float, tallest: float = TALLEST, folded: frozenset[str] = frozenset()
+        self, script: Script, width: float, tallest: float | None = None, folded: frozenset[str] = frozenset()
     ) -> None:
-        self.script, self.width, self.tallest, self.closed = script, width, tallest, folded
+        self.script, self.width, self.closed = script, width, folded
+        self.tallest = tallest or (RULED if any(w.table is not None for w in script.ways) else TALLEST)
         self.room = width - 2 * MARGIN
         self._nodes: dict[Limits, dict[str, Node]] = {}
         self._acting: dict[tuple[str, frozenset[Lane]], Fit] = {}
@@ -84,13 +87,18 @@ class Fitting:
         actor: str = "",
         ways: list[Way] | None = None,
         sizes: Mapping[Lane, list[Load]] | None = None,
+        short: bool = False,
     ) -> Stage:
         """The stage, with lines taken away until it is low enough, as far as that goes."""
         ways = self.script.ways if ways is None else ways
         sizes = self.script.sizes if sizes is None else sizes
-        stage = Stage(nodes, ways, sizes, stacked=stacked, waiting=waiting)
+
+        def build() -> Stage:
+            return Stage(nodes, ways, sizes, stacked=stacked, waiting=waiting, short=short)
+
+        stage = build()
         while (over := stage.height - self.tallest) > 0 and _give(stage, nodes, over, actor):
-            stage = Stage(nodes, ways, sizes, stacked=stacked, waiting=waiting)
+            stage = build()
         return stage
 
     # --- widths -------------------------------------------------------------------
@@ -99,7 +107,7 @@ class Fitting:
         """The roomiest stage for all steps without folding for width, if there is one."""
         same = {n: n for n in self.script.operators}
         for limits, stacked in self._ways_to_be_narrow():
-            stage = self.lowered(self.fresh(limits), stacked)
+            stage = self.lowered(self.fresh(limits), stacked, short=limits.tight)
             if self._fits(stage):
                 stage.settle(self.room)
                 return Fit(stage, limits, same)
@@ -133,13 +141,28 @@ class Fitting:
         for count in range(len(far) + 1):
             for limits, stacked in ((ROOMY, 0), (NARROW, 0), (NARROW, gaps)):
                 nodes = self._without(limits, [n for c in far[:count] for n in columns[c]])
-                stage = self.lowered(nodes, stacked, waiting, actor)
-                if self._fits(stage):
-                    return Fit(self._opened(stage, far[:count], columns, limits, stacked, actor), limits, same)
-        nodes = self._without(NARROW, [n for c in far for n in columns[c]])
-        nodes, ways, sizes, drawn = gathered(self.script, nodes, actor)
-        stage = self.lowered(nodes, gaps, waiting, actor, ways, sizes)
-        return Fit(stage, NARROW, drawn)
+                low = self._low(nodes, stacked, waiting, actor)
+                if low is not None:
+                    return Fit(self._opened(low, far[:count], columns, limits, stacked, actor), limits, same)
+        others = [n for c in far for n in columns[c]]
+        for fewer, limits, folded in self._ways_to_be_few(actor):
+            nodes, ways, sizes, drawn = gathered(self.script, self._without(limits, [*others, *folded]), actor, fewer)
+            stage = self.lowered(nodes, gaps, waiting, actor, ways, sizes)
+            if self._fits(stage):
+                break
+        return Fit(stage, limits, drawn)
+
+    def _ways_to_be_few(self, actor: str) -> Iterator[tuple[int, Limits, list[str]]]:
+        for fewer in range(3):
+            yield from ((fewer, limits, []) for limits in (NARROW, TIGHT))
+        yield 2, TIGHT, [actor]
+
+    def _low(self, nodes: dict[str, Node], stacked: int, waiting: frozenset[Lane], actor: str) -> Stage | None:
+        """The stage, low enough, if it is narrow enough."""
+        if Stage(nodes, self.script.ways, self.script.sizes, stacked=stacked, waiting=waiting).width > self.room:
+            return None
+        stage = self.lowered(nodes, stacked, waiting, actor)
+        return stage if self._fits(stage) else None
 
     def _opened(
         self, stage: Stage, far: list[int], columns: list[list[str]], limits: Limits, stacked: int, actor: str

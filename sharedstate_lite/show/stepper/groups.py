@@ -20,15 +20,18 @@ UP, DOWN = "(upstream)", "(downstream)"
 
 
 def gathered(
-    script: Script, nodes: dict[str, Node], actor: str
+    script: Script, nodes: dict[str, Node], actor: str, fewer: int = 0
 ) -> tuple[dict[str, Node], list[Way], dict[Lane, list[Load]], dict[str, str]]:
-    """Fewer nodes, their ways, what runs on those, and the node that each operator is drawn as."""
+    """Fewer nodes, their ways, what runs on those, and the node that each operator is drawn as.
+
+    ``fewer`` 0 keeps the operator's neighbours and the views, 1 the views, 2 itself alone.
+    """
     after = _reached(script.ways, actor)
     next_to = {w.source for w in script.ways if w.target == actor} | {
         w.target for w in script.ways if w.source == actor
     }
     views = {o.name for o in script.operators.values() if o.kind == "view"}
-    for kept in ({actor} | next_to | views, {actor} | views, {actor}):
+    for kept in ({actor} | next_to | views, {actor} | views, {actor})[fewer:]:
         drawn = {n: n if n in kept else DOWN if n in after else UP for n in nodes}
         ends = {(drawn[w.source], drawn[w.target]) for w in script.ways}
         links = [Link(a, b, 0, 0) for a, b in sorted(ends) if a != b]

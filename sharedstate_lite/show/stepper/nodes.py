@@ -150,7 +150,8 @@ class Node:
             words = ((look.count or self.counts,) if self.counts else self.words) if self.fold else self.words
             words = look.words if look.words and not self.fold else words
             lines = [*words, *(look.foot if not self.fold else ())]
-            high = WORD * len(lines)
+            most = len(self.inside) + (self.foot if not self.fold else 0)
+            high = WORD * max(most, len(lines))
             out += self._lines(lines, x, y + (self.height - high) / 2 - 0.5, wide)
         label = escape(clean(", ".join(p for p in (self.title, self.detail, look.count) if p)), quote=True)
         given = f'class="node" data-operator="{escape(clean(self.name), quote=True)}" role="group" aria-label="{label}"'

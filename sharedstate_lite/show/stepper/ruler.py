@@ -39,8 +39,8 @@ class Axis:
     upper_before: int
     handles: tuple[Handle, ...]
 
-    HEIGHT = 48.0
-    PORT = 26.0
+    HEIGHT = 53.0
+    PORT = 24.0
     """Below the block's upper edge, where readers' lines end: the ruler itself."""
 
     def _x(self, time: float, left: float, wide: float) -> float:

@@ -190,11 +190,18 @@ class Script:
                 word = (
                     f"dropped at the hole{'' if gone is None or len(gone.dropped) >= len(move.rows) else ', in part'}"
                 )
-                out[lane] = Load(chips(move), DROPPED if gone else PAST, move.sent, word if gone else "")
+                out[lane] = Load(self._chips(move, lane), DROPPED if gone else PAST, move.sent, word if gone else "")
         for move in recording.waiting(number):
             if (lane := self.lane(move)) is not None and (lane not in out or out[lane].look not in (NOW, WAITS)):
-                out[lane] = Load(chips(move), NOW if move.sent == number else WAITS, move.sent)
+                out[lane] = Load(self._chips(move, lane), NOW if move.sent == number else WAITS, move.sent)
         return out
+
+    def _chips(self, move: Move, lane: Lane) -> tuple[Chip, ...]:
+        """A message's chips; what is read through a handle is a batch, not its rows."""
+        if not self.ways[lane[0]].read or lane[1]:
+            return chips(move)
+        step = self.recording.step(move.sent)
+        return (Chip("", (f"[{step.epoch},{step.epoch + 1})" if step else "",)),)
 
     def _sizes(self) -> dict[Lane, list[Load]]:
         """Every load that ever lies on a lane, one for each size."""
@@ -202,7 +209,7 @@ class Script:
         for step in self.recording.steps:
             for move in step.sent:
                 if (lane := self.lane(move)) is not None:
-                    load = Load(chips(move), NOW, move.sent)
+                    load = Load(self._chips(move, lane), NOW, move.sent)
                     out.setdefault(lane, {}).setdefault((load.size(False), load.size(True)), load)
         return {lane: list(loads.values()) for lane, loads in out.items()}
 

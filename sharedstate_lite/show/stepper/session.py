@@ -7,33 +7,17 @@ a new history, a fork; the one that it leaves stays as it is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ...branches import Branch, Branches
 from ...errors import Error
-from ...messages import Message
 from ...questions import Question, Verdict
 from ...recording import Recording
 
-Replay = Callable[[Sequence[Any]], Recording]
-"""Messages in, a recording out; ``replay.message(text)`` reads a typed message (raises Error)."""
-
-
-@dataclass(frozen=True)
-class Branch:
-    """A history: its recording, the history that it left (None for the first), at which message, and in words why."""
-
-    name: str
-    recording: Recording
-    parent: str | None = None
-    left_at: int = 0
-    words: str = ""
-
-    @property
-    def messages(self) -> list[Message]:
-        """The messages, in order."""
-        return [told.message for told in self.recording.messages]
+Replay = Callable[[Iterable[Any]], Recording]
+"""Messages in, a recording out."""
 
 
 @dataclass(frozen=True)
@@ -70,9 +54,9 @@ class Session:
     """Steps through one history and its forks. Raises Error for a step, a message or a history that is not there."""
 
     def __init__(self, replay: Replay, messages: Sequence[Any], *, at: Any = None, predict: bool = True) -> None:
-        self._replay, self._asks = replay, predict
-        self._branches: dict[str, Branch] = {"main": Branch("main", replay(messages))}
-        self._branch, self._step = "main", 0
+        self._asks = predict
+        self._tree = Branches.of(replay, messages)
+        self._branch, self._step = self._tree.main, 0
         self._answers: dict[tuple[str, int], Answered] = {}
         self._skipped: set[tuple[str, int]] = set()
         if at is not None:
@@ -83,12 +67,12 @@ class Session:
     @property
     def branches(self) -> list[Branch]:
         """All histories, the first one first."""
-        return list(self._branches.values())
+        return list(self._tree.all)
 
     @property
     def current(self) -> Branch:
         """The history one is in."""
-        return self._branches[self._branch]
+        return self._branch
 
     @property
     def recording(self) -> Recording:
@@ -117,7 +101,23 @@ class Session:
     @property
     def answered(self) -> Answered | None:
         """The answer given to the question of the next step."""
-        return self._answers.get((self._branch, self._step + 1))
+        return self._answers.get(self._key(self._step + 1))
+
+    def _key(self, step: int) -> tuple[str, int]:
+        """Where the answer to a step's question is kept: with the history that the step was first made in."""
+        branch, messages = self._branch, self._branch.recording.messages
+        while branch.parent is not None and (
+            branch.leaves > len(messages) or step < branch.recording.messages[branch.leaves - 1].first
+        ):
+            branch = branch.parent
+            messages = branch.recording.messages
+        return branch.name, step
+
+    @property
+    def answers(self) -> dict[int, Answered]:
+        """The answers given in this history, those from before it left another one included, by step."""
+        steps = (s.number for s in self.recording.steps if s.question is not None)
+        return {n: self._answers[self._key(n)] for n in steps if self._key(n) in self._answers}
 
     @property
     def score(self) -> Score:
@@ -171,7 +171,7 @@ class Session:
         return self
 
     def _skip(self) -> None:
-        key = (self._branch, self._step + 1)
+        key = self._key(self._step + 1)
         if self.question is not None and key not in self._answers:
             self._skipped.add(key)
 
@@ -189,7 +189,7 @@ class Session:
         if self.question is None:
             raise Error("nothing is asked here: a question comes before a step that changes state or emits")
         verdict = self.question.check(text)
-        key = (self._branch, self._step + 1)
+        key = self._key(self._step + 1)
         if verdict.right is not None and key not in self._answers:
             self._answers[key] = Answered(text, verdict)
             self._skipped.discard(key)
@@ -202,52 +202,33 @@ class Session:
         """A new history that differs from this one at a message, counted from 1, and go there.
 
         ``text`` is a typed message or one of :mod:`sharedstate_lite.messages`; it replaces
-        message ``message``, or comes before it with ``insert``. None takes it out. Raises
-        Error, and changes nothing, where the text cannot be read.
+        message ``message``, or comes before it with ``insert``. None takes it out. An edit
+        that changes nothing makes no history. Raises Error, and changes nothing, for a text
+        that cannot be read, a message that the engine refuses and a number that is none.
         """
-        old = self.current.messages
-        last = len(old) + (1 if insert else 0)
-        if not 1 <= message <= last:
-            raise Error(f"message {message}: this history has the messages 1 to {len(old)}")
-        given = self.read(text) if isinstance(text, str) else text
-        new = [] if given is None else [given]
-        rest = old[message - 1 :] if insert else old[message:]
-        before = self.recording.messages[message - 1].text if message <= len(old) else ""
-        recording = self._replay([*old[: message - 1], *new, *rest])
-        name = _name(len(self._branches))
-        after = new[0].text if new and hasattr(new[0], "text") else ""
-        words = f"{'insert ' + after if insert else f'{before} → {after}' if new else f'without {before}'}"
-        self._branches[name] = Branch(name, recording, self._branch, message, words)
-        self._branch = name
-        first = recording.messages[message - 1].first if message <= len(recording.messages) else recording.last + 1
+        try:
+            made, word = self._tree.edit(self._branch, message, text, insert)
+        except IndexError as error:
+            raise Error(str(error)) from None
+        if made is None:
+            raise Error(word)
+        if made is self._branch:
+            return self
+        self._branch = made
+        told = made.recording.messages
+        first = told[message - 1].first if message <= len(told) else made.recording.last + 1
         return self._go(first - 1)
-
-    def read(self, text: str) -> Any:
-        """A typed message. Raises Error, in one plain sentence, where it cannot be read."""
-        parse = getattr(self._replay, "message", None)
-        if parse is None:
-            raise Error("messages cannot be typed here: the replay that was handed over reads no text")
-        return parse(text)
 
     def branch(self, name: str | None = None) -> Any:
         """To a history by name; without one to the next, after the last to the first. One stays near where one was."""
-        names = list(self._branches)
-        wanted = names[(names.index(self._branch) + 1) % len(names)] if name is None else name
-        if wanted not in self._branches:
+        names = [b.name for b in self._tree.all]
+        wanted = names[(names.index(self._branch.name) + 1) % len(names)] if name is None else name
+        if wanted not in names:
             raise Error(f"history {wanted!r}: there is {', '.join(names)}")
-        told = self.recording.message_of(self._step)
-        self._branch = wanted
+        told, within = self.recording.message_of(self._step), self._step
+        self._branch = self._tree.all[names.index(wanted)]
         messages = self.recording.messages
         if told is None or not messages:
             return self._go(0)
         at = messages[min(told.number, len(messages)) - 1]
-        return self._go(min(at.first + self._within(told.first), at.last) if told.number <= len(messages) else at.last)
-
-    def _within(self, first: int) -> int:
-        return max(self._step - first, 0)
-
-
-def _name(count: int) -> str:
-    """A, B, ..., Z, A2, ..."""
-    turn, letter = divmod(count - 1, 26)
-    return chr(ord("A") + letter) + (str(turn + 1) if turn else "")
+        return self._go(min(at.first + within - told.first, at.last) if told.number <= len(messages) else at.last)

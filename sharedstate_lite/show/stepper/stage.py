@@ -22,7 +22,7 @@ from .script import Lane, Way
 
 SHIFT = 14.0
 """Px from an edge's middle to each of its two lanes."""
-LEAST, TURN, ROOM, TIP = 40.0, 9.0, 14.0, 9.0
+LEAST, TURN, ROOM, TIP = 40.0, 9.0, 11.0, 9.0
 STRETCH = 46.0
 """Px by which a gap may grow where there is room."""
 RANK = {NOW: 0, WAITS: 1, DROPPED: 2}
@@ -46,7 +46,7 @@ def meets(a: Area, b: Area) -> bool:
 
 class Stage:
     """Where everything goes. ``stacked`` gaps, counted from the right, show one value a line. Where ``waiting``
-    lanes are given, only their messages are shown whole; the trail closes to numbers."""
+    lanes are given, only their messages are shown whole; the trail closes to numbers. ``short`` labels are numbers."""
 
     def __init__(
         self,
@@ -56,9 +56,11 @@ class Stage:
         *,
         stacked: int = 0,
         waiting: frozenset[Lane] | None = None,
+        short: bool = False,
     ) -> None:
         self.nodes, self.ways, self.sizes = nodes, ways, sizes
-        self.waiting, self.short = waiting, waiting is not None
+        self.waiting, self.closed = waiting, waiting is not None
+        self.short = short or self.closed
         self.lanes: list[Lane] = []
         ends = self._links()
         apart = 26.0 if any(w.two for w in ways) else 14.0
@@ -98,7 +100,7 @@ class Stage:
         """The largest width and height that a lane's messages have, labels' widths included."""
         stacked = gap in self.stacked
         if self.waiting is not None and lane not in self.waiting:
-            return (width(self.sizes[lane][-1].label(True)), 0.0) if self.sizes.get(lane) else (0.0, 0.0)
+            return max((width(str(e.step)) for e in self.sizes.get(lane, ())), default=0.0), 0.0
         sizes = [load.size(stacked) for load in self.sizes.get(lane, ())]
         labels = [width(load.label(self.short), bold=True) for load in self.sizes.get(lane, ())]
         return max([w for w, _ in sizes] + labels, default=0.0), max([h for _, h in sizes], default=0.0)
@@ -128,7 +130,7 @@ class Stage:
         _, source, target = self._zones(gap)
         bent = len(tracks(pieces))
         turning = 2 * TURN + TRACK * (bent - 1) if bent else 0.0
-        least = LEAST if source + target and not self.short else 28.0
+        least = LEAST if source + target and not self.closed else 28.0
         return max(source + turning + target + TIP, least)
 
     def _extend(self) -> None:
@@ -256,7 +258,7 @@ class Stage:
         """A message at its spot: whole, or only its number, where another one lies."""
         spot, stacked = self.spots[n], self.last[n] in self.stacked
         middle = (spot.x0 + spot.x1) / 2
-        closed = self.short and load.look not in (NOW, WAITS)
+        closed = self.closed and load.look not in (NOW, WAITS)
         wide, high = load.size(stacked)
         label = load.label(self.short)
         long = width(label, bold=load.look == NOW)

@@ -29,7 +29,7 @@ class Limits:
     tight: bool = False
 
 
-ROOMY, NARROW = Limits(), Limits(96, 4, 3, True)
+ROOMY, NARROW, TIGHT = Limits(), Limits(96, 4, 3, True), Limits(54, 3, 2, True)
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,8 @@ def block(table: Table, limits: Limits, known: Traits, letters: Mapping[str, str
     cut = len(at) < len(table.columns)
     if table.ruler is not None:
         lines, more = _spans(table, at, cut, limits, known)
-        head, right = [*head, "time"], [*right, False]
+        if not limits.tight:  # a batch says its times too, as a span
+            head, right = [*head, "time"], [*right, False]
         if known.times:
             head, right = [*head, "diff"], [*right, True]
         return Block(tuple(head), tuple(right), lines, more, caption=table.caption, axis=_axis(table, letters))
@@ -220,7 +221,8 @@ def _spans(table: Table, at: Sequence[int], cut: bool, limits: Limits, known: Tr
             if cut:
                 fields.append(Cell("…", "m"))
             when = "" if row.time is None else f"≤{row.time}" if row.folded else str(row.time)
-            fields.append(Cell(when, "m"))
+            if not limits.tight:
+                fields.append(Cell(when, "m"))
             if known.times:
                 fields.append(Cell(f"{row.count:+d}".replace("-", "−"), "m"))
             mark = row.mark if row.mark in ("inserted", "deleted") else "looked" if row.looked else ""
@@ -240,4 +242,4 @@ def _handle(pin: Pin, letters: Mapping[str, str]) -> Handle:
     return Handle(letters.get(pin.reader, "?"), pin.time, pin.before, pin.held)
 
 
-__all__ = ["NARROW", "ROOMY", "Limits", "Traits", "block", "traits"]
+__all__ = ["NARROW", "ROOMY", "TIGHT", "Limits", "Traits", "block", "traits"]

@@ -66,12 +66,12 @@ def timeline(rows: Sequence[Row], wide: float, others: int = 0) -> Timeline:
         ys.append(y)
         xs.append(_places(row.recording, lefts))
         begins.append(lefts[min(max(row.left_at - 1, 0), len(row.recording.messages))] if at else lefts[0])
-        out.append(_track(row, y, lefts, xs[-1], at > 0))
+        out.append(_track(row, y, lefts, xs[-1], wide, at))
     out.append(_labels(rows[0].recording, lefts))
     if others:
         words = f"+{others} more"
-        out.append(text((wide - SIDE, ys[-1] + 16), words, kind="m", anchor="end"))
-    return Timeline(wide, ys[-1] + (20 if others or len(rows) > 1 else 12), "".join(out), xs, ys, begins)
+        out.append(text((wide - SIDE, ys[-1] + 18), words, kind="m", anchor="end"))
+    return Timeline(wide, ys[-1] + (24 if others or len(rows) > 1 else 12), "".join(out), xs, ys, begins)
 
 
 def _steps(recording: Recording, at: int) -> int:
@@ -89,8 +89,8 @@ def _places(recording: Recording, lefts: Sequence[float]) -> list[float]:
     return out
 
 
-def _track(row: Row, y: float, lefts: Sequence[float], xs: Sequence[float], fork: bool) -> str:
-    recording = row.recording
+def _track(row: Row, y: float, lefts: Sequence[float], xs: Sequence[float], wide: float, at: int) -> str:
+    recording, fork = row.recording, at > 0
     last = len(recording.messages)
     first = max(row.left_at - 1, 0) if fork else 0
     begin, end = lefts[min(first, last)], lefts[last]
@@ -100,23 +100,29 @@ def _track(row: Row, y: float, lefts: Sequence[float], xs: Sequence[float], fork
         path = f"M{number(begin)} {number(up)}Q{number(begin)} {number(y)} {number(begin + 10)} {number(y)}"
         out.append(f'<path d="{path}" fill="none" stroke="{colour("frame")}"/>')
         begin += 10
-        words = fit(row.words, max(begin - 20, 60))
-        left = begin - 16 - width(words)
-        at = (left, y + 4) if left > SIDE else (begin + 6, y + 16)
-        out.append(text(at, words, kind="m"))
+        beside = begin - 26 - SIDE
+        if width(row.words) <= beside:
+            out.append(text((begin - 16, y + 4), row.words, kind="m", anchor="end"))
+        elif beside > wide / 3:
+            out.append(text((begin - 16, y + 4), fit(row.words, beside), kind="m", anchor="end", tip=row.words))
+        else:
+            out.append(text((begin, y + 18), fit(row.words, wide - begin - 90), kind="m", tip=row.words))
     out.append(line([(begin, y), (max(end, begin), y)], "frame"))
     for x in lefts[first : last + 1] if not fork else [end]:
         out.append(line([(x, y - 6), (x, y + 6)], "frame"))
     dots = [(x, s) for x, s in zip(xs[1:], recording.steps, strict=True) if x > begin]
     close = any(b[0] - a[0] < PITCH for a, b in zip(dots, dots[1:], strict=False))
+    marks = []
     for x, step in [] if close else dots:
         if step.kind in AGAINST:
             path = f"M{number(x - 4)} {number(y)}L{number(x + 3)} {number(y - 4)}V{number(y + 4)}Z"
-            out.append(shape(path, "page", "frame"))
+            marks.append(shape(path, "page", "frame"))
         else:
             where = f'cx="{number(x)}" cy="{number(y)}"'
-            out.append(f'<circle {where} r="2.6" fill="{colour("page")}" stroke="{colour("frame")}"/>')
-    return "".join(out)
+            marks.append(f'<circle {where} r="2.6" fill="{colour("page")}" stroke="{colour("frame")}"/>')
+    return (
+        "".join(out) + f'<g class="dots" data-row="{at}" data-from="{recording.last - len(dots)}">{"".join(marks)}</g>'
+    )
 
 
 def _labels(recording: Recording, lefts: Sequence[float]) -> str:

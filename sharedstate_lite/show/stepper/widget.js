@@ -64,7 +64,7 @@ class View {
   build(place) {
     const at = (cls, tag = "div", options = {}) => (this[cls] = make(tag, { cls, ...options }));
     const head = make("header", {},
-      make("div", {}, at("title", "h3"), at("counts", "dl")),
+      make("div", {}, at("title", "h3"), at("counts")),
       make("div", {}, at("sql", "code"), at("base", "p")));
     const words = make("div", { cls: "words" }, at("caption", "p", { "aria-live": "polite" }), at("legend"));
     this.input = make("input", {
@@ -272,6 +272,10 @@ class View {
       const focused = document.activeElement && document.activeElement.dataset && document.activeElement.dataset.operator;
       if (this.shown !== frame) this.scene.innerHTML = frame.svg;
       this.shown = frame;
+      // Where folding follows the message pictures differ in height; what stands below must not jump.
+      if (this.tallAt !== this.width + this.branch) [this.tallAt, this.tall] = [this.width + this.branch, 0];
+      this.tall = Math.max(this.tall, +this.scene.firstElementChild.getAttribute("height"));
+      this.scene.style.minHeight = `${this.tall}px`;
       if (focused && this.scene.isConnected) this.scene.querySelector(`[data-operator="${CSS.escape(focused)}"]`)?.focus();
       this.counters(frame);
       this.predicting(frame);
@@ -297,7 +301,7 @@ class View {
     if (this.legend.innerHTML === "") this.legend.innerHTML = this.history.legend;
     if (this.caption.textContent !== frame.caption) this.caption.textContent = frame.caption;
     const added = frame.change && make("i", { cls: frame.change.startsWith("−") ? "less" : "" }, frame.change);
-    const pair = (name, value, more) => make("div", {}, make("dt", {}, name), make("dd", {}, value, more || null));
+    const pair = (name, value, more) => make("span", {}, name, " ", make("b", {}, value), more || null);
     this.counts.replaceChildren(pair("epoch", frame.epoch), pair("rows held", frame.rows, added), pair("bytes held", frame.bytes));
   }
 
@@ -323,7 +327,7 @@ class View {
     if (typing && this.input.hidden) this.leave();
     const dots = score.last.map((right) => make("i", { cls: right ? "dot" : "dot ring" }));
     const words = `${score.right} of ${score.total} right` + (score.skipped ? `, ${score.skipped} skipped` : "");
-    this.score.replaceChildren(...dots, " ", words);
+    this.score.replaceChildren(...dots, score.total + score.skipped ? ` ${words}` : "");
   }
 
   slider() {
@@ -337,7 +341,7 @@ class View {
     if (this.drawn !== line.svg) this.slide.innerHTML = (this.drawn = line.svg);
     const row = line.rows.find((r) => r.branch === this.branch);
     const svg = this.slide.firstElementChild;
-    svg.querySelector(".mark")?.remove();
+    for (const old of svg.querySelectorAll(".mark, .walked")) old.remove();
     if (!row || row.xs[this.step] === undefined) return;
     const x = row.xs[this.step], mark = document.createElementNS("http://www.w3.org/2000/svg", "g");
     mark.setAttribute("class", "mark");
@@ -346,6 +350,11 @@ class View {
     const walked = join + (x > from ? `M${from} ${row.y}H${x}` : "");
     mark.innerHTML = `<path d="${walked || "M0 0"}" class="walked"/><path d="M${x} ${row.y - 11}v22" class="here"/><circle cx="${x}" cy="${row.y}" r="5.5"/>`;
     svg.append(mark);
+    for (const dots of svg.querySelectorAll(".dots")) {
+      const here = +dots.dataset.row === line.rows.indexOf(row), from = +dots.dataset.from;
+      [...dots.children].forEach((dot, n) => dot.classList.toggle("past", here ? from + n < this.step : x > 0 && +dots.dataset.row === 0 && line.rows[0].xs[n + 1] <= row.begin));
+      if (here) dots.before(mark.firstElementChild);
+    }
     for (const label of svg.querySelectorAll("[data-message]"))
       label.classList.toggle("b", told != null && +label.dataset.message === this.at() + 1);
   }

@@ -125,12 +125,10 @@ class StepperWidget(anywidget.AnyWidget):
 def answers(stepper: Stepper) -> dict[int, dict[str, Any]]:
     """The answers given in this history, by step."""
     out = {}
-    for (branch, step), answer in stepper.answers.items():
-        if branch == stepper.current.name:
-            asked = stepper.recording.steps[step - 1].question
-            right, word = answer.verdict.right, answer.verdict.word
-            text = asked.text if asked else ""
-            out[step] = {"text": answer.text, "right": right, "word": word, "question": text}
+    for step, answer in stepper.answers.items():
+        asked = stepper.recording.steps[step - 1].question
+        right, word = answer.verdict.right, answer.verdict.word
+        out[step] = {"text": answer.text, "right": right, "word": word, "question": asked.text if asked else ""}
     return out
 
 
@@ -171,12 +169,11 @@ def frame(stepper: Stepper, number: int, wide: float) -> dict[str, Any]:
 def line(stepper: Stepper, wide: float) -> dict[str, Any]:
     """The slider for the browser: the history one is in, above it the one that it left."""
     here = stepper.current
-    forks = [b for b in stepper.branches if b.parent is not None]
-    lower = here if here.parent is not None else next((b for b in reversed(forks) if b.parent == here.name), None)
-    upper = here if lower is not here else next(b for b in stepper.branches if b.name == here.parent)
+    lower = here if here.parent is not None else next((b for b in reversed(stepper.branches) if b.parent is here), None)
+    upper = here.parent or here
     rows = [Row(upper.recording)]
     if lower is not None:
-        rows.append(Row(lower.recording, lower.left_at, f"{lower.name}: {lower.words}"))
+        rows.append(Row(lower.recording, lower.leaves, f"{lower.name}: {lower.label}"))
     drawn = timeline(rows, wide - 2, len(stepper.branches) - len(rows))
     names = [upper.name, *([lower.name] if lower else [])]
     places = [
