@@ -63,12 +63,22 @@ class Axis:
         return found if len(found) > 1 else [self.low, self.high]
 
 
-def fitted(axis: Axis, values: Iterable[float], log: bool | None = None, zero: bool = True, ticks: int = 6) -> Axis:
-    """The axis with ends for these values; ``log`` None lets the values decide, ``zero`` False frees the low end."""
+def fitted(
+    axis: Axis,
+    values: Iterable[float],
+    log: bool | None = None,
+    zero: bool = True,
+    ticks: int = 6,
+    worth: float = WORTH,
+) -> Axis:
+    """The axis with ends for these values; ``zero`` False frees the low end.
+
+    With ``log`` None it is logarithmic where the values are ``worth`` times apart or more.
+    """
     found = sorted(values)
     positive = [v for v in found if v > 0]
     if log is None:
-        log = bool(positive) and found[0] >= 0 and positive[-1] / positive[0] >= WORTH
+        log = bool(positive) and found[0] >= 0 and positive[-1] / positive[0] >= worth
     if log and positive:
         least, high = max(positive[0], positive[-1] / POWERS), positive[-1]
         low = 10.0 ** math.floor(math.log10(least) + 1e-9)

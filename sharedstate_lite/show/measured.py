@@ -62,7 +62,7 @@ def latency_chart(seconds: Numbers, title: str = "How long reads take") -> Chart
         at = np.quantile(found, shares, method="inverted_cdf") * factor
         shares = np.searchsorted(np.sort(found) * factor, at * (1 + 1e-12), side="right") / len(found)
         made.append(Series(name, tuple(map(float, at)), tuple(map(float, shares * 100)), *looks[name]))
-    x = fitted(Axis("time", unit), [v for s in made for v in s.x])
+    x = fitted(Axis("time", unit), [v for s in made for v in s.x], worth=5)
     y = Axis("reads answered within that time", "%", 0.0, 100.0)
     note = "A point at 90 % says: nine of ten reads took that time or less."
     return _chart(
@@ -88,7 +88,7 @@ def hits_chart(
         order = np.argsort(found, kind="stable")
         x, y = found[order].tolist(), (shares[name][order] * 100).tolist()
         made.append(Series(name, tuple(x), tuple(y), *looks[name]))
-    x_axis = fitted(Axis("budget", unit), [v for s in made for v in s.x])
+    x_axis = fitted(Axis("budget", unit), [v for s in made for v in s.x], worth=10)
     y_axis = Axis("reads that were hits", "%", 0.0, 100.0)
     told = [
         f"  {s.name}: " + ", ".join(f"{written(b)} {unit} {h:.0f} %" for b, h in zip(s.x, s.y, strict=True))
