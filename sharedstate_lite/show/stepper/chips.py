@@ -159,7 +159,14 @@ class Load:
     look: str
     step: int
     word: str = ""
-    """Said instead of the step: dropped at the hole."""
+    """Said beside the step: dropped at the hole."""
+    fresh: bool = False
+    """Dropped in this very step."""
+
+    @property
+    def whole(self) -> bool:
+        """Whether it is shown whole where the trail is closed: it moves, waits, or was dropped just now."""
+        return self.fresh or self.look in (NOW, WAITS)
 
     def label(self, short: bool) -> str:
         """``step 27, now``; short: ``27``."""
@@ -178,10 +185,8 @@ class Load:
         for chip in self.chips:
             out.append(chip.draw(x, y, wide, self.look, back, stacked))
             y += chip.size(stacked)[1] + 4
-        inside = "".join(out)
-        if moves:
-            return f'<g class="moves{" back" if back else ""}">{inside}</g>'
-        return inside
+        moving = f" moves{' back' if back else ''}" if moves else ""
+        return f'<g class="load{moving}">{"".join(out)}</g>'
 
 
 def badges(kinds: Sequence[str]) -> str:

@@ -17,7 +17,7 @@ from copy import copy
 from dataclasses import dataclass, replace
 
 from .blocks import ROW
-from .chips import NOW, WAITS, Load
+from .chips import Load
 from .groups import gathered
 from .nodes import Node
 from .script import Lane, Script, Way
@@ -58,7 +58,7 @@ class Fitting:
         if self.common:
             return self.common
         loads = self.script.loads(number)
-        return self.acting(self._actor(number), frozenset(k for k, v in loads.items() if v.look in (NOW, WAITS)))
+        return self.acting(self._actor(number), frozenset(k for k, v in loads.items() if v.whole))
 
     def _actor(self, number: int) -> str:
         """The operator that acts at a step, or did last before it."""

@@ -190,7 +190,9 @@ class Script:
                 word = (
                     f"dropped at the hole{'' if gone is None or len(gone.dropped) >= len(move.rows) else ', in part'}"
                 )
-                out[lane] = Load(self._chips(move, lane), DROPPED if gone else PAST, move.sent, word if gone else "")
+                fresh = gone is not None and gone.number == number
+                look = DROPPED if gone else PAST
+                out[lane] = Load(self._chips(move, lane), look, move.sent, word if gone else "", fresh)
         for move in recording.waiting(number):
             if (lane := self.lane(move)) is not None and (lane not in out or out[lane].look not in (NOW, WAITS)):
                 out[lane] = Load(self._chips(move, lane), NOW if move.sent == number else WAITS, move.sent)

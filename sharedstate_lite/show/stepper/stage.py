@@ -2,9 +2,9 @@
 
 Uses the layout of the static pictures (:mod:`..layout`, :mod:`..routes`). A gap between
 two columns is as wide as the widest message that ever crosses it; messages lie on the
-straight part of a lane, before its turn where lanes join, behind it where they part. The
-message of this step always has a place; of those that have passed, one that would lie on
-another closes to its number, or goes unsaid.
+straight part of a lane, where it leaves its sender: one that goes to several readers is
+shown once. Of those that have passed, one that would lie on another closes to its number,
+or goes unsaid.
 """
 
 from __future__ import annotations
@@ -105,33 +105,18 @@ class Stage:
         labels = [width(load.label(self.short), bold=True) for load in self.sizes.get(lane, ())]
         return max([w for w, _ in sizes] + labels, default=0.0), max([h for _, h in sizes], default=0.0)
 
-    def _zones(self, gap: int) -> tuple[dict[int, bool], float, float]:
-        """Which of a gap's pieces carry messages before their turn, and the widths of both zones."""
-        pieces = self.placed.gap(gap)
-        crowd: dict[object, int] = {}
-        for p in pieces:
-            crowd[track_of(p)] = crowd.get(track_of(p), 0) + 1
-        before, source, target = {}, 0.0, 0.0
-        for p in pieces:
-            if self.last[p.number] != gap:
-                continue
-            wide = self._chip(self.lanes[p.number], gap)[0]
-            if not wide:
-                continue
-            before[p.number] = crowd[track_of(p)] == 1
-            if before[p.number]:
-                source = max(source, wide + ROOM)
-            else:
-                target = max(target, wide + ROOM)
-        return before, source, target
+    def _zone(self, gap: int) -> float:
+        """The width that a gap's messages need, before the turns of its lanes."""
+        wide = (self._chip(self.lanes[p.number], gap)[0] for p in self.placed.gap(gap) if self.last[p.number] == gap)
+        return max((w + ROOM for w in wide if w), default=0.0)
+
+    def _turning(self, gap: int) -> float:
+        bent = len(tracks(self.placed.gap(gap)))
+        return 2 * TURN + TRACK * (bent - 1) if bent else 0.0
 
     def _gap(self, gap: int) -> float:
-        pieces = self.placed.gap(gap)
-        _, source, target = self._zones(gap)
-        bent = len(tracks(pieces))
-        turning = 2 * TURN + TRACK * (bent - 1) if bent else 0.0
-        least = LEAST if source + target and not self.closed else 28.0
-        return max(source + turning + target + TIP, least)
+        zone = self._zone(gap)
+        return max(zone + self._turning(gap) + TIP, LEAST if zone and not self.closed else 28.0)
 
     def _extend(self) -> None:
         """The height above and below the panels that messages need at most."""
@@ -139,10 +124,10 @@ class Stage:
         for pieces in self.placed.links:
             p = pieces[-1]
             lane = self.lanes[p.number]
-            high = self._chip(lane, p.gap)[1]
-            if high:
-                y = p.y0 if self._zones(p.gap)[0].get(p.number, True) else p.y1
-                up, down = (0.0, LABEL) if lane[1] else (LABEL, 0.0)
+            wide, high = self._chip(lane, p.gap)
+            if wide:
+                y = p.y0
+                up, down = (0.0, LABEL + 2) if lane[1] else (LABEL + 2, 0.0)
                 self.top = min(self.top, y - high / 2 - up)
                 self.bottom = max(self.bottom, y + high / 2 + down)
 
@@ -172,13 +157,10 @@ class Stage:
             self.paths[pieces[0].number].append((self.lefts[pieces[-1].gap + 1], y))
 
     def _gap_lines(self, gap: int, left: float, right: float) -> None:
-        pieces = self.placed.gap(gap)
-        before, source, target = self._zones(gap)
-        bent = len(tracks(pieces))
-        turning = 2 * TURN + TRACK * (bent - 1) if bent else 0.0
-        spare = right - left - source - target - turning - TIP
-        share = 1.0 if source and not target else 0.0 if target and not source else 0.5
-        first = left + source + spare * share
+        pieces, turning = self.placed.gap(gap), self._turning(gap)
+        zone = self._zone(gap)
+        spare = right - left - zone - turning - TIP
+        first = left + zone + spare * (1.0 if zone else 0.5)
         x = turns(pieces, first, first + turning)
         for p in pieces:
             path = self.paths.setdefault(p.number, [])
@@ -188,13 +170,8 @@ class Stage:
             if abs(y0 - y1) > STRAIGHT:
                 at = x[track_of(p)]
                 path += [(at, y0), (at, y1)]
-            if p.number in before:
-                if bent and before[p.number]:
-                    self.spots[p.number] = Spot(left, first + TURN / 2, y0)
-                elif bent:
-                    self.spots[p.number] = Spot(first + turning - TURN / 2, right - TIP, y1)
-                else:
-                    self.spots[p.number] = Spot(left, right - TIP, y1)
+            if self.last[p.number] == gap and self._chip(self.lanes[p.number], gap)[0]:
+                self.spots[p.number] = Spot(left, first + TURN / 2 if turning else right - TIP, y0)
 
     # --- drawing ------------------------------------------------------------------
 
@@ -249,8 +226,12 @@ class Stage:
         number = {lane: n for n, lane in enumerate(self.lanes)}
         shown = [(lane, load) for lane, load in loads.items() if number.get(lane) in links]
         shown = [(lane, load) for lane, load in shown if number[lane] in self.spots]
-        for lane, load in sorted(shown, key=lambda e: (RANK.get(e[1].look, 3), -e[1].step)):
+        said: set[tuple[Spot, Load]] = set()
+        for lane, load in sorted(shown, key=lambda e: (0 if e[1].fresh else RANK.get(e[1].look, 3), -e[1].step)):
             n = number[lane]
+            if (self.spots[n], load) in said:
+                continue  # it went to several readers from one port
+            said.add((self.spots[n], load))
             out.append(self._put(n, lane[1], load, taken))
         return out
 
@@ -258,7 +239,7 @@ class Stage:
         """A message at its spot: whole, or only its number, where another one lies."""
         spot, stacked = self.spots[n], self.last[n] in self.stacked
         middle = (spot.x0 + spot.x1) / 2
-        closed = self.closed and load.look not in (NOW, WAITS)
+        closed = self.closed and not load.whole
         wide, high = load.size(stacked)
         label = load.label(self.short)
         long = width(label, bold=load.look == NOW)
@@ -269,14 +250,14 @@ class Stage:
             word = fit(load.word, spot.x1 - spot.x0 - 2)
             lines.append((word, y + 15 if back else y - 14))
             long = max(long, width(word))
-        reach = (LABEL - 2) * len(lines)
+        reach = LABEL * len(lines)
         area = (
             middle - max(wide, long) / 2,
             spot.y - high / 2 - (0 if back else reach),
             middle + max(wide, long) / 2 + 2,
             spot.y + high / 2 + (reach if back else 0),
         )
-        if not closed and (load.look == NOW or not any(meets(area, t) for t in taken)):
+        if not closed and not any(meets(area, t) for t in taken):
             taken.append(area)
             kind = "b" if load.look == NOW else "m"
             said = "".join(text((middle, at), words, kind=kind, anchor="middle") for words, at in lines)
