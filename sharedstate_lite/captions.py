@@ -11,6 +11,8 @@ from .recording import Change, Move, Operator, Step
 
 MOST = 6
 """Rows that a question may ask for."""
+LONG = 28
+"""Characters of a title that a sentence takes."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,8 @@ class Facts:
     key: tuple[Values, ...] | None = None
     """What a read asks for; None for all keys."""
     since: int | None = None
+    slow: tuple[str, int] | None = None
+    """Who holds the oldest handle, and where."""
 
     @property
     def name(self) -> str:
@@ -41,9 +45,11 @@ class Facts:
         return self.title(self.step.operator)
 
     def title(self, operator: str) -> str:
-        """An operator as it is written over its panel."""
+        """An operator as it is written over its panel; a long list of aggregates is called by what makes them."""
         found = self.operators.get(operator)
-        return operator if found is None else found.title
+        if found is None:
+            return operator
+        return "GROUP BY" if found.kind == "reduce" and len(found.title) > LONG else found.title
 
     @property
     def what(self) -> str:
@@ -61,8 +67,8 @@ def question(f: Facts) -> Question | None:
     """The question before the step, where its answer is not plain to see."""
     step = f.step
     if step.kind == "read" and f.partial and len(step.hits) + len(step.holes) == 1:
-        keys = told((step.hits or step.holes)[0])
-        return Question(f"Is {keys or 'the answer'} a hole in {f.name}?", "yes", _yes(bool(step.holes)), "yes or no")
+        keys = _keys(step.hits or step.holes)
+        return Question(f"Is {keys} a hole in {f.name}?", "yes", _yes(bool(step.holes)), "yes or no")
     if step.kind == "upquery":
         return _asked(f)
     if step.kind == "change" and f.what in ("reduce", "distinct", "join", "filter"):
@@ -88,16 +94,16 @@ def _asked(f: Facts) -> Question | None:
         hint = ", ".join(move.columns)
         return Question(f"Which rows will {f.name} answer with?", "keys", rows, f"the values of {hint}", short)
     if f.partial and len(step.hits) + len(step.holes) == 1:
-        keys = told((step.hits or step.holes)[0])
-        return Question(
-            f"Is {keys or 'the answer'} a hole in {f.name} too?", "yes", _yes(bool(step.holes)), "yes or no"
-        )
+        keys = _keys(step.hits or step.holes)
+        return Question(f"Is {keys} a hole in {f.name} too?", "yes", _yes(bool(step.holes)), "yes or no")
     return None
 
 
 def _sends(f: Facts) -> Question | None:
     sent = [m for m in f.step.sent if m.kind == "change"]
     rows = sent[0].rows if sent else ()
+    if any(m.kind == "evict" for m in f.step.sent):
+        return None
     if len(rows) > MOST or any(len(m.rows) > 2 * MOST for m in f.step.taken):
         return None
     expected = tuple((_sign(c), *c.row) for c in rows)
@@ -125,7 +131,12 @@ def _keys(keys: Sequence[Values] | None, most: int = 3) -> str:
         return "all keys"
     if len(keys) > most:
         return f"{len(keys):,} keys"
-    return " and ".join(told(k) or "the one row" for k in keys)
+    return _and([told(k) or "the one row" for k in keys])
+
+
+def _and(parts: Sequence[str]) -> str:
+    """``a, b and c``."""
+    return " and ".join([", ".join(parts[:-1]), parts[-1]]) if len(parts) > 1 else "".join(parts)
 
 
 def _arrive(f: Facts) -> str:
@@ -159,6 +170,10 @@ def _change(f: Facts) -> str:
     asks = [m for m in step.sent if m.kind == "upquery"]
     if asks:
         return f"{f.name} lost its greatest or least value for {_keys(asks[0].keys)}, so it asks for that key again."
+    evicts = [m for m in step.sent if m.kind == "evict"]
+    if f.what == "join" and evicts:
+        moved = _rows(step.taken[0].rows)
+        return f"{f.name} cannot join {moved}: the partner is a hole here, so {_keys(evicts[0].keys)} becomes one below."
     if f.what == "join":
         return _joined(f)
     if f.what in ("reduce", "distinct"):
@@ -168,7 +183,7 @@ def _change(f: Facts) -> str:
 
 def _joined(f: Facts) -> str:
     step = f.step
-    looked = " and ".join(f"{_keys(keys)} in {where}" for where, keys in f.looked if keys)
+    looked = _and([f"{_keys(keys)} in {where}" for where, keys in f.looked if keys])
     notes = f"notes {_rows(step.taken[0].rows)}" if step.taken else "acts"
     did = f"{f.name} {notes}" if f.held else f"{f.name} holds no rows"
     looks = f", looks up {looked}," if looked else ""
@@ -184,7 +199,9 @@ def _reduced(f: Facts) -> str:
         return f"{f.name} has an answer before any row has come: {_sent(sent)}."
     took = _rows(step.taken[0].rows)
     if not sent or not len(sent[0].rows):
-        same = "was there already" if f.what == "distinct" else "the result is the same"
+        same = "the result is the same"
+        if f.what == "distinct":
+            same = "a copy is left" if step.taken[0].rows[0].diff < 0 else "a copy was there already"
         return f"{f.name} takes in {took}; {same}, so nothing goes on."
     kinds = {c.kind for c in sent[0].rows.first(MOST)}
     if kinds == {"-U", "+U"}:
@@ -251,7 +268,8 @@ def _evict(f: Facts) -> str:
 def _read(f: Facts) -> str:
     step = f.step
     if step.holes:
-        return f"A read of {_keys(step.holes)} meets a hole in {f.name}, which asks for it."
+        asks = f.title(step.sent[0].target) if step.sent else "above"
+        return f"{f.name} is read for {_keys(step.holes)} and has a hole there, so it asks {asks}."
     if step.answer is None:
         return f"{f.name} is read."
     keys = _keys(f.key)
@@ -260,7 +278,12 @@ def _read(f: Facts) -> str:
 
 def _seal(f: Facts) -> str:
     since = f"; since moves to {f.since}" if f.since is not None else ""
-    merged = f"; {' and '.join(f.merged)} merge batches" if f.merged else ""
+    if f.slow is not None and f.slow[1] < f.step.epoch:
+        since = f"; since does not pass {f.slow[1]}, where {f.slow[0]} holds a handle"
+    merged = ""
+    if f.merged:
+        verb = "merges its batches" if len(f.merged) == 1 else "merge their batches"
+        merged = f"; {_and(f.merged) if len(f.merged) < 3 else f'{len(f.merged)} arrangements'} {verb}"
     return f"Epoch {f.step.epoch} is complete{since}{merged}."
 
 

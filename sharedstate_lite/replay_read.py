@@ -190,7 +190,8 @@ _SAMPLE = {
 
 def _width(name: str, given: int, schema: Schema) -> RowError:
     wanted = ", ".join(c.name for c in schema)
-    return RowError(f"{name} takes {len(schema)} values ({wanted}), and here are {given}")
+    many = "value" if len(schema) == 1 else "values"
+    return RowError(f"{name} takes {len(schema)} {many} ({wanted}), and here {'is' if given == 1 else 'are'} {given}")
 
 
 def _split(text: str, mark: str) -> list[str]:

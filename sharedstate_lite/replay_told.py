@@ -241,6 +241,7 @@ def _facts(step: Step, draft: Draft, titles: dict[str, Operator], kind: str, his
         tuple(dict.fromkeys(evicted)),
         None if draft.key is None else (draft.key,),
         _since(history, draft) if draft.kind == "seal" else None,
+        _slow(history, draft) if draft.kind == "seal" else None,
     )
 
 
@@ -257,6 +258,13 @@ def _merged(history: History, draft: Draft) -> tuple[str, ...]:
         if old is not None and new is not None and not new.piece.hidden and old.runs != new.runs:
             out.append(name)
     return tuple(out)
+
+
+def _slow(history: History, draft: Draft) -> tuple[str, int] | None:
+    """Whose handle is the oldest, and where it stands."""
+    snaps = [line.at(draft.number) for line in history.lines.values()]
+    held = [(time, reader) for snap in snaps if snap is not None for reader, time in snap.handles]
+    return min(held)[::-1] if held else None
 
 
 def _since(history: History, draft: Draft) -> int | None:

@@ -2,196 +2,18 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
+import pytest
 from cases import CASES
 from hypothesis import given
 from hypothesis import strategies as st
-from support import case_names, epochs, examples, keys_of, labels, make, pairs, relations_of, tuples
+from replayed import OPTIONS, check, check_steps
+from support import case_names, epochs, examples, keys_of, labels, make, relations_of, tuples
 
 import sharedstate_lite as ss
-from sharedstate_lite.messages import Epoch, Evict, Install, Read
+from sharedstate_lite.messages import Epoch
 from sharedstate_lite.plan import View
-from sharedstate_lite.recording import Recording, Step, Table
-
-OPTIONS: dict[str, tuple[str, dict[str, Any]]] = {
-    "full": ("full", {"join": "linear"}),
-    "full multi": ("full", {"join": "multi"}),
-    "shared": ("shared", {"join": "auto"}),
-    "shared linear": ("shared", {"join": "linear"}),
-    "shared delta": ("shared", {"join": "delta"}),
-    "partial": ("partial", {}),
-}
-
-
-def bag(rows: Any) -> Counter[Any]:
-    """Rows with how often they are there."""
-    out: Counter[Any] = Counter()
-    for row in rows:
-        if row.count > 0:
-            out[row.values] += row.count
-    return out
-
-
-def stored(engine: ss.Engine, name: str) -> Counter[Any]:
-    """``engine.state(name)`` as a bag; counts and sums beside the first diff left out."""
-    frame = engine.state(name)
-    at = list(frame.columns).index("diff")
-    return Counter({row[:at]: row[at] for row in tuples(frame)})
-
-
-def check_tables(recording: Recording, step: int, engine: ss.Engine) -> None:
-    """Every table after a step is what the engine holds, rows and sizes."""
-    held = engine.state()
-    sizes = {r["operator"]: (r["rows"], r["bytes"]) for r in held.to_dict("records")}
-    told: list[str] = []
-    for name, state in recording.state(step).items():
-        operator = next(o for o in recording.operators if o.name == name)
-        for table in state.tables:
-            told += table.parts
-            if table.form == "groups":
-                check_groups(recording, table, operator.name, engine, list(sizes))
-            else:
-                assert bag(table.rows) == stored(engine, table.parts[0]), table.name
-                assert table.total == len(bag(table.rows))
-                if table.ruler is not None:
-                    spans = [(s.lower, s.upper, s.total) for s in table.ruler.spans]
-                    found = next(h.arrangement for h in engine.held() if h.operator == table.parts[0])
-                    assert spans == [(b.lower, b.upper, b.rows) for b in found.batches]
-                    assert (table.ruler.since, table.ruler.upper) == (found.since, found.upper)
-        rows = sum(sizes[t][0] for t in operator.tables if t in sizes)
-        size = sum(sizes[t][1] for t in operator.tables if t in sizes)
-        # A base's bytes have the dictionary in them, and CPython counts a string's bytes differently once it is used.
-        assert state.rows == rows and (state.bytes == size or (state.base and abs(state.bytes - size) < 512)), name
-    assert set(told) == set(sizes) - unread(recording, sizes), "every table is told"
-    total = recording.totals(step)
-    assert total.rows == held.loc[~held["base"], "rows"].sum() and total.bytes == held.loc[~held["base"], "bytes"].sum()
-    assert total.base_rows == held.loc[held["base"], "rows"].sum()
-    assert abs(total.base_bytes - held.loc[held["base"], "bytes"].sum()) < 512
-
-
-def unread(recording: Recording, sizes: Any) -> set[str]:
-    """Tables of relations that no view reads."""
-    shown = {t for o in recording.operators for t in o.tables}
-    return {name for name in sizes if name not in shown}
-
-
-def check_groups(recording: Recording, table: Table, name: str, engine: ss.Engine, names: list[str]) -> None:
-    """Groups are the reduce's output, and their bags its values by group."""
-    output = f"{name}.output" if f"{name}.output" in names else name
-    if output not in names:
-        output = next(e.target for e in recording.edges if e.source == name and e.target in names)
-    found = stored(engine, output)
-    results = Counter({(*g.key, *g.result.values): g.result.count for g in table.groups if g.result and g.result.count})
-    # A view may have its columns in another order than the reduce that it is read from.
-    assert Counter(frozenset(Counter(r).items()) for r in found) == Counter(
-        frozenset(Counter(r).items()) for r in results
-    )
-    assert len(found) == len(results) == table.total
-    for at, column in enumerate(table.measures):
-        values: Counter[Any] = Counter()
-        for group in table.groups:
-            for item in group.bags[at].items:
-                if item.count:
-                    values[(*group.key, *item.values)] += item.count
-        assert values == stored(engine, f"{name}.{column}")
-
-
-def check_steps(recording: Recording) -> None:
-    """Messages leave where their sender acts and arrive where their receiver does; only who acts changes."""
-    for message in recording.messages:
-        assert message.first <= message.last
-        for number in range(message.first, message.last + 1):
-            step = recording.step(number)
-            assert step is not None and step.number == number and step.message == message.number
-            assert step.caption.endswith((".", "first")) or step.kind == "refused"
-            for move in step.taken:
-                assert move.taken == number and move.target == step.operator and move.sent < number
-            for move in step.sent:
-                assert (
-                    move.sent == number and move.source == step.operator and (move.taken is None or move.taken > number)
-                )
-            assert {m.number for m in recording.waiting(number)} == {
-                m.number
-                for s in recording.steps
-                for m in s.sent
-                if m.sent <= number and (m.taken is None or m.taken > number)
-            }
-            changed = {
-                name
-                for name, state in recording.state(number).items()
-                if contents(state) != contents(recording.state(number - 1)[name])
-            }
-            assert changed <= {step.operator} or step.kind in ("install", "drop"), (step, changed)
-            if step.question is not None:
-                assert step.question.check(step.question.answer).right is True, step.question
-
-
-def contents(state: Any) -> Any:
-    """What an operator's tables say, marks left out."""
-    return [
-        (t.name, bag(t.rows), {(g.key, g.result and g.result.values): [bag(b.items) for b in g.bags] for g in t.groups
-         if g.result and g.result.count}, t.filled)
-        for t in state.tables
-    ]  # fmt: skip
-
-
-def check_edges(recording: Recording, steps: list[Step], engine: ss.Engine, before: Counter[Any]) -> None:
-    """The rows that moved along each edge are those of the trace."""
-    moved: Counter[Any] = Counter()
-    for step in steps:
-        for move in step.sent:
-            moved[move.traced] += move.weight
-    traced = engine.trace.rows_by_edge() - before
-    assert all(traced[edge] == weight for edge, weight in moved.items()), (moved, traced)
-    shown = {o.name for o in recording.operators}
-    edges = {(e.source, e.target) for e in recording.edges if e.kind != "read"}
-    missing = {e for e in traced if e not in moved and traced[e] and set(e) <= shown and e in edges}
-    assert not missing, missing
-
-
-def check(recording: Recording, engine: ss.Engine, catalog: ss.Catalog) -> None:
-    """Play the same messages to an engine that nobody watches, and compare after each."""
-    engine.trace.clear()
-    for message in recording.messages:
-        steps = list(recording.steps[message.first - 1 : message.last])
-        before = engine.trace.rows_by_edge()
-        given = message.message
-        try:
-            if isinstance(given, Epoch):
-                inputs: dict[str, list[Any]] = {}
-                for relation, row, diff in given.changes:
-                    inputs.setdefault(relation, []).append((row, diff))
-                out = engine.step(inputs)
-                for name, changes in out.items():
-                    said = Counter((c.kind, c.row, c.diff) for s in steps if s.operator == name for c in s.emitted)
-                    net = Counter(dict.fromkeys(pairs(changes), 1))
-                    if engine.kind == "partial":
-                        total: Counter[Any] = Counter()
-                        for (_, row, diff), n in said.items():
-                            total[row] += diff * n
-                        assert {r: d for r, d in total.items() if d} == dict(pairs(changes)), name
-                    else:
-                        wanted = zip(changes.kinds(), pairs(changes), strict=True)
-                        assert said == Counter((kind, row, diff) for kind, (row, diff) in wanted), (name, net)
-            elif isinstance(given, Read):
-                rows = tuples(engine.read(given.view, given.key))
-                assert [s.answer for s in steps if s.answer is not None] == [tuple(rows)]
-            elif isinstance(given, Evict):
-                engine.evict(given.view, given.key)
-            elif isinstance(given, Install):
-                engine.install(catalog.views[given.view])
-            else:
-                raise AssertionError(given)
-        except ss.Error as error:
-            assert message.refused == str(error)
-        else:
-            assert not message.refused
-        assert message.epoch == engine.epoch
-        check_edges(recording, steps, engine, before)
-        check_tables(recording, message.last, engine)
-    check_steps(recording)
 
 
 @st.composite
@@ -226,9 +48,128 @@ def played(label: str, shown: View, catalog: ss.Catalog) -> None:
     """Histories of one view under one engine."""
     kind, options = OPTIONS[label]
 
-    @examples(6)
+    @examples(2)
     @given(histories(shown, kind))
     def run(history: list[Any]) -> None:
         check(ss.replay(kind, [shown], **options)(history), make(label, [shown]), catalog)
+
+    run()
+
+
+@pytest.mark.parametrize("label", ["full", "shared", "partial"])
+def test_views_that_come_late_and_go(label: str) -> None:
+    """An installed view brings its operators and tables at its message, and a dropped one takes them away."""
+    kind, options = OPTIONS[label]
+
+    @examples(12)
+    @given(st.data())
+    def run(data: Any) -> None:
+        catalog, views = CASES["view over views over views"].declare()
+        more = catalog.view("CREATE VIEW visits AS SELECT category, COUNT(*) AS n FROM info JOIN visit USING (product) "
+                            "GROUP BY category")  # fmt: skip
+        other = catalog.view("CREATE VIEW towns AS SELECT DISTINCT city FROM person")
+        history: list[Any] = []
+        for epoch in data.draw(epochs(["info", "visit", "person"], most=5)):
+            history.append(epoch)
+            history.append(
+                data.draw(
+                    st.sampled_from(
+                        [("install", "visits"), ("drop", "visits"), ("install", "towns"), ("drop", "result")]
+                        + [("install", "result"), ("read", "visits", "a"), ("read", "result", "a")]
+                        + ([("hold", f"slow {len(history)}", len(history) // 2)] if kind == "shared" else [])
+                    )
+                )
+            )
+        recording = ss.replay(kind, [views[-1]], **options)(history)
+        check(recording, make(label, [views[-1]]), catalog)
+        assert {more.name, other.name, views[-1].name} >= {o.name for o in recording.operators if o.kind == "view"} - {
+            v.name for v in views
+        }
+
+    run()
+
+
+def test_a_late_view_is_there_from_its_message_on() -> None:
+    """Operators and edges of the whole run are told at once, with the messages at which they come and go."""
+    catalog, views = CASES["shopping"].declare()
+    catalog.view("CREATE VIEW visits AS SELECT product, COUNT(*) AS n FROM visit GROUP BY product")
+    history = [("visit", ("a", "b", 1)), ("install", "visits"), ("visit", ("a", "b", 1)), ("drop", "visits")]
+    recording = ss.replay("full", views)(history)
+    late = {o.name: (o.born, o.gone) for o in recording.operators if o.view == "visits"}
+    assert set(late.values()) == {(2, 4)} and "visits" in late
+    last = [recording.messages[n].last for n in range(4)]
+    assert [("visits" in {o.name for o in recording.there(n)[0]}) for n in (0, *last)] == [
+        False,
+        False,
+        True,
+        True,
+        False,
+    ]
+    assert [r.values for r in recording.state(last[1])["visits"].tables[0].rows] == [("a", 1)]
+    assert recording.state(last[0])["visits"].tables == () == recording.state(last[3])["visits"].tables
+
+
+@pytest.mark.parametrize("budget", [{"max_rows": 3}, {"max_bytes": 200}])
+def test_a_budget_evicts_in_steps_of_its_own(budget: dict[str, int]) -> None:
+    """Keys that a budget makes holes are told, and the tables stay those of an engine by itself."""
+    case = CASES["join of an aggregate"]
+
+    @examples(15)
+    @given(st.data())
+    def run(data: Any) -> None:
+        catalog, views = case.declare()
+        history = data.draw(histories(views[-1], "partial"))
+        recording = ss.replay("partial", [views[-1]], seed=3, **budget)(history)
+        check(recording, make("partial", [views[-1]], seed=3, **budget), catalog)
+
+    run()
+
+
+@pytest.mark.parametrize("name", ["shopping", "incongruent", "union of aggregates", "left join of an aggregate"])
+def test_any_order_of_arrival_can_be_stepped(name: str) -> None:
+    """Under a schedule, what waits is told, each delivery is a step, and what is read in the end is right."""
+
+    @examples(12)
+    @given(st.data())
+    def run(data: Any) -> None:
+        _, views = CASES[name].declare()
+        shown = views[-1]
+        history: list[Any] = [*data.draw(epochs(relations_of(shown), most=3)), ("pause",)]
+        replay = ss.replay("partial", [shown])
+        for _ in range(12):
+            recording = replay(history)
+            waiting = recording.waiting(recording.last)
+            first = {(m.source, m.target): m for m in reversed(waiting)}
+            actions = [("deliver", *edge) for edge in first] * 3
+            if len(history) < 9:
+                actions += [("read", shown.name, key) for key in [data.draw(keys_of(shown))]]
+                actions += [Epoch((("visit", ("a", "b", data.draw(st.integers(0, 9))), 1),))]
+            if not actions:
+                break
+            history.append(data.draw(st.sampled_from(actions)))
+            after = replay(history)
+            told = after.messages[-1]
+            assert not told.refused, told
+            if history[-1][0] == "deliver" if isinstance(history[-1], tuple) else False:
+                step = after.step(told.first)
+                assert step is not None and told.first == told.last
+                assert [(m.source, m.target) for m in step.taken] == [history[-1][1:]]
+                assert step.taken[0].number == first[history[-1][1:]].number
+        reads = [h for h in history if isinstance(h, tuple) and h[0] == "read"]
+        recording = replay([*history, ("resume",), *reads])
+        assert recording.waiting(recording.last) == ()
+        check_steps(recording)
+        twin = ss.engine("full", [shown])
+        for told in recording.messages:
+            if isinstance(told.message, Epoch):
+                for relation, row, diff in told.message.changes:
+                    twin.step({relation: [(row, diff)]}) if len(told.message.changes) == 1 else None
+                if len(told.message.changes) > 1:
+                    inputs: dict[str, list[Any]] = {}
+                    for relation, row, diff in told.message.changes:
+                        inputs.setdefault(relation, []).append((row, diff))
+                    twin.step(inputs)
+        answers = [recording.steps[t.last - 1].answer for t in recording.messages[len(history) + 1 :]]
+        assert answers == [tuple(tuples(twin.read(shown.name, key=key))) for _, _, key in reads]
 
     run()

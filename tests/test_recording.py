@@ -1,0 +1,248 @@
+"""What a recording is made of, by itself: messages read from text, questions judged, branches that leave."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support import examples
+
+import sharedstate_lite as ss
+from sharedstate_lite.branches import Branches
+from sharedstate_lite.demo import MESSAGES, view
+from sharedstate_lite.messages import Deliver, Epoch, Evict, Hold, Install, Pause, Read, Resume, told
+from sharedstate_lite.questions import Question
+from sharedstate_lite.recording import Change, Rows
+
+EVE = Epoch((("visit", ("Potato", "Eve", 60), 1),))
+REPLAY = ss.replay("full", [view()])
+
+READ = {
+    "visit Potato, Eve, 60": EVE,
+    "+1 visit Potato, Eve, 60": EVE,
+    "+ visit potato": None,
+    "insert Visit ('Potato', \"Eve\", 60)": EVE,
+    "visit Potato Eve 60": EVE,
+    "−1 visit Potato, Eve, 60": Epoch((("visit", ("Potato", "Eve", 60), -1),)),
+    "-2 visit Potato, NULL, 60": Epoch((("visit", ("Potato", None, 60), -2),)),
+    "visit 'it''s; a, pot', 'NULL', -5": Epoch((("visit", ("it's; a, pot", "NULL", -5), 1),)),
+    "info Potato, Root; -1 info Potato, Vegetable": Epoch(
+        (("info", ("Potato", "Root"), 1), ("info", ("Potato", "Vegetable"), -1))
+    ),
+    "read result Vegetable": Read("result", ("Vegetable",)),
+    "read Vegetable": Read("result", ("Vegetable",)),
+    "read result": Read("result"),
+    "READ RESULT 'New York'": Read("result", ("New York",)),
+    "evict result": Evict("result"),
+    "evict result NULL": Evict("result", (None,)),
+    "install result": Install("result"),
+    "hold slow 3": Hold("slow", 3),
+    "hold slow": Hold("slow"),
+    "pause": Pause(),
+    "resume": Resume(),
+    "deliver visit result.join1": Deliver("visit", "result.join1"),
+}
+
+
+@pytest.mark.parametrize("text", [t for t, wanted in READ.items() if wanted is not None])
+def test_text_is_read_as_it_is_meant(text: str) -> None:
+    """A typed message is read by the types of its relation; signs, brackets, quotes and case may vary."""
+    assert REPLAY.message(text) == READ[text]
+
+
+WRONG = {
+    "": "type a message",
+    "+1 nowhere Potato": "no relation is called nowhere",
+    "visit Potato, Eve": "visit takes 3 values",
+    "visit Potato, Eve, sixty": "length takes a whole number, not sixty",
+    "visit Potato, Eve, 6.5": "length takes a whole number",
+    "visit": "visit takes 3 values",
+    "read result a, b": "key of result takes 1 value .category., and here are 2",
+    "hold slow three": "a time is the number of an epoch",
+    "install nothing": "no view is called nothing",
+    "deliver visit": "deliver takes a sender and a receiver",
+    "evict": "evict what",
+    "!?": "no message",
+}
+
+
+@pytest.mark.parametrize("text", WRONG)
+def test_text_that_is_wrong_gets_a_plain_sentence(text: str) -> None:
+    """What cannot be read is refused in one sentence that names the culprit."""
+    with pytest.raises(ss.Error, match=WRONG[text]) as error:
+        REPLAY.message(text)
+    assert "\n" not in str(error.value)
+
+
+def test_short_forms_and_dictionaries_are_messages() -> None:
+    """The forms of a program mean the same as the text."""
+    assert REPLAY.message(("visit", ("Potato", "Eve", 60))) == EVE
+    assert REPLAY.message(("visit", ["Potato", "Eve", 60], 1)) == EVE
+    assert REPLAY.message([("visit", ("Potato", "Eve", 60))]) == EVE
+    assert REPLAY.message({"visit": [(("Potato", "Eve", 60), 1)]}) == EVE
+    assert REPLAY.message(("read", "result", "Vegetable")) == Read("result", ("Vegetable",))
+    assert REPLAY.message(("read", REPLAY.views[0])) == Read("result")
+    for wrong in [("visit", ("Potato",)), 7, ["x"], {"visit": 5}, {"visit": [5]}, ("read",), b"visit", None]:
+        with pytest.raises(ss.Error):
+            REPLAY.message(wrong)
+
+
+VALUES = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-5, 5),
+    st.text(alphabet="ab ,;'\"()NUL+-1é\n", max_size=6),
+    st.floats(allow_nan=False, allow_infinity=False, width=32),
+    st.dates(),
+    st.datetimes().map(lambda t: t.replace(microsecond=0)),
+)
+EVERY = "s STRING, i INT, x DOUBLE, b BOOLEAN, d DATE, t TIMESTAMP"
+TYPED = ss.replay("full", [ss.Catalog(every=EVERY).view("CREATE VIEW v AS SELECT s FROM every")])
+
+
+@examples(60)
+@given(
+    st.tuples(
+        st.none() | st.text(alphabet="ab ,;'\"()NUL+-1é", max_size=6),
+        st.none() | st.integers(-(2**31), 2**31 - 1),
+        st.none() | st.floats(allow_nan=False, allow_infinity=False),
+        st.none() | st.booleans(),
+        st.none() | st.dates(),
+        st.none() | st.datetimes(dt.datetime(1, 1, 1), dt.datetime(9999, 12, 31)),
+    ),
+    st.sampled_from([1, -1, 3]),
+)
+def test_what_is_shown_can_be_typed_again(row: tuple[object, ...], diff: int) -> None:
+    """The text of a message, typed, is the same message."""
+    message = Epoch((("every", row, diff),))
+    assert TYPED.message(message.text) == message
+
+
+# --- questions ------------------------------------------------------------------
+
+MOVED = Question("?", "rows", (("-U", "Vegetable", 50), ("+U", "Vegetable", 60)), "-U a 1, +U a 2")
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "-U Vegetable 50, +U Vegetable 60",
+        "+U vegetable 60; -u VEGETABLE 50",
+        "-1 Vegetable 50 +1 Vegetable 60",
+        "- (Vegetable, 50), + ('Vegetable', 60.0)",
+        "[('-U', 'Vegetable', 50), ('+U', 'Vegetable', 60)]",
+        "−U Vegetable 50\n+U Vegetable 60.",
+        "delete Vegetable 50, insert Vegetable 60",
+    ],
+)
+def test_an_answer_is_read_leniently(typed: str) -> None:
+    """Order, case, quotes, brackets and +1 for +U make no difference."""
+    assert MOVED.check(typed).right is True
+
+
+@pytest.mark.parametrize(
+    "typed",
+    ["+U Vegetable 60", "-U Vegetable 50, +U Vegetable 60, +U Fruit 40", "-U Vegetable 60, +U Vegetable 50", "nothing"]
+    + ["-I Vegetable 50, +I Vegetable 60", "-U Vegetable 50, +U Vegetable 61", "+U Vegetable 50, -U Vegetable 60"],
+)
+def test_an_answer_is_judged_strictly(typed: str) -> None:
+    """A missing, an added or an altered row is wrong, and the answer is told."""
+    verdict = MOVED.check(typed)
+    assert verdict.right is False and MOVED.answer in verdict.word
+
+
+@pytest.mark.parametrize("typed", ["", "  ", "Vegetable 60", "what?"])
+def test_an_answer_that_cannot_be_read_is_neither(typed: str) -> None:
+    """What is no answer is met with how to type one."""
+    verdict = MOVED.check(typed)
+    assert verdict.right is None and "-U a 1" in verdict.word
+
+
+def test_answers_of_other_forms() -> None:
+    """Nothing, keys, yes and no, counts and fractions are answers too."""
+    assert Question("?", "rows", ()).check("nothing").right is True
+    assert Question("?", "rows", ()).check("+1 a").right is False
+    keys = Question("?", "keys", (("Carrot", "Vegetable"), ("Potato", "Vegetable")), short=(1,))
+    assert all(keys.check(t).right for t in ["potato, carrot", "Carrot Vegetable, Potato Vegetable"])
+    assert keys.check("Carrot").right is False
+    hole = Question("?", "yes", (("yes",),))
+    assert [hole.check(t).right for t in ["yes", "N", "perhaps"]] == [True, False, None]
+    twice = Question("?", "rows", (("+2", "New York", None, 1 / 3),))
+    assert all(
+        twice.check(t).right for t in ["+2 'New York' NULL 0.33", "+1 new york null .3333, +1 new york null .33"]
+    )
+    assert twice.check("+1 New York NULL 0.33").right is False
+
+
+@examples(60)
+@given(st.lists(st.tuples(st.sampled_from(["+1", "-1", "+2", "+I", "-U", "+U"]), VALUES, VALUES), max_size=5))
+def test_the_expected_answer_is_right(rows: list[tuple[object, ...]]) -> None:
+    """Whatever the values, the answer as it is shown is judged right."""
+    question = Question("?", "rows", tuple(rows))
+    assert question.check(question.answer).right is True
+    keys = Question("?", "keys", tuple(row[1:] for row in rows))
+    assert keys.check(keys.answer).right is True
+
+
+# --- branches -------------------------------------------------------------------
+
+
+def test_a_branch_leaves_where_it_differs() -> None:
+    """An edited history shares its steps with the old one up to the message that differs, and the old one stays."""
+    tree = Branches.of(REPLAY, MESSAGES)
+    fork, word = tree.edit(tree.main, 7, "visit Carrot, Bob, 45")
+    assert fork is not None and word == "" and fork.name == "A" and fork.leaves == 7 and fork.parent is tree.main
+    before = tree.main.recording.messages[5].last
+    assert [s.caption for s in fork.recording.steps[:before]] == [s.caption for s in tree.main.recording.steps[:before]]
+    emitted = [list(r.steps[r.messages[6].last - 1].emitted) for r in (tree.main.recording, fork.recording)]
+    assert emitted == [[Change(("Vegetable", 50), 1, "+I")], [Change(("Vegetable", 45), 1, "+I")]]
+    second, _ = tree.edit(fork, 9, None)
+    assert second is not None and len(second.messages) == 8 and second.label == "without +1 visit Potato, Eve, 60"
+    assert [(b.name, first, last) for b, first, last in tree.line(second)] == [("main", 1, 6), ("A", 7, 8)]
+    third, _ = tree.edit(tree.main, 1, "info Nut, Nut", insert=True)
+    assert third is not None and len(third.messages) == 10 and third.leaves == 1
+    last, _ = tree.edit(tree.main, 10, "visit Apple, Eve, 99")
+    assert last is not None and last.leaves == 10
+    tree.drop(fork)
+    assert [b.name for b in tree.all] == ["main", "C", "D"]
+
+
+def test_a_refused_edit_changes_nothing() -> None:
+    """A message that is refused gives a plain word and no branch; one that changes nothing gives no new branch."""
+    tree = Branches.of(REPLAY, MESSAGES)
+    for message, word in [("visit Carrot, Bob, long", "whole number"), ("-1 visit Nut, Bob, 1", "retracted")]:
+        fork, why = tree.edit(tree.main, 7, message)
+        assert fork is None and word in why and tree.all == [tree.main]
+    assert tree.edit(tree.main, 7, MESSAGES[6]) == (tree.main, "") and tree.all == [tree.main]
+    for at, message in [(0, "x"), (11, "x"), (10, None)]:
+        with pytest.raises(IndexError, match="messages 1 to 9"):
+            tree.edit(tree.main, at, message)
+    with pytest.raises(ValueError, match="main"):
+        tree.drop(tree.main)
+
+
+def test_a_later_message_that_no_longer_fits_is_told_at_its_place() -> None:
+    """Where an edit leaves a later message without its row, that one is refused and the rest goes on."""
+    tree = Branches.of(REPLAY, [*MESSAGES, ("visit", ("Potato", "Eve", 60), -1), ("visit", ("Apple", "Eve", 99))])
+    fork, word = tree.edit(tree.main, 9, "visit Potato, Eve, 70")
+    assert fork is not None and word == ""
+    refused = [t.number for t in fork.recording.messages if t.refused]
+    assert refused == [10] and fork.recording.messages[10].epoch == 10
+    assert fork.recording.steps[fork.recording.messages[9].first - 1].kind == "refused"
+
+
+def test_rows_are_decoded_when_they_are_looked_at() -> None:
+    """The number of a message's rows, and its first ones, cost nothing like all of them."""
+    asked: list[int] = []
+
+    def make(most: int) -> list[Change]:
+        asked.append(most)
+        return [Change((i,), 1) for i in range(most)]
+
+    rows = Rows(100_000, make)
+    assert len(rows) == 100_000 and asked == []
+    assert rows.first(2) == [Change((0,), 1), Change((1,), 1)] and asked == [2]
+    assert rows[99_999].row == (99_999,) and asked == [2, 100_000]
+    assert told(("Potato", None, True, "a,b", "")) == "Potato, NULL, TRUE, 'a,b', ''"
