@@ -44,6 +44,8 @@ def run(notebook: Any, folder: Path = ROOT / "notebooks", timeout: int = 300) ->
     """Run it in ``folder``, importing this checkout; the outputs are left in the notebook."""
     paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
     settings = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    # With it, the kernel would leave standard error alone, which it gathers into cells for a learner.
+    settings.pop("PYTEST_CURRENT_TEST", None)
     with tempfile.TemporaryDirectory(prefix="nb") as short, tempfile.TemporaryFile("w+") as said:
         # Sockets in a folder of ours: nothing on the machine's ports, and no warning about them.
         manager = Here(transport="ipc", connection_file=f"{short}/k.json")
