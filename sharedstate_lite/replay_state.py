@@ -38,6 +38,10 @@ class Line:
         place = bisect_right(self.steps, step) - 1
         return self.snaps[place] if place >= 0 else None
 
+    def since(self, start: int, step: int) -> dict[int, int]:
+        """The batches that came after step ``start`` and not after ``step``, by id: the step that brought each."""
+        return {id(b): s for s, batches in self.inserts.items() if start < s <= step for b in batches}
+
     def put(self, step: int, snap: Snap | None) -> None:
         """The piece is so from this step on."""
         if self.steps and self.steps[-1] == step:

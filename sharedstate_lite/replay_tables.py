@@ -14,7 +14,7 @@ from .plan import Column
 from .recording import Bag, Group, Key, Pin, Row, Ruler, Span, State, Table
 from .replay_parts import Piece, Shape, Snap, Structure
 from .replay_rows import Content, Marked, decode, paired
-from .replay_state import History
+from .replay_state import History, Line
 from .words import Words
 
 BAG = 40
@@ -78,9 +78,7 @@ class Tables:
         line = self._history.lines[name]
         snap = line.at(step)
         assert snap is not None
-        start = self._history.start(step)
-        since = [b for s, batches in line.inserts.items() if start < s <= step for b in batches]
-        held, change = self._content(snap.runs, snap), self._content(since, snap)
+        held, change = self._content(snap.runs, snap), self._change(line, snap, step)
         return Marked.of(held, change, self._content(line.inserts.get(step, []), snap), self._strings)
 
     def _looked(self, name: str, step: int, marked: Marked) -> npt.NDArray[np.bool_]:
@@ -234,34 +232,46 @@ class Tables:
         known = {id(b) for b in before.runs} if before is not None else set()
         lowers = [0, *(b.lower for b in snap.runs[1:])]
         uppers = [*(b.lower for b in snap.runs[1:]), snap.upper]
+        own, change = line.since(self._history.start(step), step), self._change(line, snap, step)
         spans = tuple(
-            self._span(b, lower, upper, snap, bool(step) and id(b) not in known)
+            self._span(b, lower, upper, snap, own.get(id(b), -1), step, id(b) not in known, change)
             for b, lower, upper in zip(snap.runs, lowers, uppers, strict=False)
         )
         old = snap if before is None else before
         pins = (*self._readers(snap.piece, s, step), *_held(snap, before))
         return Ruler(spans, snap.since, snap.upper, old.since, old.upper, pins)
 
-    def _span(self, batch: Batch, lower: int, upper: int, snap: Snap, fresh: bool) -> Span:
+    def _change(self, line: Line, snap: Snap, step: int) -> Content:
+        """What a piece was given since the message of a step began."""
+        since = [b for s, batches in line.inserts.items() if self._history.start(step) < s <= step for b in batches]
+        return self._content(since, snap)
+
+    def _span(
+        self, batch: Batch, lower: int, upper: int, snap: Snap, came: int, step: int, fresh: bool, change: Content
+    ) -> Span:
+        """A batch; ``came`` is the step that brought it in this message, -1 for one that was there or was merged."""
         columns = snap.layout.columns
         rows, diffs, times = batch.body[1 : 1 + columns], batch.body[1 + columns], batch.times()
         order = value_order(tuple(Column("", t) for t in snap.layout.types), rows, self._strings)[:RULED]
-        values = decode(rows.take(order, axis=1), snap.layout.types, self._strings)
-        facts = zip(values, diffs[order].tolist(), times[order].tolist(), strict=True)
+        given = rows.take(order, axis=1)
+        before = np.zeros(len(order), dtype=np.int64)
+        if came < 0:
+            # What a merge has copied is not new; what this message changed is.
+            places = change.places(given, self._strings)
+            before = diffs[order].copy()
+            before[places >= 0] -= change.counts[places[places >= 0]]
+        facts = zip(
+            decode(given, snap.layout.types, self._strings),
+            diffs[order].tolist(),
+            before.tolist(),
+            times[order].tolist(),
+            strict=True,
+        )
         told = [
-            Row(
-                v,
-                d,
-                0 if fresh else d,
-                None,
-                fresh,
-                False,
-                max(t, snap.since) if t <= snap.since else t,
-                t <= snap.since,
-            )
-            for v, d, t in facts
+            Row(v, d, b, None, came == step, False, max(t, snap.since) if t <= snap.since else t, t <= snap.since)
+            for v, d, b, t in facts
         ]
-        return Span(lower, upper, tuple(told), len(batch), fresh)
+        return Span(lower, upper, tuple(told), len(batch), fresh and bool(step))
 
     def _readers(self, piece: Piece, s: Structure, step: int) -> list[Pin]:
         """The operators that read an arrangement: at this epoch once they have acted, else at the one before."""

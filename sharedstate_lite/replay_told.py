@@ -237,7 +237,7 @@ def _facts(step: Step, draft: Draft, titles: dict[str, Operator], kind: str, his
         draft.word,
         chapter.text,
         tuple((where, tuple(dict.fromkeys(keys))) for where, keys in looked.items()),
-        _merged(history, draft) if draft.kind == "seal" else (),
+        _merged(history, draft, s, titles) if draft.kind == "seal" else (),
         tuple(dict.fromkeys(evicted)),
         None if draft.key is None else (draft.key,),
         _since(history, draft) if draft.kind == "seal" else None,
@@ -250,14 +250,15 @@ def _partial(history: History, name: str, step: int) -> bool:
     return snap is not None and snap.filled is not None
 
 
-def _merged(history: History, draft: Draft) -> tuple[str, ...]:
-    """The arrangements of which batches were merged in a step."""
+def _merged(history: History, draft: Draft, s: Structure, titles: dict[str, Operator]) -> tuple[str, ...]:
+    """The arrangements of which batches were merged in a step, as their panels are called."""
     out = []
     for name, line in history.lines.items():
         old, new = line.at(draft.number - 1), line.at(draft.number)
         if old is not None and new is not None and not new.piece.hidden and old.runs != new.runs:
-            out.append(name)
-    return tuple(out)
+            of = titles.get(s.pieces[name].owner) if name in s.pieces else None
+            out.append(name if of is None else f"{of.title} {of.detail}" if of.kind == "arrange" else of.title)
+    return tuple(dict.fromkeys(out))
 
 
 def _slow(history: History, draft: Draft) -> tuple[str, int] | None:
