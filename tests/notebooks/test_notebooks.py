@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -47,3 +48,15 @@ def test_runs_without_noise(path: Path) -> None:
     assert ran.kernel == ""
     limit = rules.minutes_and_limit(notebook)
     assert limit is not None and ran.seconds < 60 * limit[1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.name)
+def test_every_cell_may_be_run_again(path: Path) -> None:
+    """A notebook in which each cell is run twice in a row runs as well: nobody breaks anything by a second click."""
+    notebook = read(path)
+    again = deepcopy(notebook.cells)
+    for cell in again:
+        cell["id"] += "-again"
+    notebook.cells = [cell for pair in zip(notebook.cells, again, strict=True) for cell in pair]
+    assert run(notebook).error == ""
