@@ -21,7 +21,7 @@ from .chips import Load
 from .groups import gathered
 from .nodes import Node
 from .script import Lane, Script, Way
-from .stage import Stage
+from .stage import CLOSED, Stage
 from .tables import NARROW, ROOMY, TIGHT, Limits
 
 MARGIN = 12.0
@@ -106,19 +106,16 @@ class Fitting:
     def _common(self) -> Fit | None:
         """The roomiest stage for all steps without folding for width, if there is one."""
         same = {n: n for n in self.script.operators}
-        for limits, stacked in self._ways_to_be_narrow():
-            stage = self.lowered(self.fresh(limits), stacked, short=limits.tight)
-            if self._fits(stage):
+        whole = Stage(self.fresh(ROOMY), self.script.ways, self.script.sizes)
+        self.columns, gaps = whole.placed.columns, len(whole.gaps)
+        ways = [(ROOMY, stacked) for stacked in range(gaps + 1)]
+        ways += [(NARROW, stacked) for stacked in sorted({0, gaps // 2, gaps})]
+        for limits, stacked in ways:
+            stage = self._low(self.fresh(limits), stacked, None, short=limits.tight)
+            if stage is not None:
                 stage.settle(self.room)
                 return Fit(stage, limits, same)
         return None
-
-    def _ways_to_be_narrow(self) -> Iterator[tuple[Limits, int]]:
-        gaps = len(Stage(self.fresh(ROOMY), self.script.ways, self.script.sizes).gaps)
-        for stacked in range(gaps + 1):
-            yield ROOMY, stacked
-        for stacked in sorted({0, gaps // 2, gaps}):
-            yield NARROW, stacked
 
     def _fits(self, stage: Stage) -> bool:
         return stage.width <= self.room and stage.height <= self.tallest
@@ -134,8 +131,7 @@ class Fitting:
 
     def _folded(self, actor: str, waiting: frozenset[Lane]) -> Fit:
         same = {n: n for n in self.script.operators}
-        whole = Stage(self.fresh(NARROW), self.script.ways, self.script.sizes)
-        gaps, columns = len(whole.gaps), whole.placed.columns
+        gaps, columns = max(len(self.columns) - 1, 0), self.columns
         here = next((c for c, column in enumerate(columns) if actor in column), 0)
         far = sorted((c for c in range(len(columns)) if c != here), key=lambda c: (-abs(c - here), -c))
         for count in range(len(far) + 1):
@@ -157,11 +153,22 @@ class Fitting:
             yield from ((fewer, limits, []) for limits in (NARROW, TIGHT))
         yield 2, TIGHT, [actor]
 
-    def _low(self, nodes: dict[str, Node], stacked: int, waiting: frozenset[Lane], actor: str) -> Stage | None:
-        """The stage, low enough, if it is narrow enough."""
-        if Stage(nodes, self.script.ways, self.script.sizes, stacked=stacked, waiting=waiting).width > self.room:
+    def _low(
+        self,
+        nodes: dict[str, Node],
+        stacked: int,
+        waiting: frozenset[Lane] | None,
+        actor: str = "",
+        short: bool = False,
+    ) -> Stage | None:
+        """The stage, low enough, if it is narrow enough; what cannot be is not even laid out."""
+        least = sum(max(nodes[n].width for n in column) for column in self.columns) + CLOSED * (len(self.columns) - 1)
+        if least > self.room:
             return None
-        stage = self.lowered(nodes, stacked, waiting, actor)
+        ways, sizes = self.script.ways, self.script.sizes
+        if Stage(nodes, ways, sizes, stacked=stacked, waiting=waiting, short=short).width > self.room:
+            return None
+        stage = self.lowered(nodes, stacked, waiting, actor, short=short)
         return stage if self._fits(stage) else None
 
     def _opened(
@@ -172,8 +179,8 @@ class Fitting:
         for c in reversed(far[:-1]):
             fewer = [k for k in folded if k != c]
             nodes = self._without(limits, [n for k in fewer for n in columns[k]])
-            tried = self.lowered(nodes, stacked, stage.waiting, actor)
-            if self._fits(tried):
+            tried = self._low(nodes, stacked, stage.waiting, actor)
+            if tried is not None:
                 stage, folded = tried, fewer
         return stage
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ..layout import Box, Link, Piece, Placed, place
-from ..routes import STRAIGHT, TRACK, track_of, tracks, turns
+from ..routes import STRAIGHT, TRACK, track_of, turns
 from ..svg import Point, arrow, line, text
 from ..text import fit, width
 from .chips import DROPPED, LABEL, NOW, WAITS, Load
@@ -22,7 +22,7 @@ from .script import Lane, Way
 
 SHIFT = 14.0
 """Px from an edge's middle to each of its two lanes."""
-LEAST, TURN, ROOM, TIP = 40.0, 9.0, 11.0, 9.0
+LEAST, CLOSED, TURN, ROOM, TIP = 40.0, 28.0, 9.0, 11.0, 9.0
 STRETCH = 46.0
 """Px by which a gap may grow where there is room."""
 RANK = {NOW: 0, WAITS: 1, DROPPED: 2}
@@ -111,12 +111,12 @@ class Stage:
         return max((w + ROOM for w in wide if w), default=0.0)
 
     def _turning(self, gap: int) -> float:
-        bent = len(tracks(self.placed.gap(gap)))
+        bent = len({track_of(p) for p in self.placed.gap(gap) if abs(p.y0 - p.y1) > STRAIGHT})
         return 2 * TURN + TRACK * (bent - 1) if bent else 0.0
 
     def _gap(self, gap: int) -> float:
         zone = self._zone(gap)
-        return max(zone + self._turning(gap) + TIP, LEAST if zone and not self.closed else 28.0)
+        return max(zone + self._turning(gap) + TIP, LEAST if zone and not self.closed else CLOSED)
 
     def _extend(self) -> None:
         """The height above and below the panels that messages need at most."""

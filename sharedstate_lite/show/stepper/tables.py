@@ -72,8 +72,8 @@ def block(table: Table, limits: Limits, known: Traits, letters: Mapping[str, str
         lines, more = _spans(table, at, cut, limits, known)
         if not limits.tight:  # a batch says its times too, as a span
             head, right = [*head, "time"], [*right, False]
-        if known.times:
-            head, right = [*head, "diff"], [*right, True]
+            if known.times:
+                head, right = [*head, "diff"], [*right, True]
         return Block(tuple(head), tuple(right), lines, more, caption=table.caption, axis=_axis(table, letters))
     if known.times:
         head, right = [*head, "times"], [*right, True]
@@ -221,13 +221,26 @@ def _spans(table: Table, at: Sequence[int], cut: bool, limits: Limits, known: Tr
             if cut:
                 fields.append(Cell("…", "m"))
             when = "" if row.time is None else f"≤{row.time}" if row.folded else str(row.time)
-            if not limits.tight:
-                fields.append(Cell(when, "m"))
-            if known.times:
-                fields.append(Cell(f"{row.count:+d}".replace("-", "−"), "m"))
             mark = row.mark if row.mark in ("inserted", "deleted") else "looked" if row.looked else ""
-            lines.append(Line(tuple(fields), mark, row.now, label, marked=bool(mark)))
+            marked = bool(mark)
+            if limits.tight:
+                fields, mark = _tight(fields, row.count, mark)
+            else:
+                fields.append(Cell(when, "m"))
+            if known.times and not limits.tight:
+                fields.append(Cell(f"{row.count:+d}".replace("-", "−"), "m"))
+            lines.append(Line(tuple(fields), mark, row.now, label, marked=marked))
     return tuple(lines), more
+
+
+def _tight(fields: list[Field], count: int, mark: str) -> tuple[list[Field], str]:
+    """A batch's row without a column for its diff: a retraction has a minus before it, more than one a number behind."""
+    out = list(fields)
+    if abs(count) > 1 and isinstance(last := out[-1], Cell):
+        out[-1] = Cell(f"{last.words} ×{abs(count)}", last.look, last.tip)
+    if count < 0:
+        return [Cell(f.words, f.look or "m", f.tip) if isinstance(f, Cell) else f for f in out], "deleted"
+    return out, mark
 
 
 def _axis(table: Table, letters: Mapping[str, str]) -> Axis:
