@@ -7,6 +7,7 @@ nearly every drawn sequence instead of never.
 from __future__ import annotations
 
 import datetime as dt
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,15 +66,18 @@ class Case:
     def declare(self) -> tuple[ss.Catalog, list[ss.View]]:
         """A fresh catalog with all relations, and this case's views."""
         catalog = ss.Catalog(**RELATIONS)
-        last = len(self.sql) - 1
-        views = [
-            catalog.view(f"CREATE VIEW v{n} AS {sql}" if n < last else f"CREATE VIEW result AS {sql}", self._key(n))
-            for n, sql in enumerate(self.sql)
-        ]
-        return catalog, views
+        return catalog, self.declare_in(catalog, "result")
 
-    def _key(self, n: int) -> list[str] | None:
-        return list(self.key) if self.key is not None and n == len(self.sql) - 1 else None
+    def declare_in(self, catalog: ss.Catalog, name: str) -> list[ss.View]:
+        """This case's views in a catalog: the last one under ``name``, those below it under names made of it."""
+        below = "v" if name == "result" else f"{name}_"
+        out = []
+        for n, sql in enumerate(self.sql):
+            last = n == len(self.sql) - 1
+            text = re.sub(r"\bv(?=\d\b)", below, sql)
+            key = list(self.key) if self.key is not None and last else None
+            out.append(catalog.view(f"CREATE VIEW {name if last else f'{below}{n}'} AS {text}", key))
+        return out
 
 
 def _one(sql: str, **more: Any) -> Case:

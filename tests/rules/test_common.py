@@ -29,7 +29,11 @@ from support import (
 
 import sharedstate_lite as ss
 
-ACTIONS = ["step", "step", "step", "step", "read", "read", "evict", "compact", "restore"]
+ACTIONS = ["step"] * 5 + ["read", "read", "evict", "compact", "restore", "install"]
+
+
+READS = {name: set(relations_of(case.declare()[1][-1])) for name, case in CASES.items()}
+"""Case -> the relations that it reads."""
 
 
 def act(fleet: Fleet, data: st.DataObject, there: dict[str, Counter[Any]], folder: Path) -> None:
@@ -38,9 +42,15 @@ def act(fleet: Fleet, data: st.DataObject, there: dict[str, Counter[Any]], folde
     if action == "step":
         fleet.step(data.draw(inputs(fleet.relations, there)))
     elif action == "read":
-        fleet.read(data.draw(keys_of(fleet.view)))
+        name = data.draw(st.sampled_from(fleet.tops))
+        fleet.read(data.draw(keys_of(fleet.view_of(name))), name)
     elif action == "evict" and "partial" in fleet.engines:
-        fleet.engines["partial"].evict("result", n=data.draw(st.integers(0, 3)))
+        partial = fleet.engines["partial"]
+        partial.evict(data.draw(st.sampled_from(list(partial.views))), n=data.draw(st.integers(0, 3)))
+    elif action == "install" and len(fleet.tops) < 3:
+        # A view that reads no other relations than the case's own.
+        alike = [name for name, relations in READS.items() if relations <= set(fleet.relations)]
+        fleet.install(CASES[data.draw(st.sampled_from(alike))])
     elif action == "compact":
         fleet.each(lambda engine: engine.compact())
     elif action == "restore":

@@ -1,0 +1,145 @@
+"""Rules 16, 17, 19 and 21 over every view that partial state takes, in drawn sequences of writes, reads and evictions.
+
+What each rule means is in test_partial.py, one small example each.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+from cases import CASES
+from hypothesis import given
+from hypothesis import strategies as st
+from support import Fleet, Row, examples, filled, inputs, keys_of, tuples
+
+import sharedstate_lite as ss
+from sharedstate_lite import wiring
+from sharedstate_lite.plan import Reduce
+
+PARTIAL = [name for name, case in CASES.items() if case.partial]
+FULL_AND_PARTIAL = ["full", "partial"]
+
+
+def pairs_of_a_chain(engine: Any) -> list[tuple[str, str]]:
+    """Of operators that keep filled keys and are asked by the same ones: (above, below)."""
+    out = []
+    for node in engine.nodes.values():
+        above = wiring._congruent(node)
+        while above is not None and above.filled is None:
+            above = wiring._congruent(above)
+        if node.filled is not None and above is not None:
+            out.append((above.name, node.name))
+    return out
+
+
+def check_holes(engine: ss.Engine) -> None:
+    """A hole has no rows anywhere (rule 17), and filled below means filled above (rule 19)."""
+    table = engine.state().set_index("operator")["key"]
+    for node in engine.nodes.values():  # type: ignore[attr-defined]
+        if node.filled is None:
+            continue
+        there = set(filled(engine, node.name))
+        for operator in wiring.part_names(node):
+            rows = engine.state(operator)
+            if set(table[node.name]) <= set(table[operator]):
+                assert set(tuples(rows[list(table[node.name])])) <= there, operator
+    for above, below in pairs_of_a_chain(engine):
+        assert set(filled(engine, below)) <= set(filled(engine, above)), (above, below)
+
+
+def read(fleet: Fleet, key: Row) -> None:
+    """A point read: right (rule 16); a hit asks nobody, and after a miss the key is filled, empty or not."""
+    engine = fleet.engines["partial"]
+    hit = key in filled(engine, "result")
+    engine.trace.clear()
+    fleet.read(key)
+    asked = bool(engine.trace.rows_by_edge())
+    assert asked is not hit
+    assert key in filled(engine, "result")
+    engine.trace.clear()
+    fleet.read(key)
+    assert not engine.trace.rows_by_edge()
+
+
+@pytest.mark.parametrize("name", PARTIAL)
+def test_rules_16_17_19_21_in_any_sequence(name: str) -> None:
+    """Through writes, reads and evictions answers are the oracle's, hits ask nobody, holes hold and emit nothing."""
+
+    @examples(5)
+    @given(st.data())
+    def run(data: st.DataObject) -> None:
+        fleet = Fleet(CASES[name], FULL_AND_PARTIAL)
+        engine = fleet.engines["partial"]
+        there: dict[str, Counter[Any]] = {}
+        fleet.step(data.draw(inputs(fleet.relations, there)))
+        # Nothing is filled, so nothing was kept or emitted.
+        assert engine.state()[~engine.state().base]["rows"].sum() == 0
+        assert not sum(map(len, fleet.emitted["partial"].values()))
+        for _ in range(data.draw(st.integers(2, 8))):
+            action = data.draw(
+                st.sampled_from(["step", "step", "read", "read", "evict a key", "evict some", "evict all"])
+            )
+            if action == "step":
+                fleet.step(data.draw(inputs(fleet.relations, there)))
+            elif action == "read":
+                read(fleet, data.draw(keys_of(fleet.view)))
+            elif action == "evict a key":
+                key = data.draw(keys_of(fleet.view))
+                gone = engine.evict("result", key=key)
+                assert all(k not in filled(engine, operator) for operator, keys in gone.items() for k in keys)
+                assert key not in filled(engine, "result")
+            elif action == "evict some":
+                engine.evict(data.draw(st.sampled_from(list(engine.views))), n=data.draw(st.integers(0, 3)))
+            else:
+                engine.evict("result")
+                assert filled(engine, "result") == []
+            check_holes(engine)
+            fleet.check()
+        fleet.close()
+
+    run()
+
+
+def test_the_chains_are_there() -> None:
+    """Rule 19 has something to be about: aggregates below readers in most of the views, in some of them several."""
+    found = {}
+    for name in PARTIAL:
+        with ss.engine("partial", [CASES[name].declare()[1][-1]]) as engine:
+            found[name] = len(pairs_of_a_chain(engine))
+    grouped = [n for n in PARTIAL if any(isinstance(node, Reduce) for node in CASES[n].declare()[1][-1].plan.walk())]
+    assert {name for name, chains in found.items() if chains} >= set(grouped) - {"union of aggregates", "incongruent"}
+    assert found["view over views over views"] > 2
+
+
+@pytest.mark.parametrize("budget", [{}, {"max_rows": 4}, {"max_bytes": 1500}], ids=str)
+@pytest.mark.parametrize(
+    "name", ["shopping", "left join of an aggregate", "union of aggregates", "view over views over views"]
+)
+def test_rule_21_random_evictions_never_change_an_answer(name: str, budget: dict[str, int]) -> None:
+    """Random evictions, and those of a budget that is kept after every operation, never change an answer."""
+
+    @examples(6)
+    @given(st.data())
+    def run(data: st.DataObject) -> None:
+        fleet = Fleet(CASES[name], FULL_AND_PARTIAL)
+        fleet.engines["partial"].close()
+        fleet.engines["partial"] = engine = ss.engine("partial", [fleet.view], **budget)
+        there: dict[str, Counter[Any]] = {}
+        for _ in range(data.draw(st.integers(3, 10))):
+            action = data.draw(st.sampled_from(["step", "step", "read", "read", "evict"]))
+            if action == "step":
+                fleet.step(data.draw(inputs(fleet.relations, there)))
+            elif action == "read":
+                fleet.read(data.draw(keys_of(fleet.view)))
+            else:
+                engine.evict("result", n=data.draw(st.integers(0, 2)))
+            own = engine.state()[~engine.state().base]
+            assert own["rows"].sum() <= budget.get("max_rows", 10**9)
+            assert own["bytes"].sum() <= budget.get("max_bytes", 10**9)
+            check_holes(engine)
+            fleet.check()
+        fleet.close()
+
+    run()
