@@ -90,7 +90,7 @@ def operators_chart(states: Mapping[str, pd.DataFrame], unit: str = "rows", titl
         of_kind = [(name, p) for name, p in bars_of if p.kind == kind]
         figure.add_bar(
             name=MEANING.get(kind, kind),
-            y=[[name for name, _ in of_kind], [p.name for _, p in of_kind]],
+            y=[f"{name} · {p.name}" for name, p in of_kind],
             x=[p.amount for _, p in of_kind],
             orientation="h",
             marker={"color": FILL.get(kind, TONES["frame"]), "line": {"width": 1, "color": LIGHT["frame"]}},
@@ -103,7 +103,12 @@ def operators_chart(states: Mapping[str, pd.DataFrame], unit: str = "rows", titl
             150 + 24 * len(bars_of),
             barmode="stack",
             xaxis=across | {"zeroline": False, "rangemode": "tozero", "tickformat": ","},
-            yaxis={"autorange": "reversed", "automargin": True},
+            yaxis={
+                "autorange": "reversed",
+                "automargin": True,
+                "categoryorder": "array",
+                "categoryarray": [f"{name} · {p.name}" for name, p in bars_of],
+            },
         )
     )
     return Chart(figure, picture)

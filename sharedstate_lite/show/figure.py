@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .axes import Axis
+from .axes import Axis, written
 from .lines import Lines
 from .palette import FAMILY
 
@@ -32,6 +32,17 @@ SYMBOLS = {
     "cross": "cross",
     "ring": "circle-open",
 }
+
+
+DASHES = {
+    "circle": "solid",
+    "square": "dash",
+    "diamond": "longdash",
+    "triangle": "dashdot",
+    "cross": "solid",
+    "ring": "longdashdot",
+}
+"""What tells lines apart that have too many points for marks."""
 
 
 def layout(title: str, height: float, **more: Any) -> dict[str, Any]:
@@ -68,7 +79,7 @@ def axis(of: Axis) -> dict[str, Any]:
         "zeroline": False,
         "automargin": True,
         "tickformat": ",~r" if of.log else ",",
-        **({"dtick": "D1" if of.high / of.low < 50 else 1} if of.log else {}),
+        **({"tickvals": of.ticks(9), "ticktext": [written(v) for v in of.ticks(9)]} if of.log else {}),
     }
 
 
@@ -88,7 +99,7 @@ def figure(lines: Lines) -> Any:
             x=list(series.x),
             y=y,
             mode="lines+markers" if some else "lines",
-            line={"color": tone, "width": 2},
+            line={"color": tone, "width": 2, "dash": "solid" if some else DASHES[series.mark]},
             marker={"symbol": SYMBOLS[series.mark], "size": 8, "color": tone},
             **told,
         )
