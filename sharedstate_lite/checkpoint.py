@@ -18,7 +18,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -61,9 +61,7 @@ def write(engine: Engine, path: Path) -> None:
             "format": FORMAT,
             "strategy": engine.kind,
             "epoch": engine.epoch,
-            "catalog": {n: _declaration(s) for n, s in engine.catalog.relations.items()},
-            "views": [_view(v) for v in _ordered(engine)],
-            "installed": list(engine.views),
+            **catalog_of(engine),
             "engine": engine.settings(),
             "parts": parts,
         }
@@ -91,11 +89,9 @@ def restore(path: str | Path) -> Engine:
     manifest = _manifest(folder)
     tables = {name: _load(folder, name, part) for name, part in manifest["parts"].items()}
     try:
-        catalog = Catalog(**manifest["catalog"])
-        views = {v["name"]: catalog.view(v["sql"], v["key"]) for v in manifest["views"]}
         engine = make(
             manifest["strategy"],
-            [views[n] for n in manifest["installed"]],
+            views_of(manifest)[1],
             **manifest["engine"]["options"],
             _like=manifest["engine"],
         )
@@ -210,6 +206,22 @@ def _sync(folder: Path) -> None:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+def catalog_of(engine: Engine) -> dict[str, Any]:
+    """What an engine is made from, as text: the relations' declarations, the views' SQL, and which are installed."""
+    return {
+        "catalog": {n: _declaration(s) for n, s in engine.catalog.relations.items()},
+        "views": [_view(v) for v in _ordered(engine)],
+        "installed": list(engine.views),
+    }
+
+
+def views_of(manifest: Mapping[str, Any]) -> tuple[Catalog, list[View]]:
+    """The catalog that :func:`catalog_of` described, and the installed views."""
+    catalog = Catalog(**manifest["catalog"])
+    views = {v["name"]: catalog.view(v["sql"], v["key"]) for v in manifest["views"]}
+    return catalog, [views[n] for n in manifest["installed"]]
 
 
 def _ordered(engine: Engine) -> list[View]:

@@ -1,0 +1,281 @@
+"""One bin of one stage: an in-process engine that is given only the rows of its keys.
+
+The operators, the kernels and the arrangements are those of :mod:`..full` and
+:mod:`..shared`, as they are. What this adds is the outside: messages in and out as
+blobs, and arrangements that live in a state store as runs, each written once.
+
+    head    time, and for each arrangement its runs: [name, rows, bytes]; and a token
+    runs    (arrangement, run) -> blob
+
+The token is drawn anew at every write. A bin that is still in memory counts only if its
+token is the one that the store gives: whoever wrote last was then this very object, and
+nothing else has been here since. Otherwise its runs are looked at one by one; those
+that are in memory under the same name are the same, since a name holds the token of
+its writer. A bin is taken out of memory while it works, so that a failed attempt leaves
+none. Merges under way are not stored; a process that has not seen the last epochs goes on
+with its own as far as their inputs are still there.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from ..batch import Batch, Delta, Layout, concat
+from ..dataflow import Dataflow
+from ..operators import apply
+from ..words import Strings
+from . import wire
+from .route import Chain, Channel, Port, Route
+
+OUT, ASK, COMPACT, TICK = 0, -1, -2, -3
+"""Channel numbers that are no channel's: a view's change, a question, and orders. The channels count from 1."""
+
+AROUND = 64
+"""Bins that a process keeps in memory, of all engines together."""
+
+
+class Message(NamedTuple):
+    """One row on the wire. ``stage`` 0 is the driver; ``what`` tells a view, a question or an answer apart."""
+
+    stage: int
+    bin: int
+    channel: int
+    what: str
+    blob: bytes
+
+
+class Store(Protocol):
+    """What a bin needs of a state store."""
+
+    def head(self) -> str | None:
+        """The head that was written last."""
+        ...
+
+    def run(self, part: str, name: str) -> bytes:
+        """A run's blob."""
+        ...
+
+    def write(self, head: str, fresh: Iterable[tuple[str, str, bytes]], gone: Iterable[tuple[str, str]]) -> None:
+        """Put runs, remove runs, and the head."""
+        ...
+
+
+@dataclass
+class Plan:
+    """What a worker needs to build the engine of a bin: the same in all of them."""
+
+    generation: str
+    bins: int
+    make: Callable[[], Dataflow]
+
+
+@dataclass
+class Bin:
+    """See the module."""
+
+    plan: Plan
+    stage: int
+    number: int
+    engine: Dataflow = field(init=False)
+    route: Route = field(init=False)
+    token: str = ""
+    time: int = 0
+
+    def __post_init__(self) -> None:
+        self.engine = self.plan.make()
+        self.route = Route(self.engine)
+        self.parts = self.route.parts(self.stage)
+        self.stored: dict[str, list[tuple[Batch, str, int]]] = {part: [] for part in self.parts}
+        """Arrangement -> the runs that are in the store too: the run, its name and the bytes of its blob there."""
+        self.order = self.route.at(self.stage)
+        for held in self.engine.held():
+            # What an engine starts with is made by one bin alone, when it is told to.
+            held.arrangement.runs.clear()
+
+    @property
+    def strings(self) -> Strings:
+        """The dictionary of this bin."""
+        return self.engine.dictionary.strings
+
+    # --- an epoch ---------------------------------------------------------------
+
+    def run(self, messages: list[Message]) -> list[Message]:
+        """Take one epoch's messages; returns those that follow from them. Raises the kit's errors."""
+        out: list[Message] = []
+        waiting: dict[Port, list[Delta]] = {}
+        ticked = any(m.channel == TICK for m in messages)
+        by: dict[int, list[Delta]] = {}
+        for message in messages:
+            if message.channel > 0:
+                by.setdefault(message.channel, []).append(wire.unpack(message.blob, self.strings))
+        if by or ticked:
+            before, now = self.time, self.time + 1
+            for held in self.parts.values():
+                held.arrangement.upper = now
+            for number in sorted(by):
+                self._arrive(self.route.channels[number - 1], by[number], waiting)
+            forced = set(self.route.globals()) if ticked else set()
+            for n in self.order:
+                self._step(n, before, n in forced, waiting, out)
+            self._readers(waiting, out)
+            self.time = now
+            for held in self.parts.values():
+                held.arrangement.commit(now + 1)
+        for message in messages:
+            if message.channel == COMPACT:
+                for held in self.parts.values():
+                    held.arrangement.compact()
+            elif message.channel == ASK:
+                out += self._answer(message)
+        return out
+
+    def _arrive(self, channel: Channel, parts: list[Delta], waiting: dict[Port, list[Delta]]) -> None:
+        delta = concat(parts, len(channel.types))
+        relation = self.route.relation(channel)
+        if channel.base and relation is not None:
+            netted = {relation: delta}
+            # Nets the rows, and refuses a retraction of what is not there.
+            self.engine._insert_bases(netted)
+            delta = netted[relation]
+        for chain, port in channel.takers:
+            waiting.setdefault(port, []).append(self._through(chain, delta))
+
+    def _through(self, chain: Chain, delta: Delta) -> Delta:
+        for at in chain:
+            delta = apply(self.route.operators[at].node, delta, self.strings)
+        return delta
+
+    def _step(self, n: int, before: int, forced: bool, waiting: dict[Port, list[Delta]], out: list[Message]) -> None:
+        operator = self.route.operators[n]
+        given = [concat(waiting.pop((n, at), []), below.width) for at, below in enumerate(operator.inputs)]
+        if not forced and not any(len(delta.diffs) for delta in given):
+            return
+        change = operator.step(given, before)
+        if not len(change.diffs):
+            return
+        for chain, port in self.route.local.get(n, []):
+            waiting.setdefault(port, []).append(self._through(chain, change))
+        for chain, view in self.route.exits.get(n, []):
+            self._tell(view, self._through(chain, change), out)
+        for number, channel in enumerate(self.route.channels, 1):
+            if channel.origin == n:
+                out += ship(
+                    number, channel, self._through(channel.early, change), self.plan.bins, self.strings, net=True
+                )
+
+    def _readers(self, waiting: dict[Port, list[Delta]], out: list[Message]) -> None:
+        for number, name in enumerate(self.route.views):
+            parts = waiting.pop((-1 - number, 0), [])
+            reader = self.engine.readers[name]
+            if any(len(part.diffs) for part in parts):
+                delta = concat(parts, len(reader.columns))
+                body = reader.arrangement.insert(delta.rows, delta.diffs, self.strings)
+                k = len(reader.columns)
+                self._tell(number, Delta(body[1 : 1 + k], body[1 + k]), out)
+
+    def _tell(self, view: int, delta: Delta, out: list[Message], kind: str = "") -> None:
+        if len(delta.diffs):
+            types = [c.type for c in self.engine.views[self.route.views[view]].schema]
+            out.append(
+                Message(0, self.number, OUT, f"{kind}{self.route.views[view]}", wire.pack(delta, types, self.strings))
+            )
+
+    # --- questions --------------------------------------------------------------
+
+    def _answer(self, message: Message) -> list[Message]:
+        """The rows of a view, or of one key of it, that are in this bin."""
+        asked = json.loads(message.what)
+        number = self.route.views.index(asked["view"])
+        if self.route.reader_stage[number] != self.stage:
+            return []
+        view = self.engine.views[asked["view"]]
+        key = wire.decode(message.blob, self.strings) if message.blob else None
+        out: list[Message] = []
+        self._tell(number, self.engine._rows(view, key, None), out)
+        return out
+
+    # --- the store --------------------------------------------------------------
+
+    def save(self, store: Store) -> None:
+        """Write the runs that are new, remove those that are gone, then the head."""
+        self.token = secrets.token_hex(8)
+        head: dict[str, list[list[Any]]] = {}
+        fresh: list[tuple[str, str, bytes]] = []
+        gone: list[tuple[str, str]] = []
+        for part, held in self.parts.items():
+            arrangement = held.arrangement
+            known = {id(batch): (name, size) for batch, name, size in self.stored[part]}
+            kept = []
+            for batch in arrangement.runs:
+                if id(batch) not in known:
+                    blob = wire.encode(list(batch.body[1:]), arrangement.layout.types, self.strings)
+                    known[id(batch)] = (f"{self.token}-{len(fresh)}", len(blob))
+                    fresh.append((part, known[id(batch)][0], blob))
+                kept.append((batch, *known[id(batch)]))
+            names = {name for _, name, _ in kept}
+            gone += [(part, name) for _, name, _ in self.stored[part] if name not in names]
+            self.stored[part] = kept
+            head[part] = [[name, size, len(batch), batch.lower] for batch, name, size in kept]
+        store.write(json.dumps({"token": self.token, "time": self.time, "runs": head}), fresh, gone)
+
+    def load(self, head: dict[str, Any], store: Store) -> None:
+        """Become what the store says; runs of the same name that are here stay, and so do merges of such runs."""
+        self.token, self.time = head["token"], head["time"]
+        for part, runs in head["runs"].items():
+            arrangement, here = self.parts[part].arrangement, {name: batch for batch, name, _ in self.stored[part]}
+            self.stored[part] = [
+                (here[name] if name in here else self._read(part, store.run(part, name), lower), name, size)
+                for name, size, _, lower in runs
+            ]
+            arrangement.runs[:] = [batch for batch, _, _ in self.stored[part]]
+            arrangement.upper = self.time + 1
+            there = {id(batch) for batch in arrangement.runs}
+            arrangement.merges[:] = [m for m in arrangement.merges if all(id(b) in there for b in m.inputs)]
+
+    def _read(self, part: str, blob: bytes, lower: int) -> Batch:
+        layout = self.parts[part].arrangement.layout
+        lines = wire.decode(blob, self.strings)
+        words = layout.sort_words(lines[: layout.columns], self.strings)
+        return Batch(np.concatenate([words[None, :], lines]), lower)
+
+
+_AROUND: OrderedDict[tuple[str, int, int], Bin] = OrderedDict()
+
+
+def work(plan: Plan, stage: int, number: int, messages: list[Message], store: Store) -> list[Message]:
+    """One bin's share of a micro-batch: what the worker process keeps is used if the store confirms it."""
+    place = (plan.generation, stage, number)
+    cached = _AROUND.pop(place, None)
+    told = store.head()
+    head = None if told is None else json.loads(told)
+    if cached is None or head is None:
+        cached = Bin(plan, stage, number)
+    if head is not None and head["token"] != cached.token:
+        cached.load(head, store)
+    out = cached.run(messages)
+    if any(m.channel in (COMPACT, TICK) or m.channel > 0 for m in messages):
+        cached.save(store)
+    _AROUND[place] = cached
+    while len(_AROUND) > AROUND:
+        _AROUND.popitem(last=False)
+    return out
+
+
+def ship(number: int, channel: Channel, delta: Delta, bins: int, strings: Strings, net: bool = False) -> list[Message]:
+    """A delta as the messages of a channel, one a bin; ``net`` adds up equal rows first."""
+    if net and len(delta.diffs) > 1:
+        layout = Layout(channel.types, tuple(range(len(channel.types))))
+        body = layout.body(delta.rows, delta.diffs, strings)
+        delta = Delta(body[1 : 1 + layout.columns], body[1 + layout.columns])
+    parts = wire.split(delta, channel.columns, channel.types, bins, strings)
+    return [Message(channel.stage, where, number, "", wire.pack(part, channel.types, strings)) for where, part in parts]
+
+
+__all__ = ["ASK", "COMPACT", "OUT", "TICK", "Bin", "Message", "Plan", "Store", "ship", "work"]

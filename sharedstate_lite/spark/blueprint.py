@@ -1,0 +1,118 @@
+"""What an engine on Spark is made from, as text in a file and as an in-process engine without rows.
+
+A :class:`Blueprint` travels to the workers, which build from it the engine of each bin;
+:func:`write` and :func:`read` keep it beside a checkpoint, so that a restart, and whoever
+looks at the state later, builds the same.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..catalog import Catalog
+from ..checkpoint import catalog_of, views_of
+from ..dataflow import Dataflow
+from ..errors import CheckpointError, Error, ViewError
+from ..full import Full
+from ..operators import DeltaJoin
+from ..plan import View
+
+FORMAT = 1
+FILE = "engine.json"
+STRATEGIES: dict[str, type[Dataflow]] = {"full": Full}
+"""What runs on Spark."""
+
+
+@dataclass(frozen=True)
+class Blueprint:
+    """A strategy, its views and its options. Called, it builds the engine."""
+
+    kind: str
+    views: Sequence[View]
+    join: str = "auto"
+
+    def __call__(self) -> Dataflow:
+        engine = STRATEGIES[self.kind](self.views, join=self.join)
+        for relation in engine.catalog.relations if engine.catalog is not None else ():
+            # A relation that no view uses is kept too, for the views that may come.
+            engine._base(relation)
+        return engine
+
+    def checked(self) -> Dataflow:
+        """The engine, for the driver. Raises ViewError for what cannot be, here or at all."""
+        if self.kind not in STRATEGIES:
+            raise ViewError(f"engine {self.kind!r}: on Spark the kinds of state are {', '.join(STRATEGIES)}")
+        engine = self()
+        if engine.catalog is None:
+            raise ViewError("an engine on Spark needs views of a catalog; make them with catalog.view(...)")
+        for operator in engine.operators:
+            if isinstance(operator, DeltaJoin) and len({len(a.layout.key) for _, a in operator.owned}) > 1:
+                raise ViewError(
+                    f"{operator.name}: on Spark join='multi' needs keys of as many columns on all sides, so that rows "
+                    "that meet are in one bin; use join='linear'"
+                )
+        return engine
+
+
+def write(folder: Path, engine: Dataflow, kind: str, options: dict[str, Any]) -> None:
+    """Put the blueprint into ``folder``, whole or not at all."""
+    told = {"format": FORMAT, "kind": kind, **catalog_of(engine), "options": options}
+    unfinished = folder / f".{FILE}"
+    with unfinished.open("w") as file:
+        json.dump(told, file, indent=1)
+        file.flush()
+        os.fsync(file.fileno())
+    unfinished.replace(folder / FILE)
+
+
+def read(folder: Path) -> dict[str, Any]:
+    """What :func:`write` put there. Raises CheckpointError where there is none, or none of this format."""
+    file = folder / FILE
+    try:
+        found = json.loads(file.read_text())
+    except FileNotFoundError as error:
+        raise CheckpointError(f"{folder} is no checkpoint of an engine on Spark: it has no {FILE}") from error
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"{file} cannot be read ({error}); use another checkpoint") from error
+    if not isinstance(found, dict) or found.get("format") != FORMAT:
+        raise CheckpointError(f"{file} is not of format {FORMAT}; restore it with the kit that wrote it")
+    return found
+
+
+def built(told: dict[str, Any], where: Path) -> tuple[Catalog, Blueprint]:
+    """The catalog and the blueprint that a file describes. Raises CheckpointError."""
+    try:
+        catalog, views = views_of(told)
+        return catalog, Blueprint(told["kind"], tuple(views), told["options"]["join"])
+    except (Error, KeyError, TypeError) as error:
+        raise CheckpointError(f"{where}: it does not fit this version of the kit ({error})") from error
+
+
+def same(told: dict[str, Any], engine: Dataflow, kind: str, options: dict[str, Any], where: Path) -> None:
+    """Refuse a checkpoint that other views, or other options, have written; names what differs."""
+    mine: dict[str, Any] = {"kind": kind, **catalog_of(engine)}
+    theirs = {v["name"]: v for v in told["views"]}
+    ours = {v["name"]: v for v in mine["views"]}
+    odd = sorted(name for name in {*theirs, *ours} if theirs.get(name) != ours.get(name))
+    if odd:
+        how = {(True, False): "is not asked for", (False, True): "is not in it", (True, True): "differs in it"}
+        said = ", ".join(f"view {n} {how[n in theirs, n in ours]}" for n in odd)
+    elif told["kind"] != kind:
+        said = f"it holds {told['kind']} state, not {kind}"
+    elif told["catalog"] != mine["catalog"]:
+        said = "its relations are declared otherwise"
+    elif told["installed"] != mine["installed"]:
+        said = f"it was made with the views {', '.join(told['installed'])} in this order"
+    else:
+        said = ", ".join(
+            f"{k} is {told['options'].get(k)!r} in it" for k in options if told["options"].get(k) != options[k]
+        )
+    if said:
+        raise CheckpointError(
+            f"{where}: this checkpoint is of another engine: {said}; restore it as it is, or choose a new folder"
+        )

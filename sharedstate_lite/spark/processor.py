@@ -1,0 +1,103 @@
+"""The stateful operator that Spark runs: one stage's bins, through transformWithStateInPandas.
+
+A row is one message (:class:`~.bins.Message`), a blob of many rows of a relation; rows
+of other stages pass through. All that is done with them is :func:`.bins.work`.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pandas as pd
+from pyspark.sql import DataFrame
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+
+from ..errors import Error
+from .bins import Message, Plan, work
+
+WIRE = "bin INT, stage INT, channel INT, what STRING, blob BINARY"
+COLUMNS = ["bin", "stage", "channel", "what", "blob"]
+MARK = "<<refused "
+
+
+class _Store:
+    """:class:`.bins.Store` over Spark's."""
+
+    def __init__(self, handle: StatefulProcessorHandle) -> None:
+        self._head = handle.getValueState("head", "head STRING")
+        self._runs = handle.getMapState("runs", "part STRING, run STRING", "blob BINARY")
+
+    def head(self) -> str | None:
+        """See :meth:`.bins.Store.head`."""
+        found = self._head.get()
+        return None if found is None else str(found[0])
+
+    def run(self, part: str, name: str) -> bytes:
+        """See :meth:`.bins.Store.run`."""
+        found = self._runs.getValue((part, name))
+        assert found is not None, f"the state store has lost the run {name} of {part}"
+        return bytes(found[0])
+
+    def write(self, head: str, fresh: Iterable[tuple[str, str, bytes]], gone: Iterable[tuple[str, str]]) -> None:
+        """See :meth:`.bins.Store.write`."""
+        for part, name, blob in fresh:
+            self._runs.updateValue((part, name), (blob,))
+        for part, name in gone:
+            self._runs.removeKey((part, name))
+        self._head.update((head,))
+
+
+class Stage(StatefulProcessor):
+    """Runs the bins of one stage."""
+
+    def __init__(self, plan: Plan, stage: int, labels: dict[int, int]) -> None:
+        self.plan, self.stage, self.labels = plan, stage, labels
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        """Declare the state variables."""
+        self.store = _Store(handle)
+
+    def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[pd.DataFrame]:
+        """One bin's rows of one micro-batch."""
+        frames = list(rows)
+        frame = frames[0] if len(frames) == 1 else pd.concat(frames)
+        mine = frame["stage"] == self.stage
+        if not mine.all():
+            yield frame[~mine][COLUMNS]
+            frame = frame[mine]
+        if len(frame):
+            number = self.labels[int(key[0])]
+            messages = [
+                Message(self.stage, number, int(c), str(w), bytes(b))
+                for c, w, b in zip(frame["channel"], frame["what"], frame["blob"], strict=True)
+            ]
+            try:
+                out = work(self.plan, self.stage, number, messages, self.store)
+            except Error as error:
+                raise Refused(error) from error
+            if out:
+                label = {n: key for key, n in self.labels.items()}
+                yield pd.DataFrame([(label[m.bin], m.stage, m.channel, m.what, m.blob) for m in out], columns=COLUMNS)
+
+    def close(self) -> None:
+        """Nothing is held beyond the batch but what the process keeps."""
+
+
+class Refused(Exception):
+    """An error of the kit on its way through the JVM, which carries text only."""
+
+    def __init__(self, error: Error) -> None:
+        told = json.dumps([type(error).__name__, str(error)]).encode()
+        super().__init__(f"{MARK}{base64.b64encode(told).decode()}>>")
+
+
+def through(wire: DataFrame, plan: Plan, stages: int, labels: dict[int, int]) -> DataFrame:
+    """The messages of a stream through all stages."""
+    for stage in range(1, stages + 1):
+        wire = wire.groupBy("bin").transformWithStateInPandas(
+            statefulProcessor=Stage(plan, stage, labels), outputStructType=WIRE, outputMode="Update", timeMode="None"
+        )
+    return wire

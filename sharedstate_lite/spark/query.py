@@ -1,0 +1,170 @@
+"""One streaming query: from its inbox through the stages to its outbox, started, run and stopped.
+
+Every file of the inbox is one micro-batch, and the micro-batch's number is the file's.
+What comes out goes to a foreachBatch sink here in the driver, which Spark may call
+twice for one batch: it writes ``out/NNNNNNNN.arrow`` under another name and renames it, and a
+batch whose file is there is not written again.
+
+A kernel's refusal ends the query, and Spark would run the same batch at each restart
+for ever. So its file is voided, and the query started again: then that batch is empty.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import logging
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.ipc
+from pyspark.errors import StreamingQueryException
+
+from .. import errors
+from ..errors import CheckpointError, Error
+from .bins import Message, Plan
+from .inbox import Inbox
+from .processor import MARK, WIRE, through
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+KEPT = 2
+
+
+class Query:
+    """See the module. ``folder`` holds everything of it."""
+
+    def __init__(
+        self, session: SparkSession, folder: Path, plan: Plan, stages: int, labels: dict[int, int], began: int
+    ) -> None:
+        self.session, self.folder, self.plan, self.stages, self.labels = session, folder, plan, stages, labels
+        self.inbox = Inbox(folder, began)
+        self._out = folder / "out"
+        self._out.mkdir(exist_ok=True)
+        self._running: StreamingQuery | None = None
+        self._here: dict[int, pa.Table] = {}
+        self.began = began
+
+    @property
+    def checkpoint(self) -> Path:
+        """Spark's own folder."""
+        return self.folder / "spark"
+
+    @property
+    def committed(self) -> int:
+        """How many batches are done."""
+        return 1 + max((int(f.name) for f in (self.checkpoint / "commits").glob("[0-9]*")), default=-1)
+
+    def start(self) -> None:
+        """Start, and finish what was begun. Raises CheckpointError for an input file that is lost or altered."""
+        self.inbox.check(self.committed)
+        self._launch()
+        while True:
+            try:
+                self._finish()
+                return
+            except Error:
+                # It was refused before: the one who asked for it was never told that it had happened.
+                continue
+
+    def run(self, messages: Iterable[Message], kind: str, epoch: int) -> list[Message]:
+        """Run one micro-batch; returns what came out. Raises the kit's error if a kernel refuses, and goes on."""
+        if self._running is None or not self._running.isActive:
+            self.start()
+        number = self.inbox.put(messages, kind, epoch)
+        self._finish()
+        return self.came_out(number)
+
+    def came_out(self, number: int) -> list[Message]:
+        """What a batch sent to the driver."""
+        table = self._here.pop(number, None)
+        if table is None:
+            table = _load(self._file(number))
+        rows = zip(
+            *(table.column(name).to_pylist() for name in ("bin", "stage", "channel", "what", "blob")), strict=True
+        )
+        return [Message(stage, where, channel, what, blob) for where, stage, channel, what, blob in rows]
+
+    def stop(self) -> None:
+        """Stop; a second call does nothing."""
+        running, self._running = self._running, None
+        if running is not None:
+            running.stop()
+
+    def _launch(self) -> None:
+        self.stop()
+        stream = self.session.readStream.schema(WIRE).option("maxFilesPerTrigger", 1).parquet(str(self.inbox.path))
+        wire = through(stream, self.plan, self.stages, self.labels)
+        writer = wire.writeStream.outputMode("update").option("checkpointLocation", str(self.checkpoint))
+        self._running = writer.foreachBatch(self._sink).start()
+
+    def _finish(self) -> None:
+        """Wait until every file is done. What was refused is voided, and raised after the query has been restarted."""
+        assert self._running is not None
+        wanted = len(self.inbox.entries)
+        try:
+            while self.committed < wanted:
+                self._running.processAllAvailable()
+        except StreamingQueryException as error:
+            refusal = refused(str(error))
+            number = self.committed
+            if refusal is None:
+                self.stop()
+                raise Error(f"the query on Spark failed in batch {number}: {_reason(str(error))}") from error
+            self.inbox.void(number)
+            self._launch()
+            self._finish()
+            raise refusal from None
+        except BaseException:
+            number = self.committed
+            self.stop()
+            if self.committed < wanted:
+                self.inbox.void(number)
+            raise
+
+    def _sink(self, frame: DataFrame, number: int) -> None:
+        file = self._file(number)
+        if file.exists():
+            return
+        table = frame.toArrow()
+        unfinished = file.with_name(f".{file.name}")
+        with pa.OSFile(str(unfinished), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+            writer.write_table(table)
+        unfinished.replace(file)
+        self._here = {number: table}
+        self._file(number - KEPT).unlink(missing_ok=True)
+
+    def _file(self, number: int) -> Path:
+        return self._out / f"{number:08d}.arrow"
+
+
+def _load(file: Path) -> pa.Table:
+    try:
+        return pa.ipc.open_file(pa.BufferReader(file.read_bytes())).read_all()
+    except (OSError, pa.ArrowException) as error:
+        raise CheckpointError(f"{file}: what the batch sent is not there ({error})") from error
+
+
+def refused(text: str) -> Error | None:
+    """The kit's error that a worker raised, out of what Spark says about it."""
+    found = re.search(re.escape(MARK) + r"([\w+/=]+)>>", text)
+    if found is None:
+        return None
+    name, message = json.loads(base64.b64decode(found[1]))
+    made: Any = getattr(errors, name, Error)
+    error: Error = made(message)
+    return error
+
+
+def _reason(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    told = [line for line in lines if re.match(r"[\w.]*(Error|Exception)\b", line)]
+    return (told or lines or ["no reason given"])[-1][:300]
+
+
+logging.getLogger("StreamingQueryContextLogger").setLevel(logging.CRITICAL + 1)
