@@ -123,6 +123,8 @@ def _rows(rows: Sequence[Change], most: int = 2) -> str:
     """``+1 Potato, Eve, 60`` and ``-U Vegetable, 50``, or their number."""
     if len(rows) > most:
         return f"{len(rows):,} rows"
+    if not len(rows):
+        return "rows that cancel"
     return " and ".join(f"{_sign(c)} ({told(c.row)})" for c in rows)
 
 
@@ -149,8 +151,6 @@ def _sent(moves: Sequence[Move]) -> str:
     changes = [m for m in moves if m.kind == "change"]
     if not changes:
         return "nothing"
-    if not len(changes[0].rows):
-        return "rows that cancel"
     return _rows(changes[0].rows)
 
 
@@ -173,7 +173,9 @@ def _change(f: Facts) -> str:
     evicts = [m for m in step.sent if m.kind == "evict"]
     if f.what == "join" and evicts:
         moved = _rows(step.taken[0].rows)
-        return f"{f.name} cannot join {moved}: the partner is a hole here, so {_keys(evicts[0].keys)} becomes one below."
+        return (
+            f"{f.name} cannot join {moved}: the partner is a hole here, so {_keys(evicts[0].keys)} becomes one below."
+        )
     if f.what == "join":
         return _joined(f)
     if f.what in ("reduce", "distinct"):
@@ -200,7 +202,7 @@ def _reduced(f: Facts) -> str:
     took = _rows(step.taken[0].rows)
     if not sent or not len(sent[0].rows):
         same = "the result is the same"
-        if f.what == "distinct":
+        if f.what == "distinct" and len(step.taken[0].rows) == 1:
             same = "a copy is left" if step.taken[0].rows[0].diff < 0 else "a copy was there already"
         return f"{f.name} takes in {took}; {same}, so nothing goes on."
     kinds = {c.kind for c in sent[0].rows.first(MOST)}

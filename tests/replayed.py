@@ -181,6 +181,7 @@ def check(recording: Recording, engine: ss.Engine, catalog: ss.Catalog) -> None:
         else:
             assert not message.refused
         assert message.epoch == engine.epoch
-        check_edges(recording, steps, engine, before)
+        if not message.refused:
+            check_edges(recording, steps, engine, before)
         check_tables(recording, message.last, engine)
     check_steps(recording)

@@ -9,6 +9,7 @@ from cases import CASES
 from hypothesis import given
 from hypothesis import strategies as st
 from replayed import OPTIONS, check, check_steps
+from sqlgen import COLUMNS, DECLARED, ROW, expressions
 from support import case_names, epochs, examples, keys_of, labels, make, relations_of, tuples
 
 import sharedstate_lite as ss
@@ -171,5 +172,30 @@ def test_any_order_of_arrival_can_be_stepped(name: str) -> None:
                     twin.step(inputs)
         answers = [recording.steps[t.last - 1].answer for t in recording.messages[len(history) + 1 :]]
         assert answers == [tuple(tuples(twin.read(shown.name, key=key))) for _, _, key in reads]
+
+    run()
+
+
+@pytest.mark.parametrize("kind", ["full", "shared", "partial"])
+def test_sql_that_nobody_has_written_can_be_stepped(kind: str) -> None:
+    """Views of drawn expressions over every type, grouped and not, are recorded as they run."""
+
+    @examples(6)
+    @given(st.data())
+    def run(data: Any) -> None:
+        catalog = ss.Catalog(r=DECLARED)
+        kinds = data.draw(st.lists(st.sampled_from(sorted(COLUMNS)), min_size=1, max_size=2))
+        columns = [f"{data.draw(expressions(k, 2))} AS c{n}" for n, k in enumerate(kinds)]
+        where = data.draw(expressions("BOOLEAN", 2))
+        inner = catalog.view(f"CREATE VIEW inner_ AS SELECT s, {', '.join(columns)} FROM r WHERE {where} OR p")
+        sums = ", ".join(f"MAX(c{n}) AS m{n}, MIN(c{n}) AS l{n}, COUNT(c{n}) AS n{n}" for n in range(len(kinds)))
+        outer = catalog.view(f"CREATE VIEW v AS SELECT s, {sums} FROM inner_ GROUP BY s")
+        shown = data.draw(st.sampled_from([inner, outer]))
+        rows = data.draw(st.lists(ROW, min_size=1, max_size=5))
+        at = [n for names in COLUMNS.values() for n in names].index("s")
+        history: list[Any] = [("r", row) for row in rows]
+        history += [("read", shown.name, (row[at],)) for row in rows[:2]]
+        history += [("r", rows[0], -1), ("r", rows[-1])]
+        check(ss.replay(kind, [shown])(history), ss.engine(kind, [shown]), catalog)
 
     run()
