@@ -234,7 +234,7 @@ def _spans(table: Table, at: Sequence[int], cut: bool, limits: Limits, known: Tr
 
 
 def _tight(fields: list[Field], count: int, mark: str) -> tuple[list[Field], str]:
-    """A batch's row without a column for its diff: a retraction has a minus before it, more than one a number behind."""
+    """A batch's row without a column for its diff: a retraction has a minus before it, several a number behind."""
     out = list(fields)
     if abs(count) > 1 and isinstance(last := out[-1], Cell):
         out[-1] = Cell(f"{last.words} ×{abs(count)}", last.look, last.tip)

@@ -8,6 +8,8 @@ beside its field.
 
 from __future__ import annotations
 
+import atexit
+import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,6 +51,12 @@ class StepperWidget(anywidget.AnyWidget):
         super().__init__(state=self._state(), history=history(stepper), kept=kept)
         self._shown = stepper.current.name
         self.on_msg(self._heard)
+        _LIVE.add(self)
+
+    def let_go(self) -> None:
+        """Forget the stepper: nothing is answered any more."""
+        self.unobserve_all()
+        self.__dict__.pop("_stepper", None)
 
     def _state(self) -> dict[str, Any]:
         stepper = self._stepper
@@ -78,7 +86,7 @@ class StepperWidget(anywidget.AnyWidget):
 
     def _heard(self, _: Any, message: Any, __: Any) -> None:
         """What the browser says; a message that cannot be done is answered with a word, and changes nothing."""
-        if not isinstance(message, dict):
+        if not isinstance(message, dict) or "_stepper" not in self.__dict__:
             return
         self._seq = max(self._seq, int(message.get("seq", 0)))
         where = "edit" if message.get("do") == "fork" else "predict"
@@ -120,6 +128,16 @@ class StepperWidget(anywidget.AnyWidget):
             "frames": {n: frame(stepper, n, wide) for n in steps} if same else {},
             "line": line(stepper, wide),
         }
+
+
+_LIVE: weakref.WeakSet[StepperWidget] = weakref.WeakSet()
+
+
+@atexit.register
+def _let_go() -> None:
+    """ipywidgets keeps every widget to the very end; what a recording holds must go before its modules do."""
+    for widget in list(_LIVE):
+        widget.let_go()
 
 
 def answers(stepper: Stepper) -> dict[int, dict[str, Any]]:

@@ -1,0 +1,62 @@
+"""The stepper's frames without a notebook: Eve's visit under the three strategies, on one page.
+
+python -m sharedstate_lite.show.stepper              writes the page, and prints where it is
+python -m sharedstate_lite.show.stepper FILE.html    writes it there
+python -m sharedstate_lite.show.stepper --open       opens it in a browser, too
+"""
+
+from __future__ import annotations
+
+import sys
+import webbrowser
+from html import escape
+from pathlib import Path
+
+import sharedstate_lite as ss
+
+from ...cache import cache_dir
+from ...demo import ASKED, MESSAGES, SCHEMA, SQL
+from ...messages import Read
+from .pages import Pages
+from .static import static
+
+KINDS = ("full", "shared", "partial")
+
+
+def frames(kind: str) -> Pages:
+    """The steps of the last visit; under partial state its category has been read before."""
+    view = ss.Catalog(**SCHEMA).view(SQL)
+    read = [Read("result", (ASKED,))] if kind == "partial" else []
+    return static(ss.replay(kind, [view]), [*MESSAGES[:-1], *read, MESSAGES[-1]], width=1000)
+
+
+def page() -> str:
+    """A page of its own; nothing on it comes from the network."""
+    parts = [pages.html() for pages in map(frames, KINDS)]
+    title = escape("The stepper: one visit under three strategies")
+    look = (
+        "body{max-width:1000px;margin:16px auto;padding:0 12px;font:14px/1.5 Arial,sans-serif;color-scheme:light dark}"
+    )
+    words = (
+        "Where no widget runs these frames stand for it; in JupyterLab, <code>show.stepper</code> steps through them."
+    )
+    head = f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title><style>{look}</style>'
+    return f"{head}<h1>{title}</h1><p>{words}</p>{''.join(parts)}</html>"
+
+
+def main(arguments: list[str]) -> int:
+    """Write the page. Returns the exit status."""
+    names = [a for a in arguments if not a.startswith("-")]
+    if len(names) > 1 or set(arguments) - {*names, "--open"}:
+        print(__doc__, file=sys.stderr)
+        return 2
+    path = Path(names[0]).absolute() if names else cache_dir("stepper") / "stepper.html"
+    path.write_text(page(), encoding="utf-8")
+    print(path)
+    if "--open" in arguments and not webbrowser.open(path.as_uri()):
+        print("no browser was found to open it in", file=sys.stderr)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,124 @@
+"""The widget without a browser: what it is asked, what it answers, and that nothing typed can break it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_show_stepping import ask, shopping
+
+from sharedstate_lite import show
+from sharedstate_lite.show.stepper import widget as module
+
+
+class Browser:
+    """Stands for the browser: says something to a stepper's widget, and keeps what comes back."""
+
+    def __init__(self, stepper: show.Stepper, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.widget, self.count = stepper.widget, 0
+        self.heard: list[dict[str, Any]] = []
+        monkeypatch.setattr(self.widget, "send", lambda message, *_: self.heard.append(message))
+
+    def say(self, **message: Any) -> dict[str, Any] | None:
+        """Say it, and return the last answer if there is one."""
+        self.count += 1
+        before = len(self.heard)
+        self.widget._heard(self.widget, {**message, "seq": self.count}, [])
+        return self.heard[-1] if len(self.heard) > before else None
+
+
+def test_frames_come_with_all_that_a_step_shows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Frames carry the picture, the header's numbers, the caption and the question, and never its answer."""
+    stepper = shopping()
+    browser = Browser(stepper, monkeypatch)
+    answer = browser.say(do="frames", branch="main", width=700, steps=[26, 27, 99])
+    assert answer is not None and set(answer["frames"]) == {26, 27}
+    frame = answer["frames"][26]
+    assert (
+        frame["asks"]["text"] == "What will MAX(length) send on?"
+        and "rows" in frame
+        and frame["svg"].count("<svg") == 1
+    )
+    assert "60" not in str(frame["asks"]) and frame["caption"] == stepper.goto(step=26).caption
+    assert len(answer["line"]["rows"][0]["xs"]) == 29
+
+
+def test_the_browser_moves_the_stepper(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the browser does, Python's stepper has done; what Python does, the browser is told."""
+    stepper = shopping()
+    browser = Browser(stepper, monkeypatch)
+    browser.say(do="next")
+    browser.say(do="next")
+    assert stepper.step == 2 and stepper.score.skipped == 1 and browser.widget.state["step"] == 2
+    browser.say(do="goto", step=26)
+    browser.say(do="predict", text="-U Vegetable 50, +U Vegetable 60")
+    assert browser.widget.state["answers"][27]["right"] is True and browser.widget.state["score"]["right"] == 1
+    stepper.goto(3)
+    assert browser.widget.state["step"] == stepper.step and browser.widget.state["seq"] == browser.count
+    browser.say(do="fork", message=9, text="+1 visit Potato, Eve, 61")
+    assert browser.widget.state["branch"] == "A" and len(browser.widget.history["messages"]) == 9
+    assert browser.heard[-1] == {"type": "forked"}
+    browser.say(do="branch", first=True)
+    assert browser.widget.state["branch"] == "main"
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"do": "fork", "message": 9, "text": "<script>"},
+        {"do": "fork", "message": 9, "text": ""},
+        {"do": "fork", "message": 99, "text": "+1 visit Potato, Eve, 61"},
+        {"do": "predict", "text": "what?"},
+        {"do": "goto", "step": 999},
+        {"do": "fold", "operator": "nobody"},
+    ],
+)
+def test_bad_words_are_answered_in_plain_ones(message: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """What cannot be done is answered by one plain sentence; the stepper stays as it was."""
+    stepper = shopping(at=3)
+    browser = Browser(stepper, monkeypatch)
+    before = stepper.step
+    answer = browser.say(**message)
+    assert answer is not None and answer["type"] == "word" and answer["text"] and "Traceback" not in answer["text"]
+    assert stepper.step == before and len(stepper.branches) == 1
+
+
+def test_two_steppers_are_two(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two steppers over one replay move, score and fork apart from each other."""
+    one, other = shopping(), shopping()
+    browser = Browser(one, monkeypatch)
+    browser.say(do="goto", step=5)
+    browser.say(do="fork", message=9, text="+1 visit Potato, Eve, 61")
+    assert other.step == 0 and len(other.branches) == 1 and other.widget is not one.widget
+    assert one.widget.model_id != other.widget.model_id
+
+
+def test_frames_are_quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page of the seed's frames at a new width takes the kernel a fraction of a second."""
+    import time
+
+    stepper = shopping(at=9)
+    browser = Browser(stepper, monkeypatch)
+    browser.say(do="frames", branch="main", width=1100, steps=list(range(14)))
+    start = time.perf_counter()
+    browser.say(do="frames", branch="main", width=1100, steps=list(range(14, 28)))
+    assert (time.perf_counter() - start) / 14 < 0.05
+
+
+def test_nothing_from_the_network() -> None:
+    """Neither script nor style sheet names an address, and the script is one module without imports."""
+    here = Path(module.__file__).parent
+    script, sheet = (here / "widget.js").read_text(), (here / "widget.css").read_text()
+    for text in (script.replace("http://www.w3.org/2000/svg", ""), sheet):
+        assert not re.search(r"https?:|//cdn|@import|url\(|\bimport\b", text)
+    assert "export default" in script and len(script.splitlines()) <= 400
+
+
+def test_saved_pages_bring_their_frames() -> None:
+    """What a saved page keeps of a widget holds the frames of its message, and is bounded."""
+    stepper = shopping(at=9)
+    ask(stepper, 9, "MAX")
+    kept = stepper.widget.kept
+    assert set(kept["frames"]) >= {24, 25, 26, 27, 28} and len(str(kept)) < 400_000
