@@ -72,6 +72,8 @@ class Structure:
     indexes: dict[int, tuple[str, tuple[int, ...]]] = field(default_factory=dict)
     """Further arrangements of base tables (partial), by id -> the piece they are a copy of, and their key."""
     arrangements: list[Arrangement] = field(default_factory=list)
+    read: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    """A view -> where its columns stand in the table that it is read from."""
     sides: dict[str, str] = field(default_factory=dict)
     """A piece of a join -> what it is rows of."""
 
@@ -128,6 +130,7 @@ def _dataflow(engine: Dataflow, s: Structure) -> Structure:
             held = {id(p.arrangement): n for n, p in s.pieces.items() if p.owner == o.name}
             counts = "" if o.groups.accumulators is None else o.groups.accumulators.name
             s.shapes[o.name] = _shape(o.node, tuple(bags), held[id(output)], counts)
+    s.read.update((name, reader.columns) for name, reader in engine.readers.items())
     every = [p.arrangement for p in s.pieces.values()]
     return _with(s, frozenset(plain), every)
 

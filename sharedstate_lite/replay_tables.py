@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -102,7 +103,8 @@ class Tables:
         rows = marked.told(chosen, looked, self._strings)
         unique = s.unique.get(piece.owner)
         if unique is not None and piece.name == piece.owner:
-            rows = paired(rows, self._key(snap, s, unique))
+            columns = s.read.get(piece.owner, tuple(range(len(piece.columns))))
+            rows = paired(rows, [columns[i] for i in unique])
         ruled = self._kind == "shared"
         caption = ""
         if piece.name in s.sides:
@@ -111,7 +113,7 @@ class Tables:
                 caption = f"{s.sides[piece.name]}, by {', '.join(piece.columns[i] for i in snap.layout.key)}"
         elif several:
             caption = piece.name.rsplit(".", 1)[-1]
-        return Table(
+        made = Table(
             piece.name,
             "arrangement" if ruled else "rows",
             caption,
@@ -125,14 +127,7 @@ class Tables:
             bytes=snap.bytes,
             **self._holes(snap, marked, step),
         )
-
-    @staticmethod
-    def _key(snap: Snap, s: Structure, unique: tuple[int, ...]) -> tuple[int, ...]:
-        """Where a view's key stands in its table, which may be the output of a reduce in another order."""
-        names = [c.name for c in s.schemas[snap.piece.name]]
-        if names == list(snap.piece.columns):
-            return unique
-        return tuple(snap.layout.key)
+        return _selected(made, s) if piece.name in s.read else made
 
     def _holes(self, snap: Snap, marked: Marked, step: int) -> dict[str, Any]:
         """Keys without rows, of a table where keys may be holes."""
@@ -166,7 +161,7 @@ class Tables:
             held = self._sizes(parts, step)
             holes = self._holes(main, self._marked(shape.output, step), step)
             ruler = {"form": "rows", "ruler": None} | holes
-            return [_with(table, name=name, parts=parts, **held, **ruler)]
+            return [replace(table, name=name, parts=parts, **held, **ruler)]
         main = lines[shape.output].at(step)
         if main is None:
             return []
@@ -293,15 +288,33 @@ def _group(row: Row, k: int, bags: Sequence[Bag]) -> Group:
     return Group(row.values[:k], tuple(bags), Row(row.values[k:], row.count, row.before, old, row.now, row.looked))
 
 
+def _selected(table: Table, s: Structure) -> Table:
+    """A view's table with its columns in SELECT order and under their names."""
+    columns = s.read[table.name]
+    names = tuple(c.name for c in s.schemas[table.name])
+    key = tuple(names[columns.index(table.columns.index(k))] for k in table.key)
+    if columns == tuple(range(len(table.columns))):
+        return replace(table, columns=names, key=key)
+
+    def turned(rows: Sequence[Row]) -> tuple[Row, ...]:
+        return tuple(
+            replace(
+                r,
+                values=tuple(r.values[c] for c in columns),
+                old=None if r.old is None else tuple(r.old[c] for c in columns),
+            )
+            for r in rows
+        )
+
+    ruler = table.ruler
+    if ruler is not None:
+        ruler = replace(ruler, spans=tuple(replace(x, rows=turned(x.rows)) for x in ruler.spans))
+    return replace(table, columns=names, key=key, rows=turned(table.rows), ruler=ruler)
+
+
 def _held(snap: Snap, before: Snap | None) -> list[Pin]:
     was = dict(before.handles) if before is not None else {}
     return [Pin(reader, time, was.get(reader), True) for reader, time in snap.handles]
-
-
-def _with(table: Table, **more: Any) -> Table:
-    from dataclasses import replace
-
-    return replace(table, **more)
 
 
 def _sorted(key: Key) -> tuple[Any, ...]:

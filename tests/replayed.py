@@ -49,7 +49,8 @@ def check_tables(recording: Recording, step: int, engine: ss.Engine) -> None:
             if table.form == "groups":
                 check_groups(recording, table, operator.name, engine, list(sizes))
             else:
-                assert bag(table.rows) == stored(engine, table.parts[0]), table.name
+                read = Counter(tuples(engine.read(name))) if operator.kind == "view" else stored(engine, table.parts[0])
+                assert bag(table.rows) == read, table.name
                 assert table.total == len(bag(table.rows))
                 if table.ruler is not None:
                     spans = [(s.lower, s.upper, s.total) for s in table.ruler.spans]
