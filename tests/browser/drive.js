@@ -52,7 +52,7 @@ const read = (stepper) => stepper.evaluate((root) => {
   const words = (name) => { const e = root.querySelector(name); return e && e.offsetParent ? e.innerText.trim() : ""; };
   return { where: words(".where"), caption: words(".caption"), question: words(".question"), verdict: words(".verdict"),
     score: words(".score"), said: words(".said"), word: words(".word"), asked: Boolean(root.querySelector(".ask.open")),
-    busy: root.getAttribute("aria-busy"), step: +root.querySelector(".slide").getAttribute("aria-valuenow"),
+    hint: (root.querySelector(".ask input") || {}).placeholder || "", busy: root.getAttribute("aria-busy"), step: +root.querySelector(".slide").getAttribute("aria-valuenow"),
     last: +root.querySelector(".slide").getAttribute("aria-valuemax") };
 });
 
@@ -83,7 +83,7 @@ async function until(page, stepper, test, words, key) {
     if (test(now)) return now;
     if (!key) await page.waitForTimeout(25);
     else {
-      expect(now.step < now.last || key !== "ArrowRight", `${words}: none up to the last step`);
+      expect(now.step < now.last || key !== "ArrowRight", `${words}: not up to the last step`);
       await page.keyboard.press(key);
       await stepper.locator("xpath=self::*[@aria-busy='false']").waitFor({ timeout: 20000 });
     }
@@ -120,8 +120,10 @@ async function walk(page, stepper, shot) {
   seen.pace = await pace(stepper);
   await press("Home");
   if (!first.last) return seen;
-  const asked = await until(page, stepper, (s) => s.asked, "a question before some step", "ArrowRight").catch(() => null);
-  if (asked) {
+  // A question about one new row whose answer is typed as rows, so that both a wrong and a right one can be made up.
+  const fit = (s) => s.asked && !/yes/.test(s.hint) && /^\+1 [^;]+$/.test(s.said);
+  const asked = await until(page, stepper, (s) => fit(s) || s.step === s.last, "a question or the end", "ArrowRight");
+  if (fit(asked)) {
     // Wrong here; what was right is then known for the same question on a fork.
     await press("p");
     await page.keyboard.type("+I no such row 12345");
@@ -138,7 +140,6 @@ async function walk(page, stepper, shot) {
     seen.word = (await until(page, stepper, (s) => s.word, "a word beside what cannot be read")).word;
     // Changed and changed back: a history with the same message, and the same question unanswered.
     const message = wrong.said, other = message.replace(/^\+1/, "+2");
-    expect(other !== message, `the first question is asked of a new row: ${message}`);
     await page.keyboard.press("Control+a");
     await page.keyboard.type(other);
     await press("Enter");

@@ -1,0 +1,108 @@
+"""The notebooks in a real browser: JupyterLab, a keyboard, and screenshots to look at.
+
+Slow, and only where Node.js, npm and a Chromium are installed; see README.md in this folder.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+
+from sharedstate_lite.cache import cache_dir
+from sharedstate_lite.lab.server import Server
+from sharedstate_lite.lab.watch import Watch
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+LOOKS = [("light", 1280), ("dark", 1280), ("light", 900), ("dark", 900)]
+CHROMIUMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+SECONDS = 600
+"""For running all cells of one notebook."""
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def tools() -> dict[str, str]:
+    """Where Node.js, Chromium and the library that drives it are; skips, in a plain word, where one is missing."""
+    node, npm = shutil.which("node"), shutil.which("npm")
+    chromium = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, CHROMIUMS)), None)
+    if node is None or chromium is None:
+        pytest.skip("no Node.js, or no Chromium, on this machine: tests/browser/README.md says what to install")
+    driver = Path(os.environ.get("PLAYWRIGHT") or cache_dir("browser") / "node_modules" / "playwright-core")
+    if not driver.is_dir():
+        if npm is None:
+            pytest.skip("no npm on this machine: tests/browser/README.md says what to install")
+        for name in ("package.json", "package-lock.json"):
+            shutil.copy(HERE / name, cache_dir("browser"))
+        done = subprocess.run(
+            [npm, "ci", "--no-audit", "--no-fund"], cwd=cache_dir("browser"), capture_output=True, text=True
+        )
+        if done.returncode:
+            pytest.skip(f"npm could not install playwright-core: {done.stderr.strip().splitlines()[-1:]}")
+    return {"node": node, "chromium": chromium, "driver": str(driver)}
+
+
+@pytest.fixture(scope="module")
+def shots() -> Path:
+    """The folder for the screenshots: SHOTS, or one in the caches."""
+    folder = Path(os.environ.get("SHOTS") or cache_dir("browser", "shots"))
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def address(tools: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A JupyterLab of the tests' own, on a free port, with copies of the notebooks; ended with all that it started."""
+    root = tmp_path_factory.mktemp("notebooks")
+    for path in NOTEBOOKS:
+        shutil.copy(path, root)
+    with pytest.MonkeyPatch.context() as patch:
+        # Settings of its own, so that nobody's theme is changed; the package as it lies here.
+        patch.setenv("SHAREDSTATE_LITE_CACHE", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("PYTHONPATH", str(ROOT))
+        with Watch(parent=False) as watch:
+            server = Server(root, "lab")
+            try:
+                yield server.ready(watch)
+            finally:
+                server.stop(watch)
+
+
+def steppers(path: Path) -> int:
+    """How many cells of a notebook end in a stepper, as its source says."""
+    cells = nbformat.read(path, as_version=4).cells
+    return sum("show.stepper(" in c.source for c in cells if c.cell_type == "code")
+
+
+@pytest.mark.parametrize(("theme", "width"), LOOKS, ids=[f"{t}-{w}" for t, w in LOOKS])
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=[p.stem for p in NOTEBOOKS])
+def test_a_notebook_in_the_browser(
+    path: Path, theme: str, width: int, address: str, tools: dict[str, str], shots: Path
+) -> None:
+    """Every cell runs, and each stepper is stepped by keyboard, predicted rightly and wrongly, and forked, alone."""
+    told: dict[str, Any] = {"address": address, "notebooks": [path.name], "looks": [[theme, width]], "seconds": SECONDS}
+    told |= {"out": str(shots), "chromium": tools["chromium"]}
+    done = subprocess.run(
+        [tools["node"], str(HERE / "drive.js"), json.dumps(told)],
+        env={**os.environ, "PLAYWRIGHT": tools["driver"]},
+        capture_output=True,
+        text=True,
+        timeout=SECONDS * 2,
+    )
+    assert done.returncode == 0, done.stderr
+    seen = [s for s in json.loads(done.stdout) if "steppers" not in s]
+    assert len(seen) == steppers(path)
+    for each in seen:
+        assert each["pace"] < 50, "a step takes longer than is felt as immediate, in ms"
+    if steppers(path):
+        assert any("right" in s and "wrong" in s for s in seen), "no stepper asked a question that fits"
