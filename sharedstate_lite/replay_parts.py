@@ -118,7 +118,7 @@ def _dataflow(engine: Dataflow, s: Structure) -> Structure:
             s.streams[o.name] = frozenset(i.name for i in o.inputs[:taken])
         if isinstance(o, JoinCore | DeltaJoin):
             for number, own in o.owned:
-                s.sides[own.name] = _label(o.inputs[number].node, o.inputs[number].name)
+                s.sides[own.name] = _label(engine, o.inputs[number].node)
         if isinstance(o, ReduceCore):
             assert isinstance(o.node, Reduce)
             s.unique[o.name] = tuple(range(len(o.node.keys)))
@@ -146,7 +146,7 @@ def _partial(engine: Partial, s: Structure) -> Structure:
         if isinstance(node, JoinNode):
             for held, below in zip(node.held, node.inputs, strict=True):
                 for part in held[:2] if held is not None else ():
-                    s.sides[part.name] = _label(below.source.plan, below.source.name)
+                    s.sides[part.name] = _label(engine, below.source.plan)
         if isinstance(node, ReduceNode):
             assert isinstance(node.plan, Reduce)
             s.unique[node.name] = tuple(range(len(node.plan.keys)))
@@ -174,10 +174,12 @@ def _picks(node: Node) -> bool:
     return isinstance(node, Map) and all(isinstance(e, Col) for e in node.exprs)
 
 
-def _label(node: Node, name: str) -> str:
-    while _picks(node):
+def _label(engine: Engine, node: Node) -> str:
+    """What the rows of a join's side are: a view's name where they are a view's, else as in ``state()``."""
+    named = {v.plan: v.name for v in engine.views.values()}
+    while node not in named and _picks(node):
         node = node.inputs[0]
-    return label(node)
+    return named.get(node) or label(node)
 
 
 @dataclass(frozen=True, eq=False)

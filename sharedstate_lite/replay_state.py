@@ -71,6 +71,8 @@ class History:
     reads: list[tuple[str, int, int | None, tuple[Values, ...]]] = field(default_factory=list)
     """View, the steps between which a read waited, keys."""
 
+    _decoded: dict[int, tuple[Words, dict[Values, None]]] = field(default_factory=dict)
+
     def __post_init__(self) -> None:
         for name, snap in self.first[1].items():
             self._line(name).put(0, snap)
@@ -115,7 +117,7 @@ class History:
     def _met(self, name: str, step: int, before: Snap, after: Words) -> None:
         """Keys that were filled and are holes now."""
         if before.filled is not None and before.filled.shape[1]:
-            left = set(self.keys(before, after))
+            left = self.keys(before, after)
             self._meet(name, step, [k for k in self.keys(before, before.filled) if k not in left])
 
     def _holes(self, s: Structure, draft: Draft) -> None:
@@ -134,7 +136,7 @@ class History:
                 wanted += [draft.key] if draft.kind == "read" and draft.key is not None else []
                 wanted += [k for fallen in draft.dropped for k in _keys(fallen, draft.taken[0].key_columns)]
             if wanted:
-                there = set(self.keys(snap, snap.filled))
+                there = self.keys(snap, snap.filled)
                 self._meet(name, draft.number, [k for k in wanted if k not in there])
 
     def _meet(self, name: str, step: int, keys: Sequence[Values]) -> None:
@@ -142,9 +144,17 @@ class History:
         seen = {k for _, k in known}
         known += [(step, k) for k in dict.fromkeys(keys) if k not in seen]
 
-    def keys(self, snap: Snap, words: Words | None) -> list[Values]:
-        """Filled keys as values."""
-        return [] if words is None else decode(words, snap.filled_types, self.strings)
+    def keys(self, snap: Snap, words: Words | None) -> dict[Values, None]:
+        """Filled keys as values, in order; remembered, for they change seldom."""
+        if words is None:
+            return {}
+        found = self._decoded.get(id(words))
+        if found is None or found[0] is not words:
+            if len(self._decoded) > 100:
+                self._decoded.clear()
+            found = words, dict.fromkeys(decode(words, snap.filled_types, self.strings))
+            self._decoded[id(words)] = found
+        return found[1]
 
     def _questions(self) -> None:
         open_: dict[tuple[str, int], tuple[int, tuple[Values, ...]]] = {}

@@ -108,9 +108,7 @@ class Tables:
         ruled = self._kind == "shared"
         caption = ""
         if piece.name in s.sides:
-            caption = f"{s.sides[piece.name]} side"
-            if sum(s.sides.get(p) == s.sides[piece.name] for p in s.pieces) > 1:
-                caption = f"{s.sides[piece.name]}, by {', '.join(piece.columns[i] for i in snap.layout.key)}"
+            caption = _side(snap, s)
         elif several:
             caption = piece.name.rsplit(".", 1)[-1]
         made = Table(
@@ -138,9 +136,9 @@ class Tables:
         key = list(snap.layout.key)
         present = marked.counts > 0
         rows = set(decode(marked.rows[key].compress(present, axis=1), snap.layout.key_types, self._strings))
-        now = dict.fromkeys(history.keys(snap, snap.filled))
+        now = history.keys(snap, snap.filled)
         earlier = [line.at(at) for at in (history.start(step), step - 1 if step else 0)]
-        was, last = (set(history.keys(x, x.filled)) if x is not None else set() for x in earlier)
+        was, last = (history.keys(x, x.filled) if x is not None else {} for x in earlier)
         empty = [k for k in now if k not in rows]
         met = [(at, k) for at, k in history.met.get(name, []) if at <= step and k not in now]
         start = history.start(step)
@@ -286,6 +284,19 @@ class Tables:
 def _group(row: Row, k: int, bags: Sequence[Bag]) -> Group:
     old = None if row.old is None else row.old[k:]
     return Group(row.values[:k], tuple(bags), Row(row.values[k:], row.count, row.before, old, row.now, row.looked))
+
+
+def _side(snap: Snap, s: Structure) -> str:
+    """What a piece of a join is called: by what it is rows of, and where that is not enough, by key or side."""
+    piece = snap.piece
+    rows = s.sides[piece.name]
+    others = [p for n, p in s.pieces.items() if n != piece.name and p.owner == piece.owner and s.sides.get(n) == rows]
+    if not others:
+        return f"{rows} side"
+    if all(p.arrangement.layout.key != snap.layout.key for p in others):
+        return f"{rows} by {', '.join(piece.columns[i] for i in snap.layout.key)}"
+    part = piece.name.rsplit(".", 1)[-1]
+    return f"{rows}, {part} side" if part in ("left", "right") else f"{rows}, {part.replace('input', 'input ')}"
 
 
 def _selected(table: Table, s: Structure) -> Table:

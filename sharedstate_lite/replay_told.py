@@ -226,7 +226,7 @@ def _facts(step: Step, draft: Draft, titles: dict[str, Operator], kind: str, his
     for name, keys in draft.filled.items():
         was = history.lines[name].at(draft.number - 1)
         if was is not None:
-            left = set(history.keys(was, keys))
+            left = history.keys(was, keys)
             evicted += [k for k in history.keys(was, was.filled) if k not in left]
     return Facts(
         step,
@@ -295,5 +295,5 @@ def _met(draft: Draft, history: History) -> tuple[tuple[Values, ...], tuple[Valu
     snap = history.lines[table].at(draft.number - 1) if table in history.lines else None
     if not wanted or snap is None or snap.filled is None:
         return (), ()
-    there = set(history.keys(snap, snap.filled))
+    there = history.keys(snap, snap.filled)
     return tuple(k for k in wanted if k in there), tuple(k for k in wanted if k not in there)
