@@ -51,7 +51,7 @@ async function runAll(page) {
 const read = (stepper) => stepper.evaluate((root) => {
   const words = (name) => { const e = root.querySelector(name); return e && e.offsetParent ? e.innerText.trim() : ""; };
   return { where: words(".where"), caption: words(".caption"), question: words(".question"), verdict: words(".verdict"),
-    score: words(".score"), said: words(".said"), word: words(".word"), asked: Boolean(root.querySelector(".ask.open")),
+    score: words(".score"), said: root.querySelector(".said").textContent, word: words(".word"), asked: Boolean(root.querySelector(".ask.open")),
     hint: (root.querySelector(".ask input") || {}).placeholder || "", busy: root.getAttribute("aria-busy"), step: +root.querySelector(".slide").getAttribute("aria-valuenow"),
     last: +root.querySelector(".slide").getAttribute("aria-valuemax") };
 });
