@@ -135,7 +135,8 @@ class Step:
     ``kind``: arrive (rows come into a table), change (an operator takes changes), upquery
     (takes a question), response (takes an answer), evict (takes an eviction, or is told to
     evict), read (a view is read), seal (shared state: the epoch ends, since moves, batches
-    merge), install, drop, hold, pause, refused. ``operator`` acts; '' for those that
+    merge; otherwise an epoch in which nobody acted), install, drop, hold, pause, deliver and
+    resume (where nothing was waiting), refused. ``operator`` acts; '' for those that
     concern no single one. ``dropped`` are changes that were let fall at holes. ``emitted``
     is what a view tells its readers in this step, with kinds. ``answer`` is what a read
     returned, where this step completes one. ``hits`` and ``holes`` are keys that were met

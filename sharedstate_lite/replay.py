@@ -4,7 +4,9 @@
     recording = replay([("info", ("Potato", "Vegetable")), ("visit", ("Potato", "Eve", 60))])
 
 Every call runs a new engine from the beginning, so an edited history is simply played
-again, and equal histories give equal recordings. A message that cannot be taken is kept in
+again, and equal histories give equal recordings. Under partial state a race is a history
+too: ``("pause",)``, then ``("deliver", sender, receiver)`` in any order that keeps each edge
+first in, first out, then ``("resume",)``. A message that cannot be taken is kept in
 its place with the reason in plain words, and the rest goes on as if it were not there.
 The engine itself runs as ever; :mod:`.replay_watch` stands beside it.
 """

@@ -49,7 +49,7 @@ def played(label: str, shown: View, catalog: ss.Catalog) -> None:
     """Histories of one view under one engine."""
     kind, options = OPTIONS[label]
 
-    @examples(2)
+    @examples(1 if " " in label else 2)
     @given(histories(shown, kind))
     def run(history: list[Any]) -> None:
         check(ss.replay(kind, [shown], **options)(history), make(label, [shown]), catalog)
@@ -130,7 +130,7 @@ def test_a_budget_evicts_in_steps_of_its_own(budget: dict[str, int]) -> None:
 def test_any_order_of_arrival_can_be_stepped(name: str) -> None:
     """Under a schedule, what waits is told, each delivery is a step, and what is read in the end is right."""
 
-    @examples(12)
+    @examples(6)
     @given(st.data())
     def run(data: Any) -> None:
         _, views = CASES[name].declare()
