@@ -34,7 +34,10 @@ class Epoch:
         """``+1 visit Potato, Eve, 60``; several by semicolons, many by their number."""
         if len(self.changes) > 3:
             return f"{len(self.changes)} changes"
-        return "; ".join(f"{diff:+d} {relation} {told(row)}" for relation, row, diff in self.changes) or "empty epoch"
+        parts = (
+            f"{f'{d:+d}' if isinstance(d, int) else d} {relation} {told(row)}" for relation, row, d in self.changes
+        )
+        return "; ".join(parts) or "empty epoch"
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
 """Reading what a person sends: short forms and typed text to messages, refused in plain words.
 
     ("visit", ("Potato", "Eve", 60))        ("visit", ("Potato", "Eve", 60), -1)
-    {"visit": [(("Potato", "Eve", 60), +1)], "info": [...]}         one epoch
+    {"visit": [(("Potato", "Eve", 60), +1)], "info": frame}         one epoch; of a frame each row is +1,
+                                                                    or has its ``diff``
     ("read", "result", "Vegetable")         ("evict", "result", None)
     ("install", "visits")  ("drop", "visits")  ("hold", "slow", 3)  ("pause",)  ("resume",)
     "+1 visit Potato, Eve, 60; -1 visit Carrot, Bob, 50"            "read result Vegetable"
@@ -14,7 +15,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
+from numbers import Integral
 from typing import Any
+
+import pandas as pd
 
 from .errors import Error, RelationError, RowError, ViewError
 from .messages import Deliver, Drop, Epoch, Evict, Hold, Install, Message, Pause, Read, Resume, Unread, Values
@@ -70,13 +74,28 @@ class Reader:
         name, schema = self._relation(relation)
         if len(row) != len(schema):
             raise _width(name, len(row), schema)
-        return name, tuple(row), diff
+        if isinstance(diff, bool) or not isinstance(diff, Integral):
+            raise RowError(f"{name}: {diff!r} is no diff; it is a whole number, +1 or -1 for one row")
+        return name, tuple(row), int(diff)
 
-    @staticmethod
-    def _rows(relation: Any, rows: Any) -> Any:
+    def _rows(self, relation: Any, rows: Any) -> Any:
+        if isinstance(rows, pd.DataFrame):
+            return self._frame(relation, rows)
         if isinstance(rows, str | Mapping) or not isinstance(rows, Sequence):
             raise RowError(f"{relation}: {type(rows).__name__} is no rows; give [((value, ...), diff), ...]")
         return rows
+
+    def _frame(self, relation: Any, frame: pd.DataFrame) -> list[tuple[Values, Any]]:
+        """The rows of a frame, columns by name; without a ``diff`` column each is +1."""
+        name, schema = self._relation(relation)
+        found = {str(c).lower(): i for i, c in enumerate(frame.columns)}
+        lacks = [c.name for c in schema if c.name.lower() not in found]
+        if lacks:
+            raise RowError(f"{name}: the table lacks {', '.join(lacks)}; it takes {', '.join(c.name for c in schema)}")
+        places = [found[c.name.lower()] for c in schema]
+        lines = [_cells(frame.iloc[:, i]) for i in places]
+        diffs = _cells(frame.iloc[:, found["diff"]]) if "diff" in found else [1] * len(frame)
+        return list(zip(zip(*lines, strict=True), diffs, strict=True))
 
     @staticmethod
     def _pair(relation: Any, pair: Any) -> tuple[Any, Any]:
@@ -167,6 +186,12 @@ class Reader:
     def _example(self) -> str:
         name, schema = next(iter(self._relations.items()), ("relation", ()))
         return f"+1 {name} {', '.join(_SAMPLE[c.type] for c in schema)}"
+
+
+def _cells(column: pd.Series[Any]) -> list[Any]:
+    """A column as Python values, None for NULL."""
+    values = column.astype(object).where(column.notna(), None).tolist()
+    return [v.to_pydatetime() if isinstance(v, pd.Timestamp) else v for v in values]
 
 
 _EXAMPLE = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -84,6 +85,13 @@ def test_short_forms_and_dictionaries_are_messages() -> None:
     assert REPLAY.message({"visit": [(("Potato", "Eve", 60), 1)]}) == EVE
     assert REPLAY.message(("read", "result", "Vegetable")) == Read("result", ("Vegetable",))
     assert REPLAY.message(("read", REPLAY.views[0])) == Read("result")
+    frame = pd.DataFrame({"LENGTH": [60, None], "product": ["Potato", "Nut"], "user": ["Eve", None]})
+    assert REPLAY.message({"visit": frame.astype({"LENGTH": "Int32"})}) == Epoch(
+        (("visit", ("Potato", "Eve", 60), 1), ("visit", ("Nut", None, None), 1))
+    )
+    assert REPLAY.message({"visit": frame.head(1).assign(diff=-1)}) == Epoch((("visit", ("Potato", "Eve", 60), -1),))
+    with pytest.raises(ss.RowError, match="lacks product"):
+        REPLAY.message({"visit": frame[["LENGTH", "user"]]})
     for wrong in [("visit", ("Potato",)), 7, ["x"], {"visit": 5}, {"visit": [5]}, ("read",), b"visit", None]:
         with pytest.raises(ss.Error):
             REPLAY.message(wrong)
