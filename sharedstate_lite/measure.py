@@ -8,7 +8,7 @@
     hit_rates   a partial engine under one budget after the other
     recovery    restoring a checkpoint beside replaying all epochs
     side_by_side    one view under all three strategies, in one table
-    timed       one call and its seconds
+    timed       a call and its seconds
 
 Returns plain frames. The clock is read here and never by an engine; seconds are those of
 this machine and this moment, while rows, bytes and hits are the same on every run. For
@@ -36,6 +36,8 @@ from .plan import View
 T = TypeVar("T")
 Inputs = Mapping[str, Any]
 SCALES = ("small", "full")
+ROUNDS = 3
+"""How often a way back is taken; the median counts."""
 
 
 def scale(small: T, full: T) -> T:
@@ -46,11 +48,16 @@ def scale(small: T, full: T) -> T:
     return small if said == SCALES[0] else full
 
 
-def timed(do: Callable[[], T]) -> tuple[T, float]:
-    """What a call returns, and its seconds."""
-    began = perf_counter()
-    done = do()
-    return done, perf_counter() - began
+def timed(do: Callable[[], T], rounds: int = 1, undo: Callable[[], Any] | None = None) -> tuple[T, float]:
+    """What a call returns, and its seconds: the median of ``rounds``, with ``undo`` called between them."""
+    seconds = []
+    for number in range(max(1, rounds)):
+        if number and undo is not None:
+            undo()
+        began = perf_counter()
+        done = do()
+        seconds.append(perf_counter() - began)
+    return done, float(np.median(seconds))
 
 
 def slices(tables: Mapping[str, pd.DataFrame], epochs: int) -> list[Inputs]:
@@ -175,7 +182,7 @@ def recovery(
     """
     epochs = [each[1] if isinstance(each, tuple) else each for each in epochs]
     engine.checkpoint(folder)
-    restored, first = timed(lambda: ss.restore(folder))
+    restored, first = timed(lambda: ss.restore(folder), ROUNDS)
 
     def replay() -> Engine:
         fresh = ss.engine(engine.kind, views)
@@ -183,7 +190,7 @@ def recovery(
             fresh.step(inputs)
         return fresh
 
-    replayed, second = timed(replay)
+    replayed, second = timed(replay, ROUNDS)
     back = {"restore": restored, "replay": replayed}
     rows = [int(restored.state()["rows"].sum()), sum(_size(t) for inputs in epochs for t in inputs.values())]
     table = pd.DataFrame({"way": list(back), "seconds": [first, second], "rows": rows})
@@ -197,31 +204,31 @@ def side_by_side(view: View, epochs: Iterable[Any], asked: int = 300, skew: floa
     reads), epoch ms (median), read ms (median of all reads), hits (share), first read ms
     (median of those that met a hole), refused (why a strategy does not take the view).
     """
-    epochs, wanted = list(epochs), None
     lines: dict[str, dict[str, Any]] = {}
+    engines: dict[str, Engine] = {}
     for kind in ss.KINDS:
         try:
-            engine = ss.engine(kind, [view])
+            engines[kind], lines[kind] = ss.engine(kind, [view]), {"refused": ""}
         except Error as error:
             lines[kind] = {"refused": str(error)}
-            continue
-        with engine:
-            run = play(engine, epochs)
-            if wanted is None:
-                found = keys(engine, view)
-                wanted = zipf(found, asked, skew) if found else []
-            told = reads(engine, view.name, wanted)
-            own = engine.state().query("not base")
-            lines[kind] = {
-                "emitted": int(run["emitted"].sum()),
-                "rows": int(own["rows"].sum()),
-                "bytes": int(own["bytes"].sum()),
-                "epoch ms": 1000 * run["seconds"].median(),
-                "read ms": 1000 * told["seconds"].median(),
-                "hits": told["hit"].mean(),
-                "first read ms": 1000 * told.loc[~told["hit"], "seconds"].median(),
-                "refused": "",
-            }
+    runs = play_all(engines, epochs)
+    # Under partial state nothing is filled yet: the keys are those of the first engine that holds them all.
+    found = keys(next(iter(engines.values())), view)
+    wanted = zipf(found, asked, skew) if found else []
+    for kind, engine in engines.items():
+        run, told = runs[kind], reads(engine, view.name, wanted)
+        own = engine.state().query("not base")
+        lines[kind] = {
+            "emitted": int(run["emitted"].sum()),
+            "rows": int(own["rows"].sum()),
+            "bytes": int(own["bytes"].sum()),
+            "epoch ms": 1000 * run["seconds"].median(),
+            "read ms": 1000 * told["seconds"].median(),
+            "hits": told["hit"].mean(),
+            "first read ms": 1000 * told.loc[~told["hit"], "seconds"].median(),
+            **lines[kind],
+        }
+        engine.close()
     return pd.DataFrame.from_dict(lines, orient="index")
 
 

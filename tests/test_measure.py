@@ -129,3 +129,12 @@ def test_several_engines_take_turns() -> None:
             columns = ["epoch", "changes", "emitted", "rows", "bytes"]
             assert told[kind][columns].equals(measure.play(alone, SHOP)[columns])
         engine.close()
+
+
+def test_rounds_leave_the_last_one() -> None:
+    """A call that is timed three times is undone twice, and what it did last stays."""
+    done: list[str] = []
+    found, seconds = measure.timed(
+        lambda: (done.append("do"), len(done))[1], rounds=3, undo=lambda: done.append("undo")
+    )
+    assert (found, done) == (5, ["do", "undo", "do", "undo", "do"]) and seconds >= 0
