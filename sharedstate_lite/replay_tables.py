@@ -10,18 +10,15 @@ import numpy as np
 import numpy.typing as npt
 
 from .batch import Batch, distinct
-from .changes import value_order
-from .plan import Column
-from .recording import Bag, Group, Key, Pin, Row, Ruler, Span, State, Table
-from .replay_parts import Piece, Shape, Snap, Structure
+from .recording import Bag, Group, Key, Row, State, Table
+from .replay_parts import Shape, Snap, Structure
 from .replay_rows import Content, Marked, decode, paired
+from .replay_ruler import Rulers
 from .replay_state import History, Line
 from .words import Words
 
 BAG = 40
 """Values of a group that are given, beside those that are marked."""
-RULED = 60
-"""Rows of a batch that are given."""
 KEPT = 3_000_000
 """Rows of consolidated contents that are remembered."""
 
@@ -33,6 +30,7 @@ class Tables:
         self._history, self._operators, self._kind = history, operators, kind
         self._strings = history.strings
         self._contents: dict[Any, Content] = {}
+        self._rulers = Rulers(history)
 
     def state(self, step: int) -> dict[str, State]:
         """Operator -> what it holds after a step; those that are not there yet hold nothing."""
@@ -82,6 +80,11 @@ class Tables:
         held, change = self._content(snap.runs, snap), self._change(line, snap, step)
         return Marked.of(held, change, self._content(line.inserts.get(step, []), snap), self._strings)
 
+    def _change(self, line: Line, snap: Snap, step: int) -> Content:
+        """What a piece was given since the message of a step began."""
+        since = [b for s, batches in line.inserts.items() if self._history.start(step) < s <= step for b in batches]
+        return self._content(since, snap)
+
     def _looked(self, name: str, step: int, marked: Marked) -> npt.NDArray[np.bool_]:
         """Which rows of a piece were looked up in a step."""
         out = np.zeros(len(marked.counts), dtype=bool)
@@ -106,6 +109,7 @@ class Tables:
             columns = s.read.get(piece.owner, tuple(range(len(piece.columns))))
             rows = paired(rows, [columns[i] for i in unique])
         ruled = self._kind == "shared"
+        change = self._change(self._history.lines[piece.name], snap, step)
         caption = ""
         if piece.name in s.sides:
             caption = _side(snap, s)
@@ -119,7 +123,7 @@ class Tables:
             tuple(piece.columns[i] for i in snap.layout.key),
             tuple(rows),
             int((marked.counts > 0).sum()),
-            ruler=self._ruler(snap, s, step) if ruled else None,
+            ruler=self._rulers.ruler(snap, s, step, change) if ruled else None,
             parts=(piece.name,),
             stored=snap.stored,
             bytes=snap.bytes,
@@ -217,69 +221,6 @@ class Tables:
             out.append((single, int(np.maximum(mine.counts, 0).sum())))
         return out
 
-    # --- time -------------------------------------------------------------------
-
-    def _ruler(self, snap: Snap, s: Structure, step: int) -> Ruler:
-        line = self._history.lines[snap.piece.name]
-        before = line.at(step - 1) if step else snap
-        known = {id(b) for b in before.runs} if before is not None else set()
-        lowers = [0, *(b.lower for b in snap.runs[1:])]
-        uppers = [*(b.lower for b in snap.runs[1:]), snap.upper]
-        own, change = line.since(self._history.start(step), step), self._change(line, snap, step)
-        spans = tuple(
-            self._span(b, lower, upper, snap, own.get(id(b), -1), step, id(b) not in known, change)
-            for b, lower, upper in zip(snap.runs, lowers, uppers, strict=False)
-        )
-        old = snap if before is None else before
-        pins = (*self._readers(snap.piece, s, step), *_held(snap, before))
-        return Ruler(spans, snap.since, snap.upper, old.since, old.upper, pins)
-
-    def _change(self, line: Line, snap: Snap, step: int) -> Content:
-        """What a piece was given since the message of a step began."""
-        since = [b for s, batches in line.inserts.items() if self._history.start(step) < s <= step for b in batches]
-        return self._content(since, snap)
-
-    def _span(
-        self, batch: Batch, lower: int, upper: int, snap: Snap, came: int, step: int, fresh: bool, change: Content
-    ) -> Span:
-        """A batch; ``came`` is the step that brought it in this message, -1 for one that was there or was merged."""
-        columns = snap.layout.columns
-        rows, diffs, times = batch.body[1 : 1 + columns], batch.body[1 + columns], batch.times()
-        order = value_order(tuple(Column("", t) for t in snap.layout.types), rows, self._strings)[:RULED]
-        given = rows.take(order, axis=1)
-        before = np.zeros(len(order), dtype=np.int64)
-        if came < 0:
-            # What a merge has copied is not new; what this message changed is.
-            places = change.places(given, self._strings)
-            before = diffs[order].copy()
-            before[places >= 0] -= change.counts[places[places >= 0]]
-        facts = zip(
-            decode(given, snap.layout.types, self._strings),
-            diffs[order].tolist(),
-            before.tolist(),
-            times[order].tolist(),
-            strict=True,
-        )
-        told = [
-            Row(v, d, b, None, came == step, False, max(t, snap.since) if t <= snap.since else t, t <= snap.since)
-            for v, d, b, t in facts
-        ]
-        return Span(lower, upper, tuple(told), len(batch), fresh and bool(step))
-
-    def _readers(self, piece: Piece, s: Structure, step: int) -> list[Pin]:
-        """The operators that read an arrangement: at this epoch once they have acted, else at the one before."""
-        readers = [b for a, b, kind in s.edges if a == piece.owner and kind == "read"]
-        return [Pin(r, self._reached(r, step), self._reached(r, step - 1) if step else None) for r in readers]
-
-    def _reached(self, operator: str, step: int) -> int:
-        """The epoch up to which an operator has read."""
-        chapter = self._history.chapter(step)
-        if chapter is None:
-            return 0
-        first, last = self._history.spans[chapter.number]
-        acted = any(d.operator == operator for d in self._history.drafts[first - 1 : step])
-        return chapter.epoch if acted or step == last else self._reached(operator, first - 1)
-
 
 def _group(row: Row, k: int, bags: Sequence[Bag]) -> Group:
     old = None if row.old is None else row.old[k:]
@@ -321,11 +262,6 @@ def _selected(table: Table, s: Structure) -> Table:
     if ruler is not None:
         ruler = replace(ruler, spans=tuple(replace(x, rows=turned(x.rows)) for x in ruler.spans))
     return replace(table, columns=names, key=key, rows=turned(table.rows), ruler=ruler)
-
-
-def _held(snap: Snap, before: Snap | None) -> list[Pin]:
-    was = dict(before.handles) if before is not None else {}
-    return [Pin(reader, time, was.get(reader), True) for reader, time in snap.handles]
 
 
 def _sorted(key: Key) -> tuple[Any, ...]:

@@ -115,6 +115,30 @@ def test_eves_potato_under_partial_state() -> None:
     assert [c.kind for c in asked.steps[eve.last - 1].emitted] == ["-U", "+U"]
 
 
+def test_a_merge_marks_only_what_the_message_changed() -> None:
+    """When batches merge, rows that are copied are not new; a copy of a row at a later time is told apart from it."""
+    twice = ("visit", ("Apple", "Bob", 20))
+    recording = ss.replay("shared", [view()])([*MESSAGES[:7], ("hold", "slow", 7), twice, twice])
+    table = recording.state(recording.last)["visit[product]"].tables[0]
+    assert table.ruler is not None and [s.kind for s in recording.steps[-1:]] == ["seal"]
+    rows = [(r.time, r.count, r.before, r.mark) for s in table.ruler.spans for r in s.rows if r.values == twice[1]]
+    assert rows == [(7, 1, 1, ""), (8, 1, 1, ""), (9, 1, 0, "inserted")]
+    assert [(r.count, r.before) for r in table.rows if r.values == twice[1]] == [(3, 2)]
+
+
+def test_a_race_goes_wrong_with_its_fix_off() -> None:
+    """Without the fix of rule 20 a story whose author was a hole reads as empty; with it the row is there."""
+    catalog = ss.Catalog(story="id INT, author STRING", vote="author STRING, n INT")
+    catalog.view("CREATE VIEW karma AS SELECT author, COUNT(*) AS karma FROM vote GROUP BY author")
+    sql = "CREATE VIEW told AS SELECT id, s.author, karma FROM story s JOIN karma k ON s.author = k.author"
+    told = catalog.view(sql, key=["id"])
+    history = ["vote Elena, 1", "vote Talia, 1", "story 7, Elena", "read told 7"]
+    history += ["-1 story 7, Elena; +1 story 7, Talia", "read told 7"]
+    right, wrong = (ss.replay("partial", [told], without=w)(history) for w in ((), ("rule20",)))
+    assert right.steps[-1].answer == ((7, "Talia", 1),) and wrong.steps[-1].answer == ()
+    assert any("the partner is a hole" in s.caption for s in right.steps)
+
+
 def test_the_result_is_what_duckdb_recomputes() -> None:
     """After every message of a history with updates and deletes, the view's table is recomputation from the rows."""
     catalog = ss.Catalog(info="product STRING, category STRING", visit="product STRING, user STRING, length INT")
