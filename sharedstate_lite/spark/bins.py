@@ -73,7 +73,7 @@ class Plan:
 
     generation: str
     bins: int
-    make: Callable[[], Dataflow]
+    make: Callable[[], Route]
 
 
 @dataclass
@@ -89,8 +89,8 @@ class Bin:
     time: int = 0
 
     def __post_init__(self) -> None:
-        self.engine = self.plan.make()
-        self.route = Route(self.engine)
+        self.route = self.plan.make()
+        self.engine = self.route.engine
         self.parts = self.route.parts(self.stage)
         self.stored: dict[str, list[tuple[Batch, str, int]]] = {part: [] for part in self.parts}
         """Arrangement -> the runs that are in the store too: the run, its name and the bytes of its blob there."""

@@ -20,34 +20,60 @@ from ..dataflow import Dataflow
 from ..errors import CheckpointError, Error, ViewError
 from ..full import Full
 from ..operators import DeltaJoin
-from ..plan import View
+from ..plan import View, digest
+from .route import Route, Unplaceable
+from .staged import Staged
 
 FORMAT = 1
 FILE = "engine.json"
-STRATEGIES: dict[str, type[Dataflow]] = {"full": Full}
-"""What runs on Spark."""
+STRATEGIES: dict[str, tuple[type[Dataflow], dict[str, str]]] = {
+    "full": (Full, {"auto": "linear", "linear": "linear", "multi": "multi"}),
+    "shared": (Staged, {"auto": "linear", "linear": "linear"}),
+}
+"""What runs on Spark: the strategy, and its ways to join with what they are in process."""
 
 
 @dataclass(frozen=True)
 class Blueprint:
-    """A strategy, its views and its options. Called, it builds the engine."""
+    """A strategy, its views and its options."""
 
     kind: str
     views: Sequence[View]
     join: str = "auto"
 
-    def __call__(self) -> Dataflow:
-        engine = STRATEGIES[self.kind](self.views, join=self.join)
-        for relation in engine.catalog.relations if engine.catalog is not None else ():
-            # A relation that no view uses is kept too, for the views that may come.
-            engine._base(relation)
-        return engine
+    def routed(self) -> Route:
+        """The engine and its route."""
+        apart: set[str] = set()
+        while True:
+            engine = self._made(apart)
+            for relation in engine.catalog.relations if engine.catalog is not None else ():
+                # A relation that no view uses is kept too, for the views that may come.
+                engine._base(relation)
+            try:
+                return Route(engine)
+            except Unplaceable as error:
+                odd = engine.operators[error.operator]
+                if digest(odd.node) in apart:
+                    raise ViewError(f"{odd.name}: no stages can be found for it; run it in one process") from None
+                apart.add(digest(odd.node))
 
-    def checked(self) -> Dataflow:
-        """The engine, for the driver. Raises ViewError for what cannot be, here or at all."""
+    def _made(self, apart: set[str]) -> Dataflow:
+        make, joins = STRATEGIES[self.kind]
+        options = {"apart": frozenset(apart)} if make is Staged else {}
+        return make(self.views, join=joins[self.join], **options)
+
+    def checked(self) -> Route:
+        """The route, for the driver. Raises ViewError for what cannot be, here or at all."""
         if self.kind not in STRATEGIES:
             raise ViewError(f"engine {self.kind!r}: on Spark the kinds of state are {', '.join(STRATEGIES)}")
-        engine = self()
+        joins = STRATEGIES[self.kind][1]
+        if self.join not in joins:
+            raise ViewError(
+                f"join={self.join!r}: on Spark the {self.kind} engine joins {', '.join(joins)}; "
+                "each look-up of a delta join would be a stage of its own"
+            )
+        route = self.routed()
+        engine = route.engine
         if engine.catalog is None:
             raise ViewError("an engine on Spark needs views of a catalog; make them with catalog.view(...)")
         for operator in engine.operators:
@@ -56,7 +82,7 @@ class Blueprint:
                     f"{operator.name}: on Spark join='multi' needs keys of as many columns on all sides, so that rows "
                     "that meet are in one bin; use join='linear'"
                 )
-        return engine
+        return route
 
 
 def write(folder: Path, engine: Dataflow, kind: str, options: dict[str, Any]) -> None:

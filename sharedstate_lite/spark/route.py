@@ -45,16 +45,6 @@ class Channel:
     """Whether the relation's base table is kept where this channel ends."""
 
 
-@dataclass(frozen=True)
-class Exit:
-    """Where a view's change is told: the operators with state whose changes, each through a chain, make it up."""
-
-    view: str
-    number: int
-    stage: int
-    own: bool
-
-
 class Route:
     """See the module; ``engine`` is the blueprint. Its relations' base tables must be there already."""
 
@@ -67,13 +57,13 @@ class Route:
         self.local: dict[int, list[tuple[Chain, Port]]] = {}
         self.stage_of: dict[int, int] = {}
         self.exits: dict[int, list[tuple[Chain, int]]] = {}
-        """Operator -> (chain, view) for views that read another's rows."""
+        """Operator -> (chain, view) for views whose rows are an operator's output."""
         self.reader_stage: dict[int, int] = {}
         ports = {n: list(self._ports(o)) for n, o in enumerate(self.operators)}
         self._place(ports)
         for n, wanted in ports.items():
             for port, below, columns in wanted:
-                for origin, chain in self._paths(below):
+                for origin, chain in self._paths(below, columns):
                     self._connect(origin, chain, columns, (n, port), self.stage_of[n])
         for v, name in enumerate(self.views):
             self._reader(v, name)
@@ -97,12 +87,26 @@ class Route:
         elif isinstance(operator, Arrange):
             yield 0, operator.inputs[0], operator.arrangement.layout.key
 
-    def _paths(self, operator: Operator) -> list[tuple[int, Chain]]:
-        """The operators with state, and relations, that feed an operator's output, each with the chain in between."""
-        if not isinstance(operator, Linear | UnionAll):
-            return [(self.number[id(operator)], ())]
-        own = () if isinstance(operator, UnionAll) else (self.number[id(operator)],)
-        return [(origin, chain + own) for below in operator.inputs for origin, chain in self._paths(below)]
+    def _paths(self, operator: Operator, columns: tuple[int, ...]) -> list[tuple[int, Chain]]:
+        """What feeds an operator's output: operators with state, and relations, each with the chain in between.
+
+        An arrangement that is by other columns than these only passes the change on: then
+        what it is an arrangement of feeds.
+        """
+        out: list[tuple[int, Chain]] = []
+        ahead: list[tuple[Operator, Chain]] = [(operator, ())]
+        while ahead:
+            each, chain = ahead.pop()
+            number = self.number[id(each)]
+            if isinstance(each, Linear):
+                ahead.append((each.inputs[0], (number, *chain)))
+            elif isinstance(each, UnionAll):
+                ahead += [(below, chain) for below in reversed(each.inputs)]
+            elif isinstance(each, Arrange) and not self._stays(number, chain, columns):
+                ahead.append((each.inputs[0], chain))
+            else:
+                out.append((number, chain))
+        return out
 
     def _lift(self, chain: Chain, columns: tuple[int, ...]) -> tuple[int, ...] | None:
         """Which columns of a chain's input its output's ``columns`` are; None where one is computed."""
@@ -124,11 +128,32 @@ class Route:
     # --- where it lives -------------------------------------------------------
 
     def _place(self, ports: dict[int, list[tuple[int, Operator, tuple[int, ...]]]]) -> None:
-        for n, wanted in ports.items():
-            for _, below, columns in wanted:
-                for origin, chain in self._paths(below):
-                    there = self._after(origin, chain, columns)
-                    self.stage_of[n] = max(self.stage_of.get(n, 1), there)
+        """The earliest stage of each operator: after its inputs' unless rows stay; with the arrangements it reads."""
+        self.stage_of.update({n: 1 for n, wanted in ports.items() if wanted})
+        together = [{n, *self._reads(n)} for n in self.stage_of]
+        moved = True
+        while moved:
+            earlier = dict(self.stage_of)
+            for n in self.stage_of:
+                for _, below, columns in ports[n]:
+                    for origin, chain in self._paths(below, columns):
+                        self.stage_of[n] = max(self.stage_of[n], self._after(origin, chain, columns))
+            for group in together:
+                last = max(self.stage_of[n] for n in group)
+                self.stage_of.update(dict.fromkeys(group, last))
+            moved = earlier != self.stage_of
+            if max(self.stage_of.values(), default=0) > len(self.operators):
+                raise Unplaceable(max(self.stage_of, key=lambda n: (bool(self._reads(n)), self.stage_of[n], n)))
+
+    def _reads(self, n: int) -> list[int]:
+        """The operators that write the arrangements which an operator looks things up in, other than itself."""
+        operator = self.operators[n]
+        read: list[Any] = []
+        if isinstance(operator, JoinCore):
+            read = [side.arrangement for side in operator.sides]
+        elif isinstance(operator, ReduceCore):
+            read = [getattr(s, "lookup", s).arrangement for s in operator.sources.values()]
+        return [m for m, o in enumerate(self.operators) if isinstance(o, Arrange) and o.arrangement in read]
 
     def _after(self, origin: int, chain: Chain, columns: tuple[int, ...]) -> int:
         if isinstance(self.operators[origin], Input):
@@ -155,7 +180,8 @@ class Route:
 
     def _reader(self, number: int, name: str) -> None:
         reader = self.engine.readers[name]
-        paths = self._paths(reader.root)
+        key = self.engine.views[name].key
+        paths = self._paths(reader.root, key)
         stateful = {o for o, _ in paths if not isinstance(self.operators[o], Input)}
         port = (-1 - number, 0)
         if len(stateful) == 1 and len(paths) == 1:
@@ -167,7 +193,6 @@ class Route:
             else:
                 self.exits.setdefault(origin, []).append((chain, number))
             return
-        key = self.engine.views[name].key
         self.reader_stage[number] = stage = max(self._after(o, c, key) for o, c in paths)
         for origin, chain in paths:
             self._connect(origin, chain, key, port, stage)
@@ -176,6 +201,10 @@ class Route:
         """A relation's base table is kept where its rows arrive anyway; if nobody wants them, by all columns."""
         inputs = [n for n, o in enumerate(self.operators) if isinstance(o, Input) and o.name == relation]
         raw = [c for c in self.channels if c.origin in inputs and not c.early]
+        table = self.engine.bases[relation]
+        arranged = {n for n, o in enumerate(self.operators) if isinstance(o, Arrange) and o.arrangement is table}
+        if arranged:
+            raw = [c for c in raw if arranged & {n for _, (n, _) in c.takers}]
         if raw:
             min(raw, key=lambda c: c.stage).base = True
             return
@@ -212,6 +241,14 @@ class Route:
     def globals(self) -> list[int]:
         """Aggregates without GROUP BY: they have their one row before anything has come."""
         return [n for n, o in enumerate(self.operators) if isinstance(o, ReduceCore) and not _keys(o)]
+
+
+class Unplaceable(Exception):
+    """An arrangement would have to be in two stages: ``operator`` reads it, and stands above another that does."""
+
+    def __init__(self, operator: int) -> None:
+        super().__init__(operator)
+        self.operator = operator
 
 
 def _keys(operator: Operator) -> Sequence[int]:

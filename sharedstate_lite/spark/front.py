@@ -1,0 +1,184 @@
+"""The driver's half of an engine over bins: epochs to messages, messages to answers.
+
+The driver reads an epoch in, checks its types, and sends each row to the bins that want
+it; it keeps none. How messages get through the stages is left open (:meth:`Front._run`): on
+Spark it is a streaming query (:mod:`.live`), and tests run the same bins in one process.
+A read is a message through the same stages, so it answers for the epoch before it and
+no other.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Self
+
+import pandas as pd
+
+from .. import intake
+from ..batch import Delta, concat
+from ..changes import Changes, sorted_frame
+from ..engine import Input
+from ..errors import Error, TimeError
+from ..operators import apply
+from ..plan import View
+from ..trace import Trace
+from ..words import Strings
+from . import wire
+from .bins import ASK, COMPACT, OUT, TICK, Message, ship
+from .blueprint import Blueprint
+from .route import Route
+
+
+class Front(ABC):
+    """The protocol of :class:`~sharedstate_lite.engine.Engine` over ``bins`` bins a stage. A context manager."""
+
+    def __init__(self, plan: Blueprint, bins: int) -> None:
+        self.trace = Trace()
+        self.epoch = 0
+        self.bins = bins
+        self._open = True
+        self._use(plan, plan.checked())
+
+    def _use(self, plan: Blueprint, route: Route) -> None:
+        self._plan, self._route, self._blueprint = plan, route, route.engine
+
+    # --- how messages travel ----------------------------------------------------
+
+    @abstractmethod
+    def _run(self, messages: list[Message], kind: str, epoch: int) -> list[Message]:
+        """Run one micro-batch; returns what came out for the driver. Raises the kit's error if a kernel refuses."""
+
+    # --- the protocol -----------------------------------------------------------
+
+    @property
+    def kind(self) -> str:
+        """The strategy."""
+        return self._plan.kind
+
+    @property
+    def join(self) -> str:
+        """How it joins."""
+        return self._plan.join
+
+    @property
+    def views(self) -> Mapping[str, View]:
+        """View name -> view."""
+        return self._blueprint.views
+
+    @property
+    def catalog(self) -> Any:
+        """The catalog of the views."""
+        return self._blueprint.catalog
+
+    def step(self, inputs: Input) -> dict[str, Changes]:
+        """Apply one epoch; see :meth:`~sharedstate_lite.engine.Engine.step`."""
+        self._check_open()
+        strings = Strings()
+        try:
+            deltas = intake.epoch(inputs, self.catalog, strings)
+            messages = list(self._messages(deltas, strings))
+            if self.epoch == 0:
+                messages += self._ticks()
+            out = self._run(messages, "epoch", self.epoch + 1)
+        except Error as error:
+            self.trace.record("refused", self.kind, note=str(error)[:200])
+            raise
+        self.epoch = self.trace.epoch = self.epoch + 1
+        self.trace.record("epoch", self.kind, rows=sum(len(d.diffs) for d in deltas.values()))
+        return {name: self._changes(name, out) for name in self.views}
+
+    def read(self, view: str, key: Any = None, at: int | None = None) -> pd.DataFrame:
+        """The rows of a view, or of one key; see :meth:`~sharedstate_lite.engine.Engine.read`."""
+        self._check_open()
+        shown = self._blueprint._view(view)
+        if at is not None and at != self.epoch:
+            raise TimeError(
+                f"view {view}: on Spark a read answers for the last epoch, {self.epoch}, not for {at}; "
+                "sharedstate_lite.spark.state(checkpoint, operator, batch) shows earlier batches"
+            )
+        strings = Strings()
+        blob = b""
+        if key is not None:
+            words = intake.key_words(shown, key, strings)
+            blob = wire.encode(list(words), [shown.schema[i].type for i in shown.key], strings)
+            if not shown.key:
+                blob = b""
+        number = self._route.views.index(shown.name)
+        asked = json.dumps({"view": shown.name})
+        stage = self._route.reader_stage[number]
+        messages = [Message(stage, where, ASK, asked, blob) for where in range(self.bins)]
+        out = self._run(messages, "read", self.epoch)
+        return sorted_frame(shown.schema, self._delta(shown, out, strings), strings)
+
+    def compact(self) -> None:
+        """Merge all runs of all bins."""
+        self._check_open()
+        every = [
+            Message(stage, where, COMPACT, "", b"")
+            for stage in range(1, self._route.stages + 1)
+            for where in range(self.bins)
+        ]
+        self._run(every, "compaction", self.epoch)
+
+    def evict(self, view: str, key: Any = None, n: int | None = None) -> dict[str, list[Any]]:
+        """Only partial state can; raises ViewError."""
+        return self._blueprint.evict(view, key, n)
+
+    def handle(self, at: int | None = None) -> Any:
+        """Raises TimeError: the past is kept by Spark's batches, not by handles."""
+        raise TimeError(
+            f"handle({at}): {self.kind} state on Spark answers for the last epoch only; "
+            "sharedstate_lite.spark.state(checkpoint, operator, batch) shows earlier batches"
+        )
+
+    def graph(self) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """The operators and the edges between them, as two frames."""
+        self._check_open()
+        return self._blueprint.graph()
+
+    def close(self) -> None:
+        """Let go of everything; a second call does nothing."""
+        self._open = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<{self.kind} engine over bins, epoch {self.epoch}, views: {', '.join(self.views)}>"
+
+    # --- messages ---------------------------------------------------------------
+
+    def _messages(self, deltas: Mapping[str, Delta], strings: Strings) -> Iterable[Message]:
+        for number, channel in enumerate(self._route.channels, 1):
+            relation = self._route.relation(channel)
+            if relation is None or relation not in deltas:
+                continue
+            delta = deltas[relation]
+            for at in channel.early:
+                delta = apply(self._route.operators[at].node, delta, strings)
+            yield from ship(number, channel, delta, self.bins, strings, net=True)
+
+    def _ticks(self) -> list[Message]:
+        """What makes aggregates without GROUP BY give their first row."""
+        stages = sorted({self._route.stage_of[n] for n in self._route.globals()})
+        return [Message(stage, 0, TICK, "", b"") for stage in stages]
+
+    def _delta(self, view: View, out: Sequence[Message], strings: Strings) -> Delta:
+        parts = [wire.unpack(m.blob, strings) for m in out if m.channel == OUT and m.what == view.name]
+        return concat(parts, len(view.schema))
+
+    def _changes(self, name: str, out: Sequence[Message]) -> Changes:
+        view, strings = self.views[name], Strings()
+        unique = view.key if view.unique else None
+        return Changes.consolidated(view.schema, self._delta(view, out, strings), self.epoch, strings, unique)
+
+    # --- small services ---------------------------------------------------------
+
+    def _check_open(self) -> None:
+        if not self._open:
+            raise Error("this engine is closed; make a new one, or restore a checkpoint")

@@ -1,0 +1,89 @@
+"""The engine of Spark without Spark: the same driver's half, route, bins and blobs; stages run here, state is a dict.
+
+What is tested this way is everything but Spark itself, in milliseconds instead of
+seconds, so by drawn sequences. ``lose`` says after how many bins a worker "process" is
+exchanged for one that remembers nothing, or an older state of things.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable
+from typing import Any
+
+from sharedstate_lite.errors import Error
+from sharedstate_lite.spark import bins as rooms
+from sharedstate_lite.spark.bins import Message, Plan
+from sharedstate_lite.spark.blueprint import Blueprint
+from sharedstate_lite.spark.front import Front
+
+
+class Dict:
+    """A state store of one bin, written to when the micro-batch is over."""
+
+    def __init__(self) -> None:
+        self.told: str | None = None
+        self.runs: dict[tuple[str, str], bytes] = {}
+
+    def copy(self) -> Dict:
+        """What a micro-batch works on."""
+        out = Dict()
+        out.told, out.runs = self.told, dict(self.runs)
+        return out
+
+    def head(self) -> str | None:
+        """See :class:`~sharedstate_lite.spark.bins.Store`."""
+        return self.told
+
+    def run(self, part: str, name: str) -> bytes:
+        """See :class:`~sharedstate_lite.spark.bins.Store`."""
+        return self.runs[part, name]
+
+    def write(self, head: str, fresh: Iterable[tuple[str, str, bytes]], gone: Iterable[tuple[str, str]]) -> None:
+        """See :class:`~sharedstate_lite.spark.bins.Store`."""
+        self.told = head
+        self.runs.update({(part, name): blob for part, name, blob in fresh})
+        for each in gone:
+            del self.runs[each]
+
+
+class Rehearsal(Front):
+    """See the module. Two "processes" take turns, by a count of the bins that were run."""
+
+    made = 0
+
+    def __init__(self, kind: str, views: Any, join: str = "auto", bins: int = 3, lose: int = 0) -> None:
+        super().__init__(Blueprint(kind, views, join), bins)
+        Rehearsal.made += 1
+        self.work = Plan(f"rehearsal {Rehearsal.made}", bins, self._plan.routed)
+        self.stores: dict[tuple[int, int], Dict] = {}
+        self.lose, self.count = lose, 0
+        self.processes: list[OrderedDict[Any, Any]] = [OrderedDict(), OrderedDict()]
+
+    def _run(self, messages: list[Message], kind: str, epoch: int) -> list[Message]:
+        stores = {place: store.copy() for place, store in self.stores.items()}
+        for stage in range(1, self._route.stages + 1):
+            mine = [m for m in messages if m.stage == stage]
+            messages = [m for m in messages if m.stage != stage]
+            for number in sorted({m.bin for m in mine}):
+                store = stores.setdefault((stage, number), Dict())
+                messages += self._bin(stage, number, [m for m in mine if m.bin == number], store)
+        assert all(m.stage == 0 for m in messages)
+        self.stores = stores
+        return messages
+
+    def _bin(self, stage: int, number: int, mine: list[Message], store: Dict) -> list[Message]:
+        self.count += 1
+        which = 0
+        if self.lose:
+            which = self.count // self.lose % 2
+            if self.count % (self.lose * 3) == 0:
+                self.processes[which].clear()
+        rooms._AROUND, before = self.processes[which], rooms._AROUND
+        try:
+            return rooms.work(self.work, stage, number, mine, store)
+        finally:
+            self.processes[which], rooms._AROUND = rooms._AROUND, before
+
+
+__all__ = ["Dict", "Error", "Rehearsal"]
