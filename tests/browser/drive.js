@@ -138,6 +138,7 @@ async function walk(page, stepper, shot) {
     await page.keyboard.type("no such message");
     await press("Enter");
     seen.word = (await until(page, stepper, (s) => s.word, "a word beside what cannot be read")).word;
+    await shot("word");
     // Changed and changed back: a history with the same message, and the same question unanswered.
     const message = wrong.said, other = message.replace(/^\+1/, "+2");
     await page.keyboard.press("Control+a");
@@ -164,8 +165,28 @@ async function walk(page, stepper, shot) {
     await press("f");
     await until(page, stepper, (s) => !/history/.test(s.said), "F goes on to the first history again");
   }
+  // The keyboard reaches every operator; Enter folds it and opens it again; Space runs and pauses.
+  await stepper.focus();
+  await press("Tab");
+  const operator = await stepper.evaluate(() => document.activeElement.dataset.operator);
+  expect(operator, "Tab leads to an operator");
+  const drawn = () => stepper.locator(".scene").innerHTML();
+  const whole = await drawn();
+  for (const same of [false, true]) {
+    await press("Enter");
+    const folded = async () => ((await drawn()) === whole) === same && (await read(stepper)).busy === "false";
+    for (let n = 0; n < 200 && !(await folded()); n += 1) await page.waitForTimeout(25);
+    seen.folds = (seen.folds || 0) + ((await folded()) ? 1 : 0);
+  }
+  await press("Home");
+  await stepper.focus();
+  await press(" ");
+  await until(page, stepper, (s) => s.step > 0, "Space runs");
+  await press(" ");
+  const paused = (await read(stepper)).step;
   await press("End");
   const end = await until(page, stepper, (s) => s.step === s.last && s.busy === "false", "End goes to the last step");
+  expect(paused < end.last || end.last < 3, "Space pauses");
   await press("PageUp");
   await until(page, stepper, (s) => s.step < end.last, "PageUp goes back by a message");
   await press("?");

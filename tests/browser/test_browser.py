@@ -104,5 +104,6 @@ def test_a_notebook_in_the_browser(
     assert len(seen) == steppers(path)
     for each in seen:
         assert each["pace"] < 50, "a step takes longer than is felt as immediate, in ms"
+        assert each.get("folds", 2) == 2, "an operator folds and opens again by Enter"
     if steppers(path):
         assert any("right" in s and "wrong" in s for s in seen), "no stepper asked a question that fits"

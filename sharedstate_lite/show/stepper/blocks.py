@@ -20,7 +20,7 @@ from .ruler import Axis
 
 MOST = 8
 """Rows that a table shows."""
-PAD, GUTTER, BETWEEN, SPREAD = 8.0, 13.0, 14.0, 22.0
+PAD, GUTTER, BETWEEN, SPREAD = 7.0, 12.0, 12.0, 22.0
 ROW, SLAB_ROW, SLAB_GAP = 18.0, 16.0, 5.0
 NOTHING = "no rows"
 

@@ -16,7 +16,7 @@ from ..svg import number, rect, text
 from ..text import fit, width
 from .glyphs import cross, shape
 
-TIP, TALL, HEAD, LINE = 7.0, 22.0, 18.0, 15.0
+TIP, TALL, HEAD, LINE = 6.0, 22.0, 18.0, 15.0
 LABEL = 15.0
 """Px of a chip's label, above it or below."""
 CELL, WIDEST = 96.0, 230.0
@@ -67,12 +67,12 @@ class Chip:
     def size(self, stacked: bool) -> tuple[float, float]:
         """Width and height."""
         if not self.badge:
-            return width(self.words, bold=True) + 12 + TIP, TALL
-        badge = width(self.badge, bold=True) + 12
+            return width(self.words, bold=True) + 11 + TIP, TALL
+        badge = width(self.badge, bold=True) + 10
         if stacked:
-            inside = max([badge, *(min(width(v, bold=True), CELL) + 10 for v in self.lines)])
+            inside = max([badge, *(min(width(v, bold=True), CELL) + 8 for v in self.lines)])
             return inside + TIP, HEAD + LINE * len(self.lines) + 4
-        return badge + (width(self.words, bold=True) + 12 if self.words else 0) + TIP, TALL
+        return badge + (width(self.words, bold=True) + 10 if self.words else 0) + TIP, TALL
 
     def draw(self, x: float, y: float, wide: float, look: str, back: bool, stacked: bool) -> str:
         """The chip with its upper left corner at (x, y)."""
@@ -102,7 +102,7 @@ class Chip:
         return out + text((x + 6 + (TIP if back else 0), y + 15), self.words, kind=kind, fill=fill)
 
     def _flat(self, x: float, y: float, wide: float, look: str, back: bool) -> str:
-        badge = width(self.badge, bold=True) + 12
+        badge = width(self.badge, bold=True) + 10
         left = x + (TIP if back else 0)
         out = []
         if look == NOW:
@@ -113,7 +113,7 @@ class Chip:
         kind = "b" if look in (NOW, WAITS) else "b m"
         out.append(text((left + badge / 2, y + 15), self.badge, kind=kind, anchor="middle", fill=fill))
         body = {NOW: "b", WAITS: "", PAST: "m", DROPPED: "m s"}[look]
-        out.append(text((left + badge + 6, y + 15), self.words, kind=body))
+        out.append(text((left + badge + 5, y + 15), self.words, kind=body))
         return "".join(out)
 
     def _stacked(self, x: float, y: float, wide: float, look: str, back: bool) -> str:

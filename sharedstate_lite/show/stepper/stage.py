@@ -22,7 +22,7 @@ from .script import Lane, Way
 
 SHIFT = 14.0
 """Px from an edge's middle to each of its two lanes."""
-LEAST, CLOSED, TURN, ROOM, TIP = 40.0, 28.0, 9.0, 11.0, 9.0
+LEAST, CLOSED, TURN, ROOM, TIP = 40.0, 28.0, 9.0, 7.0, 8.0
 STRETCH = 46.0
 """Px by which a gap may grow where there is room."""
 RANK = {NOW: 0, WAITS: 1, DROPPED: 2}
