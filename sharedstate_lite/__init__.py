@@ -19,8 +19,9 @@ The rooms, in the order in which to read them:
                                          the graph in which questions travel too
     engine, held, checkpoint, trace      what the three have in common
     oracle                               the answer that each must equal, from elsewhere
-    messages, recording, questions, branches; replay and its parts
+    messages, recording, questions, branches; replay
                                          a run step by step, as data; messages in, recording out
+    walk, inside, asking, measure        what notebooks call: epochs, arrangements and reads as tables; time
     spark, show, doctor, demo            the same at scale; pictures; is this machine ready; a first look
 """
 

@@ -1,0 +1,241 @@
+"""What an engine consists of at a moment: its operators, edges and pieces of state, for a recording.
+
+A :class:`Structure` changes only when views come and go. A :class:`Snap` is one piece of
+state at one moment: a list of immutable batches, so that it costs nothing to keep.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from .. import wiring
+from ..arrangement import Arrangement
+from ..batch import Batch, Layout
+from ..dataflow import Dataflow
+from ..engine import Engine
+from ..operators import Arrange, DeltaJoin, JoinCore, ReduceCore, label
+from ..partial import Partial
+from ..plan import Col, Map, Node, Reduce, Schema, Type
+from ..upjoin import JoinNode
+from ..upquery import ReaderNode
+from ..upreduce import ReduceNode
+from ..words import Words
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """A piece of state: an arrangement under a name of ``state()``, and the operator that writes it."""
+
+    name: str
+    owner: str
+    arrangement: Arrangement
+    columns: tuple[str, ...]
+    kind: str
+    base: bool = False
+    relation: str = ""
+    hidden: bool = False
+    """The output of a reduce whose view is read from it: told at the reduce as well."""
+
+
+@dataclass(frozen=True, eq=False)
+class Shape:
+    """How a reduce is told: its groups' columns, the pieces with values by group, and the one with the results."""
+
+    keys: tuple[str, ...]
+    results: tuple[str, ...]
+    bags: tuple[tuple[str, str], ...]
+    output: str
+    counts: str
+    """For DISTINCT: the piece that counts copies; else ''."""
+
+
+@dataclass(frozen=True, eq=False)
+class Structure:
+    """The graph as :mod:`.graph` tells it, and what a recording needs beyond that."""
+
+    operators: dict[str, dict[str, Any]]
+    edges: list[tuple[str, str, str]]
+    pieces: dict[str, Piece]
+    schemas: dict[str, Schema]
+    """What each operator emits."""
+    unique: dict[str, tuple[int, ...]]
+    """Operators whose output has a unique key: reduces, and views that have one."""
+    plain: frozenset[str]
+    """Maps that only pick columns."""
+    behind: dict[str, str]
+    """A source whose rows an arrangement keeps -> that arrangement's operator."""
+    streams: dict[str, frozenset[str]]
+    """For operators that read arrangements beside their inputs: the inputs whose changes they take."""
+    shapes: dict[str, Shape]
+    indexes: dict[int, tuple[str, tuple[int, ...]]] = field(default_factory=dict)
+    """Further arrangements of base tables (partial), by id -> the piece they are a copy of, and their key."""
+    arrangements: list[Arrangement] = field(default_factory=list)
+    read: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    """A view -> where its columns stand in the table that it is read from."""
+    sides: dict[str, str] = field(default_factory=dict)
+    """A piece of a join -> what it is rows of."""
+
+    def owner(self, arrangement: Arrangement) -> Piece | None:
+        """The piece that an arrangement is."""
+        found = [p for p in self.pieces.values() if p.arrangement is arrangement]
+        return next((p for p in found if p.hidden), found[0] if found else None)
+
+
+def structure(engine: Engine) -> Structure:
+    """The engine's structure now."""
+    operators, links = engine.graph()
+    told: dict[str, Any] = {r["name"]: r for r in operators.to_dict("records")}
+    edges = [(r["source"], r["target"], r["kind"]) for r in links.to_dict("records")]
+    owners = {t: name for name, r in told.items() for t in r["tables"]}
+    pieces = {
+        h.operator: Piece(h.operator, owners.get(h.operator, ""), h.arrangement, h.schema, h.kind, h.base, h.relation)
+        for h in engine.held()
+    }
+    views = engine.views.values()
+    schemas: dict[str, Schema] = {v.name: v.schema for v in views}
+    unique = {v.name: v.key for v in views if v.unique}
+    out = Structure(told, edges, pieces, schemas, unique, frozenset(), {}, {}, {})
+    if isinstance(engine, Dataflow):
+        return _dataflow(engine, out)
+    assert isinstance(engine, Partial)
+    return _partial(engine, out)
+
+
+def _dataflow(engine: Dataflow, s: Structure) -> Structure:
+    plain = set()
+    for o in engine.operators:
+        s.schemas[o.name] = o.node.schema
+        if _picks(o.node) and not isinstance(o, Arrange):
+            plain.add(o.name)
+        if isinstance(o, Arrange) and o.base and not s.operators[o.inputs[0].name]["tables"]:
+            s.behind[o.inputs[0].name] = o.name
+        taken = len(o.node.inputs) if isinstance(o, JoinCore | ReduceCore) else None
+        if isinstance(o, DeltaJoin):
+            taken = len(o.paths)
+        if taken is not None:
+            s.streams[o.name] = frozenset(i.name for i in o.inputs[:taken])
+        if isinstance(o, JoinCore | DeltaJoin):
+            for number, own in o.owned:
+                s.sides[own.name] = _label(engine, o.inputs[number].node)
+        if isinstance(o, ReduceCore):
+            assert isinstance(o.node, Reduce)
+            s.unique[o.name] = tuple(range(len(o.node.keys)))
+            output = o.groups.output
+            if all(p.arrangement is not output or p.owner != o.name for p in s.pieces.values()):
+                names = tuple(c.name for c in o.node.schema)
+                s.pieces[output.name] = Piece(output.name, o.name, output, names, "aggregate", hidden=True)
+            bags = [(o.node.input.schema[c].name, a.name) for c, a in o.multisets.items()]
+            held = {id(p.arrangement): n for n, p in s.pieces.items() if p.owner == o.name}
+            counts = "" if o.groups.accumulators is None else o.groups.accumulators.name
+            s.shapes[o.name] = _shape(o.node, tuple(bags), held[id(output)], counts)
+    s.read.update((name, reader.columns) for name, reader in engine.readers.items())
+    every = [p.arrangement for p in s.pieces.values()]
+    return _with(s, frozenset(plain), every)
+
+
+def _partial(engine: Partial, s: Structure) -> Structure:
+    plain = set()
+    for node in engine.nodes.values():
+        if isinstance(node, ReaderNode):
+            continue
+        s.schemas[node.name] = node.plan.schema
+        if _picks(node.plan):
+            plain.add(node.name)
+        if isinstance(node, JoinNode):
+            for held, below in zip(node.held, node.inputs, strict=True):
+                for part in held[:2] if held is not None else ():
+                    s.sides[part.name] = _label(engine, below.source.plan)
+        if isinstance(node, ReduceNode):
+            assert isinstance(node.plan, Reduce)
+            s.unique[node.name] = tuple(range(len(node.plan.keys)))
+            counts = "" if node.groups.accumulators is None else node.groups.accumulators.name
+            s.shapes[node.name] = _shape(node.plan, (), node.name, counts)
+    by_base = {p.relation: n for n, p in s.pieces.items() if p.base}
+    for (relation, columns), index in engine.indexes.items():
+        if relation in by_base and index is not engine.bases.get(relation):
+            s.indexes[id(index)] = (by_base[relation], columns)
+    every = [*(p.arrangement for p in s.pieces.values()), *engine.indexes.values()]
+    return _with(s, frozenset(plain), every)
+
+
+def _with(s: Structure, plain: frozenset[str], arrangements: list[Arrangement]) -> Structure:
+    return replace(s, plain=plain, arrangements=arrangements)
+
+
+def _shape(node: Reduce, bags: tuple[tuple[str, str], ...], output: str, counts: str) -> Shape:
+    names = tuple(c.name for c in node.schema)
+    k = len(node.keys)
+    return Shape(names[:k], names[k:], bags, output, "" if node.aggs else counts)
+
+
+def _picks(node: Node) -> bool:
+    return isinstance(node, Map) and all(isinstance(e, Col) for e in node.exprs)
+
+
+def _label(engine: Engine, node: Node) -> str:
+    """What the rows of a join's side are: a view's name where they are a view's, else as in ``state()``."""
+    named = {v.plan: v.name for v in engine.views.values()}
+    while node not in named and _picks(node):
+        node = node.inputs[0]
+    return named.get(node) or label(node)
+
+
+@dataclass(frozen=True, eq=False)
+class Snap:
+    """A piece of state at a moment. ``filled`` are the keys that are no holes, or None where all are there."""
+
+    piece: Piece
+    runs: tuple[Batch, ...]
+    upper: int
+    since: int
+    stored: int
+    bytes: int
+    handles: tuple[tuple[str, int], ...] = ()
+    filled: Words | None = None
+    filled_types: tuple[Type, ...] = ()
+
+    @property
+    def layout(self) -> Layout:
+        """Of the rows."""
+        return self.piece.arrangement.layout
+
+    def then(self, batch: Batch) -> Snap:
+        """With one more batch, which is not sealed yet."""
+        return replace(
+            self,
+            runs=(*self.runs, batch),
+            upper=batch.lower + 1,
+            stored=self.stored + len(batch),
+            bytes=self.bytes + batch.nbytes,
+        )
+
+
+def snaps(engine: Engine, s: Structure, held: Mapping[int, str]) -> dict[str, Snap]:
+    """Every piece of state now; ``held`` tells whose a trace handle is, by id."""
+    filled = filled_of(engine)
+    told = {h.operator: h for h in engine.held()}
+    first = next((h.operator for h in told.values() if h.base), None)
+    out = {}
+    for name, piece in s.pieces.items():
+        a = piece.arrangement
+        extra = told[name].extra if name in told else 0
+        if name == first:
+            # As in state(): the dictionary serves all state, and is told once.
+            extra += engine.dictionary.strings.nbytes
+        keys, types = filled.get(name, (None, ()))
+        mine = tuple((held[id(h)], h.time) for h in a.handles if id(h) in held)
+        out[name] = Snap(piece, tuple(a.runs), a.upper, a.since, a.rows, a.nbytes + extra, mine, keys, types)
+    return out
+
+
+def filled_of(engine: Engine) -> dict[str, tuple[Words, tuple[Type, ...]]]:
+    """The filled keys of each table with holes, by name, and their types."""
+    out: dict[str, tuple[Words, tuple[Type, ...]]] = {}
+    if isinstance(engine, Partial):
+        for node in engine.nodes.values():
+            for name, part in zip(wiring.part_names(node), node.parts(), strict=True):
+                if part[3] is not None:
+                    out[name] = (part[3].keys, part[3].types)
+    return out

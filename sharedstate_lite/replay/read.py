@@ -1,0 +1,275 @@
+"""Reading what a person sends: short forms and typed text to messages, refused in plain words.
+
+    ("visit", ("Potato", "Eve", 60))        ("visit", ("Potato", "Eve", 60), -1)
+    {"visit": [(("Potato", "Eve", 60), +1)], "info": frame}         one epoch; of a frame each row is +1,
+                                                                    or has its ``diff``
+    ("read", "result", "Vegetable")         ("evict", "result", None)
+    ("install", "visits")  ("drop", "visits")  ("hold", "slow", 3)  ("pause",)  ("resume",)
+    "+1 visit Potato, Eve, 60; -1 visit Carrot, Bob, 50"            "read result Vegetable"
+
+Text is read by the types of the relation; text in quotes is taken as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime
+from numbers import Integral
+from typing import Any
+
+import pandas as pd
+
+from ..errors import Error, RelationError, RowError, ViewError
+from ..messages import Deliver, Drop, Epoch, Evict, Hold, Install, Message, Pause, Read, Resume, Unread, Values
+from ..plan import Column, Schema, Type, View
+
+MESSAGES = (Epoch, Read, Evict, Install, Drop, Hold, Pause, Deliver, Resume, Unread)
+VERBS = ("read", "evict", "install", "drop", "hold", "pause", "deliver", "resume")
+_SIGN = re.compile(r"([+-])\s*(\d*)\s+(?=\S)|(insert|delete)\s+", re.IGNORECASE)
+
+
+class Reader:
+    """Reads messages for a catalog's relations and views."""
+
+    def __init__(self, relations: Mapping[str, Schema], views: Mapping[str, View]) -> None:
+        self._relations, self._views = relations, views
+
+    def message(self, given: Any) -> Message:
+        """A message. Raises RelationError, RowError, ViewError or Error, in one sentence."""
+        if isinstance(given, MESSAGES):
+            return given
+        if isinstance(given, str):
+            return self._text(given)
+        if isinstance(given, Mapping):
+            return Epoch(
+                tuple(self._change(r, *self._pair(r, p)) for r, rows in given.items() for p in self._rows(r, rows))
+            )
+        if isinstance(given, Sequence) and given and isinstance(given[0], str):
+            if given[0].lower() in VERBS and not self._is_row(given):
+                return self._verb(given[0].lower(), list(given[1:]))
+            return Epoch((self._short(given),))
+        if isinstance(given, Sequence) and not isinstance(given, bytes) and all(self._is_row(g) for g in given):
+            return Epoch(tuple(self._short(g) for g in given))
+        raise Error(f"{str(given)[:60]} is no message; write (relation, row), (relation, row, diff), or a text")
+
+    # --- rows -------------------------------------------------------------------
+
+    @staticmethod
+    def _is_row(given: Any) -> bool:
+        return (
+            isinstance(given, Sequence)
+            and len(given) in (2, 3)
+            and isinstance(given[0], str)
+            and isinstance(given[1], tuple | list)
+            and (len(given) == 2 or isinstance(given[2], int))
+        )
+
+    def _short(self, given: Sequence[Any]) -> tuple[str, Values, int]:
+        if not self._is_row(given):
+            raise RowError(f"{given[0]}: {str(given)[:60]} is no change; write (relation, (value, ...), +1)")
+        return self._change(given[0], given[1], given[2] if len(given) == 3 else 1)
+
+    def _change(self, relation: str, row: Any, diff: Any) -> tuple[str, Values, int]:
+        name, schema = self._relation(relation)
+        if len(row) != len(schema):
+            raise _width(name, len(row), schema)
+        if isinstance(diff, bool) or not isinstance(diff, Integral):
+            raise RowError(f"{name}: {diff!r} is no diff; it is a whole number, +1 or -1 for one row")
+        return name, tuple(row), int(diff)
+
+    def _rows(self, relation: Any, rows: Any) -> Any:
+        if isinstance(rows, pd.DataFrame):
+            return self._frame(relation, rows)
+        if isinstance(rows, str | Mapping) or not isinstance(rows, Sequence):
+            raise RowError(f"{relation}: {type(rows).__name__} is no rows; give [((value, ...), diff), ...]")
+        return rows
+
+    def _frame(self, relation: Any, frame: pd.DataFrame) -> list[tuple[Values, Any]]:
+        """The rows of a frame, columns by name; without a ``diff`` column each is +1."""
+        name, schema = self._relation(relation)
+        found = {str(c).lower(): i for i, c in enumerate(frame.columns)}
+        lacks = [c.name for c in schema if c.name.lower() not in found]
+        if lacks:
+            raise RowError(f"{name}: the table lacks {', '.join(lacks)}; it takes {', '.join(c.name for c in schema)}")
+        places = [found[c.name.lower()] for c in schema]
+        lines = [_cells(frame.iloc[:, i]) for i in places]
+        diffs = _cells(frame.iloc[:, found["diff"]]) if "diff" in found else [1] * len(frame)
+        return list(zip(zip(*lines, strict=True), diffs, strict=True))
+
+    @staticmethod
+    def _pair(relation: Any, pair: Any) -> tuple[Any, Any]:
+        if not isinstance(pair, tuple | list) or len(pair) != 2 or not isinstance(pair[0], tuple | list):
+            raise RowError(f"{relation}: {str(pair)[:60]} is no change; write ((value, ...), +1)")
+        return pair[0], pair[1]
+
+    def _relation(self, name: Any) -> tuple[str, Schema]:
+        for known, schema in self._relations.items():
+            if isinstance(name, str) and known.lower() == name.lower():
+                return known, schema
+        raise RelationError(f"no relation is called {name}; there are: {', '.join(self._relations) or 'none'}")
+
+    # --- operations -------------------------------------------------------------
+
+    def _verb(self, verb: str, rest: list[Any]) -> Message:
+        if verb in ("pause", "resume"):
+            return Pause() if verb == "pause" else Resume()
+        if not rest:
+            raise Error(f"{verb} what? For example: {_EXAMPLE[verb]}")
+        first = rest[0].name if isinstance(rest[0], View) else rest[0]
+        if verb == "deliver":
+            if len(rest) != 2:
+                raise Error(f"deliver takes a sender and a receiver; for example: {_EXAMPLE[verb]}")
+            return Deliver(str(first), str(rest[1]))
+        if verb == "hold":
+            time = rest[1] if len(rest) > 1 else None
+            if time is not None and (isinstance(time, bool) or not isinstance(time, int)):
+                raise Error(f"hold {first}: a time is the number of an epoch, not {time!r}")
+            return Hold(str(first), time)
+        view = self._view(first)
+        if verb in ("install", "drop"):
+            return Install(view.name) if verb == "install" else Drop(view.name)
+        key = rest[1] if len(rest) > 1 else None
+        if key is not None or (len(rest) > 1 and verb == "read"):
+            key = tuple(key) if isinstance(key, tuple | list) else (key,)
+        return Read(view.name, key) if verb == "read" else Evict(view.name, key)
+
+    def _view(self, name: Any) -> View:
+        for view in self._views.values():
+            if isinstance(name, str) and view.name.lower() == name.lower():
+                return view
+        raise ViewError(f"no view is called {name}; there are: {', '.join(self._views) or 'none'}")
+
+    # --- text -------------------------------------------------------------------
+
+    def _text(self, text: str) -> Message:
+        said = text.replace("−", "-").strip()
+        word = said.split(None, 1)[0].lower() if said else ""
+        if not said:
+            raise Error("type a message, for example " + self._example())
+        if word in VERBS and word not in (r.lower() for r in self._relations):
+            return self._typed_verb(word, said[len(word) :].strip())
+        return Epoch(tuple(self._typed(part) for part in _split(said, ";") if part.strip()))
+
+    def _typed_verb(self, verb: str, rest: str) -> Message:
+        words = rest.split()
+        if verb in ("read", "evict"):
+            head, _, tail = rest.partition(" ")
+            named = head.lower() in (v.lower() for v in self._views)
+            if not named and len(self._views) == 1 and rest:
+                head, tail = next(iter(self._views)), rest
+            view = self._view(head) if head else None
+            if view is None:
+                return self._verb(verb, [])
+            key = tuple(view.schema[i] for i in view.key)
+            return self._verb(
+                verb, [view.name, _values(tail, key, f"the key of {view.name}")] if tail.strip() else [view.name]
+            )
+        if verb == "hold" and len(words) > 1:
+            if not words[1].isdigit():
+                raise Error(f"hold {words[0]}: a time is the number of an epoch, not {words[1]}")
+            return Hold(words[0], int(words[1]))
+        return self._verb(verb, words)
+
+    def _typed(self, text: str) -> tuple[str, Values, int]:
+        sign = _SIGN.match(text.strip() + " ")
+        diff, rest = 1, text.strip()
+        if sign:
+            rest = rest[sign.end() :]
+            diff = int(sign[2] or 1) * (-1 if (sign[1] or sign[3].lower()) in ("-", "delete") else 1)
+        found = re.match(r'"?(\w+)"?', rest)
+        if not found:
+            raise Error(f"{text.strip()[:40]} is no message; for example " + self._example())
+        name, schema = self._relation(found[1])
+        return name, _values(rest[found.end() :], schema, name), diff
+
+    def _example(self) -> str:
+        name, schema = next(iter(self._relations.items()), ("relation", ()))
+        return f"+1 {name} {', '.join(_SAMPLE[c.type] for c in schema)}"
+
+
+def _cells(column: pd.Series[Any]) -> list[Any]:
+    """A column as Python values, None for NULL."""
+    values = column.astype(object).where(column.notna(), None).tolist()
+    return [v.to_pydatetime() if isinstance(v, pd.Timestamp) else v for v in values]
+
+
+_EXAMPLE = {
+    "read": "read result Vegetable",
+    "evict": "evict result Vegetable",
+    "install": "install visits",
+    "drop": "drop visits",
+    "hold": "hold slow 3",
+    "deliver": "deliver visit result.join1",
+}
+_SAMPLE = {
+    Type.STRING: "text",
+    Type.INT: "1",
+    Type.BIGINT: "1",
+    Type.DOUBLE: "1.5",
+    Type.BOOLEAN: "TRUE",
+    Type.DATE: "2024-02-29",
+    Type.TIMESTAMP: "2024-02-29 12:00:00",
+}
+
+
+def _width(name: str, given: int, schema: Schema) -> RowError:
+    wanted = ", ".join(c.name for c in schema)
+    many = "value" if len(schema) == 1 else "values"
+    return RowError(f"{name} takes {len(schema)} {many} ({wanted}), and here {'is' if given == 1 else 'are'} {given}")
+
+
+def _split(text: str, mark: str) -> list[str]:
+    """The parts between marks that are not in quotes."""
+    parts, quote = [""], ""
+    for c in text:
+        quote = "" if c == quote else quote or (c if c in "'\"" else "")
+        if c == mark and not quote:
+            parts.append("")
+        else:
+            parts[-1] += c
+    return parts
+
+
+def _values(text: str, schema: Schema, name: str) -> Values:
+    """Typed values by the columns' types: by commas, or by blanks where that gives the right number."""
+    inner = text.strip()
+    if inner[:1] in "([" and inner[-1:] in ")]":
+        inner = inner[1:-1]
+    parts = _split(inner, ",") if inner.strip() else []
+    if len(parts) != len(schema) and len(words := [w for w in _split(inner, " ") if w]) == len(schema):
+        parts = words
+    if len(parts) != len(schema):
+        raise _width(name, len(parts), schema)
+    return tuple(_value(p.strip(), c, name) for p, c in zip(parts, schema, strict=True))
+
+
+def _value(text: str, column: Column, name: str) -> Any:
+    quoted = len(text) > 1 and text[0] in "'\"" and text[-1] == text[0]
+    bare = text[1:-1].replace("''", "'") if quoted else text
+    if not quoted and bare.upper() == "NULL":
+        return None
+    try:
+        return _AS[column.type](bare)
+    except (ValueError, KeyError):
+        raise RowError(f"{name}: {column.name} takes {_WORDS[column.type]}, not {text or 'nothing'}") from None
+
+
+_AS: dict[Type, Any] = {
+    Type.STRING: str,
+    Type.INT: int,
+    Type.BIGINT: int,
+    Type.DOUBLE: float,
+    Type.BOOLEAN: lambda t: {"true": True, "false": False, "yes": True, "no": False}[t.lower()],
+    Type.DATE: date.fromisoformat,
+    Type.TIMESTAMP: datetime.fromisoformat,
+}
+_WORDS = {
+    Type.STRING: "a text",
+    Type.INT: "a whole number",
+    Type.BIGINT: "a whole number",
+    Type.DOUBLE: "a number",
+    Type.BOOLEAN: "TRUE or FALSE",
+    Type.DATE: "a date such as 2024-02-29",
+    Type.TIMESTAMP: "a time such as 2024-02-29 12:00:00",
+}

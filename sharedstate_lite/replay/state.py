@@ -1,0 +1,218 @@
+"""What was held at each step of a run: the state tables of a recording, made when they are asked for.
+
+Keeps, for each piece of state, the list of its batches after each step that changed it;
+batches are immutable and shared, so the past costs references. How a piece becomes a table
+is in :mod:`.tables`.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from ..batch import Batch
+from ..changes import Changes
+from ..messages import Values
+from ..recording import Totals
+from ..words import Strings, Words
+from .parts import Snap, Structure
+from .rows import decode
+from .steps import Chapter, Draft
+
+MANY = 1000
+"""Dropped rows of one step whose keys are looked at."""
+
+
+@dataclass(eq=False)
+class Line:
+    """One piece of state over time: ``snaps[i]`` holds from step ``steps[i]`` on; None where it is not there."""
+
+    steps: list[int] = field(default_factory=list)
+    snaps: list[Snap | None] = field(default_factory=list)
+    inserts: dict[int, list[Batch]] = field(default_factory=dict)
+    """Step -> what it brought."""
+
+    def at(self, step: int) -> Snap | None:
+        """The piece after a step."""
+        place = bisect_right(self.steps, step) - 1
+        return self.snaps[place] if place >= 0 else None
+
+    def since(self, start: int, step: int) -> dict[int, int]:
+        """The batches that came after step ``start`` and not after ``step``, by id: the step that brought each."""
+        return {id(b): s for s, batches in self.inserts.items() if start < s <= step for b in batches}
+
+    def put(self, step: int, snap: Snap | None) -> None:
+        """The piece is so from this step on."""
+        if self.steps and self.steps[-1] == step:
+            self.snaps[-1] = snap
+        else:
+            self.steps.append(step)
+            self.snaps.append(snap)
+
+
+@dataclass(eq=False)
+class History:
+    """All pieces over all steps, and what operators were asked."""
+
+    chapters: Sequence[Chapter]
+    drafts: Sequence[Draft]
+    strings: Strings
+    first: tuple[Structure, dict[str, Snap]]
+    """What there was before the first message."""
+    shared: bool = False
+    lines: dict[str, Line] = field(default_factory=dict)
+    spans: dict[int, tuple[int, int]] = field(default_factory=dict)
+    """Number of a message -> its first and last step."""
+    met: dict[str, list[tuple[int, Values]]] = field(default_factory=dict)
+    """Piece -> keys that were met as holes, with the step of the first time."""
+    asked: list[tuple[str, int, int | None, tuple[Values, ...]]] = field(default_factory=list)
+    """Operator, the steps between which it was being asked, keys."""
+    reads: list[tuple[str, int, int | None, tuple[Values, ...]]] = field(default_factory=list)
+    """View, the steps between which a read waited, keys."""
+
+    _decoded: dict[int, tuple[Words, dict[Values, None]]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name, snap in self.first[1].items():
+            self._line(name).put(0, snap)
+        by_message: dict[int, list[Draft]] = {}
+        for draft in self.drafts:
+            by_message.setdefault(draft.message, []).append(draft)
+        for chapter in self.chapters:
+            steps = by_message[chapter.number]
+            self.spans[chapter.number] = steps[0].number, steps[-1].number
+            self._chapter(chapter, steps)
+        self._questions()
+
+    def _line(self, name: str) -> Line:
+        return self.lines.setdefault(name, Line())
+
+    def _chapter(self, chapter: Chapter, steps: Sequence[Draft]) -> None:
+        for draft in steps:
+            touched: dict[str, Snap] = {}
+            for name, batch in draft.inserts:
+                line = self._line(name)
+                snap = touched.get(name) or line.at(draft.number)
+                if snap is not None:
+                    touched[name] = snap.then(batch)
+                    line.inserts.setdefault(draft.number, []).append(batch)
+            for name, keys in draft.filled.items():
+                snap = touched.get(name) or self._line(name).at(draft.number)
+                if snap is not None:
+                    self._met(name, draft.number, snap, keys)
+                    touched[name] = replace(snap, filled=keys)
+            self._holes(chapter.before, draft)
+            for name, snap in touched.items():
+                self._line(name).put(draft.number, snap)
+        last = steps[-1].number
+        for name in {**chapter.start, **chapter.end}:
+            line, new = self._line(name), chapter.end.get(name)
+            old = chapter.start.get(name)
+            if new is not old or line.at(last) is not new:
+                line.put(last, new)
+            if new is not None and (old is None or old.piece.arrangement is not new.piece.arrangement):
+                line.inserts[last] = list(new.runs)
+
+    def _met(self, name: str, step: int, before: Snap, after: Words) -> None:
+        """Keys that were filled and are holes now."""
+        if before.filled is not None and before.filled.shape[1]:
+            left = self.keys(before, after)
+            self._meet(name, step, [k for k in self.keys(before, before.filled) if k not in left])
+
+    def _holes(self, s: Structure, draft: Draft) -> None:
+        """Keys that a question, a read or a dropped change met as holes."""
+        for name, piece in s.pieces.items():
+            snap = self._line(name).at(draft.number) if piece.owner == draft.operator else None
+            if snap is None or snap.filled is None:
+                continue
+            wanted: list[Values] = []
+            if name in s.sides:
+                # A join asks for the holes of a side that it holds.
+                key = tuple(piece.columns[i] for i in snap.layout.key)
+                wanted += [k for f in draft.sent if f.kind == "upquery" and f.key_columns == key for k in f.keys or ()]
+            else:
+                wanted += [k for f in draft.taken if f.kind == "upquery" for k in f.keys or ()]
+                wanted += [draft.key] if draft.kind == "read" and draft.key is not None else []
+                wanted += [k for fallen in draft.dropped for k in _keys(fallen, draft.taken[0].key_columns)]
+            if wanted:
+                there = self.keys(snap, snap.filled)
+                self._meet(name, draft.number, [k for k in wanted if k not in there])
+
+    def _meet(self, name: str, step: int, keys: Sequence[Values]) -> None:
+        known = self.met.setdefault(name, [])
+        seen = {k for _, k in known}
+        known += [(step, k) for k in dict.fromkeys(keys) if k not in seen]
+
+    def keys(self, snap: Snap, words: Words | None) -> dict[Values, None]:
+        """Filled keys as values, in order; remembered, for they change seldom."""
+        if words is None:
+            return {}
+        found = self._decoded.get(id(words))
+        if found is None or found[0] is not words:
+            if len(self._decoded) > 100:
+                self._decoded.clear()
+            found = words, dict.fromkeys(decode(words, snap.filled_types, self.strings))
+            self._decoded[id(words)] = found
+        return found[1]
+
+    def _questions(self) -> None:
+        open_: dict[tuple[str, int], tuple[int, tuple[Values, ...]]] = {}
+        for draft in self.drafts:
+            for flight in draft.taken:
+                if flight.kind == "upquery":
+                    open_[draft.operator, flight.tag] = draft.number, flight.keys or ()
+            for flight in draft.sent:
+                if flight.kind == "response" and (draft.operator, flight.tag) in open_:
+                    start, keys = open_.pop((draft.operator, flight.tag))
+                    if start != draft.number:
+                        self.asked.append((draft.operator, start, draft.number, keys))
+        self.asked += [(operator, start, None, keys) for (operator, _), (start, keys) in open_.items()]
+
+    # --- asking -----------------------------------------------------------------
+
+    def chapter(self, step: int) -> Chapter | None:
+        """The chapter of a step; None for step 0."""
+        return self.chapters[self.drafts[step - 1].message - 1] if step else None
+
+    def structure(self, step: int) -> Structure:
+        """The structure at a step."""
+        chapter = self.chapter(step)
+        return self.first[0] if chapter is None else chapter.after
+
+    def start(self, step: int) -> int:
+        """The last step before the message of this one."""
+        chapter = self.chapter(step)
+        return 0 if chapter is None else self.spans[chapter.number][0] - 1
+
+    def totals(self, step: int) -> Totals:
+        """Rows and bytes held."""
+        sums = {True: [0, 0], False: [0, 0]}
+        before = 0
+        for line in self.lines.values():
+            for at, now in ((self.start(step), False), (step, True)):
+                snap = line.at(at)
+                if snap is not None and not snap.piece.hidden:
+                    if now:
+                        sums[snap.piece.base][0] += snap.stored
+                        sums[snap.piece.base][1] += snap.bytes
+                    elif not snap.piece.base:
+                        before += snap.stored
+        own, base = sums[False], sums[True]
+        return Totals(own[0], own[1], base[0], base[1], before)
+
+
+def tuples(changes: Changes) -> list[Values]:
+    """The rows of Changes as tuples."""
+    table = changes.to_arrow()
+    lines = [column.to_pylist() for column in table.columns[:-2]]
+    return list(zip(*lines, strict=True)) if lines else [()] * table.num_rows
+
+
+def _keys(fallen: Changes, columns: Sequence[str]) -> list[Values]:
+    """The keys of dropped rows; those of a large change are not met one by one."""
+    names = [c.name for c in fallen.schema]
+    if len(fallen) > MANY or any(c not in names for c in columns):
+        return []
+    places = [names.index(c) for c in columns]
+    return [tuple(row[i] for i in places) for row in tuples(fallen)]
