@@ -1,0 +1,91 @@
+"""delivery: a partial engine's messages by hand: what waits, what may arrive, and answers that are not there yet."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import sharedstate_lite as ss
+
+SQL = "CREATE VIEW result AS SELECT category, MAX(length) AS m FROM info JOIN visit USING (product) GROUP BY category"
+
+
+def paused() -> Any:
+    """A partial engine with two epochs and one filled key, and its messages waiting from here on."""
+    catalog = ss.Catalog(info="product STRING, category STRING", visit="product STRING, length INT")
+    engine: Any = ss.engine("partial", [catalog.view(SQL)])
+    engine.step({"info": [(("a", "F"), 1), (("b", "G"), 1)], "visit": [(("a", 1), 1)]})
+    engine.read("result", key="F")
+    engine.pause()
+    engine.pause()
+    return engine
+
+
+def test_messages_say_what_is_under_way() -> None:
+    """A message has its edge (sender, receiver), kind, view, keys and number of rows, in the order sent."""
+    engine = paused()
+    engine.step({"visit": [(("a", 5), 2), (("a", 6), 1)], "info": [(("c", "F"), 1)]})
+    engine.read("result", key="G")
+    told = [(m.edge[0], m.kind, m.view, m.key, m.rows) for m in engine.messages()]
+    assert ("visit", "change", "result", None, 2) in told
+    assert ("info", "change", "result", None, 1) in told
+    assert told[-1] == ("result", "upquery", "result", [("G",)], 0)
+    engine.resume()
+    assert engine.messages() == []
+
+
+def test_answers_are_there_when_their_messages_have_arrived() -> None:
+    """Step, and a read of a hole, return a Pending with a result once nothing of it waits; a hit answers at once."""
+    engine = paused()
+    assert engine.read("result", key="F")["m"].tolist() == [1]
+    step, read = engine.step({"visit": [(("a", 5), 1)]}), engine.read("result", key="G")
+    assert not step.done and not read.done
+    for answer in (step, read):
+        with pytest.raises(ss.Error, match="not there yet.*resume"):
+            answer.result()
+    # What has been committed is in the base tables; the view is still as it was.
+    assert (engine.epoch, engine.read("result", key="F")["m"].tolist()) == (2, [1])
+    while engine.messages():
+        engine.deliver(0)
+    assert (step.done, read.done) == (True, True)
+    assert step.result()["result"].kinds() == ["-U", "+U"]
+    assert read.result().empty
+    engine.step({"visit": [(("b", 3), 1)]})
+    engine.resume()
+    # An answer is what it was when it came.
+    assert read.result().empty
+    assert engine.read("result", key="G")["m"].tolist() == [3]
+
+
+def test_an_edge_is_first_in_first_out() -> None:
+    """Only the oldest message of an edge may arrive; other numbers, and engines that run by themselves, are refused."""
+    engine = paused()
+    for length in (5, 6):
+        engine.step({"visit": [(("a", length), 1)]})
+    first, second = [n for n, m in enumerate(engine.messages()) if m.edge[0] == "visit"]
+    before = engine.messages()
+    with pytest.raises(ss.Error, match=f"deliver\\({second}\\): the edge visit -> .* message {first} comes before it"):
+        engine.deliver(second)
+    for wrong in (-1, len(before), True, "0"):
+        with pytest.raises(ss.Error, match="messages under way, numbered from 0"):
+            engine.deliver(wrong)
+    assert engine.messages() == before
+    for call in (engine.compact, lambda: engine.checkpoint("nowhere"), lambda: engine.drop("result")):
+        with pytest.raises(ss.Error, match="paused with 2 messages under way"):
+            call()
+    engine.resume()
+    with pytest.raises(ss.Error, match="nothing waits; call pause"):
+        engine.deliver(0)
+    assert engine.read("result", key="F")["m"].tolist() == [6]
+
+
+def test_a_pause_holds_the_base_tables() -> None:
+    """While messages wait, what they will have to look up is held; afterwards since goes on."""
+    engine = paused()
+    engine.step({"visit": [(("a", 5), 1)]})
+    engine.step({"visit": [(("a", 5), -1)]})
+    assert {index.since for index in engine.indexes.values()} == {1}
+    engine.resume()
+    assert {index.since for index in engine.indexes.values()} == {3}
+    assert engine.read("result", key="F")["m"].tolist() == [1]
