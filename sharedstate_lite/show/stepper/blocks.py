@@ -129,6 +129,17 @@ class Shape:
                 left = columns_width(self.widths[: len(alone)], self._between)
                 self.below = max(self.below, left + self._between + line.fields[-1].width)
 
+    def suits(self, block: Block) -> bool:
+        """Whether a block that it was not grown by has room in it."""
+        grown = replace(self, widths=list(self.widths))
+        grown.grow(block)
+        return (grown.widths, grown.label, grown.gutter, grown.row) == (
+            self.widths,
+            self.label,
+            self.gutter,
+            self.row,
+        ) and grown.below <= max(self.below, self.width - 2 * PAD - self._before())
+
     def _before(self) -> float:
         """Px before the first column."""
         return (self.label + 10 if self.axis else 0) + self.gutter

@@ -88,7 +88,13 @@ class Frames:
     def scene(self, number: int, wide: float) -> Drawing:
         """The operators and messages after a step."""
         fit_ = self.fitting(wide).at(number)
-        looks = _gathered(self.script.looks(number, fit_.limits), fit_)
+        drawn = self.script.looks(number, fit_.limits)
+        if number not in self.script.seen and not _room(drawn, fit_):
+            # A step of a long recording that nobody has looked at needs more room than those that were.
+            self.script.see(number)
+            self._fittings.clear()
+            return self.scene(number, wide)
+        looks = _gathered(drawn, fit_)
         loads = _carried(self.script.loads(number), fit_)
         inside = fit_.stage.draw(looks, loads, self._reading(number))
         body = f'<g transform="translate({MARGIN:g} 8)">{inside}</g>'
@@ -192,6 +198,18 @@ def _sample(name: str, x: float) -> tuple[str, float]:
         return glyphs.cross(x + 5, 9), 9
     line = f'<path d="M{x:.1f} 9H{x + 24:.1f}" stroke="{colour("upquery")}" stroke-width="1.6" stroke-dasharray="5 3"/>'
     return line, 24
+
+
+def _room(looks: Mapping[str, Look], fit_: Fit) -> bool:
+    """Whether every table that is shown has room for what it holds."""
+    nodes = ((fit_.stage.nodes[n], look) for n, look in looks.items() if n in fit_.stage.nodes)
+    return all(
+        shape.suits(block)
+        for node, look in nodes
+        if node.open
+        for shape, block in zip(node.shapes, look.blocks, strict=False)
+        if block is not None
+    )
 
 
 def _gathered(looks: Mapping[str, Look], fit_: Fit) -> dict[str, Look]:

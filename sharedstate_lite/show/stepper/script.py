@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from ...recording import Edge, Move, Operator, Pin, Recording, State, Table
+from ...messages import Hold
+from ...recording import Edge, Move, Operator, Recording, State, Table
 from ..outline import _FUNCTION, _upper
 from ..table import counted, shown
 from ..text import width, wrap
@@ -23,7 +24,7 @@ from .tables import Limits, Traits, block, traits
 
 Lane = tuple[int, bool]
 """An edge's number, and whether it is its way back."""
-SHOWN = 400
+SHOWN = 160
 """Steps whose states are measured one by one; of longer recordings, those that end a message and every nth."""
 COUNTED = 50
 """Rows of one message that are looked at for a common badge."""
@@ -50,14 +51,15 @@ class Script:
         asked = {(e.target, e.source) for e in recording.edges if e.kind == "upquery"}
         self.ways = [self._way(e, (e.source, e.target) in asked) for e in recording.edges if e.kind != "upquery"]
         self.letters = self._letters()
-        self.steps = _sample(recording)
+        self.seen: set[int] = set()
+        """Steps that the nodes have room for; of a long recording not all."""
         self._seen: dict[str, list[list[Table]]] = {name: [] for name in self.operators}
         self._foot = dict.fromkeys(self.operators, 0)
         self._footing = dict.fromkeys(self.operators, 0.0)
         self._counts = dict.fromkeys(self.operators, "")
-        for n in self.steps:
+        for n in _sample(recording):
             self._see(n)
-        self._traits = {name: [traits(t) for t in tables] for name, tables in self._seen.items()}
+        self._traits = self._know()
         self.loads = lru_cache(maxsize=256)(self._loads)
         self.sizes = self._sizes()
 
@@ -73,7 +75,7 @@ class Script:
         """A letter for every reader of an arrangement, each its own where letters allow."""
         out: dict[str, str] = {}
         readers = dict.fromkeys(w.target for w in self.ways if w.read)
-        outside = (p.reader for n in _sample(self.recording) for p in _pins(self.recording, n))
+        outside = [t.message.reader for t in self.recording.messages if isinstance(t.message, Hold)]
         for name in [*readers, *outside]:
             if name not in out:
                 title = self.operators[name].title if name in self.operators else name
@@ -81,7 +83,16 @@ class Script:
                 out[name] = next((c for c in wanted if c not in out.values()), "?")
         return out
 
+    def see(self, number: int) -> None:
+        """Make room for one more step."""
+        self._see(number)
+        self._traits = self._know()
+
+    def _know(self) -> dict[str, list[Traits]]:
+        return {name: [traits(t) for t in tables] for name, tables in self._seen.items()}
+
     def _see(self, number: int) -> None:
+        self.seen.add(number)
         for name, state in self.recording.state(number).items():
             if name not in self._seen:
                 continue
@@ -271,7 +282,3 @@ def _sample(recording: Recording) -> list[int]:
     ends = {m.last for m in recording.messages}
     every = max(recording.last // SHOWN, 1)
     return [n for n in range(recording.last + 1) if n % every == 0 or (n in ends and len(ends) <= SHOWN)]
-
-
-def _pins(recording: Recording, number: int) -> list[Pin]:
-    return [p for s in recording.state(number).values() for t in s.tables if t.ruler for p in t.ruler.pins]

@@ -14,7 +14,7 @@ from ...recording import Group, Key, Pin, Row, Table
 from ..svg import clean
 from ..table import shown
 from ..text import fit
-from .blocks import Block, Line
+from .blocks import MOST, Block, Line
 from .fields import Bag, Cell, Changed, Field, Hole, Item, Several
 from .ruler import Axis, Handle
 
@@ -40,9 +40,21 @@ class Traits:
     numbers: tuple[bool, ...]
 
 
+def few(rows: Sequence[Row]) -> list[Row]:
+    """The rows of which some will be seen: those that are marked, and the first of the others."""
+    out, plain = [], 0
+    for row in rows:
+        if row.looked or row.count != row.before or row.old is not None:
+            out.append(row)
+        elif plain < MOST:
+            out.append(row)
+            plain += 1
+    return out
+
+
 def traits(tables: Sequence[Table]) -> Traits:
     """The traits of one table over its history."""
-    rows = [r for t in tables for r in _rows(t)]
+    rows = [r for t in tables for r in few(_rows(t))]
     times = any(r.count not in (0, 1) or r.before not in (0, 1) for r in rows)
     wide = max((len(t.columns) for t in tables), default=0)
     numbers = tuple(_numeric([r.values[c] for r in rows if c < len(r.values)]) for c in range(wide))
@@ -77,9 +89,10 @@ def block(table: Table, limits: Limits, known: Traits, letters: Mapping[str, str
         return Block(tuple(head), tuple(right), lines, more, caption=table.caption, axis=_axis(table, letters))
     if known.times:
         head, right = [*head, "times"], [*right, True]
-    lines = tuple(_line(r, at, cut, limits, known.times) for r in table.rows)
+    rows = few(table.rows)
+    lines = tuple(_line(r, at, cut, limits, known.times) for r in rows)
     keys = tuple(_key(k, table, at, limits) for k in table.keys)
-    more = max(table.total - sum(r.count > 0 for r in table.rows), 0)
+    more = max(table.total - sum(r.count > 0 for r in rows), 0)
     return Block(
         tuple(head), tuple(right), (*lines, *keys), more, caption=table.caption, notes=_notes(table), tight=limits.tight
     )
@@ -153,12 +166,26 @@ def _groups(table: Table, limits: Limits, smallest: bool) -> Block:
     measures = () if limits.tight else table.measures
     head = [*table.key[:keys], *measures, *table.results]
     right = [*[False] * (keys + len(measures)), *[True] * len(table.results)]
-    lines = tuple(_group(g, table, limits, smallest) for g in table.groups)
-    more = max(table.total - len(table.groups), 0)
+    groups = _few_groups(table.groups)
+    lines = tuple(_group(g, table, limits, smallest) for g in groups)
+    more = max(table.total - sum(g.result is None or g.result.count > 0 for g in groups), 0)
     holes = tuple(_key(k, table, range(len(head)), limits) for k in table.keys)
     names = tuple(fit(clean(h), limits.cell) for h in head)
     notes = _notes(table)
     return Block(names, tuple(right), (*lines, *holes), more, "group", table.caption, notes, tight=limits.tight)
+
+
+def _few_groups(groups: Sequence[Group]) -> list[Group]:
+    """As :func:`few`, for groups."""
+    out, plain = [], 0
+    for group in groups:
+        rows = [*([group.result] if group.result else []), *(i for b in group.bags for i in b.items)]
+        if any(r.looked or r.mark for r in rows):
+            out.append(group)
+        elif plain < MOST:
+            out.append(group)
+            plain += 1
+    return out
 
 
 def _group(group: Group, table: Table, limits: Limits, smallest: bool) -> Line:
@@ -215,8 +242,9 @@ def _spans(table: Table, at: Sequence[int], cut: bool, limits: Limits, known: Tr
     assert table.ruler is not None
     for span in reversed(table.ruler.spans):
         label = f"[{span.lower},{span.upper})"
-        more += max(span.total - len(span.rows), 0)
-        for row in span.rows:
+        rows = few(span.rows)
+        more += max(span.total - len(rows), 0)
+        for row in rows:
             fields: list[Field] = [_cell(row.values[c], limits) for c in at]
             if cut:
                 fields.append(Cell("…", "m"))
