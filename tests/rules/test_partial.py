@@ -4,6 +4,7 @@ import random
 from typing import Any
 
 import pandas as pd
+import pytest
 
 import sharedstate_lite as ss
 from sharedstate_lite.oracle import difference
@@ -117,6 +118,26 @@ def test_rule_19_evicting_above_evicts_below() -> None:
     assert gone["result"] == gone["long"] == [("Fruit",)]
     assert partial.filled("result") == partial.filled("long") == []
     assert partial.evict("result", key="Fruit") == {}
+
+
+@pytest.mark.parametrize("n", [None, 1])
+def test_rule_19_evicting_an_aggregate_evicts_what_was_joined_with_it(n: int | None) -> None:
+    """Rows joined with an aggregate that becomes a hole would miss its changes: they become holes with it."""
+    partial, full = shop(
+        by_user="SELECT user, COUNT(*) AS n FROM visit GROUP BY user",
+        busy="SELECT v.product, v.user, u.n FROM visit v JOIN by_user u ON v.user = u.user",
+    )
+    for product in ("Apple", "Kiwi"):
+        partial.read("busy", key=product)
+    partial.read("by_user", key="b")
+    # All users, or the only one who was asked for by himself; he visits Kiwi.
+    partial.evict("by_user", n=n)
+    assert partial.filled("busy") == ([] if n is None else [("Apple",)])
+    more = {"visit": [(("Carrot", "b", 1), 1), (("Carrot", "a", 1), 1)]}
+    partial.step(more)
+    full.step(more)
+    for product in ("Apple", "Kiwi", "Carrot"):
+        assert difference(partial.read("busy", key=product), full.read("busy", key=product)) is None
 
 
 def test_rule_21_deleting_the_extremum_reads_the_parent_again() -> None:
