@@ -25,8 +25,8 @@ def drawn(name: str) -> tuple[list[Input], list[Any]]:
     """A few epochs and keys of a case; the same in every run."""
     view, out = CASES[name].declare()[1][-1], []
 
-    @settings(max_examples=3, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
-    @given(epochs(relations_of(view), least=4, most=6), st.lists(keys_of(view), min_size=2, max_size=3))
+    @settings(max_examples=2, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+    @given(epochs(relations_of(view), least=3, most=3), st.lists(keys_of(view), min_size=2, max_size=3))
     def take(steps: list[Input], keys: list[Any]) -> None:
         out.append((steps, keys))
 
