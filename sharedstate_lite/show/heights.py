@@ -37,9 +37,17 @@ class Link:
 
 
 def heights(
-    order: Sequence[Sequence[str]], size: Mapping[str, Box], links: Sequence[Link], apart: float
+    order: Sequence[Sequence[str]],
+    size: Mapping[str, Box],
+    links: Sequence[Link],
+    apart: float,
+    most: float | None = None,
 ) -> dict[str, float]:
-    """The upper edge of each box; the highest title reaches up to 0."""
+    """The upper edge of each box; the highest title reaches up to 0.
+
+    Straight links may make the whole higher than its tallest column. Where that is more
+    than ``most``, columns are moved together, and links bend.
+    """
     tops: dict[str, float] = {}
     if not order:
         return tops
@@ -54,8 +62,30 @@ def heights(
         _settle(order[c], size, links, tops, apart)
     for c in [*range(len(order)), *range(len(order) - 1, -1, -1)]:
         _straighten(order[c], size, links, tops, apart)
+    if most is not None:
+        _together(order, size, tops, apart, max(most, max(tall) - apart))
     highest = min(tops[n] - size[n].above for n in tops)
     return {n: t - highest for n, t in tops.items()}
+
+
+def _together(
+    order: Sequence[Sequence[str]], size: Mapping[str, Box], tops: dict[str, float], apart: float, most: float
+) -> None:
+    """Push what sticks out of a window of height ``most`` back into it, the others of its column with it."""
+    low = min(tops[n] - size[n].above for n in tops)
+    high = max(tops[n] + size[n].height for n in tops)
+    if high - low <= most:
+        return
+    low, high = (low + high - most) / 2, (low + high + most) / 2
+    for column in order:
+        edge = low
+        for n in column:
+            tops[n] = max(tops[n], edge + size[n].above)
+            edge = tops[n] + size[n].height + apart
+        edge = high
+        for n in reversed(column):
+            tops[n] = min(tops[n], edge - size[n].height)
+            edge = tops[n] - size[n].above - apart
 
 
 def _settle(

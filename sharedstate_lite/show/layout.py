@@ -70,15 +70,18 @@ def columns(names: Sequence[str], links: Sequence[Link]) -> dict[str, int]:
     return {n: c - first for n, c in level.items()}
 
 
-def place(boxes: Sequence[Box], links: Sequence[Link], apart: float = 14.0) -> Placed:
-    """Columns, heights and the pieces of every link; boxes of a column are ``apart`` px from each other."""
+def place(boxes: Sequence[Box], links: Sequence[Link], apart: float = 14.0, most: float | None = None) -> Placed:
+    """Columns, heights and the pieces of every link; boxes of a column are ``apart`` px from each other.
+
+    No higher than ``most`` px, if the tallest column is not.
+    """
     size = {b.name: b for b in boxes}
     level = columns([b.name for b in boxes], links)
     chains = [_chain(number, link, level, size) for number, link in enumerate(links)]
     steps = [step for chain in chains for step in chain]
     order = [[n for n in size if level[n] == c] for c in range(max(level.values(), default=-1) + 1)]
     order = ordered(order, steps, size)
-    tops = heights(order, size, steps, apart)
+    tops = heights(order, size, steps, apart, most)
     links_placed = [
         [
             Piece(number, level[s.source], s.source, s.target, tops[s.source] + s.out, tops[s.target] + s.into)

@@ -99,6 +99,28 @@ def test_nothing_overlaps(graph: tuple[list[Box], list[Link]]) -> None:
 
 @settings(max_examples=60)
 @given(graphs())
+def test_no_higher_than_asked(graph: tuple[list[Box], list[Link]]) -> None:
+    """Where the tallest column is low enough, so is the whole; boxes of a column still stand apart, in order."""
+    boxes, links = graph
+    size = {b.name: b for b in boxes}
+    placed = place(boxes, links, 14, 60)
+    lanes = [
+        [1 for link in links if level[link.source] < c < level[link.target]]
+        for level in [columns([b.name for b in boxes], links)]
+        for c in range(len(placed.columns))
+    ]
+    tall = [
+        sum(size[n].height + size[n].above + 14 for n in column) + 28 * len(lane) - 14
+        for column, lane in zip(placed.columns, lanes, strict=True)
+    ]
+    assert placed.height <= max(60, *tall) + 0.1
+    for column in placed.columns:
+        spans = sorted((placed.tops[n] - size[n].above, placed.tops[n] + size[n].height) for n in column)
+        assert all(a[1] + 13.9 <= b[0] for a, b in zip(spans, spans[1:], strict=False))
+
+
+@settings(max_examples=60)
+@given(graphs())
 def test_tracks_are_apart(graph: tuple[list[Box], list[Link]]) -> None:
     """Upright stretches stand within their gap, apart unless they leave from one port."""
     placed = place(*graph)

@@ -12,11 +12,11 @@ then panels fold that do not act.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 
-from .blocks import ROW
+from .blocks import ROW, Shape
 from .chips import Load
 from .groups import gathered
 from .nodes import Node
@@ -26,6 +26,8 @@ from .tables import NARROW, ROOMY, TIGHT, Limits
 
 MARGIN = 12.0
 TALLEST = 312.0
+SLACK = 8.0
+"""Px kept for messages that reach above or below the panels."""
 RULED = 356.0
 """Where panels have rulers: each takes the place of three rows, and two tables stand above each other."""
 
@@ -94,11 +96,21 @@ class Fitting:
         sizes = self.script.sizes if sizes is None else sizes
 
         def build() -> Stage:
-            return Stage(nodes, ways, sizes, stacked=stacked, waiting=waiting, short=short)
+            return Stage(
+                nodes, ways, sizes, stacked=stacked, waiting=waiting, short=short, tallest=self.tallest - SLACK
+            )
 
         stage = build()
-        while (over := stage.height - self.tallest) > 0 and _give(stage, nodes, over, actor):
-            stage = build()
+        while (over := stage.height - self.tallest) > 0:
+            for change, undo in _ways_to_be_low(stage, nodes, over, actor):
+                change()
+                tried = build()
+                if tried.height < stage.height - 0.5:
+                    stage = tried
+                    break
+                undo()
+            else:
+                break
         return stage
 
     # --- widths -------------------------------------------------------------------
@@ -135,11 +147,11 @@ class Fitting:
         here = next((c for c, column in enumerate(columns) if actor in column), 0)
         far = sorted((c for c in range(len(columns)) if c != here), key=lambda c: (-abs(c - here), -c))
         for count in range(len(far) + 1):
-            for limits, stacked in ((ROOMY, 0), (NARROW, 0), (NARROW, gaps)):
-                nodes = self._without(limits, [n for c in far[:count] for n in columns[c]])
+            for stacked in (0, gaps):
+                nodes = self._without(NARROW, [n for c in far[:count] for n in columns[c]])
                 low = self._low(nodes, stacked, waiting, actor)
                 if low is not None:
-                    return Fit(self._opened(low, far[:count], columns, limits, stacked, actor), limits, same)
+                    return Fit(self._opened(low, far[:count], columns, NARROW, stacked, actor), NARROW, same)
         others = [n for c in far for n in columns[c]]
         for fewer, limits, folded in self._ways_to_be_few(actor):
             nodes, ways, sizes, drawn = gathered(self.script, self._without(limits, [*others, *folded]), actor, fewer)
@@ -192,30 +204,32 @@ class Fitting:
         return nodes
 
 
-def _give(stage: Stage, nodes: dict[str, Node], over: float, actor: str) -> bool:
-    """Take lines away from the tallest table of the tallest column; False where none has any to give."""
+Act = Callable[[], None]
+
+
+def _ways_to_be_low(stage: Stage, nodes: dict[str, Node], over: float, actor: str) -> Iterator[tuple[Act, Act]]:
+    """What might make a stage lower, best first, each with its way back: lines of tables, then whole panels."""
 
     def tall(column: list[str]) -> float:
         return sum(nodes[n].height + nodes[n].above(1e9) + 14 for n in column)
 
+    columns = sorted(stage.placed.columns, key=tall, reverse=True)
     for least in (4, 2):
-        for column in sorted(stage.placed.columns, key=tall, reverse=True):
-            if tall(column) < stage.height / 2:
-                break
+        for column in columns:
             shapes = [s for n in column if nodes[n].open for s in nodes[n].shapes]
             shapes = [s for s in shapes if min(s.lines, s.capacity) > least]
-            if shapes:
-                shape = max(shapes, key=lambda s: s.height)
+            for shape in sorted(shapes, key=lambda s: -s.height)[:2]:
                 lines = min(shape.lines, shape.capacity)
-                shape.capacity = max(least, lines - max(int(over / ROW / len(shapes)), 1))
-                return True
-    open_ = [node for n, node in nodes.items() if node.open and n != actor]
-    if open_ and (actor or len(open_) > 1):
-        tallest = max(stage.placed.columns, key=tall)
-        there = [node for node in open_ if node.name in tallest] or open_
-        max(there, key=lambda node: node.height).fold = True
-        return True
-    return False
+                less = max(least, lines - max(int(over / ROW / len(shapes)), 1))
+                yield _setting(shape, "capacity", less, shape.capacity)
+    for column in columns:
+        open_ = [nodes[n] for n in column if nodes[n].open and n != actor]
+        for node in sorted(open_, key=lambda n: -n.height):
+            yield _setting(node, "fold", True, False)
+
+
+def _setting(thing: Shape | Node, name: str, new: float, old: float) -> tuple[Act, Act]:
+    return lambda: setattr(thing, name, new), lambda: setattr(thing, name, old)
 
 
 __all__ = ["MARGIN", "TALLEST", "Fit", "Fitting"]

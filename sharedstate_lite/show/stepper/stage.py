@@ -57,6 +57,7 @@ class Stage:
         stacked: int = 0,
         waiting: frozenset[Lane] | None = None,
         short: bool = False,
+        tallest: float | None = None,
     ) -> None:
         self.nodes, self.ways, self.sizes = nodes, ways, sizes
         self.waiting, self.closed = waiting, waiting is not None
@@ -67,7 +68,7 @@ class Stage:
         first = place(self._boxes({n: node.width for n, node in nodes.items()}), ends, apart)
         # Panels of a column share its width, and there a title may need one line less.
         wide = {n: w for column, w in zip(first.columns, first.widths, strict=True) for n in column}
-        self.placed: Placed = place(self._boxes(wide), ends, apart)
+        self.placed: Placed = place(self._boxes(wide), ends, apart, tallest)
         self.last = {p[-1].number: p[-1].gap for p in self.placed.links}
         count = max(len(self.placed.columns) - 1, 0)
         self.stacked = {c for c in range(count) if c >= count - stacked}
