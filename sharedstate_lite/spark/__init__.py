@@ -21,6 +21,12 @@ And the engines of the core, over bins of keys; see docs/spark.md:
     processor.py  the stateful operator that Spark runs
     inbox.py      the folder that a query reads, one file a micro-batch
     query.py      the query: started, run, refused, stopped
+    front.py      the driver's half of the protocol; live.py puts it on a query
+    staged.py     shared state whose arrangements can be placed in stages
+    store.py      state(), changes(), batches(): what the state store holds, as tables (tables.py)
+    job.py        stream(): the same over folders or DataFrames that Spark reads itself, to a sink
+    rebuild.py    other views on the same rows: a new checkpoint from the base tables
+    copies.py     checkpoint(path) and restore(): a copy, checked before it is used
 
 Importing this imports no pyspark; the first session does.
 """
@@ -28,7 +34,7 @@ Importing this imports no pyspark; the first session does.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ..plan import View
@@ -36,8 +42,11 @@ from .java import Java, find_java
 from .session import log_file, session, stop
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    import pandas as pd
+    from pyspark.sql import DataFrame, SparkSession
 
+    from ..changes import Changes
+    from .job import Job
     from .live import SparkEngine
 
 _session = session
@@ -66,4 +75,86 @@ def engine(
     return SparkEngine(Blueprint(kind, views, join), session or _session(), checkpoint, bins)
 
 
-__all__ = ["Java", "engine", "find_java", "log_file", "session", "stop"]
+def restore(
+    path: str | os.PathLike[str],
+    session: SparkSession | None = None,
+    *,
+    checkpoint: str | os.PathLike[str] | None = None,
+) -> SparkEngine:
+    """The engine whose state is at ``path``, at its epoch; its views are those that were installed.
+
+    What ``engine.checkpoint(path)`` wrote is checked and copied, to ``checkpoint`` or to a folder
+    that goes with the engine, and stays as it is. A location of an engine that was closed
+    or killed is gone on with where it is. Raises CheckpointError.
+    """
+    from .live import restored
+
+    return restored(path, session or _session(), checkpoint)
+
+
+def stream(
+    kind: str,
+    views: Sequence[View],
+    sources: Mapping[str, str | os.PathLike[str] | DataFrame],
+    sink: str | os.PathLike[str] | Callable[[dict[str, Changes], int], None],
+    *,
+    session: SparkSession | None = None,
+    checkpoint: str | os.PathLike[str],
+    bins: int | None = None,
+    join: str = "auto",
+) -> Job:
+    """Start a streaming job: relations from folders of Parquet or streaming DataFrames, changes of views to a sink.
+
+    Folders are read a file a micro-batch, in the order of their times; a DataFrame has the
+    relation's columns and ``diff``. A micro-batch is an epoch. ``sink`` is a folder (a
+    Parquet file a view and batch, each written once) or a function of {view: Changes} and
+    the batch's number (called at least once a batch). A checkpoint that is there is gone on
+    with. Raises ViewError, RelationError, CheckpointError.
+    """
+    from .blueprint import Blueprint
+    from .job import Job
+
+    return Job(Blueprint(kind, views, join), sources, sink, session or _session(), checkpoint, bins)
+
+
+def state(
+    checkpoint: str | os.PathLike[str],
+    operator: str | None = None,
+    batch: int | None = None,
+    session: SparkSession | None = None,
+) -> pd.DataFrame:
+    """What Spark's state store holds at ``checkpoint``: as the engine's ``state()`` tells it; see :mod:`.store`."""
+    from . import store
+
+    return store.state(checkpoint, operator, batch, session)
+
+
+def changes(
+    checkpoint: str | os.PathLike[str], operator: str, batch: int, session: SparkSession | None = None
+) -> pd.DataFrame:
+    """What one micro-batch changed in one piece of state, as rows with their diff; see :mod:`.store`."""
+    from . import store
+
+    return store.changes(checkpoint, operator, batch, session)
+
+
+def batches(checkpoint: str | os.PathLike[str]) -> pd.DataFrame:
+    """The micro-batches of a checkpoint: number, kind, epoch, and whether it was refused."""
+    from . import store
+
+    return store.batches(checkpoint)
+
+
+__all__ = [
+    "Java",
+    "batches",
+    "changes",
+    "engine",
+    "find_java",
+    "log_file",
+    "restore",
+    "session",
+    "state",
+    "stop",
+    "stream",
+]

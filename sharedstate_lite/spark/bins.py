@@ -110,7 +110,8 @@ class Bin:
         """Take one epoch's messages; returns those that follow from them. Raises the kit's errors."""
         out: list[Message] = []
         waiting: dict[Port, list[Delta]] = {}
-        ticked = any(m.channel == TICK for m in messages)
+        # Only the first one counts: whoever cannot know whether it is the first sends one each time.
+        ticked = self.time == 0 and any(m.channel == TICK for m in messages)
         by: dict[int, list[Delta]] = {}
         for message in messages:
             if message.channel > 0:

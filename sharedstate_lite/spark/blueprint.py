@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..catalog import Catalog
 from ..checkpoint import catalog_of, views_of
 from ..dataflow import Dataflow
 from ..errors import CheckpointError, Error, ViewError
@@ -110,11 +109,10 @@ def read(folder: Path) -> dict[str, Any]:
     return found
 
 
-def built(told: dict[str, Any], where: Path) -> tuple[Catalog, Blueprint]:
-    """The catalog and the blueprint that a file describes. Raises CheckpointError."""
+def built(told: dict[str, Any], where: Path) -> Blueprint:
+    """The blueprint that a file describes. Raises CheckpointError."""
     try:
-        catalog, views = views_of(told)
-        return catalog, Blueprint(told["kind"], tuple(views), told["options"]["join"])
+        return Blueprint(told["kind"], views_of(told)[1], told["options"]["join"])
     except (Error, KeyError, TypeError) as error:
         raise CheckpointError(f"{where}: it does not fit this version of the kit ({error})") from error
 

@@ -20,12 +20,12 @@ from .. import intake
 from ..batch import Delta, concat
 from ..changes import Changes, sorted_frame
 from ..engine import Input
-from ..errors import Error, TimeError
+from ..errors import Error, TimeError, ViewError
 from ..operators import apply
 from ..plan import View
 from ..trace import Trace
 from ..words import Strings
-from . import wire
+from . import tables, wire
 from .bins import ASK, COMPACT, OUT, TICK, Message, ship
 from .blueprint import Blueprint
 from .route import Route
@@ -39,6 +39,9 @@ class Front(ABC):
         self.epoch = 0
         self.bins = bins
         self._open = True
+        self._ticked = False
+        self._owed: list[Message] = []
+        """What views that were there before step 1 sent when another was installed: a part of what step 1 emits."""
         self._use(plan, plan.checked())
 
     def _use(self, plan: Blueprint, route: Route) -> None:
@@ -49,6 +52,18 @@ class Front(ABC):
     @abstractmethod
     def _run(self, messages: list[Message], kind: str, epoch: int) -> list[Message]:
         """Run one micro-batch; returns what came out for the driver. Raises the kit's error if a kernel refuses."""
+
+    @abstractmethod
+    def _heads(self) -> tables.Heads:
+        """The heads of all bins, as of the last micro-batch."""
+
+    @abstractmethod
+    def _blobs(self, stage: int, part: str) -> list[bytes]:
+        """The runs of one piece of state, of all bins, as of the last micro-batch."""
+
+    @abstractmethod
+    def _rebuild(self, plan: Blueprint, route: Route) -> list[Message]:
+        """Go on with other views, from the base tables; returns what came out for the driver."""
 
     # --- the protocol -----------------------------------------------------------
 
@@ -79,12 +94,13 @@ class Front(ABC):
         try:
             deltas = intake.epoch(inputs, self.catalog, strings)
             messages = list(self._messages(deltas, strings))
-            if self.epoch == 0:
-                messages += self._ticks()
-            out = self._run(messages, "epoch", self.epoch + 1)
+            if not self._ticked:
+                messages += self._ticks(self._route)
+            out = self._owed + self._run(messages, "epoch", self.epoch + 1)
         except Error as error:
             self.trace.record("refused", self.kind, note=str(error)[:200])
             raise
+        self._ticked, self._owed = True, []
         self.epoch = self.trace.epoch = self.epoch + 1
         self.trace.record("epoch", self.kind, rows=sum(len(d.diffs) for d in deltas.values()))
         return {name: self._changes(name, out) for name in self.views}
@@ -111,6 +127,52 @@ class Front(ABC):
         messages = [Message(stage, where, ASK, asked, blob) for where in range(self.bins)]
         out = self._run(messages, "read", self.epoch)
         return sorted_frame(shown.schema, self._delta(shown, out, strings), strings)
+
+    def state(self, operator: str | None = None) -> pd.DataFrame:
+        """What is held, as of the last micro-batch; see :meth:`~sharedstate_lite.engine.Engine.state`."""
+        self._check_open()
+        if operator is None:
+            return tables.state_table(self._route, self._heads())
+        stage, place = tables.find(self._route, operator)
+        return tables.state_rows(place, self._blobs(stage, operator))
+
+    def install(self, view: View) -> Changes:
+        """Add a view and those it is built on; all views are computed anew from the base tables.
+
+        Returns its contents as Changes. Raises ViewError.
+        """
+        self._check_open()
+        if not isinstance(view, View):
+            raise ViewError(f"install takes a view made by catalog.view(...), not {type(view).__name__}")
+        if view.name in self.views:
+            raise ViewError(f"view {view.name} is installed already; drop it first, or choose another name")
+        more = intake.brought([view], self.views, self.catalog)
+        out = self._change_views([*self.views.values(), *more])
+        if self.epoch == 0:
+            self._owed = [m for m in out if m.what not in {v.name for v in more}]
+        return self._changes(view.name, out)
+
+    def drop(self, view: str | View) -> None:
+        """Remove a view and what only it needed. Raises ViewError if another view stands on it."""
+        self._check_open()
+        gone = self._blueprint._view(view.name if isinstance(view, View) else view)
+        above = [v.name for v in self.views.values() if gone in v.uses]
+        if above:
+            raise ViewError(f"view {gone.name}: {', '.join(above)} stand on it; drop them first")
+        left = [v for v in self.views.values() if v is not gone]
+        if not left:
+            raise ViewError(
+                f"view {gone.name} is the last one, and an engine on Spark has at least one; close() ends it"
+            )
+        self._change_views(left)
+
+    def _change_views(self, views: list[View]) -> list[Message]:
+        plan = Blueprint(self.kind, views, self.join)
+        route = plan.checked()
+        out = self._rebuild(plan, route)
+        self._use(plan, route)
+        self._ticked = True
+        return out
 
     def compact(self) -> None:
         """Merge all runs of all bins."""
@@ -163,9 +225,10 @@ class Front(ABC):
                 delta = apply(self._route.operators[at].node, delta, strings)
             yield from ship(number, channel, delta, self.bins, strings, net=True)
 
-    def _ticks(self) -> list[Message]:
+    @staticmethod
+    def _ticks(route: Route) -> list[Message]:
         """What makes aggregates without GROUP BY give their first row."""
-        stages = sorted({self._route.stage_of[n] for n in self._route.globals()})
+        stages = sorted({route.stage_of[n] for n in route.globals()})
         return [Message(stage, 0, TICK, "", b"") for stage in stages]
 
     def _delta(self, view: View, out: Sequence[Message], strings: Strings) -> Delta:

@@ -56,12 +56,15 @@ class Inbox:
 
     def __init__(self, folder: Path, began: int) -> None:
         self.folder, self.began = folder, began
-        for name in ("staged", "in"):
-            (folder / name).mkdir(parents=True, exist_ok=True)
         self.entries: list[Entry] = []
         log = folder / "log.jsonl"
         for line in log.read_text().splitlines() if log.exists() else []:
             self._take(json.loads(line))
+
+    def prepare(self) -> None:
+        """Make the folders."""
+        for name in ("staged", "in"):
+            (self.folder / name).mkdir(parents=True, exist_ok=True)
 
     @property
     def path(self) -> Path:
@@ -73,11 +76,15 @@ class Inbox:
         """The last epoch that was put in and not voided."""
         return max((e.epoch for e in self.entries if not e.void), default=0)
 
-    def put(self, messages: Iterable[Message], kind: str, epoch: int) -> int:
-        """Hand one micro-batch to Spark; returns its number."""
+    def put(self, messages: Iterable[Message] | Path, kind: str, epoch: int) -> int:
+        """Hand one micro-batch, or a file that holds one, to Spark; returns its number."""
         number = len(self.entries)
         staged = self.folder / "staged" / self._name(number)
-        sha256 = _write(table(messages), staged)
+        if isinstance(messages, Path):
+            messages.replace(staged)
+            sha256 = hashlib.sha256(staged.read_bytes()).hexdigest()
+        else:
+            sha256 = write(table(messages), staged)
         self._log({"number": number, "kind": kind, "epoch": epoch, "sha256": sha256})
         self._hand_over(number)
         for old in range(max(0, number - KEPT - 8), number - KEPT):
@@ -87,7 +94,7 @@ class Inbox:
     def void(self, number: int) -> None:
         """Exchange a file for one without rows: its batch was refused, and Spark will run it again."""
         staged = self.folder / "staged" / self._name(number)
-        sha256 = _write(table([]), staged)
+        sha256 = write(table([]), staged)
         self._log({"number": number, "void": True, "sha256": sha256})
         self._hand_over(number)
 
@@ -144,7 +151,8 @@ def table(messages: Iterable[Message]) -> pa.Table:
     return pa.table([pa.array(c, f.type) for c, f in zip(columns, SCHEMA, strict=True)], schema=SCHEMA)
 
 
-def _write(rows: pa.Table, file: Path) -> str:
+def write(rows: pa.Table, file: Path) -> str:
+    """Write a table of messages; returns the SHA-256 of the file."""
     sink = pa.BufferOutputStream()
     pyarrow.parquet.write_table(rows, sink, compression="none", use_dictionary=False, write_statistics=False)
     data = sink.getvalue()

@@ -12,18 +12,22 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..cache import cache_dir
 from ..errors import CheckpointError, ViewError
-from . import blueprint
+from . import blueprint, copies, tables
 from .bins import Message, Plan
 from .blueprint import Blueprint
 from .front import Front
 from .query import Query
+from .rebuild import rebuild
+from .route import Route
 from .scratch import Scratch, lock
+from .store import Reader
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,7 +40,12 @@ class SparkEngine(Front):
     """See the module; made by :func:`sharedstate_lite.spark.engine` and ``restore``. A context manager."""
 
     def __init__(
-        self, plan: Blueprint, session: SparkSession, checkpoint: str | os.PathLike[str] | None, bins: int | None
+        self,
+        plan: Blueprint,
+        session: SparkSession,
+        checkpoint: str | os.PathLike[str] | None,
+        bins: int | None,
+        copy: Path | None = None,
     ) -> None:
         if bins is not None and (isinstance(bins, bool) or not isinstance(bins, int) or bins < 1):
             raise ViewError(f"bins={bins!r}: it is a whole number from 1; {BINS} suits two cores")
@@ -49,22 +58,32 @@ class SparkEngine(Front):
         else:
             self.location = Path(checkpoint).expanduser().absolute()
         try:
+            if copy is not None:
+                copies.read(copy, self.location)
             self._settle(bins)
         except BaseException:
             self._open = False
             self._release()
             raise
+        entries = self._query.inbox.entries
         self.epoch = self.trace.epoch = self._query.inbox.epoch
+        self._ticked = any(e.kind in ("epoch", "load") and not e.void for e in entries)
 
     def _settle(self, bins: int | None) -> None:
         options = self._options(bins)
         self.bins = options["bins"]
-        labels = _labels(self.session, self.bins)
-        self._label = {number: key for key, number in labels.items()}
-        work = Plan(options["generation"], self.bins, self._plan.routed)
-        folder = self.location / options["generation"]
-        self._query = Query(self.session, folder, work, self._route.stages, labels, options["began"])
+        self._label = dict(enumerate(options["labels"]))
+        self._query = self._made(options, self._plan, self._route)
+        for other in self.location.glob("g-*"):
+            if other.name != options["generation"]:
+                shutil.rmtree(other, ignore_errors=True)  # left by an install that did not come to its end
         self._query.start()
+
+    def _made(self, options: dict[str, Any], plan: Blueprint, route: Route) -> Query:
+        work = Plan(options["generation"], self.bins, plan.routed)
+        labels = {key: number for number, key in self._label.items()}
+        folder = self.location / options["generation"]
+        return Query(self.session, folder, work, route.stages, labels, options["began"])
 
     def _options(self, bins: int | None) -> dict[str, Any]:
         """What the location says of itself, or is told now if it is new."""
@@ -76,24 +95,73 @@ class SparkEngine(Front):
         there = [f for f in where.iterdir() if not f.name.startswith(".")]
         if (where / blueprint.FILE).exists():
             told = blueprint.read(where)
-            wanted = {"join": plan.join} | ({} if bins is None else {"bins": bins})
+            wanted = {"join": plan.join, "stream": None} | ({} if bins is None else {"bins": bins})
             blueprint.same(told, self._blueprint, plan.kind, wanted, where)
-            return dict(told["options"])
+            options = dict(told["options"])
+            if options["home"] != str(where):
+                name = options["generation"]
+                copies.move_in(where / name, f"{options['home']}/{name}")
+                options["home"] = str(where)
+                blueprint.write(where, self._blueprint, plan.kind, options)
+            return options
         if there:
             raise CheckpointError(
                 f"{where} is neither empty nor a checkpoint of an engine on Spark; choose a new folder"
             )
-        options = {
-            "join": plan.join,
-            "bins": self.bins,
-            "generation": f"g-{secrets.token_hex(6)}",
-            "began": int(time.time()),
-        }
+        options = self._generation()
         blueprint.write(where, self._blueprint, plan.kind, options)
         return options
 
+    def _generation(self) -> dict[str, Any]:
+        name = f"g-{secrets.token_hex(6)}"
+        return {
+            "join": self._plan.join,
+            "bins": self.bins,
+            "labels": labels(self.session, self.bins),
+            "generation": name,
+            "home": str(self.location),
+            "began": int(time.time()),
+        }
+
     def _run(self, messages: list[Message], kind: str, epoch: int) -> list[Message]:
         return self._query.run([m._replace(bin=self._label[m.bin]) for m in messages], kind, epoch)
+
+    def _reader(self) -> Reader:
+        return Reader(self.session, self._query.checkpoint, self._plan.routed)
+
+    def _heads(self) -> tables.Heads:
+        return self._reader().heads()
+
+    def _blobs(self, stage: int, part: str) -> list[bytes]:
+        return self._reader().blobs(stage, part)
+
+    def checkpoint(self, path: str | os.PathLike[str]) -> None:
+        """Copy all state to a new or empty folder, atomically; the query pauses meanwhile. Raises CheckpointError."""
+        self._check_open()
+        self._query.stop()
+        try:
+            copies.write(self.location, self._query.folder.name, Path(path).expanduser().absolute())
+        finally:
+            self._query.start()
+
+    def _rebuild(self, plan: Blueprint, route: Route) -> list[Message]:
+        # Bins keep their numbers, so that what runs in the workers needs no map between two.
+        options = self._generation() | {"labels": [self._label[n] for n in range(self.bins)]}
+        before, after = self._query, self._made(options, plan, route)
+        try:
+            file = rebuild(self._reader(), after, route, self._label, self._ticks(route))
+            after.start()
+            out = after.run(file, "load", self.epoch)
+            shutil.rmtree(file.parents[0 if file.parent.name == "load" else 1])
+            blueprint.write(self.location, route.engine, plan.kind, options)
+        except BaseException:
+            after.stop()
+            shutil.rmtree(after.folder, ignore_errors=True)
+            raise
+        self._query = after
+        before.stop()
+        shutil.rmtree(before.folder, ignore_errors=True)
+        return out
 
     def close(self) -> None:
         """Stop the query; a temporary checkpoint goes with it. A second call does nothing."""
@@ -110,17 +178,29 @@ class SparkEngine(Front):
             self._scratch.close()
 
 
-def _labels(session: SparkSession, bins: int) -> dict[int, int]:
+def restored(
+    path: str | os.PathLike[str], session: SparkSession, checkpoint: str | os.PathLike[str] | None
+) -> SparkEngine:
+    """See :func:`sharedstate_lite.spark.restore`."""
+    source = Path(path).expanduser().absolute()
+    told = blueprint.read(source)
+    plan = blueprint.built(told, source)
+    if not copies.is_copy(source):
+        if checkpoint is not None:
+            raise CheckpointError(f"{source} is where an engine lives, and goes on there; leave out checkpoint=")
+        return SparkEngine(plan, session, source, told["options"]["bins"])
+    return SparkEngine(plan, session, checkpoint, told["options"]["bins"], source)
+
+
+def labels(session: SparkSession, bins: int) -> list[int]:
     """For each bin the number that Spark groups it by, chosen so that bins lie evenly on the partitions."""
     partitions = int(session.conf.get("spark.sql.shuffle.partitions") or 2)
-    text = (
-        f"SELECT transform(sequence(0, {64 * bins * partitions}), x -> pmod(hash(CAST(x AS INT)), {partitions})) AS p"
-    )
-    found: list[int] = session.sql(text).collect()[0][0]
+    most = 64 * bins * partitions
+    text = f"SELECT transform(sequence(0, {most}), x -> pmod(hash(CAST(x AS INT)), {partitions})) AS p"
     free: dict[int, list[int]] = {p: [] for p in range(partitions)}
-    for label, partition in enumerate(found):
+    for label, partition in enumerate(session.sql(text).collect()[0][0]):
         free[partition].append(label)
-    return {free[number % partitions].pop(0): number for number in range(bins)}
+    return [free[number % partitions].pop(0) for number in range(bins)]
 
 
-__all__ = ["BINS", "SparkEngine"]
+__all__ = ["BINS", "SparkEngine", "labels", "restored"]

@@ -44,11 +44,11 @@ class Query:
     ) -> None:
         self.session, self.folder, self.plan, self.stages, self.labels = session, folder, plan, stages, labels
         self.inbox = Inbox(folder, began)
+        self.inbox.prepare()
         self._out = folder / "out"
         self._out.mkdir(exist_ok=True)
         self._running: StreamingQuery | None = None
         self._here: dict[int, pa.Table] = {}
-        self.began = began
 
     @property
     def checkpoint(self) -> Path:
@@ -58,7 +58,7 @@ class Query:
     @property
     def committed(self) -> int:
         """How many batches are done."""
-        return 1 + max((int(f.name) for f in (self.checkpoint / "commits").glob("[0-9]*")), default=-1)
+        return committed(self.checkpoint)
 
     def start(self) -> None:
         """Start, and finish what was begun. Raises CheckpointError for an input file that is lost or altered."""
@@ -72,7 +72,7 @@ class Query:
                 # It was refused before: the one who asked for it was never told that it had happened.
                 continue
 
-    def run(self, messages: Iterable[Message], kind: str, epoch: int) -> list[Message]:
+    def run(self, messages: Iterable[Message] | Path, kind: str, epoch: int) -> list[Message]:
         """Run one micro-batch; returns what came out. Raises the kit's error if a kernel refuses, and goes on."""
         if self._running is None or not self._running.isActive:
             self.start()
@@ -115,7 +115,7 @@ class Query:
             number = self.committed
             if refusal is None:
                 self.stop()
-                raise Error(f"the query on Spark failed in batch {number}: {_reason(str(error))}") from error
+                raise Error(f"the query on Spark failed in batch {number}: {reason(str(error))}") from error
             self.inbox.void(number)
             self._launch()
             self._finish()
@@ -143,6 +143,11 @@ class Query:
         return self._out / f"{number:08d}.arrow"
 
 
+def committed(checkpoint: Path) -> int:
+    """How many micro-batches below a checkpoint folder of Spark's are done."""
+    return 1 + max((int(f.name) for f in (checkpoint / "commits").glob("[0-9]*") if f.name.isdigit()), default=-1)
+
+
 def _load(file: Path) -> pa.Table:
     try:
         return pa.ipc.open_file(pa.BufferReader(file.read_bytes())).read_all()
@@ -161,7 +166,8 @@ def refused(text: str) -> Error | None:
     return error
 
 
-def _reason(text: str) -> str:
+def reason(text: str) -> str:
+    """The line that says what happened, out of what Spark says."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     told = [line for line in lines if re.match(r"[\w.]*(Error|Exception)\b", line)]
     return (told or lines or ["no reason given"])[-1][:300]

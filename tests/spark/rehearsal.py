@@ -7,15 +7,17 @@ exchanged for one that remembers nothing, or an older state of things.
 
 from __future__ import annotations
 
+import json
 from collections import OrderedDict
 from collections.abc import Iterable
 from typing import Any
 
-from sharedstate_lite.errors import Error
 from sharedstate_lite.spark import bins as rooms
+from sharedstate_lite.spark import tables
 from sharedstate_lite.spark.bins import Message, Plan
 from sharedstate_lite.spark.blueprint import Blueprint
 from sharedstate_lite.spark.front import Front
+from sharedstate_lite.spark.route import Route
 
 
 class Dict:
@@ -54,11 +56,29 @@ class Rehearsal(Front):
 
     def __init__(self, kind: str, views: Any, join: str = "auto", bins: int = 3, lose: int = 0) -> None:
         super().__init__(Blueprint(kind, views, join), bins)
-        Rehearsal.made += 1
-        self.work = Plan(f"rehearsal {Rehearsal.made}", bins, self._plan.routed)
-        self.stores: dict[tuple[int, int], Dict] = {}
+        self._begin(self._plan)
         self.lose, self.count = lose, 0
         self.processes: list[OrderedDict[Any, Any]] = [OrderedDict(), OrderedDict()]
+
+    def _heads(self) -> Any:
+        return {place: json.loads(store.told) for place, store in self.stores.items() if store.told is not None}
+
+    def _blobs(self, stage: int, part: str) -> list[bytes]:
+        every = [store.runs for (at, _), store in self.stores.items() if at == stage]
+        return [blob for runs in every for (name, _), blob in runs.items() if name == part]
+
+    def _rebuild(self, plan: Blueprint, route: Route) -> list[Message]:
+        messages = self._ticks(route)
+        for name, (stage, place) in tables.bases(self._route).items():
+            messages += tables.reload(place, self._blobs(stage, name), route, self.bins)
+        self._begin(plan)
+        self._route = route
+        return self._run(messages, "load", self.epoch)
+
+    def _begin(self, plan: Blueprint) -> None:
+        Rehearsal.made += 1
+        self.work = Plan(f"rehearsal {Rehearsal.made}", self.bins, plan.routed)
+        self.stores: dict[tuple[int, int], Dict] = {}
 
     def _run(self, messages: list[Message], kind: str, epoch: int) -> list[Message]:
         stores = {place: store.copy() for place, store in self.stores.items()}
@@ -86,4 +106,4 @@ class Rehearsal(Front):
             self.processes[which], rooms._AROUND = rooms._AROUND, before
 
 
-__all__ = ["Dict", "Error", "Rehearsal"]
+__all__ = ["Dict", "Rehearsal"]

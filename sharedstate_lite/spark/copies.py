@@ -1,0 +1,102 @@
+"""A checkpoint of an engine on Spark as a copy that stays as it is, and back.
+
+    snapshot.json    every file with its SHA-256
+    engine.json, g-.../
+
+A copy is made beside the target under another name and renamed when it is whole; it is
+checked before it is used, and it is used by being copied again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+from ..errors import CheckpointError
+from . import blueprint
+
+FILE = "snapshot.json"
+
+
+def write(location: Path, generation: str, target: Path) -> None:
+    """Copy the engine at ``location``, which is not running, to a new or empty folder. Raises CheckpointError."""
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise CheckpointError(f"{target} is not an empty folder; a checkpoint never overwrites, so choose a new one")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        work = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+    except OSError as error:
+        raise CheckpointError(f"{target}: cannot write there ({error.strerror}); choose another folder") from error
+    try:
+        _copy(location, generation, work)
+        files = {str(f.relative_to(work)): _digest(f) for f in sorted(work.rglob("*")) if f.is_file()}
+        (work / FILE).write_text(json.dumps({"format": blueprint.FORMAT, "files": files}, indent=1))
+        if target.exists():
+            target.rmdir()
+        os.replace(work, target)
+    except OSError as error:
+        raise CheckpointError(
+            f"{target}: the checkpoint was not written ({error.strerror or error}); nothing is left of it"
+        ) from error
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def is_copy(folder: Path) -> bool:
+    """Whether :func:`write` made this folder."""
+    return (folder / FILE).is_file()
+
+
+def read(source: Path, location: Path) -> None:
+    """Check a copy, then put it to ``location``, a new or empty folder. Raises CheckpointError."""
+    try:
+        files = json.loads((source / FILE).read_text())["files"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise CheckpointError(f"{source / FILE} cannot be read ({error}); use another checkpoint") from error
+    for name, digest in files.items():
+        try:
+            found = _digest(source / name)
+        except OSError as error:
+            raise CheckpointError(
+                f"{source / name}: it cannot be read ({error.strerror}); the checkpoint is not whole, use another"
+            ) from error
+        if found != digest:
+            raise CheckpointError(f"{source / name} is not what was written (SHA-256 differs); use another checkpoint")
+    there = [f for f in location.iterdir() if not f.name.startswith(".")] if location.exists() else []
+    if there:
+        raise CheckpointError(f"{location} is not empty; a checkpoint is restored to a new folder")
+    location.mkdir(parents=True, exist_ok=True)
+    _copy(source, blueprint.read(source)["options"]["generation"], location)
+
+
+def _copy(source: Path, generation: str, target: Path) -> None:
+    shutil.copytree(source / generation, target / generation)
+    shutil.copy2(source / blueprint.FILE, target / blueprint.FILE)
+
+
+def move_in(folder: Path, before: str) -> None:
+    """After a generation's folder came here from ``before``: mend the whole paths that Spark has written down."""
+    # Some are written as they are, some as addresses, in which a space is %20.
+    pairs = {_written(Path(before), plain): _written(folder, plain) for plain in (True, False)}
+    spark = folder / "spark"
+    for log in [*(spark / "sources").rglob("*"), *(spark / "state").glob("*/_metadata/**/*")]:
+        if log.is_file() and not log.name.startswith("."):
+            data = moved = log.read_bytes()
+            for old, new in pairs.items():
+                moved = moved.replace(old + b"/", new + b"/")
+            if moved != data:
+                log.write_bytes(moved)
+                # Spark would compare the file with the checksum beside it.
+                log.with_name(f".{log.name}.crc").unlink(missing_ok=True)
+
+
+def _written(path: Path, plain: bool) -> bytes:
+    return (str(path) if plain else path.as_uri().removeprefix("file://")).encode()
+
+
+def _digest(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()

@@ -1,0 +1,88 @@
+"""The engines on Spark beside those in one process: a few epochs each, since every micro-batch takes its time.
+
+What needs many examples is in test_rehearsal.py, over the same bins without Spark.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import sharedstate_lite as ss
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+RELATIONS = {"info": "product STRING, category STRING", "visit": "product STRING, user STRING, length INT"}
+RESULT = (
+    "CREATE VIEW result AS SELECT category, MAX(length) AS max_length "
+    "FROM info JOIN visit USING (product) GROUP BY category"
+)
+COUNTS = "CREATE VIEW counts AS SELECT COUNT(*) AS n, SUM(length) AS total FROM visit"
+USERS = "CREATE VIEW users AS SELECT category, user FROM info LEFT JOIN visit USING (product) WHERE category <> 'x'"
+SEED: list[dict[str, Any]] = [
+    {
+        "info": [(("Apple", "Fruit"), 1), (("Banana", "Fruit"), 1), (("Carrot", "Vegetable"), 1)],
+        "visit": [(("Apple", "Alice", 10), 1), (("Banana", "Bob", 20), 1), (("Carrot", None, 30), 1)],
+    },
+    {"visit": [(("Apple", "Eve", 40), 1)]},
+    {"visit": [(("Apple", "Eve", 40), -1)]},
+    {"info": [(("Carrot", "Vegetable"), -1), (("Carrot", "Fruit"), 1)]},
+]
+BAD = {"visit": [(("Apple", "Eve", 41), -1)]}
+GOOD = {"visit": [(("Apple", "Eve", 41), 1)]}
+
+
+def views(*sql: str) -> list[ss.View]:
+    """Views in a catalog of their own."""
+    catalog = ss.Catalog(**RELATIONS)
+    return [catalog.view(text) for text in sql]
+
+
+def rows(frame: Any) -> list[str]:
+    """What a state table says, but for bytes and the order of its rows."""
+    return sorted(str(row) for row in frame.drop(columns="bytes").itertuples(index=False))
+
+
+@pytest.mark.parametrize("kind", ["full", "shared"])
+def test_an_engine_on_spark_is_the_one_in_process(spark: SparkSession, kind: str, tmp_path: Path) -> None:
+    """Epochs, reads, a refusal, state, a late view, a checkpoint and its restoration give what one process gives."""
+    made = views(RESULT, COUNTS)
+    with ss.engine(kind, made) as here:
+        with ss.spark.engine(kind, made, spark, checkpoint=tmp_path / "live", bins=2) as there:
+            for step in SEED[:2]:
+                assert there.step(step) == here.step(step)
+            told = []
+            for engine in (there, here):
+                with pytest.raises(ss.RowError) as caught:
+                    engine.step(BAD)
+                told.append(str(caught.value))
+            assert told[0] == told[1] and there.epoch == here.epoch == 2
+            assert there.step(SEED[2]) == here.step(SEED[2])
+            assert there.read("result").equals(here.read("result"))
+            assert there.read("result", key="Vegetable").equals(here.read("result", key="Vegetable"))
+            assert rows(there.state()) == rows(here.state())
+            late = there.catalog.view(USERS)
+            assert there.install(late) == here.install(late)
+            there.checkpoint(tmp_path / "copy")
+            assert there.step(SEED[3]) == here.step(SEED[3])
+        state = ss.spark.state(tmp_path / "live")
+        assert set(state.operator) == set(here.state().operator)
+        for name in ("users", here.state().operator[0]):
+            assert ss.spark.state(tmp_path / "live", name).equals(here.state(name))
+        with pytest.raises(ss.CheckpointError, match="view users is not asked for"):
+            ss.spark.engine(kind, made, spark, checkpoint=tmp_path / "live")
+        with ss.spark.restore(tmp_path / "copy", spark) as again:
+            assert again.epoch == 3
+            assert list(again.views) == ["result", "counts", "users"]
+            out = again.step(SEED[3])
+            # The restored engine has a catalog of its own; what it emits is what the first one emitted.
+            assert again.read("users").equals(here.read("users"))
+            assert bag(out["result"]) == {("Fruit", 20): -1, ("Fruit", 30): 1, ("Vegetable", 30): -1}
+
+
+def bag(changes: ss.Changes) -> dict[Any, int]:
+    """Changes as row -> diff."""
+    return {tuple(row[:-2]): row[-1] for row in changes.to_pandas().itertuples(index=False, name=None)}
