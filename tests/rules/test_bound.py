@@ -67,7 +67,7 @@ def all_gone_then_trickle(n: int, epochs: int) -> Iterator[Epoch]:
     for e in range(epochs // 4):
         yield of(range(e * n // 2, (e + 1) * n // 2), -1)
     yield of(range(epochs // 4 * n // 2, n * 40), -1)
-    for e in range(1500):
+    for e in range(600):
         yield of([7], 1 if e % 2 == 0 else -1)
 
 

@@ -135,7 +135,7 @@ def test_the_chains_are_there() -> None:
 def test_rule_21_random_evictions_never_change_an_answer(name: str, budget: dict[str, int]) -> None:
     """Random evictions, and those of a budget that is kept after every operation, never change an answer."""
 
-    @examples(6)
+    @examples(4)
     @given(st.data())
     def run(data: st.DataObject) -> None:
         fleet = Fleet(CASES[name], FULL_AND_PARTIAL)

@@ -107,7 +107,7 @@ def test_rule_23_history_leaves_nothing(kind: str, tmp_path: Path) -> None:
     row = ("a", "x", 1, 0.5)
     engine.step({"info": [(("a", "F"), 1)]})
     engine.checkpoint(tmp_path / "before")
-    for _ in range(400):
+    for _ in range(150):
         engine.step({"visit": [(row, 1)]})
         engine.step({"visit": [(row, -1)]})
     engine.checkpoint(tmp_path / "after")
