@@ -248,7 +248,8 @@ class Stage:
         y = spot.y + high / 2 + 12 if back else above
         lines = [(label, y)]
         if load.word:
-            word = fit(load.word, spot.x1 - spot.x0 - 2)
+            room = spot.x1 - spot.x0 - 2
+            word = load.word if width(load.word) <= room else fit(load.word.split(" ")[0], room)
             lines.append((word, y + 15 if back else y - 14))
             long = max(long, width(word))
         reach = LABEL * len(lines)

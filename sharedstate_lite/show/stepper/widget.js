@@ -298,7 +298,11 @@ class View {
     this.title.textContent = this.history.title;
     this.sql.textContent = this.history.sql;
     this.base.textContent = frame.base;
-    if (this.legend.innerHTML === "") this.legend.innerHTML = this.history.legend;
+    if (this.legend.innerHTML === "") {
+      this.legend.innerHTML = this.history.legend;
+      this.help.prepend(make("div", { cls: "marks" }));
+      this.help.firstElementChild.innerHTML = this.history.legend;
+    }
     if (this.caption.textContent !== frame.caption) this.caption.textContent = frame.caption;
     const added = frame.change && make("i", { cls: frame.change.startsWith("−") ? "less" : "" }, frame.change);
     const pair = (name, value, more) => make("span", {}, name, " ", make("b", {}, value), more || null);
