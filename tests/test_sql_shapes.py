@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from shop import CATALOG, bound, shop
 
-from sharedstate_lite.catalog import Catalog
 from sharedstate_lite.errors import ViewError
 from sharedstate_lite.plan import Agg, Call, Col, Filter, Join, Lit, Map, Node, Reduce, Scan, Type, Union
 
