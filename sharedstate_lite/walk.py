@@ -32,12 +32,21 @@ Message = tuple[str, tuple[Any, ...], int]
 
 
 def messages(tables: Mapping[str, pd.DataFrame], diff: int = 1) -> list[Message]:
-    """Every row of every table as a message, in the order of the tables and of their rows."""
+    """Every row of every table as a message, in the order of the tables and of their rows.
+
+    A table with a ``diff`` column, as :func:`data.load` gives, says the sign of each row itself.
+    """
     return [
-        (relation, tuple(row), diff)
+        (relation, tuple(row), int(sign))
         for relation, table in tables.items()
-        for row in table.astype(object).itertuples(index=False, name=None)
+        for *row, sign in _signed(table, diff).itertuples(index=False, name=None)
     ]
+
+
+def _signed(table: pd.DataFrame, diff: int) -> pd.DataFrame:
+    """The table with its signs as the last column."""
+    signs = table["diff"] if "diff" in table else pd.Series(diff, index=table.index, dtype="int64")
+    return table.drop(columns="diff", errors="ignore").astype(object).assign(diff=signs)
 
 
 def played(kind: str, views: Sequence[View], sent: Iterable[Message] = (), **options: Any) -> Engine:

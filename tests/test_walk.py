@@ -70,3 +70,11 @@ def test_walk_restores_the_trace_when_a_message_is_refused() -> None:
     with pytest.raises(ss.RowError):
         walk.walk(engine, [("visit", ("Kiwi", "Dan", 1), -1)])
     assert not engine.trace.keep_rows and engine.epoch == 0
+
+
+def test_a_table_with_signs_says_them_itself() -> None:
+    """A diff column, as data.load gives, is the messages' sign and no column of theirs; an empty table has none."""
+    table = pd.DataFrame({"a": [1, 2], "diff": [1, -1]})
+    assert walk.messages({"t": table}) == [("t", (1,), 1), ("t", (2,), -1)]
+    assert walk.messages({"t": table[["a"]]}, diff=-1) == [("t", (1,), -1), ("t", (2,), -1)]
+    assert walk.messages({"t": table.head(0)}) == []
