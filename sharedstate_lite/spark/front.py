@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import pandas as pd
@@ -90,12 +90,8 @@ class Front(ABC):
     def step(self, inputs: Input) -> dict[str, Changes]:
         """Apply one epoch; see :meth:`~sharedstate_lite.engine.Engine.step`."""
         self._check_open()
-        strings = Strings()
         try:
-            deltas = intake.epoch(inputs, self.catalog, strings)
-            messages = list(self._messages(deltas, strings))
-            if not self._ticked:
-                messages += self._ticks(self._route)
+            deltas, messages = self._epoch(inputs)
             out = self._owed + self._run(messages, "epoch", self.epoch + 1)
         except Error as error:
             self.trace.record("refused", self.kind, note=str(error)[:200])
@@ -215,7 +211,11 @@ class Front(ABC):
 
     # --- messages ---------------------------------------------------------------
 
-    def _messages(self, deltas: Mapping[str, Delta], strings: Strings) -> Iterable[Message]:
+    def _epoch(self, inputs: Input) -> tuple[dict[str, Delta], list[Message]]:
+        """An epoch that was read in and checked, and the messages that bring it to the bins."""
+        strings = Strings()
+        deltas = intake.epoch(inputs, self.catalog, strings)
+        messages = [] if self._ticked else self._ticks(self._route)
         for number, channel in enumerate(self._route.channels, 1):
             relation = self._route.relation(channel)
             if relation is None or relation not in deltas:
@@ -223,7 +223,8 @@ class Front(ABC):
             delta = deltas[relation]
             for at in channel.early:
                 delta = apply(self._route.operators[at].node, delta, strings)
-            yield from ship(number, channel, delta, self.bins, strings, net=True)
+            messages += ship(number, channel, delta, self.bins, strings, net=True)
+        return deltas, messages
 
     @staticmethod
     def _ticks(route: Route) -> list[Message]:

@@ -5,7 +5,7 @@ What comes out goes to a foreachBatch sink here in the driver, which Spark may c
 twice for one batch: it writes ``out/NNNNNNNN.arrow`` under another name and renames it, and a
 batch whose file is there is not written again.
 
-A kernel's refusal ends the query, and Spark would run the same batch at each restart
+A batch that fails is tried again. A kernel's refusal ends the query, and Spark would run the same batch at each restart
 for ever. So its file is voided, and the query started again: then that batch is empty.
 """
 
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 KEPT = 2
+TRIES = 3
 
 
 class Query:
@@ -64,20 +65,18 @@ class Query:
         """Start, and finish what was begun. Raises CheckpointError for an input file that is lost or altered."""
         self.inbox.check(self.committed)
         self._launch()
-        while True:
-            try:
-                self._finish()
-                return
-            except Error:
-                # It was refused before: the one who asked for it was never told that it had happened.
-                continue
+        # What was refused before: the one who asked for it was never told that it had happened.
+        while self._finish(asked=False) is not None:
+            continue
 
     def run(self, messages: Iterable[Message] | Path, kind: str, epoch: int) -> list[Message]:
         """Run one micro-batch; returns what came out. Raises the kit's error if a kernel refuses, and goes on."""
         if self._running is None or not self._running.isActive:
             self.start()
         number = self.inbox.put(messages, kind, epoch)
-        self._finish()
+        refusal = self._finish(asked=True)
+        if refusal is not None:
+            raise refusal
         return self.came_out(number)
 
     def came_out(self, number: int) -> list[Message]:
@@ -103,29 +102,38 @@ class Query:
         writer = wire.writeStream.outputMode("update").option("checkpointLocation", str(self.checkpoint))
         self._running = writer.foreachBatch(self._sink).start()
 
-    def _finish(self) -> None:
-        """Wait until every file is done. What was refused is voided, and raised after the query has been restarted."""
-        assert self._running is not None
-        wanted = len(self.inbox.entries)
-        try:
-            while self.committed < wanted:
+    def _finish(self, asked: bool) -> Error | None:
+        """Wait until every file is done; returns the first refusal, once its file is voided and the query restarted.
+
+        A batch that failed otherwise (a killed worker, say) is run again by a restarted
+        query. When it has failed ``TRIES`` times the failure is raised; the file is voided
+        if its caller is there to be told (``asked``), and stays for another try if not.
+        """
+        wanted, failed = len(self.inbox.entries), 0
+        refusal: Error | None = None
+        while self.committed < wanted:
+            assert self._running is not None
+            try:
                 self._running.processAllAvailable()
-        except StreamingQueryException as error:
-            refusal = refused(str(error))
-            number = self.committed
-            if refusal is None:
+            except StreamingQueryException as error:
+                said, number = refused(str(error)), self.committed
+                failed += 1
+                if said is not None:
+                    self.inbox.void(number)
+                    refusal = refusal or said
+                elif failed >= TRIES:
+                    self.stop()
+                    if asked:
+                        self.inbox.void(number)
+                    raise Error(f"the query on Spark failed in batch {number}: {reason(str(error))}") from error
+                self._launch()
+            except BaseException:
+                number = self.committed
                 self.stop()
-                raise Error(f"the query on Spark failed in batch {number}: {reason(str(error))}") from error
-            self.inbox.void(number)
-            self._launch()
-            self._finish()
-            raise refusal from None
-        except BaseException:
-            number = self.committed
-            self.stop()
-            if self.committed < wanted:
-                self.inbox.void(number)
-            raise
+                if asked and self.committed < wanted:
+                    self.inbox.void(number)
+                raise
+        return refusal
 
     def _sink(self, frame: DataFrame, number: int) -> None:
         file = self._file(number)
