@@ -81,6 +81,6 @@ def wrap(text: str, most: float, lines: int, size: float = 12, bold: bool = Fals
         elif len(out) < lines:
             out.append(word)
         else:
-            out[-1] = fit(" ".join([out[-1], *words[number:]]), most, size, bold, mono)
-            return out
+            out[-1] = " ".join([out[-1], *words[number:]])
+            break
     return [fit(line, most, size, bold, mono) for line in out]

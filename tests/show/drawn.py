@@ -52,21 +52,24 @@ def steppers(draw: st.DrawFn) -> Stepper:
     """A view over up to three relations and up to eight operators, and a few messages for it."""
     kind = draw(st.sampled_from(KINDS))
     names = draw(st.permutations(["v", "visit", "a_relation_with_a_rather_long_name"]))[: draw(st.integers(1, 3))]
+    k = draw(st.sampled_from(["k", "a_key_column_with_a_rather_long_name"]))
     extra = draw(st.integers(0, 4))
     more = "".join(f", more_{n} STRING" for n in range(extra))
-    catalog = ss.Catalog(**{n: f"k STRING, s{i} STRING, n{i} INT{more if not i else ''}" for i, n in enumerate(names)})
-    source = names[0] + "".join(f" JOIN {n} USING (k)" for n in names[1:])
+    catalog = ss.Catalog(
+        **{n: f"{k} STRING, s{i} STRING, n{i} INT{more if not i else ''}" for i, n in enumerate(names)}
+    )
+    source = names[0] + "".join(f" JOIN {n} USING ({k})" for n in names[1:])
     where = draw(
-        st.sampled_from(["", " WHERE n0 > 0", " WHERE n0 + 1 > 0 AND s0 <> 'b' AND k IN ('a', 'b', 'Vegetable')"])
+        st.sampled_from(["", " WHERE n0 > 0", f" WHERE n0 + 1 > 0 AND s0 <> 'b' AND {k} IN ('a', 'b', 'Vegetable')"])
     )
     last = len(names) - 1
     shapes = [
-        f"SELECT k, s0, n{last} AS n FROM {source}{where}",
+        f"SELECT {k}, s0, n{last} AS n FROM {source}{where}",
         f"SELECT DISTINCT s{last} FROM {source}{where}",
         f"SELECT s0, MAX(n{last}) AS most FROM {source}{where} GROUP BY s0",
         f"SELECT s0, s{last} AS other, COUNT(*) AS c, MIN(n0) AS least, MAX(n{last}) AS most FROM {source}{where} "
         f"GROUP BY s0, s{last} HAVING COUNT(*) > 0",
-        f"SELECT k, n0 AS n FROM {names[0]} UNION ALL SELECT k, n{last} AS n FROM {names[-1]}",
+        f"SELECT {k}, n0 AS n FROM {names[0]} UNION ALL SELECT {k}, n{last} AS n FROM {names[-1]}",
     ]
     view = catalog.view(f"CREATE VIEW drawn AS {draw(st.sampled_from(shapes))}")
     rows = st.tuples(st.sampled_from(WORDS), st.sampled_from(WORDS), st.integers(-(2**31), 2**31 - 1))

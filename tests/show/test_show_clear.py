@@ -13,6 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import examples
 
+import sharedstate_lite as ss
+from sharedstate_lite import show
+from sharedstate_lite.demo import SCHEMA, SQL
+from sharedstate_lite.messages import Read
 from sharedstate_lite.show.stepper import Stepper, blocks, fitting, frame, script, stage
 from sharedstate_lite.show.stepper.blocks import Block, Line
 from sharedstate_lite.show.stepper.fields import Cell
@@ -125,6 +129,20 @@ def test_long_recordings(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(made.frames.script.seen) < made.recording.last
     for number in range(made.recording.last + 1):
         check(made, number, 800)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_histories_of_nothing(kind: str) -> None:
+    """A history without messages, and one of messages that cannot be taken, are drawn, and can be forked."""
+    view = ss.Catalog(**SCHEMA).view(SQL)
+    for messages in ([], ["nonsense", ("visit", ("Apple", "Ann", "long")), Read("nobody")]):
+        made = show.stepper(ss.replay(kind, [view]), messages)
+        for width in WIDTHS:
+            for number in range(made.recording.last + 1):
+                check(made, number, width)
+        assert made.next().back().end().step == min(1, len(messages)) and made.widget.history["last"] == len(messages)
+        made.fork(1, "+1 visit Apple, Ann, 3", insert=True)
+        assert made.recording.messages[0].refused == "" and made.next().step == 1
 
 
 def test_large_tables_are_counted() -> None:

@@ -90,6 +90,7 @@ class Shape:
     slabs: int = 0
     label: float = 0.0
     axis: bool = False
+    ruler: float = 0.0
     unit: str = "row"
     gutter: float = 0.0
     row: float = ROW
@@ -113,6 +114,7 @@ class Shape:
             below.append(counted(len(block.lines) + block.more, f"more {block.unit}"))
         self.below = max(self.below, *(width(n) for n in below))
         self.axis = self.axis or block.axis is not None
+        self.ruler = max(self.ruler, block.axis.width if block.axis is not None else 0.0)
         spans = dict.fromkeys(line.slab for line in block.lines if line.slab)
         self.slabs = max(self.slabs, len(spans))
         self.label = max([self.label, *(width(s, mono=True) for s in spans)])
@@ -133,11 +135,12 @@ class Shape:
         """Whether a block that it was not grown by has room in it."""
         grown = replace(self, widths=list(self.widths))
         grown.grow(block)
-        return (grown.widths, grown.label, grown.gutter, grown.row) == (
+        return (grown.widths, grown.label, grown.gutter, grown.row, grown.ruler) == (
             self.widths,
             self.label,
             self.gutter,
             self.row,
+            self.ruler,
         ) and grown.below <= max(self.below, self.width - 2 * PAD - self._before())
 
     def _before(self) -> float:
@@ -153,7 +156,7 @@ class Shape:
         """The least width of the block."""
         body = self._before() + columns_width(self.widths, self._between)
         body = max(body, self._before() + self.below, width(self.caption))
-        return body + 2 * PAD
+        return max(body + 2 * PAD, self.ruler)
 
     def height_of(self, capacity: int) -> float:
         """The height with room for ``capacity`` lines."""

@@ -43,6 +43,11 @@ class Axis:
     PORT = 24.0
     """Below the block's upper edge, where readers' lines end: the ruler itself."""
 
+    @property
+    def width(self) -> float:
+        """The least width: since and upper beside each other."""
+        return width(f"since {self.since}") + width(f"upper {self.upper}") + 50
+
     def _x(self, time: float, left: float, wide: float) -> float:
         low = min([s[0] for s in self.spans], default=0)
         high = max(self.upper, low + 1)

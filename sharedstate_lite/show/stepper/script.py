@@ -26,6 +26,7 @@ Lane = tuple[int, bool]
 """An edge's number, and whether it is its way back."""
 SHOWN = 160
 """Steps whose states are measured one by one; of longer recordings, those that end a message and every nth."""
+GONE = "dropped at the hole"
 COUNTED = 50
 """Rows of one message that are looked at for a common badge."""
 
@@ -224,6 +225,9 @@ class Script:
                 if (lane := self.lane(move)) is not None:
                     load = Load(self._chips(move, lane), NOW, move.sent)
                     out.setdefault(lane, {}).setdefault((load.size(False), load.size(True)), load)
+            for move in step.taken if len(step.dropped) else ():
+                if (lane := self.lane(move)) is not None and not move.up:
+                    out.setdefault(lane, {})["dropped",] = Load(self._chips(move, lane), DROPPED, move.sent, GONE, True)
         return {lane: list(loads.values()) for lane, loads in out.items()}
 
 

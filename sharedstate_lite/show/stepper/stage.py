@@ -128,7 +128,8 @@ class Stage:
             wide, high = self._chip(lane, p.gap)
             if wide:
                 y = p.y0
-                up, down = (0.0, LABEL + 2) if lane[1] else (LABEL + 2, 0.0)
+                label = LABEL * (2 if any(load.word for load in self.sizes.get(lane, ())) else 1) + 2
+                up, down = (0.0, label) if lane[1] else (label, 0.0)
                 self.top = min(self.top, y - high / 2 - up)
                 self.bottom = max(self.bottom, y + high / 2 + down)
 
