@@ -71,8 +71,6 @@ def run(strategy: str, stream: Stream) -> Record:
     process, record = psutil.Process(), Record(strategy, np.full(stream.epochs, np.nan), changes([]), {})
     emitted: list[tuple[int, pa.Table]] = []
     with ss.engine(strategy, [view]) as engine:
-        gc.collect()
-        gc.freeze()
         before = process.memory_info().rss
         engine.step({"info": tables.info()})
         for stretch in stream.stretches:
@@ -106,4 +104,7 @@ def rows(epoch: int, out: pa.Table) -> Ints:
 
 
 if __name__ == "__main__":
+    # What was imported is not looked through again by every collection; a process that goes on must not do this.
+    gc.collect()
+    gc.freeze()
     child.side(lambda: run(sys.argv[1], Stream.load(Path(sys.argv[2]))).save(Path(sys.argv[3])))
