@@ -30,7 +30,8 @@ import numpy as np
 from ..batch import Batch, Delta, Layout, concat
 from ..dataflow import Dataflow
 from ..operators import apply
-from ..words import Strings
+from ..plan import Type
+from ..words import NULL, Strings
 from . import wire
 from .route import Chain, Channel, Port, Route
 
@@ -39,6 +40,10 @@ OUT, ASK, COMPACT, TICK = 0, -1, -2, -3
 
 AROUND = 64
 """Bins that a process keeps in memory, of all engines together."""
+
+
+LEAST = 1 << 20
+"""As many strings a process may keep before it asks which of them are in use."""
 
 
 class Message(NamedTuple):
@@ -91,6 +96,7 @@ class Bin:
     def __post_init__(self) -> None:
         self.route = self.plan.make()
         self.engine = self.route.engine
+        self.engine.dictionary.strings = names.strings
         self.parts = self.route.parts(self.stage)
         self.stored: dict[str, list[tuple[Batch, str, int]]] = {part: [] for part in self.parts}
         """Arrangement -> the runs that are in the store too: the run, its name and the bytes of its blob there."""
@@ -101,7 +107,7 @@ class Bin:
 
     @property
     def strings(self) -> Strings:
-        """The dictionary of this bin."""
+        """The dictionary, that of all bins of this process."""
         return self.engine.dictionary.strings
 
     # --- an epoch ---------------------------------------------------------------
@@ -247,12 +253,37 @@ class Bin:
         return Batch(np.concatenate([words[None, :], lines]), lower)
 
 
+@dataclass
+class Names:
+    """The strings of a process. Past ``limit`` of them, what no bin in memory uses is forgotten, bins included."""
+
+    strings: Strings = field(default_factory=Strings)
+    limit: int = 0
+
+    def tidy(self) -> None:
+        """Begin anew, and let bins be read anew, if most strings are of no use any more."""
+        if len(self.strings) <= max(LEAST, self.limit):
+            return
+        used = np.zeros(len(self.strings), dtype=bool)
+        for each in _AROUND.values():
+            for held in each.parts.values():
+                lines = [1 + i for i, kind in enumerate(held.arrangement.layout.types) if kind is Type.STRING]
+                for words in (batch.body[line] for batch in held.arrangement.runs for line in lines):
+                    used[words[words != NULL]] = True
+        self.limit = max(LEAST, 2 * int(used.sum()))
+        if len(self.strings) > self.limit:
+            _AROUND.clear()
+            self.strings = Strings()
+
+
+names = Names()
 _AROUND: OrderedDict[tuple[str, int, int], Bin] = OrderedDict()
 
 
 def work(plan: Plan, stage: int, number: int, messages: list[Message], store: Store) -> list[Message]:
     """One bin's share of a micro-batch: what the worker process keeps is used if the store confirms it."""
     place = (plan.generation, stage, number)
+    names.tidy()
     cached = _AROUND.pop(place, None)
     told = store.head()
     head = None if told is None else json.loads(told)
@@ -279,4 +310,4 @@ def ship(number: int, channel: Channel, delta: Delta, bins: int, strings: String
     return [Message(channel.stage, where, number, "", wire.pack(part, channel.types, strings)) for where, part in parts]
 
 
-__all__ = ["ASK", "COMPACT", "OUT", "TICK", "Bin", "Message", "Plan", "Store", "ship", "work"]
+__all__ = ["ASK", "COMPACT", "OUT", "TICK", "Bin", "Message", "Plan", "Store", "names", "ship", "work"]

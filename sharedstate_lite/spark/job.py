@@ -29,14 +29,13 @@ from pyspark.errors import StreamingQueryException
 from .. import ingest
 from ..batch import Delta, concat
 from ..changes import Changes
-from ..columns import ARROW
 from ..errors import CheckpointError, Error, RelationError
 from ..intake import relation as known
 from ..operators import apply
 from ..plan import Schema, Type
 from ..words import Strings
 from . import blueprint, wire
-from .bins import TICK, Message, Plan, ship
+from .bins import TICK, Message, Plan, names, ship
 from .blueprint import Blueprint
 from .inbox import table
 from .live import BINS, labels
@@ -128,6 +127,11 @@ class Job:
                 )
             )
         return pd.DataFrame(lines, columns=["batch", "rows", "seconds", "spent"])
+
+    @property
+    def query(self) -> StreamingQuery:
+        """Spark's own handle on it."""
+        return self._query
 
     @property
     def active(self) -> bool:
@@ -261,14 +265,15 @@ def _messages(
     batches: Iterator[pa.RecordBatch], relation: str, schema: Schema, route: Route, bins: int, label: Sequence[int]
 ) -> Iterator[pa.RecordBatch]:
     """Rows of one task to messages, in a worker."""
-    strings = Strings()
-    wanted = {c.name: ARROW[c.type] for c in schema}
-    deltas = []
+    names.tidy()
+    strings = names.strings
     try:
-        for batch in batches:
-            rows = pa.Table.from_batches([batch]).rename_columns([*wanted, "diff"])
-            deltas.append(ingest.table(rows, schema, relation, strings)[0])
-        delta = concat(deltas, len(schema))
+        parts = list(batches)
+        delta = Delta.empty(len(schema))
+        if parts:
+            # Spark hands over 10,000 rows at a time; strings are looked up better together.
+            rows = pa.Table.from_batches(parts).rename_columns([*(c.name for c in schema), "diff"])
+            delta = ingest.table(rows, schema, relation, strings)[0]
         out = [Message(stage, 0, TICK, "", b"") for stage in sorted({route.stage_of[n] for n in route.globals()})]
         for number, channel in enumerate(route.channels, 1):
             if route.relation(channel) == relation and len(delta.diffs):

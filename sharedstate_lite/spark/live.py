@@ -163,6 +163,11 @@ class SparkEngine(Front):
         shutil.rmtree(before.folder, ignore_errors=True)
         return out
 
+    def progress(self) -> list[Any]:
+        """What Spark tells of the last micro-batches since the query was started: its StreamingQueryProgress."""
+        self._check_open()
+        return self._query.progress()
+
     def close(self) -> None:
         """Stop the query; a temporary checkpoint goes with it. A second call does nothing."""
         if self._open:

@@ -89,6 +89,10 @@ class Query:
         )
         return [Message(stage, where, channel, what, blob) for where, stage, channel, what, blob in rows]
 
+    def progress(self) -> list[Any]:
+        """What Spark tells of the last micro-batches."""
+        return [] if self._running is None else list(self._running.recentProgress)
+
     def stop(self) -> None:
         """Stop; a second call does nothing."""
         running, self._running = self._running, None

@@ -6,13 +6,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from cases import CASES
+from cases import CASES, RELATIONS
 from hypothesis import given
 from hypothesis import strategies as st
 from rehearsal import Rehearsal
 from support import Input, epochs, examples, keys_of, relations_of, tuples
 
 import sharedstate_lite as ss
+from sharedstate_lite.spark import bins as rooms
 
 KINDS = {"full": ("full", "auto"), "full multi": ("full", "multi"), "shared": ("shared", "auto")}
 
@@ -86,3 +87,20 @@ def test_state_and_late_views_over_bins(name: str, kind: str) -> None:
         here.close()
 
     run()
+
+
+def test_strings_that_no_row_uses_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that has seen too many strings forgets those that no bin uses, and goes on as before."""
+    monkeypatch.setattr(rooms, "names", rooms.Names())
+    monkeypatch.setattr(rooms, "LEAST", 50)
+    catalog = ss.Catalog(**RELATIONS)
+    view = catalog.view("CREATE VIEW result AS SELECT user, COUNT(*) AS n FROM visit GROUP BY user")
+    there = Rehearsal("full", [view])
+    seen = []
+    for number in range(30):
+        rows = [(("a", f"user {number} {n}", 1), 1) for n in range(10)]
+        assert len(there.step({"visit": rows})["result"]) == 10
+        there.step({"visit": [(row, -1) for row, _ in rows] + [(("a", "x", number), 1)]})
+        seen.append(len(rooms.names.strings))
+    assert max(seen) < 150
+    assert tuples(there.read("result")) == [("x", 30)]
