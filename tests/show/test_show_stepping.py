@@ -167,3 +167,17 @@ def test_the_demo_writes_a_page(tmp_path: Path) -> None:
         all(f"{kind} state" in text for kind in ("Full", "Shared", "Partial")) and "http" not in text.split("<svg")[0]
     )
     assert subprocess.run([*command, "a", "b"], capture_output=True, cwd=root).returncode == 2
+
+
+def test_the_readme_shows_what_the_demo_draws(tmp_path: Path) -> None:
+    """docs/stepper.svg is the frame that the command beside it writes; what Python's own objects weigh differs."""
+    root, drawn = Path(__file__).resolve().parents[2], tmp_path / "stepper.svg"
+    command = [sys.executable, "-m", "sharedstate_lite.show.stepper", str(drawn)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=root)
+    assert done.returncode == 0, done.stderr
+    assert "(`python -m sharedstate_lite.show.stepper docs/stepper.svg`)" in (root / "README.md").read_text()
+    kept, fresh = (
+        re.sub(r'textLength="[0-9.]+"([^>]*>base 9 rows), [0-9.]+ KiB', r"\1", path.read_text(encoding="utf-8"))
+        for path in (root / "docs" / "stepper.svg", drawn)
+    )
+    assert kept == fresh, "the frame has changed: run the command, look at the picture, commit it"

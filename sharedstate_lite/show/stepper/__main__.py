@@ -3,6 +3,7 @@
 python -m sharedstate_lite.show.stepper              writes the page, and prints where it is
 python -m sharedstate_lite.show.stepper FILE.html    writes it there
 python -m sharedstate_lite.show.stepper --open       opens it in a browser, too
+python -m sharedstate_lite.show.stepper FILE.svg     writes one frame: MAX takes the visit in, under full state
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import sharedstate_lite as ss
 from ...cache import cache_dir
 from ...demo import ASKED, MESSAGES, SCHEMA, SQL
 from ...messages import Read
+from .face import stepper
 from .pages import Pages
 from .static import static
 
@@ -44,6 +46,13 @@ def page() -> str:
     return f"{head}<h1>{title}</h1><p>{words}</p>{''.join(parts)}</html>"
 
 
+def frame() -> str:
+    """One frame as an SVG of its own, in the reader's own colours: the step at which the answer changes."""
+    view = ss.Catalog(**SCHEMA).view(SQL)
+    drawn = stepper(ss.replay("full", [view]), MESSAGES, at=(len(MESSAGES), 3))
+    return drawn.svg(1000)
+
+
 def main(arguments: list[str]) -> int:
     """Write the page. Returns the exit status."""
     names = [a for a in arguments if not a.startswith("-")]
@@ -51,7 +60,7 @@ def main(arguments: list[str]) -> int:
         print(__doc__, file=sys.stderr)
         return 2
     path = Path(names[0]).absolute() if names else cache_dir("stepper") / "stepper.html"
-    path.write_text(page(), encoding="utf-8")
+    path.write_text(frame() if path.suffix == ".svg" else page(), encoding="utf-8")
     print(path)
     if "--open" in arguments and not webbrowser.open(path.as_uri()):
         print("no browser was found to open it in", file=sys.stderr)
