@@ -1,0 +1,84 @@
+"""Where operators are placed: stages where keys change and nowhere else, one arrangement by relation and key."""
+
+from __future__ import annotations
+
+import pytest
+from cases import CASES, RELATIONS
+
+import sharedstate_lite as ss
+from sharedstate_lite.spark.blueprint import Blueprint
+from sharedstate_lite.spark.route import Route
+
+
+def route(kind: str, *sql: str, join: str = "auto") -> Route:
+    """The route of views in one catalog."""
+    catalog = ss.Catalog(**RELATIONS)
+    return Blueprint(kind, [catalog.view(f"CREATE VIEW w{n} AS {text}") for n, text in enumerate(sql)], join).checked()
+
+
+STAGES = {
+    "SELECT product, COUNT(*) AS n FROM info JOIN visit USING (product) GROUP BY product": 1,
+    "SELECT category, MAX(length) AS m FROM info JOIN visit USING (product) GROUP BY category": 2,
+    "SELECT DISTINCT user FROM visit": 1,
+    "SELECT user FROM visit WHERE length > 1": 1,
+    "SELECT city, COUNT(*) AS n FROM info JOIN visit USING (product) JOIN person USING (user) GROUP BY city": 3,
+}
+
+
+@pytest.mark.parametrize("kind", ["full", "shared"])
+@pytest.mark.parametrize("sql", STAGES)
+def test_a_stage_begins_where_the_key_changes(sql: str, kind: str) -> None:
+    """Rows that stay in their bin stay in their stage; a view's own rows cost none."""
+    assert route(kind, sql).stages == STAGES[sql]
+
+
+def test_views_take_no_more_stages_together() -> None:
+    """Several views have the stages of the deepest."""
+    assert route("full", *STAGES).stages == max(STAGES.values())
+
+
+@pytest.mark.parametrize("kind", ["full", "shared"])
+@pytest.mark.parametrize("name", CASES)
+def test_every_piece_of_state_has_one_place(name: str, kind: str) -> None:
+    """Each row of state() lives in exactly one stage, and each base table is filled by exactly one channel."""
+    found = Blueprint(kind, [CASES[name].declare()[1][-1]]).checked()
+    places = [part for stage in range(1, found.stages + 1) for part in found.parts(stage)]
+    assert sorted(places) == sorted(h.operator for h in found.engine.held())
+    based = [found.relation(c) for c in found.channels if c.base]
+    assert sorted(based, key=str) == sorted(found.engine.bases)
+
+
+def test_rule_10_one_arrangement_serves_all_views() -> None:
+    """Views over one relation and key share its arrangement, in one stage; the next adds none."""
+    many = route(
+        "shared",
+        "SELECT category, MAX(length) AS m FROM info JOIN visit USING (product) GROUP BY category",
+        "SELECT category, user FROM info JOIN visit USING (product) WHERE length > 1",
+        "SELECT product, MAX(length) AS top FROM visit GROUP BY product",
+    )
+    arranged = [(h.relation, h.key) for h in many.engine.held() if h.base and h.relation in ("info", "visit")]
+    assert sorted(arranged) == [("info", ("product",)), ("visit", ("product",))]
+    assert not [h for h in many.engine.held() if h.relation in RELATIONS and not h.base]
+
+
+def test_what_stands_on_itself_has_a_copy() -> None:
+    """An arrangement that two stages want is there twice, and only then."""
+    catalog = ss.Catalog(**RELATIONS)
+    below = catalog.view(
+        "CREATE VIEW below AS SELECT user, COUNT(*) AS n FROM info JOIN visit USING (product) GROUP BY user"
+    )
+    above = catalog.view(
+        "CREATE VIEW above AS SELECT n, category FROM below JOIN person USING (user) JOIN info ON city = product"
+    )
+    found = Blueprint("shared", [above]).checked()
+    assert below in above.uses
+    info = [h.operator for h in found.engine.held() if h.relation == "info"]
+    assert info == ["info[product]", "info[product]#2"]
+
+
+def test_what_spark_cannot_do_is_said_by_name() -> None:
+    """Delta joins, partial state, and joins on keys of different sizes are refused, and named."""
+    with pytest.raises(ss.ViewError, match="join='delta'.*on Spark the shared engine joins auto, linear"):
+        route("shared", "SELECT user FROM visit", join="delta")
+    with pytest.raises(ss.ViewError, match="engine 'partial': on Spark"):
+        route("partial", "SELECT user FROM visit")

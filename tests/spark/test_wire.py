@@ -1,0 +1,65 @@
+"""Blobs: what goes in comes out in another process, with that process' dictionary."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sharedstate_lite.batch import Delta
+from sharedstate_lite.plan import Type
+from sharedstate_lite.spark import wire
+from sharedstate_lite.words import NULL, Strings
+
+TEXTS = st.one_of(st.none(), st.text(max_size=5), st.sampled_from(["", "a", "\0", "\U00010000"]))
+WORDS = st.one_of(
+    st.just(NULL), st.integers(-3, 3), st.integers(-(2**63) + 1, 2**63 - 1), st.sampled_from([255, 256, 2**32])
+)
+
+
+@given(st.lists(st.tuples(TEXTS, WORDS, WORDS)), st.lists(st.text(max_size=3)))
+def test_rows_come_back_with_another_dictionary(rows: list[tuple[Any, int, int]], known: list[str]) -> None:
+    """Texts, NULLs and words of every size are the same, whatever codes either side gives to strings."""
+    mine, theirs = Strings(), Strings()
+    theirs.codes(known)
+    words = np.array([[r[1], r[2]] for r in rows], dtype=np.int64).reshape(-1, 2).T
+    lines = [mine.codes([r[0] for r in rows]), *words]
+    back = wire.decode(wire.encode(lines, [Type.STRING, Type.BIGINT], mine), theirs)
+    assert theirs.texts(back[0]).tolist() == [r[0] for r in rows]
+    assert back[1:].tolist() == words.tolist()
+
+
+def test_a_blob_is_small() -> None:
+    """A column of small numbers takes a byte a row, and a string is written once."""
+    strings = Strings()
+    rows = np.stack([strings.codes(["a rather long text", "b"] * 500), np.arange(1000) % 200])
+    delta = Delta(rows, np.ones(1000, dtype=np.int64))
+    assert len(wire.pack(delta, [Type.STRING, Type.INT], strings)) < 3_200
+
+
+@given(st.lists(st.tuples(TEXTS, TEXTS, WORDS), min_size=1), st.integers(1, 7))
+def test_a_bin_does_not_depend_on_process_or_order_of_columns(rows: list[tuple[Any, Any, int]], bins: int) -> None:
+    """Rows that a join brings together are in one bin, whatever their codes and the order of the columns."""
+    mine, theirs = Strings(), Strings()
+    theirs.codes(["z", "y"])
+    types = [Type.STRING, Type.STRING, Type.BIGINT]
+    one = np.stack([mine.codes([r[0] for r in rows]), mine.codes([r[1] for r in rows]), [r[2] for r in rows]])
+    other = np.stack([[r[2] for r in rows], theirs.codes([r[1] for r in rows]), theirs.codes([r[0] for r in rows])])
+    first = wire.bin_of(one, (0, 1, 2), types, bins, mine)
+    second = wire.bin_of(other, (0, 2, 1), types[::-1], bins, theirs)
+    assert first.tolist() == second.tolist()
+    parts = wire.split(Delta(one, np.ones(len(rows), dtype=np.int64)), (0, 1, 2), types, bins, mine)
+    assert sum(len(part.diffs) for _, part in parts) == len(rows)
+    assert all(0 <= number < bins and len(part.diffs) for number, part in parts)
+
+
+@pytest.mark.parametrize("bins", [2, 4, 7])
+def test_bins_are_of_a_size(bins: int) -> None:
+    """Of many keys, no bin gets more than one and a half times its share."""
+    strings = Strings()
+    keys = strings.codes([f"p{n}" for n in range(7_000)])[None, :]
+    counts = np.bincount(wire.bin_of(keys, (0,), [Type.STRING], bins, strings), minlength=bins)
+    assert counts.max() < 1.5 * 7_000 / bins
