@@ -58,7 +58,7 @@ def test_rule_10_one_arrangement_serves_all_views() -> None:
     )
     arranged = [(h.relation, h.key) for h in many.engine.held() if h.base and h.relation in ("info", "visit")]
     assert sorted(arranged) == [("info", ("product",)), ("visit", ("product",))]
-    assert not [h for h in many.engine.held() if h.relation in RELATIONS and not h.base]
+    assert {h.kind for h in many.engine.held() if h.relation in RELATIONS and not h.base} == {"reader"}
 
 
 def test_what_stands_on_itself_has_a_copy() -> None:
