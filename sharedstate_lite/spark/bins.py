@@ -255,7 +255,7 @@ class Bin:
 
 @dataclass
 class Names:
-    """The strings of a process. Past ``limit`` of them, what no bin in memory uses is forgotten, bins included."""
+    """Strings that outlive a micro-batch. Past ``limit`` of them, what no bin in memory uses is forgotten."""
 
     strings: Strings = field(default_factory=Strings)
     limit: int = 0
@@ -310,4 +310,4 @@ def ship(number: int, channel: Channel, delta: Delta, bins: int, strings: String
     return [Message(channel.stage, where, number, "", wire.pack(part, channel.types, strings)) for where, part in parts]
 
 
-__all__ = ["ASK", "COMPACT", "OUT", "TICK", "Bin", "Message", "Plan", "Store", "names", "ship", "work"]
+__all__ = ["ASK", "COMPACT", "OUT", "TICK", "Bin", "Message", "Names", "Plan", "Store", "names", "ship", "work"]

@@ -26,7 +26,7 @@ from ..plan import View
 from ..trace import Trace
 from ..words import Strings
 from . import tables, wire
-from .bins import ASK, COMPACT, OUT, TICK, Message, ship
+from .bins import ASK, COMPACT, OUT, TICK, Message, Names, ship
 from .blueprint import Blueprint
 from .route import Route
 
@@ -40,6 +40,8 @@ class Front(ABC):
         self.bins = bins
         self._open = True
         self._ticked = False
+        # Strings of recent epochs: to look one up costs a tenth of adding it.
+        self._names = Names()
         self._owed: list[Message] = []
         """What views that were there before step 1 sent when another was installed: a part of what step 1 emits."""
         self._use(plan, plan.checked())
@@ -213,7 +215,8 @@ class Front(ABC):
 
     def _epoch(self, inputs: Input) -> tuple[dict[str, Delta], list[Message]]:
         """An epoch that was read in and checked, and the messages that bring it to the bins."""
-        strings = Strings()
+        self._names.tidy()
+        strings = self._names.strings
         deltas = intake.epoch(inputs, self.catalog, strings)
         messages = [] if self._ticked else self._ticks(self._route)
         for number, channel in enumerate(self._route.channels, 1):

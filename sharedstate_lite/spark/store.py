@@ -14,6 +14,9 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import tempfile
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -37,6 +40,13 @@ class Reader:
         self, session: SparkSession, checkpoint: Path, make: Callable[[], Route], batch: int | None = None
     ) -> None:
         self.session, self.checkpoint, self.make, self.route = session, checkpoint, make, make()
+        self._address = str(checkpoint)
+        if checkpoint.as_uri() != f"file://{checkpoint}":
+            # Spark's reader finds nothing below a folder whose name has a blank or the like in it.
+            folder = tempfile.mkdtemp(prefix="state-")
+            weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+            self._address = str(Path(folder) / "checkpoint")
+            os.symlink(checkpoint, self._address, target_is_directory=True)
         last = committed(checkpoint) - 1
         self.batch = last if batch is None else batch
         if not 0 <= self.batch <= last and last >= 0:
@@ -69,7 +79,7 @@ class Reader:
             .option("operatorId", self.route.stages - stage)
             .option("stateVarName", name)
             .option("batchId", self.batch)
-            .load(str(self.checkpoint))
+            .load(self._address)
         )
 
 

@@ -1,0 +1,29 @@
+"""bench/spark_views.py: it runs by itself, and its rows say what they measured."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.slow
+def test_it_runs_alone_and_tells_the_parts_of_a_micro_batch(tmp_path: Path) -> None:
+    """The latency row: a step, the parts that Spark tells of it, and a read beside the state reader."""
+    out = tmp_path / "rows.json"
+    command = [sys.executable, str(ROOT / "bench/spark_views.py"), "--quick", "--only", "latency", "--json", str(out)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(out.read_text())["rows"]
+    assert [row["what"] for row in rows] == [
+        f"{kind}: {what}" for kind in ("full", "shared") for what in ("step of one row", "read of one key")
+    ]
+    for row in rows:
+        assert row["value"] > 0 and all(value >= 0 for value in row["peers"].values())
+    assert {"addBatch", "queryPlanning", "walCommit"} <= set(rows[0]["peers"])
+    assert rows[0]["value"] >= 0.9 * rows[0]["peers"]["triggerExecution"]
