@@ -54,6 +54,7 @@ class View {
 
   close() {
     this.pause();
+    clearTimeout(this.again);
     this.watch.disconnect();
     this.model.off("change:state", this.onstate);
     this.model.off("msg:custom", this.onword);
@@ -129,6 +130,7 @@ class View {
 
   hear(message) {
     if (message.type === "frames") {
+      this.patience = 0;
       for (const [n, frame] of Object.entries(message.frames)) {
         const key = [message.branch, message.width, message.look, n].join("|");
         this.frames.set(key, frame);
@@ -156,6 +158,10 @@ class View {
     if (!wanted.length || (!near && wanted.length < AHEAD / 2)) return;
     for (const n of wanted) this.asked.add(this.key(n));
     this.tell({ do: "frames", branch: this.branch, width: this.width, steps: wanted });
+    // A request may be lost while the page and the kernel are still finding each other: ask again, ever more rarely.
+    clearTimeout(this.again);
+    this.patience = Math.min((this.patience || 1000) * 2, 60000);
+    this.again = setTimeout(() => { if (!this.frame()) { this.asked.clear(); this.show(); } }, this.patience);
   }
 
   measure() {
