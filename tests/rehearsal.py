@@ -2,18 +2,21 @@
 
 What is tested this way is everything but Spark itself, in milliseconds instead of
 seconds, so by drawn sequences. ``lose`` says after how many bins a worker "process" is
-exchanged for one that remembers nothing, or an older state of things.
+exchanged for one that remembers nothing, or an older state of things. A checkpoint is
+the blueprint, as Spark's engine writes it, and what is in the stores.
 """
 
 from __future__ import annotations
 
 import json
+import pickle
 from collections import OrderedDict
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 from sharedstate_lite.spark import bins as rooms
-from sharedstate_lite.spark import tables
+from sharedstate_lite.spark import blueprint, tables
 from sharedstate_lite.spark.bins import Message, Plan
 from sharedstate_lite.spark.blueprint import Blueprint
 from sharedstate_lite.spark.front import Front
@@ -59,6 +62,22 @@ class Rehearsal(Front):
         self._begin(self._plan)
         self.lose, self.count = lose, 0
         self.processes: list[OrderedDict[Any, Any]] = [OrderedDict(), OrderedDict()]
+
+    def checkpoint(self, path: Path) -> None:
+        """Write the blueprint and the stores to a new folder; what the processes remember is not in them."""
+        self._check_open()
+        path.mkdir()
+        blueprint.write(path, self._blueprint, self.kind, {"join": self.join, "bins": self.bins, "lose": self.lose})
+        (path / "stores").write_bytes(pickle.dumps((self.epoch, self._ticked, self._owed, self.stores)))
+
+    @classmethod
+    def restore(cls, path: Path) -> Rehearsal:
+        """The engine that was written to ``path``, in processes that have not seen it."""
+        told = blueprint.read(path)
+        plan = blueprint.built(told, path)
+        out = cls(plan.kind, plan.views, plan.join, told["options"]["bins"], told["options"]["lose"])
+        out.epoch, out._ticked, out._owed, out.stores = pickle.loads((path / "stores").read_bytes())
+        return out
 
     def _heads(self) -> Any:
         return {place: json.loads(store.told) for place, store in self.stores.items() if store.told is not None}

@@ -18,44 +18,34 @@ import pytest
 from cases import CASES, DOMAINS, RELATIONS, Case
 from hypothesis import Phase, settings
 from hypothesis import strategies as st
+from places import ENGINES, make
 
 import sharedstate_lite as ss
 from sharedstate_lite.oracle import Oracle, difference
 from sharedstate_lite.plan import Join, Scan, Type, View
 
-ENGINES: dict[str, tuple[str, dict[str, Any]]] = {
-    "full": ("full", {"join": "linear"}),
-    "full multi": ("full", {"join": "multi"}),
-    "shared": ("shared", {"join": "auto"}),
-    "shared linear": ("shared", {"join": "linear"}),
-    "shared delta": ("shared", {"join": "delta"}),
-    "partial": ("partial", {}),
-}
-"""Label -> strategy and options: every way in which an engine runs."""
-
 Row = tuple[Any, ...]
 Input = dict[str, list[tuple[Row, int]]]
 
 
-def examples(count: int) -> settings:
-    """Hypothesis settings: ``count`` examples, ten times as many at SCALE=full."""
+def examples(count: int, place: Mapping[str, Any] = ENGINES) -> settings:
+    """Hypothesis settings: ``count`` examples, fewer over bins, ten times as many at SCALE=full."""
     # Explaining a failure costs minutes here, and the operations explain themselves.
     phases = [p for p in Phase if p is not Phase.explain]
+    count = count if place is ENGINES else 2 + count // 4
     return settings(max_examples=count * (10 if os.environ.get("SCALE") == "full" else 1), phases=phases)
 
 
-def labels(case: Case, view: View, *wanted: str) -> list[str]:
-    """The engines that run a case, of those wanted; by default all that differ in how they run it."""
+def labels(case: Case, view: View, wanted: Iterable[str] = ENGINES) -> list[str]:
+    """The engines that run a case, of those wanted: all that differ in how they run it."""
     joins = sum(isinstance(node, Join) for node in set(view.plan.walk()))
-    differ = [label for label in ENGINES if joins > 1 or " " not in label or (joins and label == "full multi")]
     able = {"full multi": case.multi, "partial": case.partial}
-    return [label for label in wanted or differ if able.get(label, True)]
 
+    def runs(name: str) -> bool:
+        differs = joins > 1 or " " not in name or (joins > 0 and name == "full multi")
+        return differs and able.get(name, True)
 
-def make(label: str, views: Sequence[View], **more: Any) -> ss.Engine:
-    """A new engine of that label."""
-    kind, options = ENGINES[label]
-    return ss.engine(kind, views, **options, **more)
+    return [label for label in wanted if runs(label.removesuffix(" in bins"))]
 
 
 def relations_of(view: View) -> list[str]:
@@ -216,13 +206,13 @@ def keys_of(view: View) -> st.SearchStrategy[Row]:
 class Fleet:
     """The views of one case under several engines, beside the oracle; checks after every operation."""
 
-    def __init__(self, case: Case, which: Iterable[str] = (), oracle: bool = True) -> None:
+    def __init__(self, case: Case, which: Iterable[str] = ENGINES, oracle: bool = True) -> None:
         self.catalog, views = case.declare()
         self.view = views[-1]
         self.tops = [self.view.name]
         """The views that are read and evicted from: the case's own, and those that came late."""
         self.relations = relations_of(self.view)
-        self.engines = {label: make(label, [self.view]) for label in labels(case, self.view, *which)}
+        self.engines = {label: make(label, [self.view]) for label in labels(case, self.view, which)}
         self.totals: dict[str, dict[str, Counter[Row]]] = {
             label: {name: Counter() for name in engine.views} for label, engine in self.engines.items()
         }

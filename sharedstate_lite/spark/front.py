@@ -112,6 +112,9 @@ class Front(ABC):
                 f"view {view}: on Spark a read answers for the last epoch, {self.epoch}, not for {at}; "
                 "sharedstate_lite.spark.state(checkpoint, operator, batch) shows earlier batches"
             )
+        if self.epoch == 0:
+            # What is there before step 1 no bin has been told yet: the one row of an aggregate without GROUP BY.
+            return self._blueprint.read(view, key)
         strings = Strings()
         blob = b""
         if key is not None:

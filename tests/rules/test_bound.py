@@ -12,7 +12,8 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support import ENGINES, examples, make
+from places import ENGINES, IN_BINS, make
+from support import examples
 
 import sharedstate_lite as ss
 from sharedstate_lite.arrangement import Arrangement
@@ -181,9 +182,12 @@ def test_rule_03_stored_rows_are_bounded_in_any_storm(phases: list[tuple[int, in
                 bound.step(both(of(gone, -1), of(come)))
 
 
-@pytest.mark.parametrize("label", ENGINES)
+@pytest.mark.parametrize("label", [*ENGINES, *IN_BINS])
 def test_rule_03_bound_holds_for_every_arrangement(label: str) -> None:
-    """Every arrangement of every engine keeps the bound, though one input row may change thousands inside."""
+    """Every arrangement of every engine keeps the bound, though one input row may change thousands inside.
+
+    Over bins each bin keeps it: two epochs and 1,000 rows are allowed to each.
+    """
     catalog = ss.Catalog(info="product INT, category INT", visit="product INT, user INT, length INT")
     sql = "SELECT category, MAX(length) AS most, COUNT(*) AS n FROM info JOIN visit USING (product) GROUP BY category"
     views = [
@@ -214,7 +218,7 @@ def test_rule_03_bound_holds_for_every_arrangement(label: str) -> None:
             largest = max(largest, len(part) + len(given_.get("info", [])))
             for row in engine.state().itertuples():
                 consolidated = len(engine.state(row.operator))
-                assert row.rows <= 2 * consolidated + 2 * largest + 1000, row
+                assert row.rows <= 2 * consolidated + getattr(engine, "bins", 1) * (2 * largest + 1000), row
 
 
 def categories(engine: ss.Engine, product: int) -> list[int]:
@@ -239,3 +243,31 @@ def test_rule_11_batches_are_contiguous_and_few(n: int) -> None:
             handle = arrangement.handle(arrangement.upper - 1)
         elif handle is not None and e % 100 == 80:
             handle.close()
+
+
+def bins_of(engine: Any) -> Iterator[tuple[list[tuple[int, int]], int]]:
+    """Every arrangement in every bin, as its store tells it: (lower time, rows) of each run, and the bin's time."""
+    for head in engine._heads().values():
+        for runs in head["runs"].values():
+            yield [(lower, rows) for _, _, rows, lower in runs], head["time"]
+
+
+@pytest.mark.parametrize(("label", "epochs"), [*((label, 60) for label in IN_BINS), ("full on Spark", 4)])
+def test_rule_11_runs_in_a_store_are_few(label: str, epochs: int) -> None:
+    """The runs that a bin has in its store begin at time 0, follow one another, and are logarithmic in number."""
+    catalog = ss.Catalog(visit="product STRING, user STRING, length INT")
+    view = catalog.view("CREATE VIEW result AS SELECT product, MAX(length) AS most FROM visit GROUP BY product")
+    updates = 0
+    with make(label, [view]) as engine:
+        for epoch in range(epochs):
+            come = [((f"p{n % 5}", "u", epoch * 10 + n), 1) for n in range(10)]
+            gone = [((f"p{n % 5}", "u", epoch * 10 - 20 + n), -1) for n in range(10)] if epoch > 1 else []
+            engine.step({"visit": come + gone})
+            updates += len(come) + len(gone)
+            seen = 0
+            for runs, time in bins_of(engine):
+                lowers = [lower for lower, _ in runs]
+                assert lowers == sorted(set(lowers)) and all(lower <= time for lower in lowers), runs
+                assert len(runs) <= max(1, math.log2(updates + 1)), runs
+                seen += len(runs)
+            assert seen

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,8 @@ import pytest
 from cases import CASES, RELATIONS
 from hypothesis import given
 from hypothesis import strategies as st
+from places import ENGINES, IN_BINS, every_place, make, restored
 from support import (
-    ENGINES,
     Fleet,
     Input,
     bag,
@@ -22,12 +23,14 @@ from support import (
     integrate,
     keys_of,
     labels,
-    make,
     relations_of,
     tuples,
 )
 
 import sharedstate_lite as ss
+
+Place = Mapping[str, Any]
+"""Label -> an engine of one place."""
 
 ACTIONS = ["step"] * 5 + ["read", "read", "evict", "compact", "restore", "install"]
 
@@ -58,17 +61,18 @@ def act(fleet: Fleet, data: st.DataObject, there: dict[str, Counter[Any]], folde
         for place, (label, engine) in enumerate(fleet.engines.items()):
             engine.checkpoint(folder / f"{number + place}")
             engine.close()
-            fleet.engines[label] = ss.restore(folder / f"{number + place}")
+            fleet.engines[label] = restored(label, folder / f"{number + place}")
 
 
+@every_place
 @case_names
-def test_rule_01_equals_recomputation(name: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_rule_01_equals_recomputation(name: str, place: Place, tmp_path_factory: pytest.TempPathFactory) -> None:
     """After every epoch each engine equals recomputation as a bag; partial on the keys that are filled."""
 
-    @examples(8)
+    @examples(8, place)
     @given(st.data())
     def run(data: st.DataObject) -> None:
-        fleet, folder = Fleet(CASES[name]), tmp_path_factory.mktemp("checkpoints")
+        fleet, folder = Fleet(CASES[name], place), tmp_path_factory.mktemp("checkpoints")
         there: dict[str, Counter[Any]] = {}
         fleet.step(data.draw(inputs(fleet.relations, there)))
         for _ in range(data.draw(st.integers(1, 8))):
@@ -92,12 +96,13 @@ def contents(label: str, name: str, steps: list[Input], keys: list[Any]) -> list
         return tuples(engine.read("result"))
 
 
+@every_place
 @case_names
-def test_rule_02_epochs_split_and_merged(name: str) -> None:
+def test_rule_02_epochs_split_and_merged(name: str, place: Place) -> None:
     """Splitting epochs at valid prefixes, or merging them into one, leaves the final contents."""
     view = CASES[name].declare()[1][-1]
 
-    @examples(4)
+    @examples(4, place)
     @given(epochs(relations_of(view), most=4), st.lists(keys_of(view), max_size=4))
     def run(steps: list[Input], keys: list[Any]) -> None:
         single = [{relation: [change]} for step in steps for relation, rows in step.items() for change in rows]
@@ -105,7 +110,7 @@ def test_rule_02_epochs_split_and_merged(name: str) -> None:
         for step in steps:
             for relation, rows in step.items():
                 whole.setdefault(relation, []).extend(rows)
-        for label in labels(CASES[name], view):
+        for label in labels(CASES[name], view, place):
             as_given = contents(label, name, steps, keys)
             assert contents(label, name, single, keys) == as_given, label
             assert contents(label, name, [whole], keys) == as_given, label
@@ -124,12 +129,13 @@ def settled(engine: ss.Engine, keys: list[Any]) -> tuple[Any, ...]:
     return rows, table.operator.tolist(), table["rows"].tolist(), table["bytes"].tolist()
 
 
+@every_place
 @case_names
-def test_rule_03_insert_then_delete_restores(name: str) -> None:
+def test_rule_03_insert_then_delete_restores(name: str, place: Place) -> None:
     """Inserting and then deleting rows restores view and, after compact(), state size."""
     view = CASES[name].declare()[1][-1]
 
-    @examples(5)
+    @examples(5, place)
     @given(st.data())
     def run(data: st.DataObject) -> None:
         there: dict[str, Counter[Any]] = {}
@@ -137,7 +143,7 @@ def test_rule_03_insert_then_delete_restores(name: str) -> None:
         first = data.draw(inputs(relations, there))
         later = [data.draw(inputs(relations, there)) for _ in range(data.draw(st.integers(1, 3)))]
         keys = data.draw(st.lists(keys_of(view), max_size=3))
-        for label in labels(CASES[name], view):
+        for label in labels(CASES[name], view, place):
             with make(label, [view]) as engine:
                 engine.step(first)
                 before = settled(engine, keys)
@@ -150,15 +156,16 @@ def test_rule_03_insert_then_delete_restores(name: str) -> None:
     run()
 
 
+@every_place
 @case_names
-def test_rule_04_multiplicities_are_not_negative(name: str) -> None:
+def test_rule_04_multiplicities_are_not_negative(name: str, place: Place) -> None:
     """Integrated multiplicities are never negative at the end of an epoch: in what is emitted and in all state."""
     view = CASES[name].declare()[1][-1]
 
-    @examples(4)
+    @examples(4, place)
     @given(epochs(relations_of(view), most=4), st.lists(keys_of(view), max_size=2))
     def run(steps: list[Input], keys: list[Any]) -> None:
-        for label in labels(CASES[name], view):
+        for label in labels(CASES[name], view, place):
             with make(label, [view]) as engine:
                 total: Counter[Any] = Counter()
                 for key in keys:
@@ -176,18 +183,19 @@ def test_rule_04_multiplicities_are_not_negative(name: str) -> None:
     run()
 
 
+@every_place
 @case_names
-def test_rule_05_installed_late_equals_early(name: str) -> None:
+def test_rule_05_installed_late_equals_early(name: str, place: Place) -> None:
     """A view installed late equals one installed early: its contents at once, its changes from then on."""
     view = CASES[name].declare()[1][-1]
 
-    @examples(4)
+    @examples(4, place)
     @given(st.data())
     def run(data: st.DataObject) -> None:
         there: dict[str, Counter[Any]] = {}
         steps = [data.draw(inputs(relations_of(view), there)) for _ in range(4)]
         when, keys = data.draw(st.integers(0, 3)), data.draw(st.lists(keys_of(view), max_size=3))
-        for label in labels(CASES[name], view):
+        for label in labels(CASES[name], view, place):
             late_install(label, name, steps, when, keys)
 
     run()
@@ -225,7 +233,7 @@ def late_install(label: str, name: str, steps: list[Input], when: int, keys: lis
             assert tuples(late.read("result")) == tuples(early.read("result")), label
 
 
-@pytest.mark.parametrize("label", ENGINES)
+@pytest.mark.parametrize("label", [*ENGINES, *IN_BINS])
 def test_rule_05_on_relations_that_no_view_used(label: str) -> None:
     """Rows of relations that no view uses are there for a view that is installed later."""
     catalog = ss.Catalog(**RELATIONS)

@@ -9,12 +9,14 @@ import pytest
 from cases import CASES, RELATIONS
 from hypothesis import given
 from hypothesis import strategies as st
-from support import ENGINES, Input, bag, epochs, examples, keys_of, labels, make, pairs, relations_of, tuples
+from places import ENGINES, IN_BINS, every_place, make
+from support import Input, bag, epochs, examples, keys_of, labels, pairs, relations_of, tuples
 
 import sharedstate_lite as ss
 
 GROUPED = [name for name, case in CASES.items() if (view := case.declare()[1][-1]).unique and view.key]
-every_engine = pytest.mark.parametrize("label", ENGINES)
+every_engine = pytest.mark.parametrize("label", [*ENGINES, *IN_BINS, "full on Spark"])
+every_engine_here = pytest.mark.parametrize("label", [*ENGINES, *IN_BINS])
 
 
 def shopping(label: str, sql: str = "MAX(length) AS top", **more: Any) -> ss.Engine:
@@ -56,15 +58,16 @@ def test_rule_06_kinds_of_one_group(label: str) -> None:
         assert visit(engine, ("Apple", 1, 1)) == [("+I", ("Fruit", 1), 1)]
 
 
+@every_place
 @pytest.mark.parametrize("name", GROUPED)
-def test_rule_06_each_retraction_matches_the_last_emission(name: str) -> None:
+def test_rule_06_each_retraction_matches_the_last_emission(name: str, place: dict[str, Any]) -> None:
     """A -U or -D is the row last emitted for its key; +I comes only where there is none; unchanged emits nothing."""
     view = CASES[name].declare()[1][-1]
 
-    @examples(4)
+    @examples(4, place)
     @given(epochs(relations_of(view)), st.lists(keys_of(view), max_size=3))
     def run(steps: list[Input], keys: list[Any]) -> None:
-        for label in labels(CASES[name], view):
+        for label in labels(CASES[name], view, place):
             with make(label, [view]) as engine:
                 for key in keys:
                     engine.read("result", key=key)
@@ -105,7 +108,7 @@ def test_rule_07_one_of_several_maxima(label: str) -> None:
         assert visit(engine, ("Apple", 40, -1)) == [("-U", ("Fruit", 40), -1), ("+U", ("Fruit", 20), 1)]
 
 
-@every_engine
+@every_engine_here
 def test_rule_08_deleting_the_maximum_yields_the_second(label: str) -> None:
     """Deleting maximum after maximum yields each next one, in whatever order they came."""
     with shopping(label) as engine:
@@ -121,7 +124,7 @@ def test_rule_08_deleting_the_maximum_yields_the_second(label: str) -> None:
 @pytest.mark.parametrize(
     "sql", ["MAX(length) AS top", "MIN(length) AS a, SUM(length) AS b, AVG(length) AS c, COUNT(*) AS d"]
 )
-@every_engine
+@every_engine_here
 def test_rule_08_an_emptied_group_keeps_nothing(label: str, sql: str) -> None:
     """A group whose rows are gone keeps zero entries, in every operator above the joins' inputs."""
     with shopping(label, sql) as engine:
@@ -153,28 +156,31 @@ ROWS: Input = {
 }
 
 
-def test_rule_09_a_chain_stores_the_intermediate_join() -> None:
+@pytest.mark.parametrize("label", ["full", "full in bins", "full on Spark"])
+def test_rule_09_a_chain_stores_the_intermediate_join(label: str) -> None:
     """A three-way chain stores its intermediate join, on one key too."""
     catalog = ss.Catalog(**RELATIONS)
     view = catalog.view(f"CREATE VIEW result AS {CHAIN}")
-    with ss.engine("full", [view]) as engine:
+    with make(label, [view]) as engine:
         engine.step(ROWS)
         stored = join_rows(engine)
         assert stored["info ⋈ visit"] == 5
         assert (stored["info"], stored["visit"], stored["price"]) == (2, 5, 1)
 
 
-def test_rule_09_multi_stores_no_intermediate_join() -> None:
+@pytest.mark.parametrize(("one", "other"), [("full multi", "full"), ("full multi in bins", "full in bins")])
+def test_rule_09_multi_stores_no_intermediate_join(one: str, other: str) -> None:
     """On one key, join="multi" stores its inputs only, and answers the same."""
     catalog = ss.Catalog(**RELATIONS)
     view = catalog.view(f"CREATE VIEW result AS {CHAIN}")
-    with ss.engine("full", [view], join="multi") as multi, ss.engine("full", [view], join="linear") as linear:
+    with make(one, [view]) as multi, make(other, [view]) as linear:
         assert bag(multi.step(ROWS)["result"]) == bag(linear.step(ROWS)["result"])
         assert join_rows(multi) == Counter({"info": 2, "visit": 5, "price": 1})
 
 
-def test_rule_09_multi_needs_one_key() -> None:
+@pytest.mark.parametrize("label", ["full multi", "full multi in bins"])
+def test_rule_09_multi_needs_one_key(label: str) -> None:
     """On several keys, join="multi" is refused by name."""
     view = CASES["chain of three, two keys"].declare()[1][-1]
     with pytest.raises(ss.ViewError, match="result.*one key.*linear"):
-        ss.engine("full", [view], join="multi")
+        make(label, [view])

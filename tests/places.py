@@ -1,0 +1,58 @@
+"""Where an engine runs: in one process, over the bins of Spark without Spark, or on Spark. One test serves them all.
+
+A label says strategy, join and place; :func:`make` and :func:`restored` give what it
+names. Over bins the worker "processes" change places all the time (see
+:mod:`rehearsal`). On Spark a micro-batch takes a second, so few tests go there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rehearsal import Rehearsal
+
+import sharedstate_lite as ss
+
+ENGINES: dict[str, tuple[str, dict[str, Any]]] = {
+    "full": ("full", {"join": "linear"}),
+    "full multi": ("full", {"join": "multi"}),
+    "shared": ("shared", {"join": "auto"}),
+    "shared linear": ("shared", {"join": "linear"}),
+    "shared delta": ("shared", {"join": "delta"}),
+    "partial": ("partial", {}),
+}
+"""Label -> strategy and options: every way in which an engine runs in one process."""
+
+IN_BINS: dict[str, tuple[str, dict[str, Any]]] = {
+    "full in bins": ("full", {"join": "linear", "bins": 3, "lose": 5}),
+    "full multi in bins": ("full", {"join": "multi", "bins": 3, "lose": 5}),
+    "shared in bins": ("shared", {"join": "linear", "bins": 3, "lose": 5}),
+}
+"""The same over the bins and stages of Spark."""
+
+ON_SPARK: dict[str, tuple[str, dict[str, Any]]] = {
+    "full on Spark": ("full", {"join": "linear", "bins": 2}),
+    "shared on Spark": ("shared", {"join": "linear", "bins": 2}),
+}
+"""The same on Spark."""
+
+EVERY = {**ENGINES, **IN_BINS, **ON_SPARK}
+
+every_place = pytest.mark.parametrize("place", [ENGINES, IN_BINS], ids=["in one process", "in bins"])
+"""Run a test over the engines of each place; on Spark there is no time for drawn sequences."""
+
+
+def make(label: str, views: Sequence[ss.View], **more: Any) -> Any:
+    """A new engine of that label."""
+    kind, options = EVERY[label]
+    maker: Any = ss.spark.engine if label in ON_SPARK else Rehearsal if label in IN_BINS else ss.engine
+    return maker(kind, views, **options, **more)
+
+
+def restored(label: str, path: Path) -> Any:
+    """What an engine of that label left at ``path`` by checkpoint()."""
+    restore: Any = ss.spark.restore if label in ON_SPARK else Rehearsal.restore if label in IN_BINS else ss.restore
+    return restore(path)

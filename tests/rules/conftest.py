@@ -1,0 +1,15 @@
+"""Some rules are tested on Spark too: the kit's session, which those tests start, ends with the tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+import sharedstate_lite.spark as kit
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_session_is_left() -> Iterator[None]:
+    yield
+    kit.stop()
