@@ -278,12 +278,14 @@ def own_multisets(node: Reduce, prefix: str, upper: int) -> dict[int, Arrangemen
 
     plan = Grouping(node)
     key = tuple(range(len(plan.types)))
+    # The other parts of a reduce have these names; a self-join brings columns of one name from both sides.
+    taken = {"output", "accumulators", *(f"limbs{c}" for c in plan.floated)}
     out = {}
     for column in plan.extremes:
-        kind = node.input.schema[column].type
-        out[column] = Arrangement(
-            f"{prefix}.{node.input.schema[column].name}", Layout((*plan.types, kind), key, len(key)), upper
-        )
+        name, kind = node.input.schema[column].name, node.input.schema[column].type
+        part = next(n for n in (name, *(f"{name}#{i}" for i in range(2, len(taken) + 3))) if n not in taken)
+        taken.add(part)
+        out[column] = Arrangement(f"{prefix}.{part}", Layout((*plan.types, kind), key, len(key)), upper)
     return out
 
 

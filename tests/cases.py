@@ -119,6 +119,10 @@ CASES = {
     "self-join on two keys": _one(
         "SELECT a.product, COUNT(*) AS n FROM visit a JOIN visit b ON a.product = b.user GROUP BY a.product"
     ),
+    "extremes of both sides of a self-join": _one(
+        "SELECT a.user, MAX(a.length) AS most, MIN(b.length) AS least FROM visit a JOIN visit b "
+        "ON a.product = b.product GROUP BY a.user"
+    ),
     "left join": _one("SELECT user, category, length FROM visit LEFT JOIN info USING (product)"),
     "left join, counted": _one(
         "SELECT user, COUNT(category) AS known, COUNT(*) AS n FROM visit LEFT JOIN info USING (product) GROUP BY user"

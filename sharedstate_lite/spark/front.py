@@ -43,7 +43,9 @@ class Front(ABC):
         # Strings of recent epochs: to look one up costs a tenth of adding it.
         self._names = Names()
         self._owed: list[Message] = []
-        """What views that were there before step 1 sent when another was installed: a part of what step 1 emits."""
+        """What views that were there before step 1 sent when others came or went: a part of what step 1 emits."""
+        self._told: set[str] = set()
+        """Views that came before step 1, whose contents ``install`` returned."""
         self._use(plan, plan.checked())
 
     def _use(self, plan: Blueprint, route: Route) -> None:
@@ -114,7 +116,8 @@ class Front(ABC):
             )
         if self.epoch == 0:
             # What is there before step 1 no bin has been told yet: the one row of an aggregate without GROUP BY.
-            return self._blueprint.read(view, key)
+            before: pd.DataFrame = self._blueprint.read(view, key)
+            return before
         strings = Strings()
         blob = b""
         if key is not None:
@@ -148,10 +151,8 @@ class Front(ABC):
         if view.name in self.views:
             raise ViewError(f"view {view.name} is installed already; drop it first, or choose another name")
         more = intake.brought([view], self.views, self.catalog)
-        out = self._change_views([*self.views.values(), *more])
-        if self.epoch == 0:
-            self._owed = [m for m in out if m.what not in {v.name for v in more}]
-        return self._changes(view.name, out)
+        self._told |= {v.name for v in more}
+        return self._changes(view.name, self._change_views([*self.views.values(), *more]))
 
     def drop(self, view: str | View) -> None:
         """Remove a view and what only it needed. Raises ViewError if another view stands on it."""
@@ -165,6 +166,7 @@ class Front(ABC):
             raise ViewError(
                 f"view {gone.name} is the last one, and an engine on Spark has at least one; close() ends it"
             )
+        self._told.discard(gone.name)
         self._change_views(left)
 
     def _change_views(self, views: list[View]) -> list[Message]:
@@ -173,6 +175,8 @@ class Front(ABC):
         out = self._rebuild(plan, route)
         self._use(plan, route)
         self._ticked = True
+        if self.epoch == 0:
+            self._owed = [m for m in out if m.what not in self._told]
         return out
 
     def compact(self) -> None:

@@ -100,6 +100,25 @@ def test_rule_03_what_is_stored_is_bounded_in_each_bin(kind: str) -> None:
 
 
 @every_kind
+def test_views_that_come_and_go_before_step_1(kind: str) -> None:
+    """The one row of an aggregate without GROUP BY is read before step 1, and told once: by install, or by step 1."""
+    told = []
+    for engine in made(kind, "SELECT COUNT(*) AS n FROM visit", "SELECT product FROM visit"):
+        assert tuples(engine.read("v0")) == [(0,)]
+        out: list[Any] = []
+        for name in ("w0", "w1"):
+            known = engine.catalog.views.get(name)
+            view = known or engine.catalog.view(f"CREATE VIEW {name} AS SELECT MAX(length) AS most FROM visit")
+            out.append(tuples(engine.install(view).to_pandas()))
+        engine.drop("v1")
+        engine.drop("w1")
+        out.append({n: tuples(c.to_pandas()) for n, c in engine.step({"visit": [(("a", "u", 3), 1)]}).items()})
+        told.append(out)
+    assert told[0] == told[1]
+    assert told[0][-1] == {"v0": [(1, 1, 1)], "w0": [(None, 1, -1), (3, 1, 1)]}
+
+
+@every_kind
 def test_what_answers_for_the_last_epoch_only(kind: str) -> None:
     """A read of an earlier epoch, a handle and evict are refused by name."""
     there, _ = made(kind, contract.RESULT)
