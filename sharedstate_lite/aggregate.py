@@ -172,11 +172,17 @@ class Groups:
 
     def _last(self, groups: Words, strings: Strings) -> tuple[Words, npt.NDArray[np.bool_]]:
         owner, rows, diffs = self.output.match(groups, strings)
-        owner, rows, _ = net(owner, rows, diffs[0], self.output.layout.types, strings)
+        if any(batch.timed for batch in self.output.runs):
+            owner, rows, weights = net(owner, rows, diffs[0], self.output.layout.types, strings)
+        else:
+            weights = diffs[0]
+        # A group has one row at a time, and a batch at most the one that it began with and the one that it ended
+        # with. Matches come oldest batch first, so of those that were written the last one is there, if any is.
         old = np.full((self.output.layout.columns, groups.shape[1]), NULL, dtype=np.int64)
-        there = np.zeros(groups.shape[1], dtype=bool)
-        old[:, owner] = rows
-        there[owner] = True
+        written = np.flatnonzero(weights > 0)
+        old[:, owner.take(written)] = rows.take(written, axis=1)
+        there = np.bincount(owner, weights, groups.shape[1]) > 0
+        old[:, ~there] = NULL
         return old, there
 
     def _accumulate(

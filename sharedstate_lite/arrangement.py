@@ -153,13 +153,13 @@ class Arrangement:
         """
         low = self.layout.key_words(keys, strings)
         # Searches in order walk the batch once; in disorder each one misses the processor's cache.
-        turn = np.argsort(low)
+        turn = low.argsort()
         low, keys = low.take(turn), keys.take(turn, axis=1)
         owners, parts = [], []
         for batch in self._until(at):
             word = batch.body[0]
-            start = np.searchsorted(word, low)
-            size = np.searchsorted(word, low | LOW, side="right") - start
+            start = word.searchsorted(low)
+            size = word.searchsorted(low | LOW, side="right") - start
             if size.any():
                 index, owner = ranges(start, size)
                 part, owner = self.verify(batch, index, owner, keys, at)
@@ -177,13 +177,12 @@ class Arrangement:
             good &= part[-1] <= at
         return (part, owner) if good.all() else (part.compress(good, axis=1), owner.compress(good))
 
-    def multiplicity(self, rows: Words, strings: Strings) -> npt.NDArray[np.int64]:
-        """How often each of the rows int64[k, q] is there now; int64[q]."""
-        words = self.layout.sort_words(rows, strings)
+    def multiplicity(self, rows: Words, words: Words) -> npt.NDArray[np.int64]:
+        """How often each of the rows int64[k, q], whose sort words are ``words``, is there now; int64[q]."""
         total = np.zeros(rows.shape[1], dtype=np.int64)
         for batch in self.runs:
-            start = np.searchsorted(batch.body[0], words)
-            size = np.searchsorted(batch.body[0], words, side="right") - start
+            start = batch.body[0].searchsorted(words)
+            size = batch.body[0].searchsorted(words, side="right") - start
             if size.any():
                 index, owner = ranges(start, size)
                 part = gather(batch.body, index)

@@ -48,7 +48,7 @@ def _odd(i: int) -> int:
     return (z ^ z >> 31) | 1
 
 
-_ODD = np.array([[_odd(i)] for i in range(65)], dtype=np.uint64)
+_ODD = np.array([_odd(i) for i in range(65)], dtype=np.uint64)
 _FINAL, _S32, _S29 = np.uint64(_odd(99)), np.uint64(32), np.uint64(29)
 
 
@@ -133,7 +133,7 @@ class Layout:
             return np.empty((1 + self.columns + self.width, 0), dtype=np.int64)
         words = self.sort_words(rows, strings)
         lines = [words, *rows, *(diffs if self.width > 1 else diffs[None, :])]
-        index, sums = fold(lines, np.argsort(words), self)
+        index, sums = fold(lines, words.argsort(), self)
         body = np.empty((len(lines), len(index)), dtype=np.int64)
         write(lines, index, sums, body, self)
         return body
@@ -173,17 +173,17 @@ class Batch:
 
 def hash_rows(rows: Words, types: tuple[Type, ...], strings: Strings) -> npt.NDArray[np.uint64]:
     """A 64-bit hash of each row of int64[k, n]: of the texts, not the codes, so it is the same in every process."""
-    x = rows.view(np.uint64) if rows.flags.c_contiguous else np.ascontiguousarray(rows).view(np.uint64)
-    if Type.STRING in types:
-        x = x.copy()
-        for i, kind in enumerate(types):
-            if kind is Type.STRING:
-                x[i] = strings.hashes(rows[i])
-    # Doubles differ in their high bits only; fold them down before the multiplication drops them.
-    x = (x ^ (x >> _S32)) * _ODD[: len(types)]
-    h = x[0] if len(types) == 1 else x.sum(axis=0, dtype=np.uint64)
-    h = (h ^ (h >> _S29)) * _FINAL
-    return np.asarray(h ^ (h >> _S32), dtype=np.uint64)
+    h = np.zeros(rows.shape[1], dtype=np.uint64)
+    for row, kind, odd in zip(rows, types, _ODD, strict=False):
+        x = strings.hashes(row) if kind is Type.STRING else row.view(np.uint64)
+        # Doubles differ in their high bits only; fold them down before the multiplication drops them.
+        x = x ^ (x >> _S32)
+        x *= odd
+        h += x
+    h ^= h >> _S29
+    h *= _FINAL
+    h ^= h >> _S32
+    return h
 
 
 def prefix(words: Words, kind: Type, strings: Strings) -> npt.NDArray[np.uint64]:
@@ -206,11 +206,12 @@ def fold(lines: Sequence[Words], order: npt.NDArray[np.intp], layout: Layout) ->
     """
     facts = [*lines[1 : 1 + layout.columns], *lines[1 + layout.columns + layout.width :]]
     words = lines[0].take(order)
-    at = np.flatnonzero(words[1:] == words[:-1])
-    equal = _equal(facts, order, at)
-    if not equal.all():
-        order = _untangle(facts, order, words, at)
+    at = (words[1:] == words[:-1]).nonzero()[0]
+    if len(at):
         equal = _equal(facts, order, at)
+        if not equal.all():
+            order = _untangle(facts, order, words, at)
+            equal = _equal(facts, order, at)
     diffs = np.empty((layout.width, len(order)), dtype=np.int64)
     for line, some in zip(lines[1 + layout.columns :], diffs, strict=False):
         line.take(order, out=some, mode="clip")
@@ -270,7 +271,7 @@ def distinct(
     if not len(types) or n <= 1:
         return np.zeros(min(n, 1), dtype=np.intp), np.zeros(n, dtype=np.intp)
     words = hash_rows(rows, types, strings).view(np.int64) if len(types) > 1 else rows[0]
-    order = np.argsort(words)
+    order = words.argsort()
     first = np.ones(n, dtype=bool)
     sorted_words = words.take(order)
     np.not_equal(sorted_words[1:], sorted_words[:-1], out=first[1:])
@@ -281,8 +282,8 @@ def distinct(
             ranked = rows.take(order, axis=1)
             first[1:] = (ranked[:, 1:] != ranked[:, :-1]).any(axis=0)
     kind = np.empty(n, dtype=np.intp)
-    kind[order] = np.cumsum(first) - 1
-    return order[first], kind
+    kind[order] = first.cumsum() - 1
+    return order.compress(first), kind
 
 
 def gather(body: Words, index: npt.NDArray[np.intp]) -> Words:
@@ -297,6 +298,6 @@ def gather(body: Words, index: npt.NDArray[np.intp]) -> Words:
 
 def ranges(lows: npt.NDArray[Any], sizes: npt.NDArray[Any]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
     """All positions of the ranges ``[low, low + size)``, and the number of the range that each is of."""
-    owner = np.repeat(np.arange(len(sizes)), sizes)
-    ends = np.cumsum(sizes)
-    return np.arange(ends[-1] if len(ends) else 0) + np.repeat(lows - (ends - sizes), sizes), owner
+    owner = np.arange(len(sizes)).repeat(sizes)
+    ends = sizes.cumsum()
+    return np.arange(ends[-1] if len(ends) else 0) + (lows - (ends - sizes)).repeat(sizes), owner

@@ -229,8 +229,9 @@ def from_arrow(array: Any, column: Column, relation: str, strings: Strings) -> W
         return _finite(values, column, relation)
     if kind is Type.DATE:
         array = array.cast(pa.int32())
-    whole = array.cast(pa.int64())
-    words: Words = (whole.fill_null(0) if null is not None else whole).to_numpy(zero_copy_only=False)
+    whole = array if pa.types.is_integer(array.type) else array.cast(pa.int64())
+    whole = whole if null is None else whole.fill_null(0)
+    words: Words = whole.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
     if kind in _RANGE:
         words = _in_range(words, column, relation, words)
     elif kind in _CALENDAR:

@@ -266,10 +266,9 @@ class Engine(ABC):
                 continue
             base = self._base(relation)
             body = base.layout.body(delta.rows, delta.diffs, self._names.strings)
-            rows, diffs = body[1 : 1 + base.layout.columns], body[1 + base.layout.columns]
-            intake.check(base, self._relation(relation)[1], relation, rows, diffs, self._names.strings)
+            intake.check(base, self._relation(relation)[1], relation, body, self._names.strings)
             base.insert_body(body)
-            deltas[relation] = Delta(rows, diffs)
+            deltas[relation] = Delta(body[1 : 1 + base.layout.columns], body[1 + base.layout.columns])
 
     def _commit(self) -> None:
         self.epoch += 1

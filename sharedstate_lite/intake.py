@@ -99,15 +99,14 @@ def key_words(view: View, key: Any, strings: Strings) -> Words:
     return np.stack(lines) if lines else np.empty((0, 1), dtype=np.int64)
 
 
-def check(
-    base: Arrangement, schema: Schema, name: str, rows: Words, diffs: npt.NDArray[np.int64], strings: Strings
-) -> None:
-    """Raise RowError unless each net row int64[k, n] leaves its multiplicity between 0 and 2**62."""
+def check(base: Arrangement, schema: Schema, name: str, body: Words, strings: Strings) -> None:
+    """Raise RowError unless each net row, of a body of the base, leaves its multiplicity between 0 and 2**62."""
+    rows, diffs = body[1 : 1 + base.layout.columns], body[1 + base.layout.columns]
     # Only a retraction can go below zero; only huge diffs can add up to too much.
     at = np.flatnonzero(diffs < 0) if int(diffs.max(initial=0)) < ingest.LIMIT >> 32 else np.arange(len(diffs))
     if not len(at):
         return
-    there = base.multiplicity(rows.take(at, axis=1), strings)
+    there = base.multiplicity(rows.take(at, axis=1), body[0].take(at))
     after = there + diffs[at]
     bad = np.flatnonzero((after < 0) | (after >= ingest.LIMIT))
     if len(bad):

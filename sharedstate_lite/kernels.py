@@ -61,9 +61,9 @@ def half_join(
         probe = probe.take(live, axis=1)
     first, kind = distinct(probe, types, strings)
     owner, rows, diffs = side.match(probe.take(first, axis=1), at)
-    order = np.argsort(owner, kind="stable")
+    order = owner.argsort(kind="stable")
     sizes = np.bincount(owner, minlength=len(first))
-    starts = np.cumsum(sizes) - sizes
+    starts = sizes.cumsum() - sizes
     index, who = ranges(starts[kind], sizes[kind])
     pick = order[index]
     who = live[who]
@@ -82,12 +82,15 @@ def join_core(
 
     ``before`` is the time before this epoch; both sides hold this epoch's changes already.
     """
-    width = sides[0].columns + sides[1].columns
-    who, rows, diffs = half_join(deltas[0], keys[0], types, sides[1], None, strings)
-    parts = [Delta(np.concatenate([deltas[0].rows.take(who, axis=1), rows]), diffs)]
-    who, rows, diffs = half_join(deltas[1], keys[1], types, sides[0], before, strings)
-    parts.append(Delta(np.concatenate([rows, deltas[1].rows.take(who, axis=1)]), diffs))
-    return concat(parts, width)
+    left, right = deltas
+    parts = []
+    if len(left.diffs):
+        who, rows, diffs = half_join(left, keys[0], types, sides[1], None, strings)
+        parts.append(Delta(np.concatenate([left.rows.take(who, axis=1), rows]), diffs))
+    if len(right.diffs):
+        who, rows, diffs = half_join(right, keys[1], types, sides[0], before, strings)
+        parts.append(Delta(np.concatenate([rows, right.rows.take(who, axis=1)]), diffs))
+    return concat(parts, sides[0].columns + sides[1].columns)
 
 
 def padding(

@@ -46,6 +46,12 @@ STROKE = 1 << 12
 """Effort is saved up to this many rows, because a short stroke costs as much as a longer one."""
 SMALL = 2048
 """Batches that together have no more rows than this are merged at once."""
+YOUNG = 100
+"""A newest batch of no more rows than this waits for its like, so that short epochs share a merge;"""
+SOME = 256
+"""and it does so beside more rows than this, since where little is stored the number of batches has to be small."""
+FEW = 4
+"""As many as this are not kept waiting: each costs every look-up a search."""
 
 
 class _Progress(NamedTuple):
@@ -150,6 +156,8 @@ def _latest(batch: Batch) -> int:
 def work(arrangement: Arrangement, fresh: int) -> None:
     """Start the merges that are due and pay each its share for ``fresh`` new rows."""
     merges = arrangement.merges
+    if not merges and _waits(arrangement.runs):
+        return
     _start(arrangement)
     for merge in merges:
         merge.credit += EFFORT * fresh
@@ -164,6 +172,14 @@ def work(arrangement: Arrangement, fresh: int) -> None:
         # What came while it ran may be due already, and has what is left of this epoch's effort.
         _start(arrangement, max(merge.credit, 0))
     _drop_empty(arrangement)
+
+
+def _waits(runs: Sequence[Batch]) -> bool:
+    """Whether the newest batches are so small, and so few of them are, that their merge waits for the next epoch's."""
+    young = 0
+    while young < min(FEW, len(runs)) and len(runs[-1 - young]) <= YOUNG:
+        young += 1
+    return 0 < young < FEW and sum(map(len, runs)) > SOME
 
 
 def complete(arrangement: Arrangement) -> None:

@@ -50,6 +50,7 @@ class Strings:
         # NULL has a place of its own, so that a look-up of many needs no case for it.
         self._code: dict[str | None, int] = {None: NULL}
         self._text: list[str] = []
+        # The last place stays free, and 0: NULL's.
         self._hash = np.zeros(16, dtype=np.uint64)
         self._prefix = np.zeros(16, dtype=np.uint64)
         # Bytes of the first n strings: what a string takes may change while it is held, so it is asked once.
@@ -99,14 +100,14 @@ class Strings:
 
     def _add(self, fresh: Sequence[str]) -> list[int]:
         first, last = len(self._text), len(self._text) + len(fresh)
-        if last > len(self._hash):
-            room = (1 << (last - 1).bit_length()) - first
+        if last >= len(self._hash):
+            room = (1 << last.bit_length()) - first
             self._hash = np.concatenate([self._hash[:first], np.zeros(room, dtype=np.uint64)])
             self._prefix = np.concatenate([self._prefix[:first], np.zeros(room, dtype=np.uint64)])
             self._sizes = np.concatenate([self._sizes[: first + 1], np.zeros(room, dtype=np.int64)])
         # The fixed key of hash_array makes hashes of equal strings equal across processes and runs.
         self._hash[first:last] = pd.util.hash_array(np.array(fresh, dtype=object), categorize=False)
-        self._prefix[first:last] = [int.from_bytes(t.encode()[:4].ljust(4, b"\0"), "big") for t in fresh]
+        self._prefix[first:last] = np.array([t[:4].encode()[:4] for t in fresh], dtype="S4").view(">u4")
         # A code above 256 is an int object of its own, which the dictionary keeps alive.
         sizes = np.fromiter(map(sys.getsizeof, fresh), dtype=np.int64, count=len(fresh)) + 32
         self._sizes[first + 1 : last + 1] = self._sizes[first] + sizes.cumsum()
@@ -139,9 +140,7 @@ class Strings:
 
     def hashes(self, words: Words) -> npt.NDArray[np.uint64]:
         """A 64-bit hash of the text of each code; NULL hashes to a constant. Shape (n,)."""
-        out = self._hash.take(np.maximum(words, 0))
-        out[words == NULL] = 0
-        return out
+        return self._hash.take(np.maximum(words, -1))
 
     def prefixes(self, words: Words) -> npt.NDArray[np.uint64]:
         """The first four bytes of UTF-8, which sorts as code points do, as a number."""
