@@ -143,6 +143,10 @@ CASES = {
         "SELECT v.user, category, cents FROM visit v LEFT JOIN info i ON v.product = i.product "
         "JOIN price p ON v.product = p.product"
     ),
+    "extreme above two joins with one relation": _one(
+        "SELECT MAX(r.user) AS last, COUNT(*) AS n FROM rating r LEFT JOIN info i ON r.product = i.product "
+        "JOIN info j ON i.product = j.product",
+    ),
     "distinct": _one("SELECT DISTINCT user, product FROM visit"),
     "distinct above a join": _one("SELECT DISTINCT category, user FROM info JOIN visit USING (product)"),
     "union all": _one("SELECT user FROM visit UNION ALL SELECT user FROM person"),

@@ -51,10 +51,12 @@ class Blueprint:
             try:
                 return Route(engine)
             except Unplaceable as error:
-                odd = engine.operators[error.operator]
-                if digest(odd.node) in apart:
-                    raise ViewError(f"{odd.name}: no stages can be found for it; run it in one process") from None
-                apart.add(digest(odd.node))
+                nodes = [digest(engine.operators[n].node) for n in error.operators]
+                odd = next((node for node in nodes if node not in apart), None)
+                if odd is None:
+                    names = ", ".join(v.name for v in self.views)
+                    raise ViewError(f"no stages can be found for {names}; run them in one process") from None
+                apart.add(odd)
 
     def _made(self, apart: set[str]) -> Dataflow:
         make, joins = STRATEGIES[self.kind]

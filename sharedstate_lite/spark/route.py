@@ -143,7 +143,21 @@ class Route:
                 self.stage_of.update(dict.fromkeys(group, last))
             moved = earlier != self.stage_of
             if max(self.stage_of.values(), default=0) > len(self.operators):
-                raise Unplaceable(max(self.stage_of, key=lambda n: (bool(self._reads(n)), self.stage_of[n], n)))
+                raise Unplaceable(self._suspects())
+
+    def _suspects(self) -> list[int]:
+        """Operators that look things up, first those that stand above another one that reads the same arrangement."""
+        read = {n: set(found) for n in self.stage_of if (found := self._reads(n))}
+
+        def above(n: int) -> bool:
+            below, ahead = set[int](), [self.operators[n]]
+            while ahead:
+                more = {self.number[id(o)] for o in ahead.pop().inputs} - below
+                below |= more
+                ahead += [self.operators[m] for m in more]
+            return any(read[m] & read[n] for m in below & read.keys())
+
+        return sorted(read, key=lambda n: (above(n), self.stage_of[n], n), reverse=True)
 
     def _reads(self, n: int) -> list[int]:
         """The operators that write the arrangements which an operator looks things up in, other than itself."""
@@ -244,11 +258,11 @@ class Route:
 
 
 class Unplaceable(Exception):
-    """An arrangement would have to be in two stages: ``operator`` reads it, and stands above another that does."""
+    """An arrangement would have to be in two stages, unless one of ``operators`` reads a copy; the likeliest first."""
 
-    def __init__(self, operator: int) -> None:
-        super().__init__(operator)
-        self.operator = operator
+    def __init__(self, operators: list[int]) -> None:
+        super().__init__(operators)
+        self.operators = operators
 
 
 def _keys(operator: Operator) -> Sequence[int]:
