@@ -9,6 +9,7 @@
     ship.py       the kit's modules, for workers on other machines
     interrupt.py  Ctrl-C
     scratch.py    folders that go with the process that made them
+    standalone.py Cluster: a standalone cluster on this machine (guard.py ends it, cluster.py is its command)
     failure.py    why a session did not start, in one message
 
 And the engines of the core, over bins of keys; see docs/spark.md:
@@ -25,6 +26,9 @@ And the engines of the core, over bins of keys; see docs/spark.md:
     staged.py     shared state whose arrangements can be placed in stages
     store.py      state(), changes(), batches(): what the state store holds, as tables (tables.py)
     job.py        stream(): the same over folders or DataFrames that Spark reads itself, to a sink
+    feed.py       what comes into it                outlet.py     what comes out
+    spread.py     which number Spark groups a bin by, so that bins lie evenly
+    rescaling.py  rescale(), partitions(): a stopped query on another number of partitions
     rebuild.py    other views on the same rows: a new checkpoint from the base tables
     copies.py     checkpoint(path) and restore(): a copy, checked before it is used
 
@@ -40,6 +44,7 @@ from typing import TYPE_CHECKING
 from ..plan import View
 from .java import Java, find_java
 from .session import log_file, session, stop
+from .standalone import Cluster
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -109,7 +114,8 @@ def stream(
     relation's columns and ``diff``. A micro-batch is an epoch. ``sink`` is a folder (a
     Parquet file a view and batch, each written once) or a function of {view: Changes} and
     the batch's number (called at least once a batch). A checkpoint that is there is gone on
-    with. Raises ViewError, RelationError, CheckpointError.
+    with. A micro-batch that fails for a reason outside its rows is tried three times.
+    Raises ViewError, RelationError, RowError and CheckpointError.
     """
     from .blueprint import Blueprint
     from .job import Job
@@ -138,6 +144,39 @@ def changes(
     return store.changes(checkpoint, operator, batch, session)
 
 
+def partitions(
+    checkpoint: str | os.PathLike[str], batch: int | None = None, session: SparkSession | None = None
+) -> pd.DataFrame:
+    """Where the bins of a checkpoint lie, one row a bin, and who wrote each last.
+
+    stage, bin, partition, of (how many partitions there are), rows and bytes that are stored;
+    process (id@machine), and what that had of the bin before: new, used (in memory, confirmed
+    by the store's token), stale (in memory, but another had written since) or missing. A
+    stage is one stateful operator; ``batch`` is a micro-batch that Spark still keeps (default: the
+    last one that is done). Raises CheckpointError and TimeError.
+    """
+    from . import rescaling
+
+    return rescaling.partitions(checkpoint, batch, session)
+
+
+def rescale(checkpoint: str | os.PathLike[str], partitions: int, session: SparkSession | None = None) -> None:
+    """Move the state of a stopped engine or stream to another number of partitions; its views stay as they are.
+
+    The engine or stream that is then started there runs on so many, whatever
+    ``spark.sql.shuffle.partitions`` says. Bins stay whole: more partitions than bins
+    have nothing to do. Works on a copy that takes the place of the checkpoint at the end, so
+    that a rescaling that fails or is killed changes nothing. Raises Error for a number
+    below 1 and on Spark Connect, CheckpointError where an engine or stream is
+    running, where a micro-batch is not done, or where there is no checkpoint.
+
+    Source: Spark's ``_streamingCheckpointManager.repartition``, a private name of Spark Classic.
+    """
+    from . import rescaling
+
+    rescaling.rescale(checkpoint, partitions, session)
+
+
 def batches(checkpoint: str | os.PathLike[str]) -> pd.DataFrame:
     """The micro-batches of a checkpoint: number, kind, epoch, and whether it was refused."""
     from . import store
@@ -146,12 +185,15 @@ def batches(checkpoint: str | os.PathLike[str]) -> pd.DataFrame:
 
 
 __all__ = [
+    "Cluster",
     "Java",
     "batches",
     "changes",
     "engine",
     "find_java",
     "log_file",
+    "partitions",
+    "rescale",
     "restore",
     "session",
     "state",

@@ -4,7 +4,7 @@ The operators, the kernels and the arrangements are those of :mod:`..full` and
 :mod:`..shared`, as they are. What this adds is the outside: messages in and out as
 blobs, and arrangements that live in a state store as runs, each written once.
 
-    head    time, and for each arrangement its runs: [name, rows, bytes]; and a token
+    head    time, and for each arrangement its runs: [name, rows, bytes]; and a token, and by whom it was written
     runs    (arrangement, run) -> blob
 
 The token is drawn anew at every write. A bin that is still in memory counts only if its
@@ -19,10 +19,12 @@ with its own as far as their inputs are still there.
 from __future__ import annotations
 
 import json
+import os
 import secrets
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from socket import gethostname
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -41,6 +43,13 @@ OUT, ASK, COMPACT, TICK = 0, -1, -2, -3
 AROUND = 64
 """Bins that a process keeps in memory, of all engines together."""
 
+
+FOUND = {
+    "new": "it was in no store yet",
+    "used": "in memory, and the store confirmed it",
+    "stale": "in memory, but another process had written since: read anew where that differs",
+    "missing": "not in memory: read from the store",
+}
 
 LEAST = 1 << 20
 """As many strings a process may keep before it asks which of them are in use."""
@@ -74,11 +83,20 @@ class Store(Protocol):
 
 @dataclass
 class Plan:
-    """What a worker needs to build the engine of a bin: the same in all of them."""
+    """What a worker needs to build the engine of a bin: the same in all of them.
+
+    ``checked`` False has it believe what it finds in its memory, without a look at the store's
+    token: for tests and lessons, to see what the token is for.
+    """
 
     generation: str
     bins: int
-    make: Callable[[], Route]
+    make: Callable[[], Any]
+    checked: bool = True
+
+    def bin(self, stage: int, number: int) -> Bin:
+        """A bin that holds nothing yet."""
+        return Bin(self, stage, number)
 
 
 @dataclass
@@ -92,6 +110,8 @@ class Bin:
     route: Route = field(init=False)
     token: str = ""
     time: int = 0
+    found: str = "new"
+    """What the process that took it for an epoch had of it: one of ``FOUND``."""
 
     def __post_init__(self) -> None:
         self.route = self.plan.make()
@@ -210,6 +230,10 @@ class Bin:
 
     # --- the store --------------------------------------------------------------
 
+    def writes(self, messages: list[Message]) -> bool:
+        """Whether messages that were taken may have changed what is held."""
+        return any(m.channel in (COMPACT, TICK) or m.channel > 0 for m in messages)
+
     def save(self, store: Store) -> None:
         """Write the runs that are new, remove those that are gone, then the head."""
         self.token = secrets.token_hex(8)
@@ -230,7 +254,8 @@ class Bin:
             gone += [(part, name) for _, name, _ in self.stored[part] if name not in names]
             self.stored[part] = kept
             head[part] = [[name, size, len(batch), batch.lower] for batch, name, size in kept]
-        store.write(json.dumps({"token": self.token, "time": self.time, "runs": head}), fresh, gone)
+        told = {"token": self.token, "time": self.time, "by": [f"{os.getpid()}@{gethostname()}", self.found]}
+        store.write(json.dumps(told | {"runs": head}), fresh, gone)
 
     def load(self, head: dict[str, Any], store: Store) -> None:
         """Become what the store says; runs of the same name that are here stay, and so do merges of such runs."""
@@ -287,12 +312,15 @@ def work(plan: Plan, stage: int, number: int, messages: list[Message], store: St
     cached = _AROUND.pop(place, None)
     told = store.head()
     head = None if told is None else json.loads(told)
+    found = "new" if head is None else "missing" if cached is None else "used"
     if cached is None or head is None:
-        cached = Bin(plan, stage, number)
-    if head is not None and head["token"] != cached.token:
+        cached = plan.bin(stage, number)
+    if head is not None and head["token"] != cached.token and (plan.checked or found == "missing"):
+        found = "missing" if found == "missing" else "stale"
         cached.load(head, store)
+    cached.found = found
     out = cached.run(messages)
-    if any(m.channel in (COMPACT, TICK) or m.channel > 0 for m in messages):
+    if cached.writes(messages):
         cached.save(store)
     _AROUND[place] = cached
     while len(_AROUND) > AROUND:

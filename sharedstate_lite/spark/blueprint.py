@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -39,9 +39,15 @@ class Blueprint:
     kind: str
     views: Sequence[View]
     join: str = "auto"
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Of partial state: ``max_rows``, ``max_bytes``, ``seed``, ``without``."""
 
-    def routed(self) -> Route:
-        """The engine and its route."""
+    def routed(self) -> Any:
+        """The engine and its route; of partial state its places."""
+        if self.kind == "partial":
+            from .upplaces import places
+
+            return places(self.views, self.join, self.options)
         apart: set[str] = set()
         while True:
             engine = self._made(apart)
@@ -63,10 +69,13 @@ class Blueprint:
         options = {"apart": frozenset(apart)} if make is Staged else {}
         return make(self.views, join=joins[self.join], **options)
 
-    def checked(self) -> Route:
+    def checked(self) -> Any:
         """The route, for the driver. Raises ViewError for what cannot be, here or at all."""
+        if self.kind == "partial":
+            return self.routed()
         if self.kind not in STRATEGIES:
-            raise ViewError(f"engine {self.kind!r}: on Spark the kinds of state are {', '.join(STRATEGIES)}")
+            kinds = ", ".join([*STRATEGIES, "partial"])
+            raise ViewError(f"engine {self.kind!r}: on Spark the kinds of state are {kinds}")
         joins = STRATEGIES[self.kind][1]
         if self.join not in joins:
             raise ViewError(
@@ -88,7 +97,11 @@ class Blueprint:
 
 def write(folder: Path, engine: Dataflow, kind: str, options: dict[str, Any]) -> None:
     """Put the blueprint into ``folder``, whole or not at all."""
-    told = {"format": FORMAT, "kind": kind, **catalog_of(engine), "options": options}
+    put(folder, {"format": FORMAT, "kind": kind, **catalog_of(engine), "options": options})
+
+
+def put(folder: Path, told: dict[str, Any]) -> None:
+    """The same with what :func:`read` gave, changed."""
     unfinished = folder / f".{FILE}"
     with unfinished.open("w") as file:
         json.dump(told, file, indent=1)
@@ -114,7 +127,7 @@ def read(folder: Path) -> dict[str, Any]:
 def built(told: dict[str, Any], where: Path) -> Blueprint:
     """The blueprint that a file describes. Raises CheckpointError."""
     try:
-        return Blueprint(told["kind"], views_of(told)[1], told["options"]["join"])
+        return Blueprint(told["kind"], views_of(told)[1], told["options"]["join"], told["options"].get("partial", {}))
     except (Error, KeyError, TypeError) as error:
         raise CheckpointError(f"{where}: it does not fit this version of the kit ({error})") from error
 

@@ -88,3 +88,12 @@ def _reach(master: str) -> None:
         raise Error(f"master {master}: nobody answers; start the server, or correct the address") from error
     finally:
         channel.close()
+
+
+def needs_classic(session: SparkSession, what: str) -> None:
+    """Raise Error on a session of Connect, for what wants the driver in this process."""
+    if type(session).__module__.startswith("pyspark.sql.connect"):
+        raise Error(
+            f"{what} takes what comes out of each micro-batch in the driver, which has to be this process, and this "
+            "session is of Spark Connect; use local[N], local-cluster[...] or spark://host:port"
+        )

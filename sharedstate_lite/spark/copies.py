@@ -94,6 +94,13 @@ def move_in(folder: Path, before: str) -> None:
                 log.with_name(f".{log.name}.crc").unlink(missing_ok=True)
 
 
+def clear(where: Path, generation: str) -> None:
+    """Remove the generations beside this one: an install or a rescaling left them that did not come to its end."""
+    for other in where.glob("g-*"):
+        if other.name != generation:
+            shutil.rmtree(other, ignore_errors=True)
+
+
 def _written(path: Path, plain: bool) -> bytes:
     return (str(path) if plain else path.as_uri().removeprefix("file://")).encode()
 

@@ -91,6 +91,10 @@ class Inbox:
             (self.path / self._name(old)).unlink(missing_ok=True)
         return number
 
+    def skip(self, kind: str) -> None:
+        """Note a micro-batch that Spark has made by itself, and that has no file."""
+        self._log({"number": len(self.entries), "kind": kind, "epoch": self.epoch, "sha256": ""})
+
     def void(self, number: int) -> None:
         """Exchange a file for one without rows: its batch was refused, and Spark will run it again."""
         staged = self.folder / "staged" / self._name(number)

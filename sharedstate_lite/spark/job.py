@@ -1,63 +1,50 @@
 """Views over streams that Spark reads itself: folders of Parquet, or streaming DataFrames, to a sink.
 
 The same stages, bins and blobs as an engine's, without a driver that steps: each
-micro-batch is one epoch. A folder's files are read one a micro-batch, in the order of
-their times, so a folder that holds a file for each epoch keeps its epochs, and several
-such folders keep them together. A DataFrame needs the relation's columns and ``diff``; its
-micro-batches are what Spark makes of it.
+micro-batch is one epoch. What comes in is told in :mod:`.feed`, what goes out in
+:mod:`.outlet`. A row that cannot be ends the job with the in-process error, and so does a
+retraction of what is not there.
 
-Rows become messages in Spark's own tasks, which check their types; a row that cannot be
-ends the job with the in-process error, and so does a retraction of what is not there.
+A thread watches the query. A micro-batch that fails for a reason outside the rows, as when
+a worker is killed, is tried again, three times in all. What would fail each time, a row
+that is refused, a file that Spark cannot read, a sink that raises, ends the job, and
+``finish`` says why.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
-import re
 import secrets
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import threading
+import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote, urlparse
 
 import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet
-from pyspark.errors import StreamingQueryException
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException, StreamingQueryException
 
-from .. import ingest
-from ..batch import Delta, concat
-from ..changes import Changes
 from ..errors import CheckpointError, Error, RelationError
 from ..intake import relation as known
-from ..operators import apply
-from ..plan import Schema, Type
-from ..words import Strings
-from . import blueprint, wire
-from .bins import TICK, Message, Plan, names, ship
+from . import blueprint, copies, feed, outlet
+from .bins import Plan
 from .blueprint import Blueprint
-from .inbox import table
-from .live import BINS, labels
-from .processor import WIRE, Refused, through
-from .query import committed, reason, refused
-from .route import Route
+from .connect import needs_classic
+from .live import BINS
+from .outlet import Sink
+from .processor import through
+from .query import TRIES, committed, reason, refused
+from .scratch import hold
+from .spread import labels
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-Sink = str | os.PathLike[str] | Callable[[dict[str, Changes], int], None]
-
-_SPARK = {
-    Type.STRING: "STRING",
-    Type.INT: "INT",
-    Type.BIGINT: "BIGINT",
-    Type.DOUBLE: "DOUBLE",
-    Type.BOOLEAN: "BOOLEAN",
-    Type.DATE: "DATE",
-    Type.TIMESTAMP: "TIMESTAMP_NTZ",
-}
+LOOK_SECONDS = 0.25
 _CORRUPT = "corrupt.json"
 
 
@@ -73,80 +60,154 @@ class Job:
         checkpoint: str | os.PathLike[str],
         bins: int | None,
     ) -> None:
+        needs_classic(session, "a stream")
         self._plan, self._route = plan, plan.checked()
+        outlet.check(sink)
         self.location = Path(checkpoint).expanduser().absolute()
         self.session, self._sink = session, sink
-        self.bins, self._labels, self._name = self._settle(bins)
-        self._lost()
-        given: dict[str, Any] = {}
-        for name, source in sources.items():
-            relation, _ = known(self._blueprint.catalog, name)
-            if relation in given:
-                raise RelationError(f"relation {relation} is given twice; names are compared without case")
-            given[relation] = source
-        if not given:
-            raise RelationError("stream takes {relation: folder or streaming DataFrame}, at least one of them")
-        wires = [self._source(relation, source) for relation, source in given.items()]
-        stream = wires[0]
-        for other in wires[1:]:
-            stream = stream.union(other)
-        work = Plan(self._name, self.bins, plan.routed)
-        numbers = {label: number for number, label in enumerate(self._labels)}
-        out = through(stream, work, self._route.stages, numbers).where("stage = 0")
-        writer = out.writeStream.outputMode("update").option("checkpointLocation", str(self._spark))
-        self._query: StreamingQuery = writer.foreachBatch(self._take).start()
+        self._queries: list[StreamingQuery] = []
+        self._turn, self._over = threading.RLock(), threading.Event()
+        self._stopped = False
+        self._fault: Error | None = None
+        self._raised: BaseException | None = None
+        frames = self._frames(sources)
+        self.location.mkdir(parents=True, exist_ok=True)
+        self._lock = hold(self.location)
+        try:
+            self.bins, self._labels, self._name = self._settle(bins)
+            self._stream = self._through(frames)
+            self._launch()
+        except BaseException:
+            self._release()
+            raise
+        threading.Thread(target=self._watch, name=f"stream {self.location.name}", daemon=True).start()
 
     # --- using it ---------------------------------------------------------------
 
-    def finish(self, show: Callable[[str], None] | None = None) -> None:
-        """Run until all input that is there has been taken; ``show`` gets a line for each micro-batch.
+    def finish(self, show: Callable[[str], None] | None = None, seconds: float | None = None) -> None:
+        """Run until all input that is there has been taken; ``show`` gets a line for each micro-batch as it is done.
 
-        Raises the kit's error for a row that is refused, and Error for a file that cannot be read, naming it.
+        ``seconds`` bounds the wait, for sources that never end; the job goes on. Ctrl-C stops
+        the job. Raises the kit's error for a row that is refused, and Error for a file
+        that cannot be read, naming it, for a sink that raised, and for a batch that failed three times.
         """
+        deadline = None if seconds is None else time.monotonic() + seconds
+        drained = threading.Event()
+        threading.Thread(target=self._drain, args=(drained,), daemon=True).start()
+        shown = -1 if show is None or not self._queries else self._first_batch() - 1
         try:
-            self._query.processAllAvailable()
-        except StreamingQueryException as error:
-            raise self._told(str(error)) from None
-        finally:
-            for line in self.progress().itertuples(index=False) if show is not None else ():
-                assert show is not None
-                show(f"batch {line.batch}: {line.rows:,} rows in {line.seconds:.2f} s")
+            while True:
+                left = LOOK_SECONDS if deadline is None else min(LOOK_SECONDS, deadline - time.monotonic())
+                over = drained.wait(max(left, 0.0)) or left <= 0
+                for line in self.progress().itertuples(index=False) if show is not None else ():
+                    if int(str(line.batch)) > shown:
+                        assert show is not None
+                        show(f"batch {line.batch}: {line.rows:,} rows in {line.seconds:.2f} s")
+                        shown = int(str(line.batch))
+                if over:
+                    break
+        except KeyboardInterrupt:
+            self.stop()
+            raise
+        if self._fault is not None:
+            raise self._fault
 
     def progress(self) -> pd.DataFrame:
         """The micro-batches that Spark still tells of: batch, rows of input, seconds, seconds by what they went on."""
-        lines = []
-        for p in self._query.recentProgress:
-            told = p if isinstance(p, dict) else json.loads(p.json)
-            spent = told["durationMs"]
-            lines.append(
-                (
-                    told["batchId"],
-                    sum(s["numInputRows"] for s in told["sources"]),
-                    spent["triggerExecution"] / 1e3,
-                    spent,
-                )
-            )
-        return pd.DataFrame(lines, columns=["batch", "rows", "seconds", "spent"])
+        with self._turn:
+            queries = list(self._queries)
+        lines: dict[int, tuple[Any, ...]] = {}
+        for query in queries:
+            for p in query.recentProgress:
+                told = p if isinstance(p, dict) else json.loads(p.json)
+                spent = told["durationMs"]
+                if "addBatch" in spent:  # else it found nothing to do
+                    rows = sum(s["numInputRows"] for s in told["sources"])
+                    lines[told["batchId"]] = (told["batchId"], rows, spent["triggerExecution"] / 1e3, spent)
+        return pd.DataFrame([lines[n] for n in sorted(lines)], columns=["batch", "rows", "seconds", "spent"])
 
     @property
     def query(self) -> StreamingQuery:
-        """Spark's own handle on it."""
-        return self._query
+        """Spark's own handle on it; another one after a micro-batch was tried again."""
+        return self._queries[-1]
 
     @property
     def active(self) -> bool:
         """Whether it runs."""
-        return bool(self._query.isActive)
+        return not self._over.is_set()
 
     def stop(self) -> None:
         """Stop; another ``stream`` on the same checkpoint goes on. Harmless when repeated."""
-        self._query.stop()
+        with self._turn:
+            self._stopped = True
+            self.query.stop()
+            self._over.set()
+            self._release()
 
     def __enter__(self) -> Job:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.stop()
+
+    # --- running ------------------------------------------------------------------
+
+    def _launch(self) -> None:
+        """Start the query, where no file is lost that it would run again."""
+        feed.Begun(self._spark).check(self._corrupt())
+        writer = self._stream.writeStream.outputMode("update").option("checkpointLocation", str(self._spark))
+        self._queries = [*self._queries[1 - TRIES :], writer.foreachBatch(self._take).start()]
+
+    def _watch(self) -> None:
+        """Start the query again where it failed for a reason that may have gone."""
+        failed: dict[int, int] = {}
+        with contextlib.suppress(Py4JError, OSError):  # the session has ended, and nothing is left to watch
+            while True:
+                said = ""
+                try:
+                    self.query.awaitTermination()
+                except StreamingQueryException as error:
+                    said = str(error)
+                with self._turn:
+                    if self._stopped or not said:
+                        break
+                    batch = committed(self._spark)
+                    failed[batch] = failed.get(batch, 0) + 1
+                    self._fault = self._told(said, failed[batch] >= TRIES)
+                    if self._fault is None:
+                        try:
+                            self._launch()
+                        except (Error, PySparkException) as error:
+                            self._fault = error if isinstance(error, Error) else Error(f"the stream failed: {error}")
+                    if self._fault is not None:
+                        self._release()
+                        break
+        self._over.set()
+
+    def _drain(self, drained: threading.Event) -> None:
+        """Set the event once all input has been taken, or the job is over."""
+        with contextlib.suppress(Py4JError, OSError):
+            while not self._over.is_set():
+                query = self.query
+                try:
+                    query.processAllAvailable()
+                except StreamingQueryException:
+                    # The watching thread starts another, or gives up.
+                    while query is self.query and not self._over.wait(LOOK_SECONDS):
+                        continue
+                    continue
+                if query is self.query:
+                    break
+        drained.set()
+
+    def _first_batch(self) -> int:
+        found = self.progress()["batch"]
+        return committed(self._spark) if found.empty else int(found.iloc[-1]) + 1
+
+    def _release(self) -> None:
+        lock, self._lock = self._lock, -1
+        if lock >= 0:
+            os.close(lock)
 
     # --- what it is made from -----------------------------------------------------
 
@@ -160,144 +221,95 @@ class Job:
 
     def _settle(self, bins: int | None) -> tuple[int, list[int], str]:
         where, plan = self.location, self._plan
-        where.mkdir(parents=True, exist_ok=True)
         if (where / blueprint.FILE).exists():
             told = blueprint.read(where)
             wanted = {"join": plan.join, "stream": True} | ({} if bins is None else {"bins": bins})
             blueprint.same(told, self._blueprint, plan.kind, wanted, where)
             options = told["options"]
+            copies.clear(where, options["generation"])
+            if options["home"] != str(where):
+                copies.move_in(where / options["generation"], f"{options['home']}/{options['generation']}")
+                options["home"] = str(where)
+                blueprint.put(where, told)
         elif any(not f.name.startswith(".") for f in where.iterdir()):
             raise CheckpointError(f"{where} is neither empty nor the checkpoint of a stream; choose a new folder")
         else:
+            outlet.unused(self._sink, where)
             count = bins or BINS
             options = {
                 "join": plan.join,
                 "stream": True,
                 "bins": count,
-                "labels": labels(self.session, count),
+                "labels": labels(count),
                 "generation": f"g-{secrets.token_hex(6)}",
+                "home": str(where),
                 "began": 0,
             }
             blueprint.write(where, self._blueprint, plan.kind, options)
         return options["bins"], options["labels"], options["generation"]
 
-    def _source(self, relation: str, source: Any) -> DataFrame:
-        _, schema = known(self._blueprint.catalog, relation)
-        names = [*(c.name for c in schema), "diff"]
-        if isinstance(source, str | os.PathLike):
-            folder = Path(source).expanduser().absolute()
-            if not folder.is_dir():
-                raise RelationError(f"{relation}: {folder} is no folder; name one that Parquet files come into")
-            columns = ", ".join(f"`{c.name}` {_SPARK[c.type]}" for c in schema) + ", diff BIGINT"
-            reader = self.session.readStream.schema(columns).option("maxFilesPerTrigger", 1)
-            frame = reader.option("recursiveFileLookup", "true").parquet(str(folder))
-        else:
-            frame = source
-            if not getattr(frame, "isStreaming", False):
-                raise RelationError(
-                    f"{relation}: {type(source).__name__} is neither a folder nor a streaming DataFrame"
-                )
-            there = {c.lower(): c for c in frame.columns}
-            missing = [n for n in names if n.lower() not in there]
-            if missing:
-                raise RelationError(f"{relation}: the DataFrame lacks {', '.join(missing)}")
-            frame = frame.select(*(f"`{there[n.lower()]}`" for n in names))
-        routed, bins, label = self._plan.routed, self.bins, self._labels
+    def _frames(self, sources: Mapping[str, Any]) -> dict[str, DataFrame]:
+        """Relation -> its rows; refused here, before anything is written."""
+        out: dict[str, DataFrame] = {}
+        for name, source in sources.items():
+            relation, schema = known(self._blueprint.catalog, name)
+            if relation in out:
+                raise RelationError(f"relation {relation} is given twice; names are compared without case")
+            out[relation] = feed.frame(self.session, relation, schema, source)
+        if not out:
+            raise RelationError("stream takes {relation: folder or streaming DataFrame}, at least one of them")
+        return out
 
-        def messages(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            yield from _messages(batches, relation, schema, routed(), bins, label)
-
-        return frame.mapInArrow(messages, WIRE)
+    def _through(self, frames: Mapping[str, DataFrame]) -> DataFrame:
+        work = Plan(self._name, self.bins, self._plan.routed)
+        wires = [
+            feed.messages(frame, relation, known(self._blueprint.catalog, relation)[1], work, self._labels)
+            for relation, frame in frames.items()
+        ]
+        stream = wires[0]
+        for other in wires[1:]:
+            stream = stream.union(other)
+        numbers = {label: number for number, label in enumerate(self._labels)}
+        return through(stream, work, self._route.stages, numbers).where("stage = 0")
 
     # --- what comes out -------------------------------------------------------------
 
     def _take(self, frame: DataFrame, number: int) -> None:
         rows = frame.toArrow()
-        strings = Strings()
-        out: dict[str, Changes] = {}
-        whats: list[Any] = rows.column("what").to_pylist()
-        blobs: list[Any] = rows.column("blob").to_pylist()
-        for name, view in self._blueprint.views.items():
-            parts = [wire.unpack(b, strings) for w, b in zip(whats, blobs, strict=True) if w == name]
-            unique = view.key if view.unique else None
-            delta = concat(parts, len(view.schema))
-            out[name] = Changes.consolidated(view.schema, delta, number + 1, strings, unique)
-        if callable(self._sink):
-            self._sink(out, number)
-        else:
-            _write(Path(self._sink).expanduser(), out, number)
+        try:
+            # Spark has read a file that was taken away after it was listed as one without rows.
+            feed.Begun(self._spark).check(self._corrupt())
+            outlet.give(self._sink, rows, self._blueprint.views, number)
+        except BaseException as error:
+            self._raised = error
+            raise
 
     # --- faults ---------------------------------------------------------------------
 
-    def _told(self, text: str) -> Error:
+    def _told(self, text: str, last: bool) -> Error | None:
+        """What ends the job; None for what may be tried again, unless it was the ``last`` time."""
         error = refused(text)
         if error is not None:
             return error
-        file = _unreadable(text)
-        if file is None:
-            return Error(f"the stream failed: {reason(text)}")
-        gone = self._corrupt() | {file}
-        (self.location / _CORRUPT).write_text(json.dumps(sorted(gone)))
-        return Error(
-            f"{file}: Spark cannot read this file; take it away (or put the right one in its place) and start the "
-            "stream again with the same checkpoint"
-        )
+        if isinstance(self._raised, CheckpointError):
+            return self._raised
+        if self._raised is not None:
+            error = Error(
+                f"the sink raised {type(self._raised).__name__}: {self._raised}; mend it, and start the stream again "
+                "with the same checkpoint: the batch is given to it once more"
+            )
+            error.__cause__ = self._raised
+            return error
+        file = feed.unreadable(text)
+        if file is not None:
+            gone = self._corrupt() | {file}
+            (self.location / _CORRUPT).write_text(json.dumps(sorted(gone)))
+            return Error(
+                f"{file}: Spark cannot read this file; take it away (or put the right one in its place) and start the "
+                "stream again with the same checkpoint"
+            )
+        return Error(f"the stream failed {TRIES} times in the same batch: {reason(text)}") if last else None
 
     def _corrupt(self) -> set[str]:
         file = self.location / _CORRUPT
         return set(json.loads(file.read_text())) if file.exists() else set()
-
-    def _lost(self) -> None:
-        """Refuse to go on where a file of a batch that is not done is gone: Spark would take it for an empty one."""
-        after = committed(self._spark)
-        for log in (self._spark / "sources").glob(f"*/{after}"):
-            for line in log.read_text().splitlines()[1:]:
-                address = urlparse(json.loads(line)["path"])
-                file = unquote(address.path)
-                if address.scheme in ("", "file") and not Path(file).exists() and file not in self._corrupt():
-                    raise CheckpointError(
-                        f"{file}: batch {after} was begun with this file, and it is lost; put it back, or begin anew "
-                        "with another checkpoint"
-                    )
-
-
-def _messages(
-    batches: Iterator[pa.RecordBatch], relation: str, schema: Schema, route: Route, bins: int, label: Sequence[int]
-) -> Iterator[pa.RecordBatch]:
-    """Rows of one task to messages, in a worker."""
-    names.tidy()
-    strings = names.strings
-    try:
-        parts = list(batches)
-        delta = Delta.empty(len(schema))
-        if parts:
-            # Spark hands over 10,000 rows at a time; strings are looked up better together.
-            rows = pa.Table.from_batches(parts).rename_columns([*(c.name for c in schema), "diff"])
-            delta = ingest.table(rows, schema, relation, strings)[0]
-        out = [Message(stage, 0, TICK, "", b"") for stage in sorted({route.stage_of[n] for n in route.globals()})]
-        for number, channel in enumerate(route.channels, 1):
-            if route.relation(channel) == relation and len(delta.diffs):
-                moved: Delta = delta
-                for at in channel.early:
-                    moved = apply(route.operators[at].node, moved, strings)
-                out += ship(number, channel, moved, bins, strings)
-    except Error as error:
-        raise Refused(error) from error
-    yield from table(m._replace(bin=label[m.bin]) for m in out).to_batches()
-
-
-def _write(folder: Path, changes: Mapping[str, Changes], number: int) -> None:
-    """A batch's changes into a changelog folder: a file a view, there whole or not at all, and once."""
-    for name, each in changes.items():
-        target = folder / name / f"batch-{number:08d}.parquet"
-        if target.exists() or not len(each):
-            continue
-        target.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = target.with_name(f".{target.name}")
-        pyarrow.parquet.write_table(each.to_arrow(), unfinished)
-        unfinished.replace(target)
-
-
-def _unreadable(text: str) -> str | None:
-    found = re.search(r"file://(/[^\s'\"\]]+?\.parquet)", text) or re.search(r"file:(/[^\s'\"\]]+?\.parquet)", text)
-    return None if found is None else unquote(found[1])

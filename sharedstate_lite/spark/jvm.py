@@ -46,14 +46,14 @@ class Jvm:
         options = [part for name, value in conf.items() for part in ("--conf", f"{name}={value}")]
         # Nobody else may read the secret.
         self.answer = Path(tempfile.mkdtemp(dir=folder)) / "gateway"
-        environment = _environment(master, java, folder, home, python)
+        variables = environment(master, java, folder, home, python)
         with log.open("ab") as sink:
             self._process = subprocess.Popen(
                 [str(script), *options, "pyspark-shell"],
                 stdin=subprocess.PIPE,
                 stdout=sink,
                 stderr=sink,
-                env={**environment, "_PYSPARK_DRIVER_CONN_INFO_PATH": str(self.answer)},
+                env={**variables, "_PYSPARK_DRIVER_CONN_INFO_PATH": str(self.answer)},
                 start_new_session=True,
             )
         try:
@@ -102,7 +102,8 @@ def _signal(group: int, number: int) -> bool:
     return True
 
 
-def _package() -> Path:
+def package() -> Path:
+    """Where Spark is."""
     spec = importlib.util.find_spec("pyspark")
     if spec is None or spec.origin is None:
         raise Error("the package pyspark is not installed in this Python environment; pip install pyspark==4.3.0")
@@ -111,18 +112,18 @@ def _package() -> Path:
 
 def _home(master: str, folder: Path) -> Path:
     """Where Spark is: the package, or for local-cluster a look-alike, since its executors write into their home."""
-    package = _package()
+    found = package()
     if not master.startswith("local-cluster"):
-        return package
+        return found
     home = folder / "home"
     home.mkdir()
-    for part in package.iterdir():
+    for part in found.iterdir():
         if part.name != "work":
             (home / part.name).symlink_to(part)
     return home
 
 
-def _environment(master: str, java: Java, folder: Path, home: Path, python: str) -> dict[str, str]:
+def environment(master: str, java: Java, folder: Path, home: Path, python: str) -> dict[str, str]:
     """Its environment: the user's, less what would configure another Spark, plus ours."""
     local = settings.kind(master) == "local"
     kept = () if local else ("SPARK_LOCAL_IP", "SPARK_LOCAL_HOSTNAME", "SPARK_PUBLIC_DNS")

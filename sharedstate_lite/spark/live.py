@@ -26,7 +26,8 @@ from .front import Front
 from .query import Query
 from .rebuild import rebuild
 from .route import Route
-from .scratch import Scratch, lock
+from .scratch import Scratch, hold
+from .spread import labels
 from .store import Reader
 
 if TYPE_CHECKING:
@@ -74,9 +75,7 @@ class SparkEngine(Front):
         self.bins = options["bins"]
         self._label = dict(enumerate(options["labels"]))
         self._query = self._made(options, self._plan, self._route)
-        for other in self.location.glob("g-*"):
-            if other.name != options["generation"]:
-                shutil.rmtree(other, ignore_errors=True)  # left by an install that did not come to its end
+        copies.clear(self.location, options["generation"])
         self._query.start()
 
     def _made(self, options: dict[str, Any], plan: Blueprint, route: Route) -> Query:
@@ -89,9 +88,7 @@ class SparkEngine(Front):
         """What the location says of itself, or is told now if it is new."""
         where, plan = self.location, self._plan
         where.mkdir(parents=True, exist_ok=True)
-        self._lock = os.open(where / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
-        if not lock(self._lock):
-            raise CheckpointError(f"{where}: another engine is running there; close it first, or choose another folder")
+        self._lock = hold(where)
         there = [f for f in where.iterdir() if not f.name.startswith(".")]
         if (where / blueprint.FILE).exists():
             told = blueprint.read(where)
@@ -117,7 +114,7 @@ class SparkEngine(Front):
         return {
             "join": self._plan.join,
             "bins": self.bins,
-            "labels": labels(self.session, self.bins),
+            "labels": labels(self.bins),
             "generation": name,
             "home": str(self.location),
             "began": int(time.time()),
@@ -197,15 +194,4 @@ def restored(
     return SparkEngine(plan, session, checkpoint, told["options"]["bins"], source)
 
 
-def labels(session: SparkSession, bins: int) -> list[int]:
-    """For each bin the number that Spark groups it by, chosen so that bins lie evenly on the partitions."""
-    partitions = int(session.conf.get("spark.sql.shuffle.partitions") or 2)
-    most = 64 * bins * partitions
-    text = f"SELECT transform(sequence(0, {most}), x -> pmod(hash(CAST(x AS INT)), {partitions})) AS p"
-    free: dict[int, list[int]] = {p: [] for p in range(partitions)}
-    for label, partition in enumerate(session.sql(text).collect()[0][0]):
-        free[partition].append(label)
-    return [free[number % partitions].pop(0) for number in range(bins)]
-
-
-__all__ = ["BINS", "SparkEngine", "labels", "restored"]
+__all__ = ["BINS", "SparkEngine", "restored"]

@@ -180,8 +180,8 @@ def refused(text: str) -> Error | None:
 
 def reason(text: str) -> str:
     """The line that says what happened, out of what Spark says."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    told = [line for line in lines if re.match(r"[\w.]*(Error|Exception)\b", line)]
+    lines = [re.sub(r"^(: |Caused by: )", "", line.strip()) for line in text.splitlines() if line.strip()]
+    told = [line for line in lines if re.match(r"[\w.$]*(Error|Exception)\b", line)]
     return (told or lines or ["no reason given"])[-1][:300]
 
 

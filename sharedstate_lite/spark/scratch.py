@@ -17,6 +17,8 @@ import shutil
 from pathlib import Path
 from types import TracebackType
 
+from ..errors import CheckpointError
+
 _LOCK = ".held"
 _UNBORN = ".new"
 
@@ -74,6 +76,18 @@ def lock(file: int) -> bool:
     except OSError:
         return False
     return True
+
+
+def hold(where: Path) -> int:
+    """Take the lock of a checkpoint's folder for as long as the file stays open that is returned.
+
+    Raises CheckpointError where another process, or this one, has it.
+    """
+    file = os.open(where / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
+    if not lock(file):
+        os.close(file)
+        raise CheckpointError(f"{where}: another engine is running there; close it first, or choose another folder")
+    return file
 
 
 def _clear(folder: Path) -> None:

@@ -25,8 +25,11 @@ SHUFFLE_PARTITIONS = 2
 VARIABLE = "SHAREDSTATE_LITE_MASTER"
 """The environment variable that names the master where no argument does."""
 
-ADDED = ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions")
-"""Settings that a user's value is added to, and does not replace."""
+ADDED = {"spark.driver.extraJavaOptions": " ", "spark.executor.extraJavaOptions": " ", "spark.jars": ","}
+"""Settings that a user's value is added to, and does not replace, and what stands between the two."""
+
+LOOPBACK = "127.0.0.1"
+"""Where a driver listens whose executors are on this machine."""
 
 _MASTERS: tuple[tuple[str, Kind], ...] = (
     (r"local(\[(\d+|\*)(\s*,\s*\d+)?\])?", "local"),
@@ -113,19 +116,16 @@ def settings(master: str, folder: Path) -> dict[str, str]:
         # RocksDB unpacks its library there, and some machines run nothing from /tmp.
         "spark.driver.extraJavaOptions": temporary,
     }
+    if kind(master) == "local" or LOOPBACK in master:
+        out |= {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
     if kind(master) == "local":
-        out |= {
-            "spark.local.dir": str(folder / "local"),
-            "spark.driver.host": "127.0.0.1",
-            "spark.driver.bindAddress": "127.0.0.1",
-            "spark.executor.extraJavaOptions": temporary,
-        }
+        out |= {"spark.local.dir": str(folder / "local"), "spark.executor.extraJavaOptions": temporary}
     return out
 
 
 def merged(ours: Mapping[str, str], theirs: Mapping[str, str]) -> dict[str, str]:
-    """The kit's settings and a user's, which go before; Java options of both hold."""
-    both = {name: f"{ours[name]} {theirs[name]}" for name in ADDED if name in ours and name in theirs}
+    """The kit's settings and a user's, which go before; Java options and jars of both hold."""
+    both = {name: f"{ours[name]}{sep}{theirs[name]}" for name, sep in ADDED.items() if name in ours and name in theirs}
     return {**ours, **theirs, **both}
 
 

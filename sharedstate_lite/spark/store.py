@@ -4,8 +4,9 @@
     state(location, "visit[product]")    the rows of one, with their diff
     state(location, ..., batch=7)        the same after micro-batch 7, while Spark keeps it
     changes(location, operator, batch)   what that micro-batch changed, as rows with a diff
-    batches(location)                    which micro-batch was which epoch
+    batches(location)                    which micro-batch was which epoch, and which of them are kept
 
+Spark keeps the last micro-batches, 100 by default (``spark.sql.streaming.minBatchesToRetain``).
 The change feed of Spark's reader would show blobs, and a merge of runs as a change; so
 two batches are decoded and subtracted.
 """
@@ -13,6 +14,7 @@ two batches are decoded and subtracted.
 from __future__ import annotations
 
 import json
+import numbers
 import os
 import shutil
 import tempfile
@@ -26,11 +28,11 @@ import pandas as pd
 from ..errors import CheckpointError, TimeError
 from . import blueprint, tables
 from .inbox import Inbox
-from .query import committed
+from .query import reason
 from .route import Route
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, Row, SparkSession
 
 
 class Reader:
@@ -47,16 +49,13 @@ class Reader:
             weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
             self._address = str(Path(folder) / "checkpoint")
             os.symlink(checkpoint, self._address, target_is_directory=True)
-        last = committed(checkpoint) - 1
-        self.batch = last if batch is None else batch
-        if not 0 <= self.batch <= last and last >= 0:
-            raise TimeError(f"{checkpoint}: there is no micro-batch {batch}; 0 to {last} are done")
+        self.batch = kept(checkpoint)[-1] if batch is None else _checked(checkpoint, batch)
 
     def heads(self) -> tables.Heads:
         """The heads of all bins."""
         out: dict[tuple[int, int], dict[str, Any]] = {}
         for stage in range(1, self.route.stages + 1) if self.batch >= 0 else ():
-            for key, head in self._variable(stage, "head").selectExpr("key.bin", "value.head").collect():
+            for key, head in self._rows(stage, "head", "key.bin", "value.head"):
                 out[stage, key] = json.loads(head)
         return out
 
@@ -64,15 +63,20 @@ class Reader:
         """The runs of one piece of state."""
         if self.batch < 0:
             return []
-        return [bytes(row[0]) for row in self.runs(stage).where(f"part = '{part}'").select("blob").collect()]
+        from pyspark.sql import functions as f
+
+        # A literal, not a text: a view's name may hold a quote.
+        mine = f.col("user_map_key.part") == f.lit(part)
+        return [bytes(row[0]) for row in self._rows(stage, "runs", "user_map_value.blob", where=mine)]
 
     def runs(self, stage: int) -> DataFrame:
         """The runs of a stage: bin, part, run, blob."""
-        return self._variable(stage, "runs").selectExpr(
+        return self.variable(stage, "runs").selectExpr(
             "key.bin AS bin", "user_map_key.part AS part", "user_map_key.run AS run", "user_map_value.blob AS blob"
         )
 
-    def _variable(self, stage: int, name: str) -> DataFrame:
+    def variable(self, stage: int, name: str) -> DataFrame:
+        """One state variable of a stage, as Spark's state reader gives it."""
         # Spark numbers the operators of a query from its end.
         return (
             self.session.read.format("statestore")
@@ -81,6 +85,43 @@ class Reader:
             .option("batchId", self.batch)
             .load(self._address)
         )
+
+    def _rows(self, stage: int, name: str, *columns: str, where: Column | bool = True) -> list[Row]:
+        from pyspark.errors import PySparkException
+        from pyspark.sql import functions as f
+
+        try:
+            return self.variable(stage, name).where(f.lit(where)).selectExpr(*columns).collect()
+        except PySparkException as error:
+            raise CheckpointError(
+                f"{self.checkpoint.parents[1]}: Spark cannot read the state of micro-batch {self.batch}: {reason(str(error))}; "
+                "try the last one, or use another checkpoint"
+            ) from error
+
+
+def kept(checkpoint: Path) -> list[int]:
+    """The micro-batches below a checkpoint folder of Spark's whose state it keeps; -1, with nothing, if there is none.
+
+    They are those in its log of commits, which is cut as the state is.
+    """
+    return sorted(int(f.name) for f in (checkpoint / "commits").glob("[0-9]*") if f.name.isdigit()) or [-1]
+
+
+def _checked(checkpoint: Path, batch: int) -> int:
+    """The number of a micro-batch that is kept. Raises TimeError."""
+    there, where = kept(checkpoint), checkpoint.parents[1]
+    if isinstance(batch, bool) or not isinstance(batch, numbers.Integral):
+        raise TimeError(f"{where}: batch={batch!r}: a micro-batch has a whole number; batches() lists them")
+    if batch in there and batch >= 0:
+        return int(batch)
+    if there == [-1]:
+        raise TimeError(f"{where}: there is no micro-batch {batch}: none is done yet")
+    if 0 <= batch < there[0]:
+        raise TimeError(
+            f"{where}: micro-batch {batch} is not kept any more, {there[0]} to {there[-1]} are; set "
+            "spark.sql.streaming.minBatchesToRetain on the session before the engine starts, to keep more"
+        )
+    raise TimeError(f"{where}: there is no micro-batch {batch}; {there[0]} to {there[-1]} are kept")
 
 
 def state(
@@ -93,7 +134,8 @@ def state(
 
     The same table as the engine's own ``state()``: without ``operator`` one row a piece of state,
     with one its rows and their diff. ``batch`` is a micro-batch that Spark still keeps
-    (default: the last one that is done). Raises CheckpointError, ViewError, TimeError.
+    (default: the last one that is done); :func:`batches` lists them. Raises CheckpointError for
+    what is no checkpoint, ViewError for an operator and TimeError for a batch that is not there.
     """
     reader = _reader(checkpoint, batch, session)
     if operator is None:
@@ -108,16 +150,34 @@ def changes(
     """What a micro-batch changed in one piece of state: rows with their diff. Raises as :func:`state` does."""
     after = _reader(checkpoint, batch, session)
     stage, place = tables.find(after.route, operator)
-    before = Reader(after.session, after.checkpoint, after.make, batch - 1).blobs(stage, operator) if batch else []
-    return tables.state_rows(place, after.blobs(stage, operator), before)
+    if not after.batch:
+        return tables.state_rows(place, after.blobs(stage, operator))
+    if after.batch - 1 < kept(after.checkpoint)[0]:
+        raise TimeError(
+            f"{after.checkpoint.parents[1]}: what micro-batch {after.batch} changed is shown by the one before it, "
+            "which is not kept any more; state() shows what was there after it"
+        )
+    before = Reader(after.session, after.checkpoint, after.make, after.batch - 1)
+    return tables.state_rows(place, after.blobs(stage, operator), before.blobs(stage, operator))
 
 
 def batches(checkpoint: str | os.PathLike[str]) -> pd.DataFrame:
-    """The micro-batches of a checkpoint: batch, kind (epoch, read, ...), epoch, and whether it was refused."""
+    """The micro-batches of a checkpoint: batch, kind (epoch, read, ...), epoch, refused, and kept.
+
+    ``refused`` says that it came to nothing, ``kept`` that :func:`state` can still show it.
+    They are numbered anew when views are installed or dropped. Raises CheckpointError.
+    """
     where, told = _told(checkpoint)
-    entries = Inbox(where / told["options"]["generation"], told["options"]["began"]).entries
-    rows = [(e.number, e.kind, e.epoch, e.void) for e in entries]
-    return pd.DataFrame(rows, columns=["batch", "kind", "epoch", "refused"])
+    folder = where / told["options"]["generation"]
+    there = set(kept(folder / "spark"))
+    if told["options"].get("stream"):
+        # A stream keeps no log of its own: each micro-batch is an epoch.
+        rows = [(n, "epoch", n + 1, False, n in there) for n in range(max(there) + 1)]
+    else:
+        entries = Inbox(folder, told["options"]["began"]).entries
+        rows = [(e.number, e.kind, e.epoch, e.void, e.number in there) for e in entries]
+    out = pd.DataFrame(rows, columns=["batch", "kind", "epoch", "refused", "kept"])
+    return out.astype({"batch": "int64", "epoch": "int64", "refused": "bool", "kept": "bool"})
 
 
 def _told(checkpoint: str | os.PathLike[str]) -> tuple[Path, dict[str, Any]]:

@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
 import textwrap
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
-
-import sharedstate_lite.spark as kit
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from sparks import everywhere, last, spark
 
 ROOT = Path(__file__).resolve().parents[2]
 Start = Callable[..., "subprocess.Popen[str]"]
 
 
-@pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
-    """The shared session."""
-    yield kit.session()
-    kit.stop()
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that exchange the session come last."""
+    last(items)
 
 
 @pytest.fixture
@@ -57,3 +52,15 @@ def start(tmp_path: Path) -> Iterator[Start]:
         if process.poll() is None:
             process.kill()
         process.communicate()
+
+
+def until(process: subprocess.Popen[str], happened: Callable[[], bool], seconds: float = 180) -> None:
+    """Wait until something has happened, which the process brings about; fails where that ends first."""
+    deadline = time.monotonic() + seconds
+    while not happened():
+        assert process.poll() is None and time.monotonic() < deadline, process.stderr
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=0.005)
+
+
+__all__ = ["Start", "everywhere", "spark", "start", "until"]

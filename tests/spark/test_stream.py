@@ -1,102 +1,53 @@
-"""A streaming job of its own: folders and DataFrames in, a changelog out, stopped, restarted, and given bad files."""
+"""A streaming job of its own: folders and DataFrames in, a changelog or a function out, stopped, restarted, refused."""
 
 from __future__ import annotations
 
-import os
+import signal
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from conftest import Start, until
+from shopping import EPOCHS, RELATIONS, arrow, bag, changelog, expected, folders, views
 
 import sharedstate_lite as ss
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-RELATIONS = {"info": "product STRING, category STRING", "visit": "product STRING, user STRING, length INT"}
-COLUMNS = {"info": ["product", "category", "diff"], "visit": ["product", "user", "length", "diff"]}
-RESULT = (
-    "CREATE VIEW result AS SELECT category, MAX(length) AS max_length "
-    "FROM info JOIN visit USING (product) GROUP BY category"
-)
-COUNT = "CREATE VIEW count AS SELECT COUNT(*) AS n FROM visit"
-EPOCHS: list[dict[str, list[tuple[Any, ...]]]] = [
-    {"info": [("a", "F", 1), ("b", "G", 1)], "visit": [("a", "x", 1, 1), ("b", "y", 5, 2)]},
-    {"info": [], "visit": [("a", "z", 9, 1), ("b", "y", 5, -2)]},
-    {"info": [("b", "G", -1), ("b", "F", 1)], "visit": [("b", "y", 30, 1)]},
-]
-
-
-def views() -> list[ss.View]:
-    """The views in a catalog of their own."""
-    catalog = ss.Catalog(**RELATIONS)
-    return [catalog.view(RESULT), catalog.view(COUNT)]
-
-
-def put(folder: Path, number: int) -> None:
-    """One epoch's files, with times that keep their order."""
-    for relation, rows in EPOCHS[number].items():
-        target = folder / relation / f"epoch={number + 1:05d}" / "part.parquet"
-        target.parent.mkdir(parents=True)
-        columns: Any = list(zip(*rows, strict=True)) if rows else [[] for _ in COLUMNS[relation]]
-        types: Any = [pa.string()] * (len(columns) - 1) + [pa.int64()]
-        if relation == "visit":
-            types[2] = pa.int32()
-        arrays = [pa.array(c, t) for c, t in zip(columns, types, strict=True)]
-        pq.write_table(pa.table(arrays, names=COLUMNS[relation]), target)
-        at = 1_700_000_000 + 2 * number
-        os.utime(target, (at, at))
-
-
-def changelog(folder: Path, view: str) -> list[Counter[Any]]:
-    """What a changelog folder says, batch by batch."""
-    out = []
-    for file in sorted((folder / view).glob("batch-*.parquet")):
-        rows = [tuple(row.values()) for row in pq.read_table(file).to_pylist()]
-        out.append(Counter({row[:-2]: row[-1] for row in rows}))
-    return out
-
-
-def expected(steps: int) -> dict[str, list[Counter[Any]]]:
-    """The changes of the in-process engine."""
-    out: dict[str, list[Counter[Any]]] = {"result": [], "count": []}
-    with ss.engine("full", views()) as engine:
-        for step in EPOCHS[:steps]:
-            for name, each in engine.step(
-                {r: [(row[:-1], row[-1]) for row in rows] for r, rows in step.items()}
-            ).items():
-                if len(each):
-                    rows = [tuple(row.values()) for row in each.to_arrow().to_pylist()]
-                    out[name].append(Counter({row[:-2]: row[-1] for row in rows}))
-    return out
+NAMES = ("result", "counts")
 
 
 def test_a_job_keeps_epochs_goes_on_and_names_bad_files(spark: SparkSession, tmp_path: Path) -> None:
     """Folders keep their epochs; a restart goes on; a corrupt and a lost file are named; nothing comes twice."""
-    source, sink = tmp_path / "shop", tmp_path / "out"
-    put(source, 0)
-    put(source, 1)
-    folders = {relation: source / relation for relation in RELATIONS}
+    source, sink = tmp_path / "shop of parquet", tmp_path / "out"
+    folders(source, 0)
+    folders(source, 1)
+    named = {relation: source / relation for relation in RELATIONS}
 
-    def job() -> Any:
-        return ss.spark.stream(
-            "shared", views(), folders, sink, session=spark, checkpoint=tmp_path / "checkpoint", bins=2
-        )
+    def job(to: Any = sink, place: str = "checkpoint") -> Any:
+        return ss.spark.stream("shared", views(), named, to, session=spark, checkpoint=tmp_path / place, bins=2)
 
     told: list[str] = []
     with job() as running:
+        with pytest.raises(ss.CheckpointError, match="running there"):
+            job()
         running.finish(told.append)
-    assert len(told) >= 2
-    assert {name: changelog(sink, name) for name in ("result", "count")} == expected(2)
-    put(source, 2)
+        assert list(running.progress()["batch"]) == [0, 1]
+    assert [line.split(" rows")[0] for line in told] == ["batch 0: 72", "batch 1: 3"]
+    assert {name: changelog(sink, name) for name in NAMES} == expected(2)
+    folders(source, 2)
     good = source / "visit" / "epoch=00003" / "part.parquet"
     data = good.read_bytes()
     good.write_bytes(b"no parquet at all, of whatever size")
-    with job() as running, pytest.raises(ss.Error, match="epoch=00003/part.parquet"):
+    with (
+        job() as running,
+        pytest.raises(ss.Error, match="parquet/visit/epoch=00003/part.parquet: Spark cannot"),
+    ):
         running.finish()
+    assert not running.active
     good.write_bytes(data)
     other = source / "info" / "epoch=00003" / "part.parquet"
     kept = other.rename(tmp_path / "kept")
@@ -105,6 +56,154 @@ def test_a_job_keeps_epochs_goes_on_and_names_bad_files(spark: SparkSession, tmp
     kept.rename(other)
     with job() as running:
         running.finish()
-    assert {name: changelog(sink, name) for name in ("result", "count")} == expected(3)
-    with pytest.raises(ss.CheckpointError, match="view count"):
-        ss.spark.stream("shared", views()[:1], folders, sink, session=spark, checkpoint=tmp_path / "checkpoint")
+    assert {name: changelog(sink, name) for name in NAMES} == expected(3)
+    # From here on one folder has files and the other has none, so the logs of the two differ in length.
+    folders(source, 3)
+    (source / "info" / "epoch=00004" / "part.parquet").unlink()
+    good = source / "visit" / "epoch=00004" / "part.parquet"
+    good.write_bytes(b"no parquet either")
+    with job() as running, pytest.raises(ss.Error, match="epoch=00004/part.parquet: Spark cannot"):
+        running.finish()
+    good.unlink()
+    (tmp_path / "checkpoint").rename(tmp_path / "moved")
+    with job(place="moved") as running:
+        running.finish()
+    # The corrupt file was taken away: its epoch is empty, the others are as they were.
+    assert {name: changelog(sink, name) for name in NAMES} == expected(3)
+    with pytest.raises(ss.CheckpointError, match="view counts"):
+        ss.spark.stream("shared", views()[:1], named, sink, session=spark, checkpoint=tmp_path / "moved")
+    with pytest.raises(ss.CheckpointError, match="changes of a stream with another checkpoint"):
+        job(place="a new one")
+
+
+def test_dataframes_several_relations_to_a_function(spark: SparkSession, tmp_path: Path) -> None:
+    """DataFrames, columns in any order and case, beside a folder: one epoch a micro-batch, to a function."""
+    for name in ("info", "visit"):
+        (tmp_path / name).mkdir()
+    for number, epoch in enumerate(EPOCHS):
+        for relation in RELATIONS:
+            if epoch.get(relation):
+                pq.write_table(arrow(relation, epoch[relation]), tmp_path / relation / f"{number}.parquet")
+    visit = spark.readStream.schema("product STRING, user STRING, length INT, diff BIGINT").parquet(
+        str(tmp_path / "visit")
+    )
+    visit = visit.selectExpr(
+        "CAST(diff AS INT) AS DIFF", "user AS User", "'x' AS more", "CAST(length AS BIGINT) AS length", "product"
+    )
+    out: list[tuple[int, dict[str, ss.Changes]]] = []
+
+    def take(changes: dict[str, ss.Changes], number: int) -> None:
+        out.append((number, changes))
+
+    with ss.spark.stream(
+        "full", views(), {"visit": visit, "INFO": tmp_path / "info"}, take, session=spark, checkpoint=tmp_path / "c"
+    ) as job:
+        job.finish()
+    total: dict[str, Counter[Any]] = {name: Counter() for name in NAMES}
+    for number, changes in out:
+        for name, each in changes.items():
+            assert set(each.to_pandas()["time"]) <= {number + 1}
+            for row, diff in bag(each).items():
+                total[name][row] += diff
+    with ss.engine("full", views()) as here:
+        for epoch in EPOCHS:
+            here.step(epoch)
+        for name in NAMES:
+            wanted = Counter(tuple(row.values()) for row in _arrow(here.read(name)))
+            assert {row: n for row, n in total[name].items() if n} == wanted
+    assert len(out) == 2  # all visits, and all of them with the first file of the folder; then the folder's second
+
+
+def _arrow(frame: Any) -> list[dict[str, Any]]:
+    import pyarrow as pa
+
+    return list(pa.Table.from_pandas(frame, preserve_index=False).to_pylist())
+
+
+def test_what_cannot_be_streamed_is_said_before_anything_runs(spark: SparkSession, tmp_path: Path) -> None:
+    """No diff, a wrong type, a static DataFrame, no folder, no sink: an error names each, and nothing is left."""
+    rate = spark.readStream.format("rate").load().selectExpr("'p' AS product", "'c' AS category", "1 AS diff")
+
+    def refuse(sources: Any, error: type[Exception], match: str, sink: Any = tmp_path / "out") -> None:
+        with pytest.raises(error, match=match):
+            ss.spark.stream("full", views(), sources, sink, session=spark, checkpoint=tmp_path / "c")
+
+    refuse({"info": rate.drop("diff")}, ss.RelationError, r"info: the DataFrame lacks diff \(\+1 inserts a row")
+    refuse({"info": rate.drop("category")}, ss.RelationError, "info: the DataFrame lacks category")
+    refuse({"info": rate.selectExpr("*", "1 AS Product")}, ss.RelationError, "info: .*twice")
+    wrong = rate.withColumn("category", rate["diff"])
+    refuse({"info": wrong}, ss.RowError, "info: column category is INT in the DataFrame and STRING in the catalog")
+    refuse(
+        {"info": rate.selectExpr("product", "category", "1.0 AS diff")}, ss.RowError, r"column diff is DECIMAL\(2,1\)"
+    )
+    static = spark.createDataFrame([("p", "c", 1)], "product STRING, category STRING, diff INT")
+    refuse({"info": static}, ss.RelationError, "info: the source is a DataFrame that does not stream")
+    refuse({"info": 7}, ss.RelationError, "info: the source is of type int")
+    refuse({"info": tmp_path / "nowhere"}, ss.RelationError, "nowhere is no folder")
+    refuse({"info": rate, "INFO": rate}, ss.RelationError, "info is given twice")
+    refuse({"shop": rate}, ss.RelationError, "no relation is called shop")
+    refuse({}, ss.RelationError, "at least one")
+    refuse({"info": rate}, ss.ViewError, "sink=7", sink=7)
+    assert not (tmp_path / "c").exists()
+
+
+def test_a_row_that_is_refused_and_a_sink_that_raises(spark: SparkSession, tmp_path: Path) -> None:
+    """A bad row ends the job with the in-process error; a sink's error is told as it is, and its batch comes again."""
+    (tmp_path / "info").mkdir()
+    (tmp_path / "visit").mkdir()
+    seen: list[int] = []
+
+    def sink(changes: dict[str, ss.Changes], number: int) -> None:
+        seen.append(number)
+        if seen == [0]:
+            raise KeyError("no such shelf")
+
+    def job() -> Any:
+        named = {r: tmp_path / r for r in RELATIONS}
+        return ss.spark.stream("full", views(), named, sink, session=spark, checkpoint=tmp_path / "c", bins=2)
+
+    pq.write_table(arrow("visit", EPOCHS[0]["visit"]), tmp_path / "visit" / "0.parquet")
+    with job() as running, pytest.raises(ss.Error, match="the sink raised KeyError: 'no such shelf'"):
+        running.finish()
+    with job() as running:
+        running.finish()
+    assert seen == [0, 0]
+    pq.write_table(arrow("visit", [(("p1", "u1", 77), -1)]), tmp_path / "visit" / "1.parquet")
+    with ss.engine("full", views()) as here:
+        with pytest.raises(ss.RowError) as told:
+            here.step({"visit": [(("p1", "u1", 77), -1)]})
+    with job() as running, pytest.raises(ss.RowError) as caught:
+        running.finish()
+    assert str(caught.value) == str(told.value) and seen == [0, 0]
+
+
+SCRIPT = """
+import sharedstate_lite as ss
+with ss.spark.session(memory="1g") as session:
+    catalog = ss.Catalog(tick="value BIGINT")
+    view = catalog.view("CREATE VIEW odd AS SELECT COUNT(*) AS n FROM tick WHERE value % 2 = 1")
+    rate = session.readStream.format("rate").option("rowsPerSecond", 50).load().selectExpr("value", "1 AS diff")
+    with ss.spark.stream("full", [view], {{"tick": rate}}, {out!r}, session=session, checkpoint={place!r}) as job:
+        job.finish(seconds=0.1)
+        try:
+            job.finish(lambda line: print(line, flush=True))
+        except KeyboardInterrupt:
+            print("interrupted", job.active)
+"""
+
+
+def test_ctrl_c_ends_a_stream(start: Start, tmp_path: Path) -> None:
+    """Progress comes while a stream runs; Ctrl-C stops it without another word; its changes are whole batches."""
+    process = start(SCRIPT.format(out=str(tmp_path / "out"), place=str(tmp_path / "c")))
+    until(process, lambda: len(list((tmp_path / "out").glob("odd/batch-*"))) >= 2)
+    assert process.stdout is not None
+    first = process.stdout.readline()
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (0, "")
+    assert first.startswith("batch ") and out.splitlines()[-1] == "interrupted False"
+    changes = changelog(tmp_path / "out", "odd")
+    total: Counter[Any] = Counter()
+    for each in changes:
+        total.update(each)
+    assert [n for n in total.values() if n] == [1]

@@ -1,0 +1,180 @@
+"""What comes into a stream: folders of Parquet and streaming DataFrames as messages to the bins.
+
+A folder's files are read one a micro-batch, in the order of their times, so a folder that
+holds a file for each epoch keeps its epochs, and several such folders keep them together.
+A DataFrame needs the relation's columns and ``diff``; its micro-batches are what Spark
+makes of it. What can be known beforehand, the columns and their types, is refused before
+anything runs; values are judged in Spark's own tasks, where rows become messages.
+
+:class:`Begun` knows the files of a micro-batch that was begun and is not done: Spark would
+read one that is lost as an empty one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlparse
+
+import pyarrow as pa
+
+from .. import ingest
+from ..batch import Delta
+from ..errors import CheckpointError, Error, RelationError, RowError
+from ..operators import apply
+from ..plan import Schema, Type
+from .bins import TICK, Message, Plan, names, ship
+from .inbox import table
+from .processor import WIRE, Refused
+from .query import committed
+from .route import Route
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_WHOLE = ("TINYINT", "SMALLINT", "INT", "BIGINT")
+_TAKEN: dict[Type, tuple[str, ...]] = {
+    Type.STRING: ("STRING",),
+    Type.INT: _WHOLE,
+    Type.BIGINT: _WHOLE,
+    Type.DOUBLE: ("DOUBLE", "FLOAT", *_WHOLE),
+    Type.BOOLEAN: ("BOOLEAN",),
+    Type.DATE: ("DATE",),
+    Type.TIMESTAMP: ("TIMESTAMP_NTZ",),
+}
+"""Which of Spark's types a column may come as."""
+
+
+def frame(session: SparkSession, relation: str, schema: Schema, source: Any) -> DataFrame:
+    """A source's rows as a streaming DataFrame of the relation's columns and ``diff``. Raises RelationError, RowError.
+
+    ``source`` is a folder or a streaming DataFrame.
+    """
+    if isinstance(source, str | os.PathLike):
+        folder = Path(source).expanduser().absolute()
+        if not folder.is_dir():
+            raise RelationError(f"{relation}: {folder} is no folder; name one that Parquet files come into")
+        columns = ", ".join(f"`{c.name}` {_declared(c.type)}" for c in schema) + ", `diff` BIGINT"
+        reader = session.readStream.schema(columns).option("maxFilesPerTrigger", 1)
+        return reader.option("recursiveFileLookup", "true").parquet(str(folder))
+    streaming = getattr(source, "isStreaming", None)
+    if not streaming:
+        what = "a DataFrame that does not stream" if streaming is False else f"of type {type(source).__name__}"
+        raise RelationError(
+            f"{relation}: the source is {what}; give a folder of Parquet files, or a DataFrame of session.readStream"
+        )
+    there: dict[str, str] = {}
+    for name in source.columns:
+        if name.lower() in there:
+            raise RelationError(
+                f"{relation}: the DataFrame has the column {name} twice; names are compared without case"
+            )
+        there[name.lower()] = name
+    wanted = {c.name.lower(): (c.name, _TAKEN[c.type], c.type.value) for c in schema}
+    wanted["diff"] = ("diff", _WHOLE, "whole number")
+    missing = [name for key, (name, _, _) in wanted.items() if key not in there]
+    if missing:
+        ways = {"diff": "diff (+1 inserts a row, -1 retracts one: withColumn('diff', lit(1)) for inserts only)"}
+        raise RelationError(f"{relation}: the DataFrame lacks {', '.join(ways.get(n, n) for n in missing)}")
+    types = {f.name: f.dataType.simpleString().upper() for f in source.schema.fields}
+    for key, (name, taken, declared) in wanted.items():
+        given = re.sub(r"^(VAR)?CHAR\(.*", "STRING", types[there[key]])
+        if given not in (*taken, "VOID"):
+            zoned = "; CAST(... AS TIMESTAMP_NTZ) drops the zone" if given == "TIMESTAMP" else ""
+            raise RowError(
+                f"{relation}: column {name} is {types[there[key]]} in the DataFrame and {declared} in the catalog, "
+                f"which takes {', '.join(taken)}{zoned}"
+            )
+    columns_in_order = [f"`{there[key]}`" for key in wanted]
+    selected: DataFrame = source.select(*columns_in_order)
+    return selected
+
+
+def _declared(kind: Type) -> str:
+    return "TIMESTAMP_NTZ" if kind is Type.TIMESTAMP else kind.value
+
+
+def messages(source: DataFrame, relation: str, schema: Schema, plan: Plan, labels: Sequence[int]) -> DataFrame:
+    """A relation's rows, of columns and ``diff``, as messages to the bins of the first stages."""
+    routed, bins = plan.make, plan.bins
+
+    def made(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from _messages(batches, relation, schema, routed(), bins, labels)
+
+    return source.mapInArrow(made, WIRE)
+
+
+def _messages(
+    batches: Iterator[pa.RecordBatch], relation: str, schema: Schema, route: Route, bins: int, labels: Sequence[int]
+) -> Iterator[pa.RecordBatch]:
+    """Rows of one task to messages, in a worker."""
+    names.tidy()
+    strings = names.strings
+    try:
+        parts = list(batches)
+        delta = Delta.empty(len(schema))
+        if parts:
+            # Spark hands over 10,000 rows at a time; strings are looked up better together.
+            rows = pa.Table.from_batches(parts).rename_columns([*(c.name for c in schema), "diff"])
+            delta = ingest.table(rows, schema, relation, strings)[0]
+        out = [Message(stage, 0, TICK, "", b"") for stage in sorted({route.stage_of[n] for n in route.globals()})]
+        for number, channel in enumerate(route.channels, 1):
+            if route.relation(channel) == relation and len(delta.diffs):
+                moved: Delta = delta
+                for at in channel.early:
+                    moved = apply(route.operators[at].node, moved, strings)
+                out += ship(number, channel, moved, bins, strings)
+    except Error as error:
+        raise Refused(error) from error
+    yield from table(m._replace(bin=labels[m.bin]) for m in out).to_batches()
+
+
+class Begun:
+    """The files of the micro-batch that Spark would run again. ``spark`` is its checkpoint folder."""
+
+    def __init__(self, spark: Path) -> None:
+        self.batch = committed(spark)
+        self._spark = spark
+
+    def files(self) -> Iterator[str]:
+        """Their paths; none where no micro-batch is under way."""
+        now, before = self._offsets(self.batch), self._offsets(self.batch - 1)
+        for source, last in now.items():
+            for number in range(before.get(source, -1) + 1, last + 1):
+                yield from self._log(source, number)
+
+    def check(self, excused: set[str]) -> None:
+        """Raise CheckpointError for a file that is gone and not among those that are known to be corrupt."""
+        for file in self.files():
+            if not Path(file).exists() and file not in excused:
+                raise CheckpointError(
+                    f"{file}: batch {self.batch} was begun with this file, and it is lost; put it back, or begin anew "
+                    "with another checkpoint"
+                )
+
+    def _offsets(self, batch: int) -> dict[int, int]:
+        """For each source that is a folder, the last entry of its log that a micro-batch has taken."""
+        file = self._spark / "offsets" / str(batch)
+        lines = file.read_text().splitlines()[2:] if file.exists() else []
+        told = {n: json.loads(line) for n, line in enumerate(lines) if line.startswith("{")}
+        return {n: int(each["logOffset"]) for n, each in told.items() if "logOffset" in each}
+
+    def _log(self, source: int, number: int) -> Iterator[str]:
+        log = self._spark / "sources" / str(source)
+        # Every tenth entry is written together with all before it.
+        for file in (log / str(number), log / f"{number}.compact"):
+            for line in file.read_text().splitlines()[1:] if file.exists() else []:
+                told = json.loads(line)
+                address = urlparse(told["path"])
+                if int(told["batchId"]) == number and address.scheme in ("", "file"):
+                    yield unquote(address.path)
+
+
+def unreadable(text: str) -> str | None:
+    """The file that Spark could not read, out of what it says; None where that is not the fault."""
+    found = re.search(r"(?:while reading file|read footer for file:?) +(file:/[^\s'\"]+)", text)
+    return None if found is None else unquote(urlparse(found[1].rstrip(".,;")).path)

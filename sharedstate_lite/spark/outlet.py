@@ -1,0 +1,67 @@
+"""What comes out of a stream: each micro-batch's changes to a folder or a function.
+
+A folder gets a Parquet file a view and batch, each there whole or not at all, and written once: a
+batch that Spark repeats finds its file. A function is called at least once a batch.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet
+
+from ..batch import concat
+from ..changes import Changes
+from ..errors import CheckpointError, ViewError
+from ..plan import View
+from ..words import Strings
+from . import wire
+
+Sink = str | os.PathLike[str] | Callable[[dict[str, Changes], int], None]
+
+
+def check(sink: Sink) -> None:
+    """Raise ViewError for what is neither a folder nor a function."""
+    if not (callable(sink) or isinstance(sink, str | os.PathLike)):
+        raise ViewError(f"sink={sink!r}: it is a folder, or a function of {{view: Changes}} and a batch's number")
+
+
+def unused(sink: Sink, checkpoint: Path) -> None:
+    """Raise CheckpointError where a folder holds batches, which a new stream would take for its own."""
+    if not callable(sink) and next(Path(sink).expanduser().glob("*/batch-*.parquet"), None):
+        raise CheckpointError(
+            f"{sink}: it holds the changes of a stream with another checkpoint, and {checkpoint} is new; choose a new "
+            "folder for the changes, or the checkpoint that goes with it"
+        )
+
+
+def give(sink: Sink, rows: pa.Table, views: Mapping[str, View], number: int) -> None:
+    """The messages that a micro-batch sent to the driver, as changes to the sink."""
+    strings = Strings()
+    out: dict[str, Changes] = {}
+    whats: list[Any] = rows.column("what").to_pylist()
+    blobs: list[Any] = rows.column("blob").to_pylist()
+    for name, view in views.items():
+        parts = [wire.unpack(b, strings) for w, b in zip(whats, blobs, strict=True) if w == name]
+        unique = view.key if view.unique else None
+        delta = concat(parts, len(view.schema))
+        out[name] = Changes.consolidated(view.schema, delta, number + 1, strings, unique)
+    if callable(sink):
+        sink(out, number)
+    else:
+        _write(Path(sink).expanduser(), out, number)
+
+
+def _write(folder: Path, changes: Mapping[str, Changes], number: int) -> None:
+    for name, each in changes.items():
+        target = folder / name / f"batch-{number:08d}.parquet"
+        if target.exists() or not len(each):
+            continue
+        target.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = target.with_name(f".{target.name}")
+        pyarrow.parquet.write_table(each.to_arrow(), unfinished)
+        unfinished.replace(target)

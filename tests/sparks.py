@@ -1,0 +1,83 @@
+"""Spark in three places, for tests: in this process, on local-cluster, and on a standalone master with two workers.
+
+A conftest imports the fixtures that it wants: ``spark`` is the shared session of one
+machine; ``everywhere`` runs a test in each place, one after the other. There is one session at
+a time, so tests that ask for ``everywhere`` run last (``last``).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import psutil
+import pytest
+
+import sharedstate_lite.spark as kit
+from sharedstate_lite.errors import Error
+from sharedstate_lite.spark.settings import MASTER, VARIABLE
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PLACES = {"local": "local[2]", "local-cluster": "local-cluster[2,1,1024]", "standalone": ""}
+"""By the parameter of ``everywhere``; a test that wants some of them only says so with ``indirect=True``."""
+
+
+def session_on(master: str) -> SparkSession:
+    """The kit's session on a master; one that runs elsewhere is ended."""
+    try:
+        return kit.session(master)
+    except Error:
+        kit.stop()
+        return kit.session(master)
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """The shared session."""
+    yield session_on(os.environ.get(VARIABLE) or MASTER)
+    kit.stop()
+
+
+@pytest.fixture(scope="session", params=PLACES)
+def everywhere(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
+    """A session in each of the places."""
+    if PLACES[request.param]:
+        yield session_on(PLACES[request.param])
+        return
+    with kit.Cluster(workers=2) as cluster:
+        yield session_on(cluster.url)
+        kit.stop()
+
+
+def last(items: list[pytest.Item]) -> None:
+    """Put the tests that exchange the session behind all others; for ``pytest_collection_modifyitems``."""
+    items.sort(key=lambda item: "everywhere" in getattr(item, "fixturenames", ()))
+
+
+def processes(word: str) -> list[psutil.Process]:
+    """The processes below this one whose command line has the word; at least one."""
+    found = []
+    for process in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.ZombieProcess, psutil.NoSuchProcess):
+            if word in " ".join(process.cmdline()):
+                found.append(process)
+    assert found, f"no process below this one has {word} in its command line"
+    return found
+
+
+def kill(word: str, most: int | None = None) -> int:
+    """Kill those processes, or as many of them; returns how many were killed."""
+    killed = 0
+    for process in processes(word)[:most]:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()
+            killed += 1
+    return killed
+
+
+WORKER = "pyspark.daemon"
+EXECUTOR = "CoarseGrainedExecutorBackend"
