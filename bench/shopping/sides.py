@@ -91,7 +91,7 @@ def gather(
 
 def _weight(stream: Stream, side: str) -> float:
     start, row, epoch = COSTS.get(side, OUR_COST)
-    timed = sum(s.last - s.first for s in stream.stretches if s.kind not in ("fill", "trim"))
+    timed = sum(s.last - s.first for s in stream.stretches if s.kind != "trim")
     return start + row * (len(stream.product) + len(stream.gone)) + epoch * timed
 
 

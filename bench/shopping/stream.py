@@ -7,7 +7,7 @@ a group's maximum is rarely a tie and is itself retracted now and then.
 
 A stream is a sequence of stretches:
 
-    fill        large epochs until exactly ``level`` visits are live; not timed
+    fill        epochs of one size from the level before until exactly ``level`` visits are live
     trim        retractions alone, back to ``level``; not timed
     warm        epochs of the measured size; not timed
     timed       epochs of the measured size, one after the other
@@ -116,6 +116,8 @@ def schedule(
             most = max(5, int(level / (rows * (1 - 2 * deletes))))
             for kind, count in zip(("warm", "timed", "pipelined"), window, strict=True):
                 stretch(kind, level, rows, running(rows, min(count, most)))
+        # Back to the level, so that the fills together are the whole way.
+        stretch("trim", level, fill, trimming(level))
     return stretches, epochs
 
 

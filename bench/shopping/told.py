@@ -32,6 +32,11 @@ class Told:
                 }
 
     @property
+    def fill(self) -> int:
+        """Rows of the epochs that filled the shop."""
+        return next(stretch.rows for stretch in self.stream.stretches if stretch.kind == "fill")
+
+    @property
     def pathway(self) -> str:
         """Pathway's name with its version, or why it is absent."""
         runs = self.records.get(PATHWAY)

@@ -91,7 +91,9 @@ def test_windows_do_not_outgrow_their_level() -> None:
     )
     counts = [(s.level, s.rows, s.last - s.first) for s in stretches if s.kind == "timed"]
     assert counts == [(50_000, 100, 50), (50_000, 10_000, 6), (500_000, 100, 50), (500_000, 10_000, 20)]
-    assert sum(come - gone for come, gone in epochs) > 500_000
+    live = np.cumsum([0, *(come - gone for come, gone in epochs)])
+    fills = [(live[s.first], live[s.last]) for s in stretches if s.kind == "fill"]
+    assert fills == [(0, 50_000), (50_000, 500_000)], "together the fills are the whole way"
     with pytest.raises(ValueError, match=r"deletes=0.5: .* choose less"):
         schedule([10], {}, deletes=0.5, fill=5)
 
