@@ -22,7 +22,8 @@ The rooms, in the order in which to read them:
     messages, recording, questions, branches; replay
                                          a run step by step, as data; messages in, recording out
     walk, inside, asking, measure        what notebooks call: epochs, arrangements and reads as tables; time
-    spark, show, doctor, demo            the same at scale; pictures; is this machine ready; a first look
+    postgres, spark                      a PostgreSQL server of one's own; the same engines at scale
+    show, doctor, demo                   pictures; is this machine ready; a first look
 """
 
 from __future__ import annotations
@@ -73,8 +74,8 @@ def engine(kind: str, views: Sequence[View], **options: Any) -> Engine:
 def __getattr__(name: str) -> Any:
     if _missing is not None and name in __all__:
         raise _missing
-    # Spark and the pictures are there without being imported: the core runs without either.
-    if name in ("spark", "show", "oracle"):
+    # Spark and the others are there without being imported: the core runs without them.
+    if name in ("postgres", "spark", "show", "oracle"):
         return importlib.import_module(f".{name}", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

