@@ -26,6 +26,7 @@ from .errors import Error, TimeError, ViewError
 from .held import Held
 from .holes import Filled
 from .plan import View
+from .upjoin import JoinNode
 from .upquery import BaseNode, ReaderNode
 from .wires import Pending
 from .words import Words
@@ -38,6 +39,7 @@ class Partial(Delivery):
 
     kind = "partial"
     joins = ("auto", "linear")
+    join_node: type[JoinNode] = JoinNode
 
     def __init__(
         self,

@@ -55,7 +55,7 @@ class JoinNode(Node_):
         self.types = tuple(self.plan.left.schema[i].type for i in self.plan.left_keys)
         self.held: list[tuple[Arrangement, Arrangement, Filled] | None] = []
         for side, below in enumerate(self.plan.inputs):
-            if stateless(below):
+            if not self.holds(side):
                 self.held.append(None)
                 continue
             types = tuple(c.type for c in below.schema)
@@ -64,6 +64,10 @@ class JoinNode(Node_):
             by = rows if ask == self.keys[side] else Arrangement(f"{rows.name}.by", Layout(types, self.keys[side]))
             self.held.append((rows, by, Filled(rows.layout.key_types)))
         self._open: dict[int, Question] = {}
+
+    def holds(self, side: int) -> bool:
+        """Whether rows of a side are held here: what is base tables alone is looked up in them."""
+        return not stateless(self.plan.inputs[side])
 
     # --- questions --------------------------------------------------------------
 

@@ -14,7 +14,7 @@ import pandas as pd
 from . import graph
 from .arrangement import Arrangement
 from .errors import ViewError
-from .lookup import fetch, plan_ask, stateless
+from .lookup import fetch, plan_ask
 from .operators import label
 from .plan import Col, Filter, Join, Map, Node, Reduce, Scan, Union, View, digest
 from .upjoin import JoinNode
@@ -67,7 +67,7 @@ def build(flow: Partial, node: Node, ask: tuple[int, ...], view: View) -> Node_:
         return flow.nodes[node.relation]
     if (node, ask) in flow.nodes:
         return flow.nodes[node, ask]
-    kind, what, asks = _operator(node, ask, view)
+    kind, what, asks = _operator(flow, node, ask, view)
     below = [build(flow, n, columns, view) for n, columns in zip(node.inputs, asks, strict=True)]
     # Named after its inputs, so that of two joins the lower one is the first.
     made = kind(flow, _name(flow, view, what), node, view.name, ask)
@@ -80,7 +80,9 @@ def build(flow: Partial, node: Node, ask: tuple[int, ...], view: View) -> Node_:
     return made
 
 
-def _operator(node: Node, ask: tuple[int, ...], view: View) -> tuple[type[Node_], str, list[tuple[int, ...]]]:
+def _operator(
+    flow: Partial, node: Node, ask: tuple[int, ...], view: View
+) -> tuple[type[Node_], str, list[tuple[int, ...]]]:
     """The class of a node's operator, the stem of its name, and the columns it asks each input by."""
     if isinstance(node, Filter):
         return LinearNode, "filter", [ask]
@@ -102,13 +104,13 @@ def _operator(node: Node, ask: tuple[int, ...], view: View) -> tuple[type[Node_]
                     f"view {view.name}: it joins on column {below.schema[column].name}, which {why}, so an upquery "
                     f"cannot be asked of a base table; join on base columns, or use full or shared state"
                 )
-    return JoinNode, "join", asks
+    return flow.join_node, "join", asks
 
 
 def _prime(flow: Partial, node: JoinNode) -> None:
     """Make the indexes that the join's look-ups will need, while there is no epoch in hand."""
     for side, edge in enumerate(node.inputs):
-        if stateless(edge.source.plan):
+        if node.held[side] is None:
             columns = node.keys[side]
             none = np.empty((len(columns), 0), dtype=np.int64)
             fetch(edge.source.plan, edge, columns, none, {}, flow.index, None, flow.strings, node.view)

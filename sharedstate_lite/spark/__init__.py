@@ -38,9 +38,10 @@ Importing this imports no pyspark; the first session does.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from ..errors import ViewError
 from ..plan import View
 from .java import Java, find_java
 from .session import log_file, session, stop
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from ..changes import Changes
+    from .baserows import Table
     from .job import Job
     from .live import SparkEngine
 
@@ -65,18 +67,33 @@ def engine(
     checkpoint: str | os.PathLike[str] | None = None,
     bins: int | None = None,
     join: str = "auto",
+    max_rows: int | None = None,
+    max_bytes: int | None = None,
+    seed: int = 0,
+    without: Iterable[str] = (),
+    base: Mapping[str, Table] | None = None,
 ) -> SparkEngine:
     """An engine over a streaming query on ``session`` (default: the kit's), with the protocol of ``ss.engine``.
 
     ``checkpoint`` names the folder of its state: a new one is made, an existing one is
     gone on with, an epoch that was under way completed. Without it the state goes with
     the engine. ``bins`` is how many parts each operator's state has (default 4); it
-    stays what it was. Raises ViewError for a kind, view or option that cannot be, and
-    CheckpointError for the checkpoint of another engine.
+    stays what it was. Partial state takes ``max_rows``, ``max_bytes``, ``seed`` and ``without``
+    as in process, and ``base``: a relation's base table is a folder of Parquet files, or
+    what is given here (see :mod:`.basepostgres`). Raises ViewError for a kind, view or
+    option that cannot be, and CheckpointError for the checkpoint of another engine.
     """
     from .blueprint import Blueprint
     from .live import SparkEngine
 
+    options = {"max_rows": max_rows, "max_bytes": max_bytes, "seed": seed, "without": sorted(without)}
+    if kind == "partial":
+        from .uplive import UpEngine
+
+        return UpEngine(Blueprint(kind, views, join, options), session or _session(), checkpoint, bins, base=base)
+    given = [name for name, value in (options | {"base": base}).items() if value]
+    if given:
+        raise ViewError(f"{', '.join(given)}: {kind} state has no such option, only partial state has")
     return SparkEngine(Blueprint(kind, views, join), session or _session(), checkpoint, bins)
 
 

@@ -95,6 +95,12 @@ class Inbox:
         """Note a micro-batch that Spark has made by itself, and that has no file."""
         self._log({"number": len(self.entries), "kind": kind, "epoch": self.epoch, "sha256": ""})
 
+    def disown(self, epoch: int) -> None:
+        """Note that an epoch whose batch is done was refused after all, in a later batch."""
+        for entry in self.entries:
+            if entry.kind == "epoch" and entry.epoch == epoch and not entry.void:
+                self._log({"number": entry.number, "void": True, "sha256": entry.sha256})
+
     def void(self, number: int) -> None:
         """Exchange a file for one without rows: its batch was refused, and Spark will run it again."""
         staged = self.folder / "staged" / self._name(number)

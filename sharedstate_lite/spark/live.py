@@ -182,16 +182,19 @@ class SparkEngine(Front):
 
 def restored(
     path: str | os.PathLike[str], session: SparkSession, checkpoint: str | os.PathLike[str] | None
-) -> SparkEngine:
+) -> Any:
     """See :func:`sharedstate_lite.spark.restore`."""
     source = Path(path).expanduser().absolute()
     told = blueprint.read(source)
     plan = blueprint.built(told, source)
+    kind: Any = SparkEngine
+    if plan.kind == "partial":
+        from .uplive import UpEngine as kind
     if not copies.is_copy(source):
         if checkpoint is not None:
             raise CheckpointError(f"{source} is where an engine lives, and goes on there; leave out checkpoint=")
-        return SparkEngine(plan, session, source, told["options"]["bins"])
-    return SparkEngine(plan, session, checkpoint, told["options"]["bins"], source)
+        return kind(plan, session, source, told["options"]["bins"])
+    return kind(plan, session, checkpoint, told["options"]["bins"], source)
 
 
 __all__ = ["BINS", "SparkEngine", "restored"]

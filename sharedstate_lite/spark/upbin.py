@@ -1,0 +1,439 @@
+"""One bin of one stage of partial state: the core's operators for the keys that somebody has asked for here.
+
+What :class:`~.bins.Bin` is for the other strategies: a graph in memory, its arrangements
+as runs in a state store, and beside them which keys are filled (``NAME keys``, with the
+operation that last used each) and the questions that are open (``open``). Letters that
+come in are delivered one after the other, each followed by all that it causes here;
+what it causes elsewhere goes out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from .. import wiring
+from ..batch import Delta, concat, hash_rows
+from ..budget import _filled
+from ..holes import Filled
+from ..upjoin import JoinNode
+from ..upquery import BaseNode, Node_, ReaderNode
+from ..wires import Edge
+from ..wires import Message as Told
+from ..words import NULL, Words
+from . import bins, wire
+from .bins import Bin, Message, Plan, Store
+from .upletters import ASK, BASE, COMPACT, GONE, LETTER, NOTE, ORDER, OUT, Letter, seal, unseal
+from .upmemo import Memo
+from .upnodes import ALL, Bound, Far, Gather, schema_of
+from .upplaces import Places
+
+AGES = 32
+"""Into how many classes a bin sorts its keys by their last use, when it tells of them."""
+
+
+@dataclass
+class UpPlan(Plan):
+    """What a worker needs: as for the other strategies, and whether there is a budget to report for."""
+
+    budget: bool = False
+
+    def bin(self, stage: int, number: int) -> Any:
+        """A bin that holds nothing yet."""
+        return UpBin(self, stage, number)
+
+
+@dataclass
+class Wait:
+    """A lookup that met holes: whose it is, and whether a question for it is under way."""
+
+    request: int
+    view: str
+    keys: Words
+    open: bool = False
+
+
+@dataclass
+class UpBin(Bin):
+    """See the module."""
+
+    waits: list[Wait] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.places: Places = self.plan.make()  # type: ignore[assignment]
+        self.graph: Bound = self.places.engine
+        self.engine = self.graph  # type: ignore[assignment]
+        self.graph.dictionary.strings = bins.names.strings
+        self.graph.place = (self.stage * self.plan.bins + self.number, (self.places.stages + 1) * self.plan.bins)
+        self.graph.post, self.graph.found, self.graph.gone = self._post, self._found, self._gone_keys
+        self.nodes = self.places.at(self.stage)
+        self.parts = self.places.parts(self.stage)
+        self.stored = {part: [] for part in self.parts}
+        self.extras: dict[tuple[str, str], bytes] = {}
+        self.back: dict[tuple[int, int | None], Edge] = {}
+        for node in list(self.nodes):
+            self._connect(node)
+        self.memo = Memo(self.strings, self._edge)
+        self.out: list[Message] = []
+        self.told: dict[str, list[Words]] = {}
+        self.asking: dict[int, Letter] = {}
+
+    def _connect(self, node: Node_) -> None:
+        """Put a Gather before each input that comes from other bins, and one edge to all of them after the node."""
+        for slot, edge in enumerate(node.inputs):
+            if isinstance(edge.source, BaseNode) or self.places.near(edge):
+                self.back[edge.number, None] = edge
+                continue
+            gather = Gather(self.graph, node.name, edge.source.plan, node.view, edge.ask)
+            gather.keyed = self.places.keyed(edge.source)
+            gather.inputs = [Far(edge.number, edge.source, gather, i, edge.ask, bin=i) for i in range(self.plan.bins)]
+            node.inputs[slot] = Edge(edge.number, gather, node, slot, edge.ask)
+            gather.outputs = [node.inputs[slot]]
+            self.back[edge.number, None] = node.inputs[slot]
+            self.nodes.append(gather) if gather not in self.nodes else None
+        far = [e if self.places.near(e) else Far(e.number, e.source, e.target, e.slot, e.ask) for e in node.outputs]
+        if not isinstance(node, Gather):
+            node.outputs = far
+
+    def _edge(self, number: int, where: int | None) -> Edge:
+        """The edge that a question came over: near, or from another bin."""
+        if where is None:
+            return self.back[number, None]
+        edge = self.places.edges[number]
+        return Far(number, edge.source, edge.target, edge.slot, edge.ask, bin=where)
+
+    # --- a micro-batch ----------------------------------------------------------
+
+    def run(self, messages: list[Message]) -> list[Message]:
+        """Take one micro-batch's messages; returns those that follow. Raises the kit's errors."""
+        self.out, self.told = [], {}
+        self.time += 1
+        letters: list[Letter] = []
+        parts: dict[int, list[Delta]] = {}
+        for message in messages:
+            letter = unseal(message, self.strings)
+            self.graph.clock = max(self.graph.clock, letter.head.get("c", 0))
+            letter.head = {**letter.head, "channel": message.channel}
+            if letter.head.get("k") == "rows":
+                assert letter.delta is not None
+                parts.setdefault(letter.head["t"], []).append(letter.delta)
+            else:
+                letters.append(letter)
+        self.graph.op = self.graph.clock
+        for letter in sorted(letters, key=lambda x: x.order):
+            if letter.head.get("k") == "response" and letter.delta is None:
+                width = len(self.places.edges[letter.head["e"]].source.plan.schema)
+                letter.delta = concat(parts.pop(letter.head["t"], []), width)
+            self._take(letter)
+            self.graph._drain()
+        self._finish()
+        return self.out
+
+    def _take(self, letter: Letter) -> None:
+        channel = letter.head["channel"]
+        if channel == LETTER:
+            self._deliver(letter)
+        elif channel == ASK:
+            reader = self.graph.nodes["reader", letter.head["view"]]
+            assert reader.filled is not None
+            keys = reader.filled.keys if letter.keys is None else letter.keys
+            self._asked(Wait(letter.head["id"], letter.head["view"], keys))
+        elif channel == COMPACT:
+            for held in self.parts.values():
+                held.arrangement.compact()
+        elif channel == ORDER:
+            self._obey(letter)
+
+    @staticmethod
+    def _some(keys: Words | None) -> Words:
+        assert keys is not None
+        return keys
+
+    def _deliver(self, letter: Letter) -> None:
+        """Hand a letter to the operator whose edge it came over."""
+        head, graph = letter.head, self.graph
+        edge, kind = self.places.edges[head["e"]], head["k"]
+        if kind in ("upquery", "touch"):
+            over = self._edge(edge.number, head["b"])
+            if kind == "touch":
+                self._touch(edge.source, self._some(letter.keys))
+                return
+        elif isinstance(edge.source, BaseNode):
+            over = edge
+            rows = 0 if letter.delta is None else len(letter.delta.diffs)
+            graph.trace.record(
+                "response" if kind == "response" else "message", edge.source.name, edge.target.name, rows
+            )
+        else:
+            gather = self.back[edge.number, None].source
+            over = gather.inputs[head["b"]]
+        graph.wires.send(
+            Told(0, kind, over, graph.op, letter.keys, letter.delta, head.get("t", 0), {}, head.get("a", 0))
+        )
+
+    def writes(self, messages: list[Message]) -> bool:
+        """Whether the store has to be written: a lookup of what is filled changes no more than when it was used."""
+        quiet = all(m.channel == ASK for m in messages) and all(m.channel in (OUT, NOTE) for m in self.out)
+        return not quiet or bool(self.waits)
+
+    def _post(
+        self, kind: str, edge: Edge, keys: Words | None = None, delta: Delta | None = None, tag: int = 0,
+        asked: int = 0, **_: Any,
+    ) -> None:  # fmt: skip
+        """Send to other bins, or to the driver."""
+        plan, route = edge.source.plan, self.places.route
+        head = {"e": edge.number, "k": kind, "b": self.number, "t": tag, "a": asked, "c": self.graph.clock}
+        types, by = tuple(c.type for c in plan.schema), schema_of(plan, edge.ask)
+        if kind in ("upquery", "touch"):
+            to = (self.places.stage_of[edge.source], getattr(edge, "bin", self.number), LETTER)
+            if isinstance(edge.source, BaseNode):
+                to = (0, self.number, BASE)
+            parts: list[tuple[int, Words | None, Delta | None]] = [(to[1], keys, delta)]
+        else:
+            logical = self.places.edges[edge.number]
+            to = (self.places.stage_of[logical.target], 0, LETTER)
+            cut = [] if delta is None else wire.split(delta, route(logical), types, self.plan.bins, self.strings)
+            if kind == "change":
+                parts = [(n, None, part) for n, part in cut]
+            elif kind == "response":
+                where = edge.bin if isinstance(edge, Far) else ALL
+                parts = [(where, keys, dict(cut).get(where, Delta.empty(len(types))))]
+            else:
+                parts = [(n, keys, None) for n in range(self.plan.bins)]
+        for where, some, rows in parts:
+            told = {**head, "by": f"{self.stage:06d}.{self.number:06d}", "n": [self.time, len(self.out)]}
+            self.out.append(seal((to[0], where, to[2]), told, self.strings, some, by, rows, types))
+            self._trace(kind, edge, some, rows)
+
+    def _trace(self, kind: str, edge: Edge, keys: Words | None, delta: Delta | None) -> None:
+        logical = self.places.edges[edge.number]
+        ends = (logical.source.name, logical.target.name)
+        rows = len(delta.diffs) if delta is not None else 0 if keys is None else keys.shape[1]
+        name = {"change": "message", "evict": "message"}.get(kind, kind)
+        if kind != "touch":
+            self.graph.trace.record(
+                name, *(ends[::-1] if kind == "upquery" else ends), rows, note="evict" if kind == "evict" else ""
+            )
+
+    # --- lookups ----------------------------------------------------------------
+
+    def _asked(self, wait: Wait) -> None:
+        reader = self.graph.nodes["reader", wait.view]
+        assert isinstance(reader, ReaderNode)
+        there = reader.filled.mask(wait.keys, self.strings)
+        for name, count in (("hit", int(there.sum())), ("hole", int((~there).sum()))):
+            if count:
+                self.graph.trace.record(name, reader.name, rows=count)
+        self._touch(reader, wait.keys.compress(there, axis=1))
+        self.waits.append(wait)
+        self._ask(reader, wait)
+
+    def _ask(self, reader: ReaderNode, wait: Wait) -> None:
+        holes = wait.keys.compress(~reader.filled.mask(wait.keys, self.strings), axis=1)
+        if holes.shape[1] and not wait.open:
+            wait.open = True
+            self.graph.send("upquery", reader.inputs[0], keys=holes, tag=self.graph.tag(), asked=self.graph.now)
+
+    def _found(self, reader: Node_, keys: Words) -> None:
+        """Keys of a reader were answered: what was asked for them is asked no more."""
+        schema = reader.plan.schema
+        for wait in self.waits:
+            if wait.view == reader.view and self.graph.among(keys, wait.keys, schema, reader.ask).any():
+                wait.open = False
+
+    def _finish(self) -> None:
+        """Answer lookups that have all their keys, ask again for what was lost, tell of changes and of what is held."""
+        left = []
+        for wait in self.waits:
+            reader = self.graph.nodes["reader", wait.view]
+            assert isinstance(reader, ReaderNode)
+            if not wait.open:
+                self._ask(reader, wait)
+                self.graph._drain()
+            if wait.open or not reader.filled.mask(wait.keys, self.strings).all():
+                left.append(wait)
+                continue
+            _, rows, diffs = reader.rows.match(wait.keys, self.strings)
+            self._tell({"view": wait.view, "id": wait.request}, reader, Delta(rows, diffs[0]))
+        self.waits = left
+        for node in self.nodes:
+            if isinstance(node, ReaderNode) and node.emitted:
+                change = concat([d for ds in node.emitted.values() for d in ds], len(node.plan.schema))
+                node.emitted = {}
+                self._tell({"view": node.view}, node, change)
+        sets = self._sets()
+        for name, keys in self.told.items():
+            types = sets[name].types
+            self.out.append(
+                seal((0, self.number, GONE), {"o": name}, self.strings, np.concatenate(keys, axis=1), types)
+            )
+        self._note()
+
+    def _tell(self, head: dict[str, Any], reader: ReaderNode, rows: Delta) -> None:
+        types = tuple(c.type for c in reader.plan.schema)
+        self.out.append(seal((0, self.number, OUT), head, self.strings, delta=rows, types=types))
+
+    def _note(self) -> None:
+        events = [[e.name, e.source, e.target, e.rows, e.note] for e in self.graph.trace]
+        self.graph.trace.clear()
+        told: dict[str, Any] = {"trace": events, "stage": self.stage}
+        if getattr(self.plan, "budget", False):
+            used = np.concatenate([f.used for _, _, f in self._holders()] or [np.empty(0, dtype=np.int64)])
+            used.sort()
+            told |= {
+                "rows": sum(h.arrangement.rows for h in self.parts.values()),
+                "bytes": sum(h.arrangement.nbytes for h in self.parts.values())
+                + sum(f.nbytes for _, _, f in self._holders()),
+                "ages": [[int(a[-1]), len(a)] for a in np.array_split(used, min(AGES, len(used)) or 1) if len(a)],
+            }
+        self.out.append(seal((0, self.number, NOTE), told, self.strings))
+
+    # --- use, eviction ----------------------------------------------------------
+
+    def _holders(self) -> list[tuple[Node_, int, Filled]]:
+        return [(node, side, filled) for node in self.nodes for side, filled in _filled(node)]
+
+    def _touch(self, node: Node_, keys: Words) -> None:
+        """Note the use of keys here and in what they stand on, in other bins too."""
+        if not keys.shape[1] or isinstance(node, BaseNode):
+            return
+        clock = self.graph.clock
+        if isinstance(node, Gather):
+            for far in node.inputs:
+                part = node._part(keys, far.slot)
+                if part.shape[1]:
+                    self._post("touch", far, keys=part)
+            return
+        if node.filled is not None:
+            node.filled.touch(keys, self.strings, clock)
+        if not isinstance(node, JoinNode):
+            for edge in node.inputs:
+                self._touch(edge.source, keys)
+            return
+        first = node.asked.primary
+        mine, other = node.held[first], node.held[1 - first]
+        if node.asked.rest or mine is None or other is None:
+            return
+        mine[2].touch(keys, self.strings, clock)
+        _, rows, _ = mine[0].match(keys, self.strings)
+        partners = rows[list(node.keys[first])]
+        other[2].touch(partners.compress((partners != NULL).all(axis=0), axis=1), self.strings, clock)
+        self._touch(node.inputs[first].source, keys)
+
+    def _gone_keys(self, node: Node_, keys: Words) -> None:
+        if not isinstance(node, JoinNode):
+            self.told.setdefault(node.name, []).append(keys)
+
+    def _obey(self, letter: Letter) -> None:
+        what = letter.head["o"]
+        if what == "evict":
+            node = next(n for n in self.nodes if n.name == letter.head["node"] and n.filled is not None)
+            assert node.filled is not None
+            node.evict(node.filled.keys if letter.keys is None else letter.keys)
+            self.graph._settle(node)
+        elif what == "shed":
+            self._shed(letter.head["limit"])
+        elif what in ("forget", "abandon"):
+            self.waits = []
+            for node in self.nodes:
+                self.memo.read(node, None)
+            if what == "forget":
+                self._forget()
+
+    def _shed(self, limit: int) -> None:
+        """Make holes of the keys that were last used by operation ``limit`` or before."""
+        for held in self.parts.values():
+            held.arrangement.compact()
+        for node, side, filled in self._holders():
+            keys = filled.keys.compress(filled.used <= limit, axis=1)
+            if keys.shape[1]:
+                node.evict_side(side, keys) if isinstance(node, JoinNode) else node.evict(keys)
+                self.graph._settle(node)
+                self.graph._drain()
+        for held in self.parts.values():
+            held.arrangement.compact()
+
+    def _forget(self) -> None:
+        for held in self.parts.values():
+            held.arrangement.runs.clear()
+            held.arrangement.merges.clear()
+        for filled in self._sets().values():
+            filled.remove(filled.keys, self.strings)
+
+    # --- the store --------------------------------------------------------------
+
+    def _sets(self) -> dict[str, Filled]:
+        """The sets of filled keys, by the names of the state that they belong to."""
+        return {
+            name: part[3]
+            for node in self.nodes
+            for name, part in zip(wiring.part_names(node), node.parts(), strict=True)
+            if part[3] is not None
+        }
+
+    def save(self, store: Store) -> None:
+        """Write what is new; see :meth:`.bins.Bin.save`."""
+        now: dict[tuple[str, str], bytes] = {}
+        for name, filled in self._sets().items():
+            now[f"{name} keys", "0"] = wire.encode([*filled.keys, filled.used], filled.types, self.strings)
+        opened = {}
+        for n, node in enumerate(self.nodes):
+            told = self.memo.write(node)
+            if told is not None:
+                opened[str(n)] = told
+        waits = [[w.request, w.view, self._wait_words(w), w.open] for w in self.waits]
+        told = {"open": opened, "waits": waits, "tags": self.graph._tags}
+        now["open", "0"] = json.dumps(told).encode()
+        fresh = [(part, name, blob) for (part, name), blob in now.items() if self.extras.get((part, name)) != blob]
+        self.time = max([self.time, *(h.arrangement.upper for h in self.parts.values())])
+        super().save(_With(store, fresh, self.parts, {"clock": self.graph.clock}))
+        self.extras = now
+
+    def _wait_words(self, wait: Wait) -> list[Any]:
+        reader = self.graph.nodes["reader", wait.view]
+        return self.memo.words(wait.keys, schema_of(reader.plan, reader.ask))
+
+    def load(self, head: dict[str, Any], store: Store) -> None:
+        """Become what the store says."""
+        super().load(head, store)
+        self.graph.clock = head["clock"]
+        for name, filled in self._sets().items():
+            blob = store.run(f"{name} keys", "0")
+            lines = wire.decode(blob, self.strings)
+            order = np.argsort(hash_rows(lines[:-1], filled.types, self.strings), kind="stable")
+            filled.keys, filled.used = lines[:-1].take(order, axis=1), lines[-1].take(order)
+            filled._hash = hash_rows(filled.keys, filled.types, self.strings)
+            self.extras[f"{name} keys", "0"] = blob
+        self.extras["open", "0"] = store.run("open", "0")
+        told = json.loads(self.extras["open", "0"])
+        for n, node in enumerate(self.nodes):
+            self.memo.read(node, told["open"].get(str(n)))
+        self.waits = [Wait(r, v, self.memo.words_of(k), o) for r, v, k, o in told["waits"]]
+        self.graph._tags = told["tags"]
+
+
+@dataclass
+class _With:
+    """A store that is given more than runs, in the same write."""
+
+    store: Store
+    more: list[tuple[str, str, bytes]]
+    parts: Iterable[str]
+    head_too: dict[str, Any]
+
+    def head(self) -> str | None:
+        return self.store.head()
+
+    def run(self, part: str, name: str) -> bytes:
+        return self.store.run(part, name)
+
+    def write(self, head: str, fresh: Iterable[tuple[str, str, bytes]], gone: Iterable[tuple[str, str]]) -> None:
+        told = {**json.loads(head), **self.head_too}
+        self.store.write(json.dumps(told), [*fresh, *self.more], gone)
+
+
+__all__ = ["UpBin", "UpPlan", "Wait"]

@@ -1,0 +1,160 @@
+"""Partial state on Spark: :class:`~.upfront.UpFront` over one streaming query, its base tables beside it.
+
+    g-.../base/N/    the base table of relation N of the catalog, as Parquet (:mod:`.basefiles`)
+
+A driver that was killed between two rounds has left questions on their way: they are in what the
+last micro-batches sent out, and are sent on when the engine starts again.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import Error
+from ..intake import relation as known
+from .base import Base
+from .basefiles import Files
+from .baserows import Rows, Table
+from .bins import Message
+from .blueprint import Blueprint
+from .live import SparkEngine
+from .query import Query
+from .upbin import UpPlan
+from .updesk import Desk, Errand
+from .upfront import UpFront
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class UpEngine(UpFront, SparkEngine):
+    """See the module; made by :func:`sharedstate_lite.spark.engine` and ``restore``. A context manager."""
+
+    def __init__(
+        self,
+        plan: Blueprint,
+        session: SparkSession,
+        checkpoint: Any,
+        bins: int | None,
+        copy: Path | None = None,
+        base: Mapping[str, Table] | None = None,
+    ) -> None:
+        self._given: dict[str, Any] = dict(base or {})
+        self._base_: Rows | None = None
+        Desk.__init__(self)
+        SparkEngine.__init__(self, plan, session, checkpoint, bins, copy)
+        try:
+            self._base.take_back(self.epoch)
+            self._go_on()
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def _base(self) -> Base:
+        assert self._base_ is not None
+        return self._base_
+
+    def _made(self, options: dict[str, Any], plan: Blueprint, route: Any) -> Query:
+        labels = {key: number for number, key in self._label.items()}
+        folder = self.location / options["generation"]
+        budget = route.engine.budget.set
+        work = UpPlan(options["generation"], self.bins, plan.routed, budget=budget)
+        relations = route.engine.catalog.relations
+        given = {known(route.engine.catalog, name)[0]: table for name, table in self._given.items()}
+        (folder / "base").mkdir(parents=True, exist_ok=True)
+        tables = {
+            name: given[name].opened(self.session, name, schema)
+            if name in given
+            else Files(self.session, folder / "base" / str(n), name, schema)
+            for n, (name, schema) in enumerate(relations.items())
+        }
+        self._base_ = Rows(self.session, tables, relations, folder)
+        self._base_.label, self._base_.make = self._label, plan.routed
+        return Query(self.session, folder, work, route.stages, labels, options["began"])
+
+    def _generation(self) -> dict[str, Any]:
+        return super()._generation() | {"partial": dict(self._plan.options), "base": sorted(self._given)}
+
+    def _run(self, messages: list[Message] | Path, kind: str, epoch: int) -> list[Message]:
+        if not isinstance(messages, Path):
+            messages = [m._replace(bin=self._label[m.bin]) for m in messages]
+        return self._unlabelled(self._query.run(messages, kind, epoch))
+
+    def _unlabelled(self, messages: list[Message]) -> list[Message]:
+        number = {label: n for n, label in self._label.items()}
+        return [m._replace(bin=number[m.bin]) for m in messages]
+
+    def _go_on(self) -> None:
+        """Send on what the last micro-batches have left on its way."""
+        entries = self._query.inbox.entries
+        last = len(entries) - 1
+        while last > 0 and entries[last].kind == "epoch" and entries[last - 1].kind != "epoch":
+            last -= 1
+        if not entries:
+            return
+        self.clock = max((head.get("clock", 0) for head in self._heads().values()), default=0)
+        try:
+            found = [m for e in entries[last:] for m in self._query.came_out(e.number)]
+            self._collect(self._unlabelled(found))
+            while self._letters or self._questions:
+                self._turn_once([])
+        except Error:
+            # Nobody waits for what it refuses or has lost; whoever asks again is told.
+            self._letters, self._lazy, self._questions = [], [], []
+            self._turn_all(self._orders("forget"), "round")
+        self._gone, self.rounds = [], 0
+
+    def _take_back(self, epoch: int, late: bool) -> None:
+        super()._take_back(epoch, late)
+        if late:
+            self._query.inbox.disown(epoch + 1)
+
+    def checkpoint(self, path: Any) -> None:
+        """Copy all state, base tables in files included, to a new or empty folder; see :class:`~.live.SparkEngine`."""
+        self._check_open()
+        self._do(Errand(run=lambda: SparkEngine.checkpoint(self, path)))
+
+    def _rebuild(self, plan: Blueprint, route: Any) -> list[Message]:
+        from . import blueprint
+
+        options = self._generation() | {"labels": [self._label[n] for n in range(self.bins)]}
+        before, kept = self._query, self._base_
+        here, there = before.folder, self.location / options["generation"]
+        # Files of base tables are never changed, so both generations may have them.
+        shutil.copytree(here / "base", there / "base", copy_function=_link)
+        after = self._made(options, plan, route)
+        try:
+            after.start()
+            after.run([], "load", self.epoch)
+            blueprint.write(self.location, route.engine, plan.kind, options)
+        except BaseException:
+            after.stop()
+            self._base_ = kept
+            shutil.rmtree(there, ignore_errors=True)
+            raise
+        self._query = after
+        before.stop()
+        shutil.rmtree(here, ignore_errors=True)
+        return []
+
+    def close(self) -> None:
+        """Stop the query; a temporary checkpoint goes with it. A second call does nothing."""
+        if self._open and self._base_ is not None:
+            self._base_.close()
+        SparkEngine.close(self)
+
+
+def _link(source: str, target: str) -> None:
+    import os
+
+    if source.endswith(".parquet"):
+        os.link(source, target)
+    else:
+        shutil.copy2(source, target)
+
+
+__all__ = ["UpEngine"]

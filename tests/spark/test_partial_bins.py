@@ -1,0 +1,139 @@
+"""Rules 16 to 22 over the bins of partial state, without Spark: every view that it takes, in drawn sequences.
+
+Messages reach a bin in a drawn order, worker processes change places, and epochs come
+between the rounds of a lookup. Full state in one process says what is right.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+from cases import CASES
+from hypothesis import given
+from hypothesis import strategies as st
+from support import bag, examples, inputs, keys_of, only, relations_of, tuples
+from uprehearsal import UpRehearsal
+
+import sharedstate_lite as ss
+
+PARTIAL = [name for name, case in CASES.items() if case.partial]
+
+
+class Pair:
+    """An engine over bins, and full state beside it."""
+
+    def __init__(self, name: str, data: st.DataObject, **options: Any) -> None:
+        self.view = CASES[name].declare()[1][-1]
+        bins, lose, seed = data.draw(st.tuples(st.integers(1, 4), st.integers(0, 3), st.integers(0, 99)))
+        self.there = UpRehearsal([self.view], bins, lose, seed, **options)
+        self.full = ss.engine("full", [self.view])
+        self.data, self.rows = data, dict[str, Counter[Any]]()
+
+    def some_key(self, view: ss.View) -> Any:
+        """A key of a view: mostly one that has rows now."""
+        now = {tuple(row[i] for i in view.key) for row in tuples(self.full.read(view.name))}
+        keys = keys_of(view)
+        return self.data.draw(st.sampled_from(sorted(now, key=repr)) | keys if now else keys)
+
+    def epoch(self, size: int = 8) -> Any:
+        """A drawn epoch."""
+        return self.data.draw(inputs(relations_of(self.view), self.rows, size))
+
+    def step(self) -> None:
+        """An epoch: what is emitted is full state's change of the keys that are filled (rules 1, 17, 21)."""
+        given_ = self.epoch()
+        before = {name: set(self.there.filled(name)) for name in self.there.views}
+        out, want = self.there.step(given_), self.full.step(given_)
+        assert list(out) == list(want)
+        for name, view in self.there.views.items():
+            expected = {r: d for r, d in bag(want[name]).items() if tuple(r[i] for i in view.key) in before[name]}
+            assert dict(bag(out[name])) == expected, name
+            assert set(self.there.filled(name)) == before[name]
+
+    def read(self, view: ss.View, key: Any) -> None:
+        """A lookup: right (rule 16), the key is filled then, and looking it up again asks nobody."""
+        hit = key in self.there.filled(view.name)
+        want = tuples(self.full.read(view.name, key=key))
+        for again in (False, True):
+            self.there.trace.clear()
+            self.there.clear_count()
+            assert tuples(self.there.read(view.name, key=key)) == want
+            assert bool(self.there.trace.rows_by_edge()) is not (hit or again)
+            if hit or again:
+                assert (self.there.micro_batches, self.there.tables.reads) == (1, 0)
+        assert key in self.there.filled(view.name)
+
+    def check(self) -> None:
+        """All filled keys are full state's (rule 1), and holes hold nothing."""
+        for name, view in self.there.views.items():
+            assert tuples(self.there.read(name)) == tuples(only(self.full.read(name), view, self.there.filled(name)))
+
+
+@pytest.mark.parametrize("name", PARTIAL)
+def test_rules_16_17_19_21_in_any_sequence(name: str) -> None:
+    """Through writes, lookups and evictions answers are full state's, hits ask nobody, holes hold and emit nothing."""
+
+    @examples(5)
+    @given(st.data())
+    def run(data: st.DataObject) -> None:
+        pair = Pair(name, data)
+        pair.step()
+        assert pair.there.state()[~pair.there.state().base]["rows"].sum() == 0
+        for _ in range(data.draw(st.integers(2, 8))):
+            action = data.draw(st.sampled_from(["step", "step", "read", "read", "evict", "compact"]))
+            view = data.draw(st.sampled_from(list(pair.there.views.values())))
+            if action == "step":
+                pair.step()
+            elif action == "read":
+                pair.read(view, pair.some_key(view))
+            elif action == "compact":
+                pair.there.compact()
+            else:
+                key, n = data.draw(st.sampled_from([(None, None), (None, 1), (pair.some_key(view), None)]))
+                gone = pair.there.evict(view.name, key=key, n=n)
+                for operator, keys in gone.items():
+                    assert not set(keys) & set(pair.there.filled(operator))
+            pair.check()
+
+    run()
+
+
+@pytest.mark.parametrize("name", PARTIAL)
+def test_rules_18_20_22_epochs_between_the_rounds_of_a_lookup(name: str) -> None:
+    """An epoch that comes while an answer is on its way is applied once: answers and filled keys are full state's."""
+
+    @examples(6)
+    @given(st.data())
+    def run(data: st.DataObject) -> None:
+        pair = Pair(name, data)
+        pair.step()
+        for _ in range(data.draw(st.integers(1, 3))):
+            race(pair, data)
+            pair.check()
+
+    run()
+
+
+def race(pair: Pair, data: st.DataObject) -> None:
+    """Look some keys up while epochs come in between."""
+    when = data.draw(st.lists(st.booleans(), min_size=1, max_size=6))
+    jobs = []
+
+    def between() -> None:
+        if when and when.pop():
+            step = pair.epoch(6)
+            pair.full.step(step)
+            jobs.append(pair.there.later(step))
+
+    keys = [pair.some_key(pair.view) for _ in range(data.draw(st.integers(1, 3)))]
+    pair.there.between = between
+    frame = pair.there.lookup("result", keys)
+    pair.there.between = None
+    pair.there.step({})
+    pair.full.step({})
+    assert all(job.done and job.error is None for job in jobs)
+    if not jobs:
+        assert tuples(frame) == tuples(only(pair.full.read("result"), pair.view, keys))
+    assert tuples(pair.there.lookup("result", keys)) == tuples(only(pair.full.read("result"), pair.view, keys))

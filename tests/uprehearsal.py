@@ -1,0 +1,164 @@
+"""Partial state of Spark without Spark: the driver's half, the bins and their letters; base tables are a list.
+
+Messages of a bin arrive in an order that is drawn, as Spark gives no order, and worker
+"processes" change places (see :mod:`rehearsal`). ``between`` is called between any two
+micro-batches: what it does there, another thread would do.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from rehearsal import Dict
+
+from sharedstate_lite import held, intake
+from sharedstate_lite.arrangement import Arrangement
+from sharedstate_lite.batch import Delta, Layout, concat
+from sharedstate_lite.spark import bins as rooms
+from sharedstate_lite.spark import wire
+from sharedstate_lite.spark.base import Base
+from sharedstate_lite.spark.bins import Message
+from sharedstate_lite.spark.blueprint import Blueprint
+from sharedstate_lite.spark.upbin import UpPlan
+from sharedstate_lite.spark.updesk import Epoch
+from sharedstate_lite.spark.upfront import UpFront
+from sharedstate_lite.spark.upletters import Asked, answers, heads
+from sharedstate_lite.spark.upplaces import Places
+from sharedstate_lite.words import Strings
+
+
+class ListBase(Base):
+    """Base tables as blobs with the numbers of their epochs; counts how often it is read."""
+
+    def __init__(self, front: UpRehearsal) -> None:
+        self.front = front
+        self.blobs: dict[str, list[tuple[int, bytes]]] = {}
+        self.reads = 0
+
+    def _types(self, relation: str) -> tuple[Any, ...]:
+        return tuple(c.type for c in self.front.catalog.schema(relation))
+
+    def rows(self, relation: str, upto: int, strings: Strings) -> Delta:
+        """All rows of a relation as of an epoch."""
+        parts = [wire.unpack(b, strings) for e, b in self.blobs.get(relation, []) if e <= upto]
+        return concat(parts, len(self._types(relation)))
+
+    def append(self, deltas: Mapping[str, Delta], epoch: int, strings: Strings) -> None:
+        for relation, delta in deltas.items():
+            blob = wire.pack(delta, self._types(relation), strings)
+            self.blobs.setdefault(relation, []).append((epoch, blob))
+
+    def take_back(self, epoch: int) -> None:
+        self.blobs = {r: [(e, b) for e, b in found if e <= epoch] for r, found in self.blobs.items()}
+
+    def there(self, relation: str, rows: Delta, upto: int, strings: Strings) -> Delta:
+        return self.rows(relation, upto, strings)
+
+    def answers(self, asked: list[Asked], upto: int, rest: list[Message], places: Places) -> list[Message] | Path:
+        self.reads += 1
+        out = [*rest, *heads(asked, places, self.front.names, 0)]
+        for relation in {places.edges[a.edge].source.name for a in asked}:
+            mine = [a for a in asked if places.edges[a.edge].source.name == relation]
+            out += answers(mine, self.rows(relation, upto, self.front.names), places, self.front.bins, self.front.names)
+        return out
+
+    def size(self, relation: str) -> tuple[int, int]:
+        found = self.blobs.get(relation, [])
+        return sum(wire.decode(b, Strings()).shape[1] for _, b in found), sum(len(b) for _, b in found)
+
+    def shown(self, place: held.Held) -> pd.DataFrame:
+        strings = Strings()
+        shown = Arrangement(place.arrangement.name, Layout(self._types(place.relation), place.arrangement.layout.key))
+        rows = self.rows(place.relation, self.front.epoch, strings)
+        shown.insert(rows.rows, rows.diffs, strings)
+        of = held.Held(place.operator, place.relation, place.kind, shown, place.schema, base=True)
+        return held.state_rows(place.operator, [of], strings)
+
+
+class UpRehearsal(UpFront):
+    """See the module."""
+
+    made = 0
+
+    def __init__(self, views: Any, bins: int = 3, lose: int = 0, seed: int = 0, **options: Any) -> None:
+        super().__init__(Blueprint("partial", views, "auto", options), bins)
+        self.tables = ListBase(self)
+        self.lose, self.count, self.micro_batches = lose, 0, 0
+        self.draw = random.Random(seed)
+        self.between: Callable[[], None] | None = None
+        self.processes: list[OrderedDict[Any, Any]] = [OrderedDict(), OrderedDict()]
+        self._open_stores(self._plan)
+
+    @property
+    def _base(self) -> Base:
+        return self.tables
+
+    def _open_stores(self, plan: Blueprint) -> None:
+        UpRehearsal.made += 1
+        self.work = UpPlan(f"up {UpRehearsal.made}", self.bins, plan.routed, budget=self._blueprint.budget.set)
+        self.stores: dict[tuple[int, int], Dict] = {}
+
+    def _rebuild(self, plan: Blueprint, route: Any) -> list[Message]:
+        self._route = route
+        self._open_stores(plan)
+        return []
+
+    def clear_count(self) -> None:
+        """Count micro-batches and reads of base tables anew."""
+        self.micro_batches = self.tables.reads = 0
+
+    def later(self, inputs: Any) -> Epoch:
+        """An epoch that somebody else has handed in: it takes its turn between two micro-batches."""
+        strings = Strings()
+        given = intake.epoch(inputs, self.catalog, strings)
+        job = Epoch(deltas={r: self._netted(r, d, strings) for r, d in given.items()}, strings=strings)
+        self._queue.append(job)
+        return job
+
+    def _heads(self) -> Any:
+        return {place: json.loads(store.told) for place, store in self.stores.items() if store.told is not None}
+
+    def _blobs(self, stage: int, part: str) -> list[bytes]:
+        every = [store.runs for (at, _), store in self.stores.items() if at == stage]
+        return [blob for runs in every for (name, _), blob in runs.items() if name == part]
+
+    def _run(self, messages: Any, kind: str, epoch: int) -> list[Message]:
+        self.micro_batches += 1
+        stores = {place: store.copy() for place, store in self.stores.items()}
+        out: list[Message] = []
+        for stage in range(1, self._route.stages + 1):
+            mine = [m for m in messages if m.stage == stage]
+            messages = [m for m in messages if m.stage != stage]
+            for number in sorted({m.bin for m in mine}):
+                store = stores.setdefault((stage, number), Dict())
+                here = [m for m in mine if m.bin == number]
+                self.draw.shuffle(here)
+                for m in self._bin(stage, number, here, store):
+                    (messages if m.stage > stage else out).append(m)
+        assert not [m for m in messages if m.stage]
+        self.stores = stores
+        if self.between is not None:
+            self.between()
+        return [*out, *messages]
+
+    def _bin(self, stage: int, number: int, mine: list[Message], store: Dict) -> list[Message]:
+        self.count += 1
+        which = 0
+        if self.lose:
+            which = self.count // self.lose % 2
+            if self.count % (self.lose * 3) == 0:
+                self.processes[which].clear()
+        rooms._AROUND, before = self.processes[which], rooms._AROUND
+        try:
+            return rooms.work(self.work, stage, number, mine, store)
+        finally:
+            self.processes[which], rooms._AROUND = rooms._AROUND, before
+
+
+__all__ = ["ListBase", "UpRehearsal"]
