@@ -1,9 +1,14 @@
 """Asking a partial engine, and its messages taken in hand: what each read costs, as tables.
 
+    begun       a new engine that has done some actions, each an epoch or a read
     asked       a read line by line: every question that went up, every answer that came down
-    underway    the messages that wait while an engine is paused
-    hand_over   deliver the oldest message on one edge
+    paused      an engine that stops, and sends what some actions make it send
+    underway    the messages that then wait
+    hand_over   deliver the oldest message on one edge, or on each edge of a path
     orders      the same actions in every order of delivery that the edges allow
+
+An action is an epoch (a mapping from relation to rows, as ``step`` takes it) or a point
+read, ``(view, key)``.
 
 For a notebook, a terminal or a test: calls an engine as anybody would, and returns frames
 of text and numbers. Full and shared state answer a read by themselves, so there is
@@ -13,16 +18,44 @@ nothing to tell of them here (see :mod:`.walk` for their epochs).
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import pandas as pd
 
+import sharedstate_lite as ss
+
 from .errors import Error
+from .plan import View
 from .walk import rows
 
-Action = Callable[[Any], Any]
-"""What to do with an engine: a step, or a read."""
+Action = Mapping[str, Any] | tuple[str, Any]
+"""What to do with an engine: an epoch to step, or a view and a key to read."""
+
+
+def begun(views: Sequence[View], actions: Iterable[Action], kind: str = "partial", **options: Any) -> Any:
+    """A new engine of ``kind`` that has done the actions, in their order. Raises what an engine raises."""
+    engine = ss.engine(kind, views, **options)
+    for action in actions:
+        _act(engine, action)
+    return engine
+
+
+def paused(engine: Any, *actions: Action) -> Any:
+    """The same engine, paused, after the actions: what they send waits on its edges."""
+    engine.pause()
+    for action in actions:
+        _act(engine, action)
+    return engine
+
+
+def _act(engine: Any, action: Action) -> None:
+    if isinstance(action, Mapping):
+        engine.step(action)
+    else:
+        view, key = action
+        engine.read(view, key=key)
 
 
 def asked(engine: Any, view: str, key: Any) -> pd.DataFrame:
@@ -103,13 +136,17 @@ def underway(engine: Any) -> pd.DataFrame:
     return pd.DataFrame(lines, columns=["from", "to", "kind", "keys", "rows"])
 
 
-def hand_over(engine: Any, source: str, target: str) -> pd.DataFrame:
-    """Deliver the oldest message on an edge of a paused engine; returns what then waits. Raises Error if none does."""
-    edges = [m.edge for m in engine.messages()]
-    if (source, target) not in edges:
-        there = ", ".join(dict.fromkeys(f"{a} -> {b}" for a, b in edges)) or "none"
-        raise Error(f"no message waits on {source} -> {target}; edges with messages: {there}")
-    engine.deliver(edges.index((source, target)))
+def hand_over(engine: Any, *path: str) -> pd.DataFrame:
+    """Deliver the oldest message on each edge of a path of operators, of a paused engine; returns what then waits.
+
+    Two names are one edge. Raises Error where no message waits on an edge when its turn comes.
+    """
+    for source, target in pairwise(path):
+        edges = [m.edge for m in engine.messages()]
+        if (source, target) not in edges:
+            there = ", ".join(dict.fromkeys(f"{a} -> {b}" for a, b in edges)) or "none"
+            raise Error(f"no message waits on {source} -> {target}; edges with messages: {there}")
+        engine.deliver(edges.index((source, target)))
     return underway(engine)
 
 
@@ -130,7 +167,7 @@ def _branches(engine: Any, actions: list[Action], turns: int) -> Iterator[Any]:
         first.setdefault(message.edge, number)
     if not turns or not (first or actions):
         for action in actions:
-            action(engine)
+            _act(engine, action)
         engine.resume()
         yield engine
         return
@@ -140,8 +177,8 @@ def _branches(engine: Any, actions: list[Action], turns: int) -> Iterator[Any]:
         yield from _branches(branch, actions, turns - 1)
     if actions:
         branch = copy.deepcopy(engine)
-        actions[0](branch)
+        _act(branch, actions[0])
         yield from _branches(branch, actions[1:], turns - 1)
 
 
-__all__ = ["asked", "hand_over", "orders", "told", "underway"]
+__all__ = ["Action", "asked", "begun", "hand_over", "orders", "paused", "told", "underway"]

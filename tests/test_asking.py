@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -53,18 +52,22 @@ def test_changes_and_evictions_are_told_too() -> None:
 
 
 COUNT = "SELECT product, COUNT(*) AS visits FROM visit GROUP BY product"
-ACTIONS: list[Callable[[Any], Any]] = [
-    lambda e: e.read("result", key="Potato"),
-    lambda e: e.step({"visit": [(("Potato", "Dan", 5), 1)]}),
-]
+DAN = {"visit": [(("Potato", "Dan", 5), 1)]}
+ACTIONS: list[asking.Action] = [("result", "Potato"), DAN]
+
+
+def test_an_engine_begins_with_epochs_and_reads() -> None:
+    """Actions are done in their order: a key read before an epoch hears of it, one read never does not."""
+    shown = ss.Catalog(**SCHEMA).view(f"CREATE VIEW result AS {COUNT}")
+    engine = asking.begun([shown], [("result", "Potato"), DAN, {"visit": [(("Apple", "Dan", 5), 1)]}])
+    assert engine.filled("result") == [("Potato",)] and engine.epoch == 2
+    assert engine.read("result").values.tolist() == [["Potato", 1]]
+    assert asking.begun([shown], [DAN], kind="full").kind == "full"
 
 
 def test_a_message_is_handed_over_by_its_edge() -> None:
     """The oldest message of the named edge arrives, the others wait on; an edge without one is an error."""
-    engine = shop(sql=COUNT)
-    engine.pause()
-    for action in ACTIONS:
-        action(engine)
+    engine = asking.paused(shop(sql=COUNT), *ACTIONS)
     waiting = asking.underway(engine)
     assert waiting[["from", "to", "kind"]].values.tolist() == [
         ["result", "result.group1", "upquery"],
@@ -74,6 +77,16 @@ def test_a_message_is_handed_over_by_its_edge() -> None:
     assert left["kind"].tolist() == ["change", "upquery"]
     with pytest.raises(ss.Error, match="no message waits on result -> visit"):
         asking.hand_over(engine, "result", "visit")
+
+
+def test_messages_are_handed_over_along_a_path() -> None:
+    """A path of names hands over edge by edge, as one call for each edge would; it stops where nothing waits."""
+    one, other = (asking.paused(shop(sql=COUNT), *ACTIONS) for _ in range(2))
+    asking.hand_over(one, "result", "result.group1")
+    alone = asking.hand_over(one, "result.group1", "visit")
+    assert asking.hand_over(other, "result", "result.group1", "visit").equals(alone)
+    with pytest.raises(ss.Error, match="no message waits on result.group1 -> result;"):
+        asking.hand_over(other, "visit", "result.group1", "result")
 
 
 @pytest.mark.parametrize(("fixes", "wrong"), [((), 0), (("rule18",), 5)])

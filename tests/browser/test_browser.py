@@ -24,32 +24,10 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 LOOKS = [("light", 1280), ("dark", 1280), ("light", 900), ("dark", 900)]
-CHROMIUMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 SECONDS = 600
 """For running all cells of one notebook."""
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module")
-def tools() -> dict[str, str]:
-    """Where Node.js, Chromium and the library that drives it are; skips, in a plain word, where one is missing."""
-    node, npm = shutil.which("node"), shutil.which("npm")
-    chromium = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, CHROMIUMS)), None)
-    if node is None or chromium is None:
-        pytest.skip("no Node.js, or no Chromium, on this machine: tests/browser/README.md says what to install")
-    driver = Path(os.environ.get("PLAYWRIGHT") or cache_dir("browser") / "node_modules" / "playwright-core")
-    if not driver.is_dir():
-        if npm is None:
-            pytest.skip("no npm on this machine: tests/browser/README.md says what to install")
-        for name in ("package.json", "package-lock.json"):
-            shutil.copy(HERE / name, cache_dir("browser"))
-        done = subprocess.run(
-            [npm, "ci", "--no-audit", "--no-fund"], cwd=cache_dir("browser"), capture_output=True, text=True
-        )
-        if done.returncode:
-            pytest.skip(f"npm could not install playwright-core: {done.stderr.strip().splitlines()[-1:]}")
-    return {"node": node, "chromium": chromium, "driver": str(driver)}
 
 
 @pytest.fixture(scope="module")

@@ -25,8 +25,13 @@ class Browser:
         """Say it, and return the last answer if there is one."""
         self.count += 1
         before = len(self.heard)
-        self.widget._heard(self.widget, {**message, "seq": self.count}, [])
-        return self.heard[-1] if len(self.heard) > before else None
+        self.widget._heard(self.widget, {"seq": self.count, "view": "a", **message}, [])
+        assert (self.heard[-1]["seq"], self.heard[-1]["view"]) == (
+            message.get("seq", self.count),
+            message.get("view", "a"),
+        )
+        answers = [m for m in self.heard[before:] if m["type"] != "heard"]
+        return answers[-1] if answers else None
 
 
 def test_frames_come_with_all_that_a_step_shows(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,11 +62,34 @@ def test_the_browser_moves_the_stepper(monkeypatch: pytest.MonkeyPatch) -> None:
     assert browser.widget.state["answers"][27]["right"] is True and browser.widget.state["score"]["right"] == 1
     stepper.goto(3)
     assert browser.widget.state["step"] == stepper.step and browser.widget.state["seq"] == browser.count
-    browser.say(do="fork", message=9, text="+1 visit Potato, Eve, 61")
+    answer = browser.say(do="fork", message=9, text="+1 visit Potato, Eve, 61")
     assert browser.widget.state["branch"] == "A" and len(browser.widget.history["messages"]) == 9
-    assert browser.heard[-1] == {"type": "forked"}
+    assert answer == {"type": "forked"}
     browser.say(do="branch", first=True)
     assert browser.widget.state["branch"] == "main"
+
+
+def test_what_is_said_twice_is_done_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A message that is said again, its answer being lost, is told to be heard and not done again; frames are drawn."""
+    stepper = shopping()
+    browser = Browser(stepper, monkeypatch)
+    browser.say(do="next")
+    browser.say(do="next", seq=1)
+    assert stepper.step == 1
+    browser.say(do="next", seq=1, view="b")
+    assert stepper.step == 2, "another page of the same stepper counts for itself"
+    assert all(browser.say(do="frames", branch="main", width=700, steps=[3], seq=5) for _ in range(2))
+
+
+def test_frames_are_those_of_the_history_that_was_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request that arrives after a fork, or before one is left, is answered for the history that it names."""
+    stepper = shopping(at=3)
+    browser = Browser(stepper, monkeypatch)
+    stepper.fork(9, "+1 visit Potato, Eve, 61")
+    answers = [browser.say(do="frames", branch=name, width=700, steps=[25]) for name in ("main", "A")]
+    assert [a and a["branch"] for a in answers] == ["main", "A"]
+    assert [a and "Eve, 61" in a["frames"][25]["caption"] for a in answers] == [False, True]
+    assert all(a and a["branch"] in [row["branch"] for row in a["line"]["rows"]] for a in answers)
 
 
 @pytest.mark.parametrize(

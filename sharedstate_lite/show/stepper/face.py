@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from ...branches import Branch
 from ...errors import Error
 from ...recording import Recording
 from .frame import Frames
@@ -20,7 +21,13 @@ if TYPE_CHECKING:
 
 
 class Stepper(Session):
-    """Steps through a recorded run; see :func:`stepper`."""
+    """Steps through what ``messages`` do to an engine; :data:`stepper` by its lower-case name.
+
+    ``replay`` makes a recording of messages (``ss.replay(kind, views)``), and is called
+    again for every fork. ``at`` is where to begin: the number of a message, whose end it
+    is, or (message, step). ``width`` in px is for pictures without a widget. ``predict``
+    asks before steps what they will do. Raises Error for a place that is not there.
+    """
 
     def __init__(
         self,
@@ -43,10 +50,13 @@ class Stepper(Session):
     @property
     def frames(self) -> Frames:
         """The drawings of the history one is in."""
-        name = self.current.name
-        if name not in self._drawn:
-            self._drawn[name] = Frames(self.recording, self._title or "", frozenset(self._folded))
-        return self._drawn[name]
+        return self.drawn(self.current)
+
+    def drawn(self, branch: Branch) -> Frames:
+        """The drawings of one history."""
+        if branch.name not in self._drawn:
+            self._drawn[branch.name] = Frames(branch.recording, self._title or "", frozenset(self._folded))
+        return self._drawn[branch.name]
 
     @property
     def title(self) -> str:
@@ -119,20 +129,5 @@ class Stepper(Session):
         return f"{self.title}, step {self.step} of {self.recording.last}: {self.caption}"
 
 
-def stepper(
-    replay: Replay,
-    messages: Sequence[Any],
-    *,
-    at: Any = None,
-    width: float | None = None,
-    predict: bool = True,
-    title: str | None = None,
-) -> Stepper:
-    """Step through what ``messages`` do to an engine.
-
-    ``replay`` makes a recording of messages (``ss.replay(kind, views)``), and is called
-    again for every fork. ``at`` is where to begin: the number of a message, whose end it
-    is, or (message, step). ``width`` in px is for pictures without a widget. ``predict``
-    asks before steps what they will do. Raises Error for a place that is not there.
-    """
-    return Stepper(replay, messages, at=at, width=width, predict=predict, title=title)
+stepper = Stepper
+"""What a notebook calls: ``show.stepper(replay, messages)``."""

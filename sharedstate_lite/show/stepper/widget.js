@@ -11,7 +11,9 @@ const KEYS = [
   ["M", "edit this message"], ["I", "insert one before it"], ["F", "next history"], ["Shift F", "the first history"],
   ["Tab", "through operators and buttons"], ["?", "these keys"],
 ];
-const PACE = 900, AHEAD = 14, BEHIND = 3;
+const PACE = 900, AHEAD = 14, BEHIND = 3, PATIENCE = 3000, LONGEST = 60000;
+const SILENT = "Python does not answer. It may be busy with another cell, or it was restarted: then run this cell again. Steps that are drawn already can be looked at.";
+const GONE = "Python has let go of this stepper: run its cell again. Steps that are drawn already can be looked at.";
 
 function make(tag, options = {}, ...inside) {
   const { cls, ...rest } = options, out = document.createElement(tag);
@@ -31,9 +33,11 @@ const button = (words, key, onclick, options = {}) =>
 class View {
   constructor(model, place) {
     this.model = model;
+    this.name = crypto.getRandomValues(new Uint32Array(2)).join("-");
     this.frames = new Map();
     this.asked = new Set();
-    this.sent = 0;
+    this.unheard = new Map();
+    this.sent = this.acted = 0;
     this.run = null;
     this.editing = null;
     this.draft = "";
@@ -67,6 +71,7 @@ class View {
     const head = make("header", {},
       make("div", {}, at("title", "h3"), at("counts")),
       make("div", {}, at("sql", "code"), at("base", "p")));
+    at("silence", "p", { role: "status", hidden: true });
     const words = make("div", { cls: "words" }, at("caption", "p", { "aria-live": "polite" }), at("legend"));
     this.input = make("input", {
       type: "text", autocomplete: "off", spellcheck: "false", "aria-label": "prediction",
@@ -96,7 +101,7 @@ class View {
       ...KEYS.map(([keys, what]) => make("div", {}, ...keys.split("  ").map((k) => make("kbd", {}, k)), " " + what)));
     this.root = make("section", { cls: "ssl ssl-stepper", tabindex: 0, "aria-label": "stepper",
       "data-lm-suppress-shortcuts": "true", onkeydown: (e) => this.press(e) },
-      head, at("scene", "div"), words, ask, this.edit, bar, this.slide, this.help);
+      head, at("scene", "div"), words, this.silence, ask, this.edit, bar, this.slide, this.help);
     place.append(this.root);
   }
 
@@ -112,14 +117,34 @@ class View {
 
   // --- Python -------------------------------------------------------------------
 
+  // What is said stays unheard until Python tells that it heard it, and is said again, ever more rarely: a message may be
+  // lost while page and kernel find each other, and a busy kernel answers late. Python does nothing twice.
   tell(message) {
     this.sent += 1;
-    try { this.model.send({ ...message, seq: this.sent }); } catch { /* a page without Python: its frames are all there is */ }
+    if (message.do !== "frames") this.acted = this.sent;
+    this.unheard.set(this.sent, { ...message, seq: this.sent, view: this.name });
+    this.say(this.unheard.get(this.sent));
+    this.again ??= setTimeout(() => this.insist(PATIENCE), PATIENCE);
+  }
+
+  say(message) { try { this.model.send(message); } catch { this.quiet(GONE); } }
+  quiet(words) { [this.silence.textContent, this.silence.hidden] = [words, !words]; }
+
+  insist(waited) {
+    this.quiet(SILENT);
+    for (const message of this.unheard.values()) this.say(message);
+    const longer = Math.min(2 * waited, LONGEST);
+    this.again = setTimeout(() => this.insist(longer), longer);
+  }
+
+  heard(seq) {
+    this.unheard.delete(seq);
+    if (!this.unheard.size) [this.again] = [clearTimeout(this.again), this.quiet("")];
   }
 
   follow() {
     const state = this.model.get("state");
-    if (state.seq < this.sent && state.branch === this.branch && state.look === this.look) {
+    if (state.seq < this.acted && state.branch === this.branch && state.look === this.look) {
       // An answer to an older word: what was said since moved on, so only its score is news.
       this.state = { ...state, step: this.step };
     } else {
@@ -129,15 +154,13 @@ class View {
   }
 
   hear(message) {
+    if (message.view === this.name) this.heard(message.seq);
     if (message.type === "frames") {
-      this.patience = 0;
-      for (const [n, frame] of Object.entries(message.frames)) {
-        const key = [message.branch, message.width, message.look, n].join("|");
-        this.frames.set(key, frame);
-        this.asked.delete(key);
-      }
+      const key = (n) => [message.branch, message.width, message.look, n].join("|");
+      for (const [n, frame] of Object.entries(message.frames)) this.frames.set(key(n), frame);
+      for (const n of ["line", ...Object.keys(message.frames)]) this.asked.delete(key(n));
       if (this.frames.size > 3000) this.frames = new Map([...this.frames].slice(-1500));
-      if (message.line && message.branch === this.branch) this.line = message.line;
+      if (message.branch === this.branch && message.width === this.width) this.line = message.line;
       this.show();
     } else if (message.type === "word") {
       const place = message.where === "edit" ? this.word : this.verdict;
@@ -154,14 +177,11 @@ class View {
       const key = this.key(n);
       if (!this.frames.has(key) && !this.asked.has(key)) wanted.push(n);
     }
-    const near = wanted.some((n) => Math.abs(n - this.step) < 5);
-    if (!wanted.length || (!near && wanted.length < AHEAD / 2)) return;
-    for (const n of wanted) this.asked.add(this.key(n));
+    const near = wanted.some((n) => Math.abs(n - this.step) < 5), line = this.key("line");
+    const ruled = this.asked.has(line) || (this.line && this.line.rows.some((r) => r.branch === this.branch));
+    if (ruled && (!wanted.length || (!near && wanted.length < AHEAD / 2))) return;
+    for (const key of [line, ...wanted.map((n) => this.key(n))]) this.asked.add(key);
     this.tell({ do: "frames", branch: this.branch, width: this.width, steps: wanted });
-    // A request may be lost while the page and the kernel are still finding each other: ask again, ever more rarely.
-    clearTimeout(this.again);
-    this.patience = Math.min((this.patience || 1000) * 2, 60000);
-    this.again = setTimeout(() => { if (!this.frame()) { this.asked.clear(); this.show(); } }, this.patience);
   }
 
   measure() {
@@ -169,7 +189,8 @@ class View {
     this.root.classList.toggle("narrow", wide < 760);
     if (wide === this.width && this.line) return;
     clearTimeout(this.soon);
-    this.soon = setTimeout(() => { this.width = wide; this.line = null; this.show(); }, this.line ? 120 : 0);
+    const widen = () => { if (wide !== this.width) [this.width, this.line] = [wide, null]; this.show(); };
+    this.soon = setTimeout(widen, this.line ? 120 : 0);
   }
 
   // --- moving -------------------------------------------------------------------

@@ -11,6 +11,7 @@ from __future__ import annotations
 import atexit
 import weakref
 from pathlib import Path
+from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 import anywidget
@@ -22,6 +23,7 @@ from .frame import caption, counts, size
 from .timeline import Row, timeline
 
 if TYPE_CHECKING:
+    from ...branches import Branch
     from .face import Stepper
 
 HERE = Path(__file__).parent
@@ -43,11 +45,14 @@ class StepperWidget(anywidget.AnyWidget):
 
     def __init__(self, stepper: Stepper) -> None:
         self._stepper, self._seq, self._shown = stepper, 0, ""
+        self._done: dict[str, int] = {}
+        # JupyterLab has comm messages handled by a thread of their own, the first ones by the main thread.
+        self._turn = RLock()
         told = stepper.recording.message_of(stepper.step)
         first = stepper.step if told is None else told.first - 1
         steps = [n for n in range(first, first + KEPT) if n <= stepper.recording.last]
-        kept = {"branch": stepper.current.name, "width": WIDTH, "line": line(stepper, WIDTH)}
-        kept["frames"] = {n: frame(stepper, n, WIDTH) for n in steps}
+        kept = {"branch": stepper.current.name, "width": WIDTH, "line": line(stepper, stepper.current, WIDTH)}
+        kept["frames"] = {n: frame(stepper, stepper.current, n, WIDTH) for n in steps}
         super().__init__(state=self._state(), history=history(stepper), kept=kept)
         self._shown = stepper.current.name
         self.on_msg(self._heard)
@@ -85,21 +90,30 @@ class StepperWidget(anywidget.AnyWidget):
             self.state = self._state()
 
     def _heard(self, _: Any, message: Any, __: Any) -> None:
-        """What the browser says; a message that cannot be done is answered with a word, and changes nothing."""
+        """What the browser says; a message that cannot be done is answered with a word, and changes nothing.
+
+        Every message is told to have been heard. The browser says again what it got no answer to: what was
+        done, or is older than what was done, is not done again.
+        """
         if not isinstance(message, dict) or "_stepper" not in self.__dict__:
             return
-        self._seq = max(self._seq, int(message.get("seq", 0)))
-        where = "edit" if message.get("do") == "fork" else "predict"
-        try:
-            self._do(message)
-        except Error as error:
-            self.send({"type": "word", "where": where, "text": str(error)})
+        with self._turn:
+            seq, view = int(message.get("seq", 0)), str(message.get("view", ""))
+            if message.get("do") == "frames":
+                self.send(self._frames(message) | {"seq": seq, "view": view})
+                return
+            if seq > self._done.get(view, 0):
+                self._done[view], self._seq = seq, max(self._seq, seq)
+                where = "edit" if message.get("do") == "fork" else "predict"
+                try:
+                    self._do(message)
+                except Error as error:
+                    self.send({"type": "word", "where": where, "text": str(error)})
+            self.send({"type": "heard", "seq": seq, "view": view})
 
     def _do(self, message: dict[str, Any]) -> None:
         stepper, did = self._stepper, message.get("do")
-        if did == "frames":
-            self.send(self._frames(message))
-        elif did == "next":
+        if did == "next":
             stepper.next()
         elif did == "goto":
             stepper.goto(step=int(message["step"]))
@@ -116,17 +130,17 @@ class StepperWidget(anywidget.AnyWidget):
             self.send({"type": "forked"})
 
     def _frames(self, message: dict[str, Any]) -> dict[str, Any]:
-        stepper, wide = self._stepper, float(message["width"])
-        wide = min(max(wide, 560.0), 1400.0)
-        steps = [int(n) for n in message["steps"] if 0 <= int(n) <= stepper.recording.last][:64]
-        same = message["branch"] == stepper.current.name
+        """Frames of the history that is asked for, whichever one is in: an answer is never to another question."""
+        stepper, wide = self._stepper, min(max(float(message["width"]), 560.0), 1400.0)
+        branch = next((b for b in stepper.branches if b.name == message["branch"]), stepper.current)
+        steps = [int(n) for n in message["steps"] if 0 <= int(n) <= branch.recording.last][:64]
         return {
             "type": "frames",
-            "branch": stepper.current.name,
+            "branch": branch.name,
             "width": message["width"],
             "look": stepper.look,
-            "frames": {n: frame(stepper, n, wide) for n in steps} if same else {},
-            "line": line(stepper, wide),
+            "frames": {n: frame(stepper, branch, n, wide) for n in steps},
+            "line": line(stepper, branch, wide),
         }
 
 
@@ -166,14 +180,14 @@ def history(stepper: Stepper) -> dict[str, Any]:
     }
 
 
-def frame(stepper: Stepper, number: int, wide: float) -> dict[str, Any]:
+def frame(stepper: Stepper, branch: Branch, number: int, wide: float) -> dict[str, Any]:
     """One step for the browser: the scene, the header's numbers, the caption and the question that follows."""
-    recording = stepper.recording
+    recording = branch.recording
     told = counts(recording, number)
     asked = recording.steps[number].question if stepper.asks and number < recording.last else None
     said = caption(recording, number)
     return {
-        "svg": stepper.frames.scene(number, wide - 2).svg(said, alone=False),
+        "svg": stepper.drawn(branch).scene(number, wide - 2).svg(said, alone=False),
         "caption": said,
         "epoch": str(told.epoch),
         "rows": f"{told.rows:,}",
@@ -184,9 +198,8 @@ def frame(stepper: Stepper, number: int, wide: float) -> dict[str, Any]:
     }
 
 
-def line(stepper: Stepper, wide: float) -> dict[str, Any]:
-    """The slider for the browser: the history one is in, above it the one that it left."""
-    here = stepper.current
+def line(stepper: Stepper, here: Branch, wide: float) -> dict[str, Any]:
+    """The slider for the browser: a history, above it the one that it left."""
     lower = here if here.parent is not None else next((b for b in reversed(stepper.branches) if b.parent is here), None)
     upper = here.parent or here
     rows = [Row(upper.recording)]

@@ -1,0 +1,94 @@
+// The stepper's script in a browser, without JupyterLab: a model that loses messages stands for Python.
+//
+//   node lone.js '{"script": ..., "model": {"state": ..., "history": ..., "kept": ...}, "cases": [...], "chromium": ...}'
+//
+// A case says which messages are lost and what the reader does; for each, what was seen is
+// printed, as one JSON list. The model answers with the frames and the slider it was handed.
+const { chromium } = require(process.env.PLAYWRIGHT || "playwright-core");
+
+const told = JSON.parse(require("fs").readFileSync(0, "utf8"));
+
+// Runs in the page: one stepper over a model that plays the case.
+async function play({ script, model, one }) {
+  for (const [from, to] of one.patches || []) {
+    if (!script.includes(from)) throw new Error(`${one.name}: the script has no ${from}`);
+    script = script.replaceAll(from, to);
+  }
+  const module = await import(URL.createObjectURL(new Blob([script], { type: "text/javascript" })));
+  const heard = [], listeners = {}, values = structuredClone(model);
+  const emit = (name, ...what) => (listeners[name] || []).forEach((f) => f(...what));
+  const answers = {
+    frames: (m) => ({ type: "frames", branch: m.branch, width: m.width, look: 0, line: { ...values.kept.line, svg: `<svg width="${m.width}"></svg>` },
+      frames: Object.fromEntries(m.steps.map((n) => [n, { ...values.kept.frames[0], asks: { text: "What?", hint: "" } }])) }),
+    predict: () => ({ type: "word", where: "predict", text: "a plain word" }),
+  };
+  let lost = one.lost;
+  const fake = {
+    get: (name) => values[name],
+    on: (name, f) => (listeners[name] ||= []).push(f),
+    off: (name, f) => (listeners[name] = (listeners[name] || []).filter((g) => g !== f)),
+    send(message) {
+      if (one.throws) throw new Error("Cannot send");
+      heard.push(message);
+      if (message.do === one.of && lost > 0) { lost -= 1; return; }
+      if (one.of === "all") return;
+      setTimeout(() => {
+        const answer = answers[message.do];
+        if (answer && message.do !== "frames") emit("msg:custom", answer(message));
+        const last = message.do === "frames" ? answer(message) : { type: "heard" };
+        emit("msg:custom", { ...last, seq: message.seq, view: message.view });
+      }, 5);
+    },
+  };
+  const place = document.createElement("div");
+  place.style.width = "900px";
+  document.body.replaceChildren(place);
+  const close = module.default.render({ model: fake, el: place });
+  const root = place.querySelector(".ssl-stepper"), silence = root.querySelector(".silence"), words = [];
+  new MutationObserver(() => silence.hidden || words.push(silence.textContent)).observe(silence, { attributes: true, childList: true });
+  const seen = (test, most = one.most) => new Promise((done) => {
+    const start = performance.now();
+    const look = () => (test() ? done(true) : performance.now() - start > most ? done(false) : requestAnimationFrame(look));
+    look();
+  });
+  const frames = await seen(() => root.getAttribute("aria-busy") === "false" && heard.some((m) => m.width === 900));
+  const out = { name: one.name, frames };
+  if (one.of === "predict") {
+    root.querySelector("input").value = "no answer";
+    root.querySelector(".ask button").click();
+    out.word = await seen(() => root.querySelector(".verdict").textContent === "a plain word");
+    out.said = new Set(heard.filter((m) => m.do === "predict").map((m) => m.seq)).size;
+  }
+  if (one.resized) {
+    const ruled = (wide) => seen(() => root.querySelector(".slide svg")?.getAttribute("width") === String(wide));
+    out.resized = [await ruled(900)];
+    for (const wide of [700, 900]) {
+      place.style.width = `${wide}px`;
+      out.resized.push(await ruled(wide));
+    }
+  }
+  await seen(() => silence.hidden && words.length === 0, 100);
+  out.calm = await seen(() => silence.hidden);
+  out.words = [...new Set(words)];
+  out.sent = heard.length;
+  if (!one.of && !one.throws) {
+    root.querySelector(".next").click();
+    out.moved = await seen(() => heard.some((m) => m.do === "next"));
+  }
+  close();
+  const before = heard.length;
+  await seen(() => heard.length > before, 400);
+  out.closed = heard.length === before;
+  return out;
+}
+
+(async () => {
+  const browser = await chromium.launch({ executablePath: told.chromium, args: ["--no-sandbox", "--disable-gpu"] });
+  try {
+    const page = await browser.newPage({ viewport: { width: 1000, height: 800 } }), out = [];
+    for (const one of told.cases) out.push(await page.evaluate(play, { script: told.script, model: told.model, one }));
+    console.log(JSON.stringify(out));
+  } finally {
+    await browser.close();
+  }
+})().catch((error) => { console.error(error.message); process.exit(1); });

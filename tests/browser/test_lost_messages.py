@@ -1,0 +1,92 @@
+"""Messages that get lost between a stepper's page and Python: said again, or told in a plain word.
+
+The script runs in a headless Chromium over a model that loses what a case says. Its
+patience is cut short, so that nothing is waited for in seconds.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import sharedstate_lite as ss
+from sharedstate_lite import show
+from sharedstate_lite.demo import MESSAGES, SCHEMA, SQL
+from sharedstate_lite.show.stepper import widget
+
+HERE = Path(__file__).resolve().parent
+QUICK = ["PATIENCE = 3000", "PATIENCE = 150"]
+DEAF = ["setTimeout(() => this.insist(PATIENCE), PATIENCE)", "0"]
+"""What takes the asking again out of the script."""
+
+pytestmark = pytest.mark.slow
+
+
+def case(name: str, of: str = "", lost: int = 0, *patches: list[str], **more: Any) -> dict[str, Any]:
+    """A case: so many messages of a kind are lost; ``most`` ms are waited for what is to be seen."""
+    return {"name": name, "of": of, "lost": lost, "patches": [QUICK, *patches], "most": 2500, **more}
+
+
+CASES = [
+    case("nothing is lost"),
+    case("frames lost", "frames", 2),
+    case("frames lost, never asked again", "frames", 2, DEAF),
+    case("prediction lost", "predict", 1),
+    case("prediction lost, never said again", "predict", 1, DEAF),
+    case("nothing is answered", "all"),
+    case("nothing can be sent", throws=True),
+    case("resized", resized=True),
+]
+
+
+@pytest.fixture(scope="module")
+def seen(tools: dict[str, str]) -> dict[str, dict[str, Any]]:
+    """What the browser saw in each case."""
+    view = ss.Catalog(**SCHEMA).view(SQL)
+    made = show.stepper(ss.replay("full", [view]), MESSAGES).widget
+    model = {"state": made.state, "history": made.history, "kept": made.kept}
+    script = (Path(widget.__file__).parent / "widget.js").read_text(encoding="utf-8")
+    given = {"script": script, "model": model, "cases": CASES, "chromium": tools["chromium"]}
+    done = subprocess.run(
+        [tools["node"], str(HERE / "lone.js")],
+        input=json.dumps(given),
+        env={**os.environ, "PLAYWRIGHT": tools["driver"]},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    return {each["name"]: each for each in json.loads(done.stdout)}
+
+
+def test_frames_are_asked_for_again(seen: dict[str, dict[str, Any]]) -> None:
+    """Lost requests for frames are made again and a word stands there meanwhile; without that, none would come."""
+    found = seen["frames lost"]
+    assert found["frames"] and found["calm"] and found["closed"]
+    assert len(found["words"]) == 1 and found["words"][0].startswith("Python does not answer.")
+    assert not seen["frames lost, never asked again"]["frames"]
+
+
+def test_a_prediction_is_said_again(seen: dict[str, dict[str, Any]]) -> None:
+    """A lost prediction is said again under its number, and answered; without that, it would not be."""
+    assert seen["prediction lost"]["word"] and seen["prediction lost"]["said"] == 1
+    assert not seen["prediction lost, never said again"]["word"]
+
+
+def test_silence_is_told(seen: dict[str, dict[str, Any]]) -> None:
+    """Where Python is busy or gone, a plain word says what to do; where it answers, nothing is said."""
+    assert seen["nothing is answered"]["words"] and not seen["nothing is answered"]["calm"]
+    assert all("run this cell again" in word for word in seen["nothing is answered"]["words"])
+    assert any(word.startswith("Python has let go") for word in seen["nothing can be sent"]["words"])
+    quiet = seen["nothing is lost"]
+    assert quiet["words"] == [] and quiet["frames"] and quiet["moved"] and quiet["calm"]
+
+
+def test_the_slider_follows_the_width(seen: dict[str, dict[str, Any]]) -> None:
+    """A page made narrower and wide again has the slider of its width each time."""
+    assert seen["resized"]["resized"] == [True, True, True]
