@@ -97,7 +97,7 @@ class UpFront(Desk, Front):
             words = np.unique(words, axis=1) if len(words) else words[:, :1]
 
         def rows(number: int, clock: int) -> list[Message]:
-            head = {"id": number, "view": view.name, "c": clock}
+            head = {"id": number, "view": view.name, "c": clock, "now": self.epoch}
             if words is None:
                 return [seal((stage, where, ASK), head, strings) for where in range(self.bins)]
             return [
@@ -244,7 +244,7 @@ class UpFront(Desk, Front):
             relation = edge.source.name_of_relation if isinstance(edge.source, BaseNode) else ""
             if relation in deltas:
                 types = tuple(c.type for c in edge.source.plan.schema)
-                head = {"e": edge.number, "k": "change", "n": [epoch, 0], "c": self.clock}
+                head = {"e": edge.number, "k": "change", "n": [epoch, 0], "c": self.clock, "now": epoch}
                 stage = self._route.stage_of[edge.target]
                 for where, part in wire.split(deltas[relation], self._route.route(edge), types, self.bins, strings):
                     out.append(seal((stage, where, LETTER), head, strings, delta=part, types=types))

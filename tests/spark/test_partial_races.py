@@ -1,0 +1,234 @@
+"""Rules 18, 20 and 22 over bins: an epoch between any two rounds of a lookup, in every place where it can come.
+
+Each fix is then switched off, and some place must go wrong: a check that cannot fail proves nothing.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+from support import tuples
+from uprehearsal import UpRehearsal
+
+import sharedstate_lite as ss
+
+RELATIONS = {
+    "info": "product STRING, category STRING",
+    "visit": "product STRING, user STRING, length INT",
+    "story": "id INT, author STRING",
+}
+VIEWS = {
+    "one": "SELECT product, COUNT(*) AS n, MAX(length) AS m FROM visit GROUP BY product",
+    "joined": "SELECT category, COUNT(*) AS n, SUM(length) AS s FROM info JOIN visit USING (product) GROUP BY category",
+    "both": "SELECT product, length FROM visit UNION ALL SELECT product, n AS length FROM counts",
+    "counts": "SELECT product, COUNT(*) AS n FROM info GROUP BY product",
+    "by_author": "SELECT author, COUNT(*) AS n FROM story GROUP BY author",
+    "stories": "SELECT s.id, s.author, a.n FROM story s JOIN by_author a ON s.author = a.author",
+}
+BEFORE: dict[str, Any] = {
+    "info": [(("a", "F"), 1), (("b", "F"), 1), (("c", "G"), 1)],
+    "visit": [(("a", "x", 1), 1), (("b", "x", 5), 1), (("c", "y", 3), 1)],
+    "story": [((7, "Elena"), 1), ((8, "Elena"), 1), ((9, "Talia"), 1)],
+}
+RACES: dict[str, tuple[str, str, list[Any], Any, Any]] = {
+    "a change of the key that is read": ("rule18", "one", [], "b", {"visit": [(("b", "x", 7), 1)]}),
+    "both sides of a join": (
+        "rule18", "joined", [], "F", {"info": [(("d", "F"), 1)], "visit": [(("d", "z", 9), 1), (("b", "x", 5), -1)]},
+    ),
+    "a half of a join that is there already": (
+        "rule22", "joined", [], "F", {"info": [(("b", "F"), -1), (("d", "F"), 1)], "visit": [(("d", "z", 9), 1)]},
+    ),
+    "a story moves to an author who is a hole": (
+        "rule20", "stories", [7], 7, {"story": [((7, "Elena"), -1), ((7, "Talia"), 1)]},
+    ),
+}  # fmt: skip
+
+
+def wrong(name: str, without: list[str], at: int, seed: int) -> bool:
+    """Whether the filled keys differ from full state's, if the epoch comes before round ``at`` of the lookup."""
+    _, view, filled, key, epoch = RACES[name]
+    catalog = ss.Catalog(**RELATIONS)
+    declared = {n: catalog.view(f"CREATE VIEW {n} AS {VIEWS[n]}") for n in ("counts", "by_author")}
+    declared |= {n: catalog.view(f"CREATE VIEW {n} AS {sql}") for n, sql in VIEWS.items() if n not in declared}
+    there, full = UpRehearsal([declared[view]], 2, 0, seed, without=without), ss.engine("full", [declared[view]])
+    for engine in (there, full):
+        engine.step(BEFORE)
+    for each in filled:
+        there.read(view, key=each)
+    left = [at]
+
+    def between() -> None:
+        left[0] -= 1
+        if left[0] == 0:
+            there.later(epoch)
+
+    there.between = between
+    if at == 0:
+        there.later(epoch)
+    there.read(view, key=key)
+    there.between = None
+    if left[0] > 0:
+        there.step(epoch)
+    there.step({})
+    full.step(epoch)
+    return tuples(there.read(view, key=key)) != tuples(full.read(view, key=key))
+
+
+@pytest.mark.parametrize("name", RACES)
+def test_rules_18_20_22_wherever_the_epoch_comes(name: str) -> None:
+    """With the rules every place of the epoch ends right; without the one that it is about, some place does not."""
+    places = [(at, seed) for at in range(8) for seed in range(2)]
+    assert not [p for p in places if wrong(name, [], *p)]
+    assert [p for p in places if wrong(name, [RACES[name][0]], *p)]
+
+
+def shop(**options: Any) -> tuple[UpRehearsal, Any]:
+    """The shopping view over bins, and in one process."""
+    catalog = ss.Catalog(**RELATIONS)
+    view = catalog.view(f"CREATE VIEW joined AS {VIEWS['joined']}")
+    made = UpRehearsal([view], 2, **options), ss.engine("full", [view])
+    for engine in made:
+        engine.step(BEFORE)
+    return made
+
+
+def test_lookups_of_many_callers_share_their_rounds() -> None:
+    """Ten threads that look up ten keys at once take about the micro-batches of one, and get their own answers."""
+    there, full = shop()
+    many = {"info": [((f"p{n}", f"C{n}"), 1) for n in range(10)], "visit": [((f"p{n}", "u", n), 1) for n in range(10)]}
+    there.step(many)
+    full.step(many)
+    there.clear_count()
+    there.read("joined", key="F")
+    alone = there.micro_batches
+    there.clear_count()
+    found: dict[str, Any] = {}
+    go, began = threading.Event(), threading.Barrier(11)
+
+    def hold() -> None:
+        go.wait(10)
+
+    def look(key: str) -> None:
+        began.wait(10)
+        found[key] = tuples(there.read("joined", key=key))
+
+    there.between = hold
+    threads = [threading.Thread(target=look, args=(f"C{n}",)) for n in range(10)]
+    for thread in threads:
+        thread.start()
+    began.wait(10)
+    while len(there._queue) + len(there._lookups) < 10:
+        threads[0].join(0.01)
+    go.set()
+    for thread in threads:
+        thread.join(30)
+    assert found == {f"C{n}": tuples(full.read("joined", key=f"C{n}")) for n in range(10)}
+    # The first came alone; the others were in time for the round after its first one.
+    assert there.micro_batches <= 2 * alone
+
+
+def test_many_keys_in_one_call_share_their_rounds() -> None:
+    """A lookup of several keys takes the micro-batches of one key; a key twice counts once."""
+    other, full = shop()
+    other.clear_count()
+    other.read("joined", key="F")
+    there, _ = shop()
+    there.clear_count()
+    assert tuples(there.lookup("joined", ["F", "G", "nowhere", "F"])) == tuples(full.read("joined"))
+    assert there.micro_batches == other.micro_batches
+    assert there.filled("joined") == [("F",), ("G",), ("nowhere",)]
+
+
+@pytest.mark.parametrize("budget", [{"max_rows": 4}, {"max_bytes": 1200}, {"max_rows": 0}], ids=str)
+def test_a_budget_is_kept_over_all_bins(budget: dict[str, int]) -> None:
+    """After each operation no more is held than the budget allows, and answers stay right."""
+    there, full = shop(**budget)
+    for number, key in enumerate(["F", "G", "F", "nowhere", "G", "F"]):
+        assert tuples(there.read("joined", key=key)) == tuples(full.read("joined", key=key))
+        more = {"visit": [(("c", "y", number), 1), (("b", "y", number), 1)]}
+        there.step(more)
+        full.step(more)
+        own = there.state()[~there.state().base]
+        assert own["rows"].sum() <= budget.get("max_rows", 10**9)
+        assert own["bytes"].sum() <= budget.get("max_bytes", 10**9)
+
+
+def test_the_least_recently_used_key_goes_first() -> None:
+    """Under a budget the key whose last use lies furthest back becomes a hole, in whatever bin it is."""
+    catalog = ss.Catalog(**RELATIONS)
+    view = catalog.view("CREATE VIEW v AS SELECT product, COUNT(*) AS n FROM visit GROUP BY product")
+    engine = UpRehearsal([view], 3, max_rows=9)
+    engine.step({"visit": [((p, "u", 1), 1) for p in "abcdef"]})
+    for key in "abc":
+        engine.read("v", key=key)
+    engine.read("v", key="a")
+    engine.read("v", key="d")
+    assert ("a",) in engine.filled("v")
+    assert ("b",) not in engine.filled("v")
+
+
+def test_what_a_kernel_refuses_is_undone() -> None:
+    """An epoch that a kernel refuses, at once or rounds later, raises the error and leaves answers as they were."""
+    catalog = ss.Catalog(t="k STRING, b BIGINT", s="k STRING, g STRING")
+    sql = "CREATE VIEW v AS SELECT g, SUM(b) AS total FROM s JOIN t USING (k) GROUP BY g"
+    there, full = UpRehearsal([catalog.view(sql)], 2), ss.engine("full", [catalog.views["v"]])
+    big = 2**62
+    first = {"s": [(("x", "G"), 1), (("y", "H"), 1)], "t": [(("x", big), 1), (("y", 1), 1), (("z", big), 1)]}
+    for engine in (there, full):
+        engine.step(first)
+    for key in ("G", "H"):
+        there.read("v", key=key)
+    at_once, later = {"t": [(("x", big), 1)]}, {"s": [(("z", "G"), 1)]}
+    for bad in (at_once, later):
+        for engine in (there, full):
+            with pytest.raises(ss.RowError, match="BIGINT"):
+                engine.step(bad)
+        assert there.epoch == full.epoch
+        for key in ("G", "H"):
+            assert tuples(there.read("v", key=key)) == tuples(full.read("v", key=key))
+    good = {"t": [(("y", 4), 1)]}
+    assert there.step(good)["v"] == full.step(good)["v"]
+
+
+def test_a_lookup_that_is_refused_does_not_harm_others() -> None:
+    """A key whose sum has no BIGINT raises when it is looked up; other keys, asked in the same round, are answered."""
+    catalog = ss.Catalog(t="k STRING, b BIGINT")
+    there = UpRehearsal([catalog.view("CREATE VIEW v AS SELECT k, SUM(b) AS total FROM t GROUP BY k")], 2)
+    there.step({"t": [(("x", 2**62), 1), (("x", 2**62 + 1), 1), (("y", 5), 1)]})
+    with pytest.raises(ss.RowError, match="BIGINT"):
+        there.read("v", key="x")
+    assert tuples(there.read("v", key="y")) == [("y", 5)]
+    with pytest.raises(ss.RowError, match="BIGINT"):
+        there.lookup("v", ["x", "y"])
+    assert there.filled("v") == [("y",)]
+
+
+def test_views_that_come_and_go() -> None:
+    """A late view is empty until it is read; the keys of the others stay filled, and their changes are emitted."""
+    there, full = shop()
+    there.read("joined", key="F")
+    late = there.catalog.view("CREATE VIEW late AS SELECT product, COUNT(*) AS n FROM visit GROUP BY product")
+    assert len(there.install(late)) == 0
+    full.install(late)
+    assert there.filled("joined") == [("F",)] and there.filled("late") == []
+    assert tuples(there.read("late", key="b")) == tuples(full.read("late", key="b"))
+    more = {"visit": [(("b", "x", 50), 1)]}
+    out, want = there.step(more), full.step(more)
+    assert all(out[name] == want[name] for name in ("joined", "late"))
+    there.drop("joined")
+    assert list(there.views) == ["late"] and there.filled("late") == [("b",)]
+    with pytest.raises(ss.ViewError, match="installed already"):
+        there.install(late)
+
+
+def test_a_retraction_of_what_is_not_there_is_the_in_process_error() -> None:
+    """A row is retracted that the base table does not hold: the in-process error, and nothing has happened."""
+    there, full = shop()
+    told = []
+    for engine in (there, full):
+        with pytest.raises(ss.RowError) as caught:
+            engine.step({"visit": [(("b", "x", 5), -2), (("b", "x", 5), 1), (("c", "y", 3), -2)]})
+        told.append(str(caught.value))
+    assert told[0] == told[1] and there.epoch == full.epoch == 1
