@@ -22,6 +22,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -34,6 +35,7 @@ LOG = CACHE / "logs" / "setup.log"
 BUILD, RUN, DEV = "requirements-build.txt", "requirements.txt", "requirements-dev.txt"
 LOCKS = {"run": [BUILD, RUN], "dev": [BUILD, RUN, DEV]}
 ONLY_AS_SOURCE = "pyspark"
+JAR_SECONDS = 300
 SPACE = 3_000_000_000
 
 
@@ -134,6 +136,8 @@ def build(purpose):
     finally:
         if not done:
             shutil.rmtree(ENVIRONMENT, ignore_errors=True)
+    if fresh:
+        fetch_jars()
     print(f"set-up: done in {time.monotonic() - started:.0f} s; from now on it is not repeated", flush=True)
 
 
@@ -206,6 +210,36 @@ def install(what, log, packages):
         raise
     if status:
         raise Stop(reason(said))
+
+
+def fetch_jars():
+    """Fetch the jars that PySpark does not bring, once; without them all but a few rungs work, so nothing stops."""
+    command = [str(ENVIRONMENT / "bin" / "python"), "-u", "-m", "sharedstate_lite.spark.jars"]
+    jars = subprocess.Popen(
+        command,
+        cwd=ROOT,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+        text=True,
+        errors="replace",
+    )
+    late = threading.Timer(JAR_SECONDS, os.killpg, [jars.pid, signal.SIGKILL])
+    late.start()
+    try:
+        with open(LOG, "a") as log:
+            for line in jars.stdout:
+                log.write(line)
+                if line.startswith("jars: fetching"):
+                    print(f"set-up: {line}", end="", flush=True)
+        jars.wait()
+    except BaseException:
+        os.killpg(jars.pid, signal.SIGKILL)
+        jars.wait()
+        raise
+    finally:
+        late.cancel()
 
 
 def follow(pip, log, packages):

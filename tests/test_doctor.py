@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from sharedstate_lite import cache
-from sharedstate_lite.doctor import engine, machine, report
+from sharedstate_lite.doctor import engine, machine, report, services
 from sharedstate_lite.doctor.finding import Finding, Level, fail, note, ok, warn
+from sharedstate_lite.postgres import programs
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -226,16 +226,33 @@ def refuse(*arguments: object) -> None:
     raise PermissionError(1, "Operation not permitted")
 
 
-def test_graphframes_jar(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """No jar is a note; a jar that is named or in the caches is found; a name that leads nowhere is said."""
+def test_jars(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No jar is a note with its mend; a jar that is named is found; a name that leads nowhere is said."""
     monkeypatch.setenv("SHAREDSTATE_LITE_CACHE", str(tmp_path))
-    monkeypatch.delenv(engine.JAR_VARIABLE, raising=False)
-    assert engine.graphframes().level is Level.NOTE
-    jar = cache.cache_dir("jars") / "graphframes-spark4_2.13-0.12.3.jar"
-    jar.touch()
-    assert engine.graphframes() == ok(str(jar))
-    monkeypatch.setenv(engine.JAR_VARIABLE, str(tmp_path / "none.jar"))
-    assert engine.graphframes().level is Level.NOTE and "no file" in engine.graphframes().text
+    for check, variable in (
+        (services.graphframes, "SHAREDSTATE_LITE_GRAPHFRAMES_JAR"),
+        (services.driver, "SHAREDSTATE_LITE_POSTGRES_JAR"),
+    ):
+        monkeypatch.delenv(variable, raising=False)
+        found = check()
+        assert found.level is Level.NOTE and variable in found.mend and "sharedstate_lite.spark.jars" in found.mend
+        jar = tmp_path / "mine.jar"
+        jar.touch()
+        monkeypatch.setenv(variable, str(jar))
+        assert check() == ok(str(jar))
+        monkeypatch.setenv(variable, str(tmp_path / "none.jar"))
+        assert check().level is Level.NOTE and "no file" in check().text
+
+
+def test_postgres(monkeypatch: pytest.MonkeyPatch) -> None:
+    """PostgreSQL's programs are found and named with their version; where there are none that is a note."""
+    monkeypatch.delenv(programs.VARIABLE, raising=False)
+    found = services.postgres()
+    assert found.level is Level.OK and re.match(r"\d+\.\d+ in /", found.text)
+    monkeypatch.setattr(programs, "_candidates", lambda: iter(()))
+    assert services.postgres().level is Level.NOTE
+    monkeypatch.setenv(programs.VARIABLE, "postgresql://user:secret@somewhere/db")
+    assert services.postgres().level is Level.OK and "secret" not in services.postgres().text
 
 
 def test_ports_that_cannot_be_had(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -242,6 +242,26 @@ def test_packages_fit_together() -> None:
     assert done.returncode == 0, done.stdout
 
 
+@pytest.mark.parametrize(("repository", "limit"), [("a folder", 300), ("nobody", 300), ("deaf", 1)])
+def test_jars_that_cannot_be_had_stop_nothing(checkout: Path, tmp_path: Path, repository: str, limit: int) -> None:
+    """Where jars are not carried, nobody answers, or an answer never ends, the set-up goes on and the log says so."""
+    code = (
+        "import sys; sys.path.insert(0, 'setup'); import bootstrap; from pathlib import Path\n"
+        f"bootstrap.ENVIRONMENT, bootstrap.JAR_SECONDS = Path({sys.prefix!r}), {limit}\n"
+        "bootstrap.LOG.parent.mkdir(parents=True); bootstrap.fetch_jars(); print('on')"
+    )
+    with socket.create_server(("127.0.0.1", 0)) as deaf:
+        address = f"http://127.0.0.1:{deaf.getsockname()[1] if repository == 'deaf' else 9}/"
+        settings = offline(SHAREDSTATE_LITE_MAVEN=str(tmp_path) if repository == "a folder" else address)
+        done = subprocess.run(
+            [sys._base_executable, "-c", code], cwd=checkout, env=settings, capture_output=True, text=True, timeout=120
+        )
+    assert (done.stdout, done.stderr, done.returncode) == ("on\n", "", 0)
+    log = (checkout / ".cache" / "logs" / "setup.log").read_text()
+    absent = [] if repository == "deaf" else ["postgresql", "graphframes"]
+    assert re.findall(r"^jars: (\w+) \S+: not had: .*sharedstate_lite.spark.jars", log, re.MULTILINE) == absent
+
+
 @pytest.mark.slow
 def test_fresh_checkout(checkout: Path) -> None:
     """From nothing, `make doctor` builds the environment and finds the machine ready; the second run builds nothing."""

@@ -5,7 +5,8 @@
 
     finding.py    what a check says: a level, a finding, a mend
     machine.py    Python, packages, ports, folders, memory, disk
-    engine.py     what Spark needs: Java, protobuf, RocksDB, the GraphFrames jar
+    engine.py     what Spark needs: Java, protobuf, RocksDB
+    services.py   PostgreSQL, and the jars that PySpark does not bring
     proof.py      the query of --spark, in a process of its own
     report.py     runs the checks, each by itself, and prints them
 

@@ -1,4 +1,4 @@
-"""What Spark needs: Java, protobuf, RocksDB, the GraphFrames jar; and, when asked, Spark itself."""
+"""What Spark needs: Java, protobuf, RocksDB; and, when asked, Spark itself."""
 
 from __future__ import annotations
 
@@ -15,11 +15,10 @@ import zipfile
 from pathlib import Path
 
 from sharedstate_lite.cache import VARIABLE, cache_dir
-from sharedstate_lite.doctor.finding import Finding, fail, note, ok
+from sharedstate_lite.doctor.finding import Finding, fail, ok
 from sharedstate_lite.doctor.machine import REBUILD
 from sharedstate_lite.errors import Error
 
-JAR_VARIABLE = "SHAREDSTATE_LITE_GRAPHFRAMES_JAR"
 PROOF_SECONDS = 180
 
 
@@ -97,17 +96,6 @@ def rocksdb() -> Finding:
             f"set {VARIABLE} to a folder that you may write and that is not mounted noexec",
         )
     return ok(f"{jars[-1].name} has {library()}, {folder} may execute (proved with --spark)")
-
-
-def graphframes() -> Finding:
-    """The JVM half of GraphFrames, which is optional: one rung of one notebook."""
-    mend = f"only the GraphFrames rung wants it: set {JAR_VARIABLE} to a graphframes-spark4_2.13 jar"
-    named = os.environ.get(JAR_VARIABLE)
-    if named:
-        path = Path(named).expanduser()
-        return ok(str(path)) if path.is_file() else note(f"{JAR_VARIABLE}={named} is no file", mend)
-    jars = sorted(cache_dir("jars").glob("graphframes-*.jar"))
-    return ok(str(jars[-1])) if jars else note("no jar", mend)
 
 
 def spark() -> Finding:

@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Callable, Iterator
 
-from sharedstate_lite.doctor import engine, machine
+from sharedstate_lite.doctor import engine, machine, services
 from sharedstate_lite.doctor.finding import Finding, Level, fail
 
 Check = Callable[[], Finding]
@@ -18,7 +18,9 @@ CHECKS: list[tuple[str, Check]] = [
     ("Java", engine.java),
     ("protobuf", engine.protobuf),
     ("RocksDB", engine.rocksdb),
-    ("GraphFrames", engine.graphframes),
+    ("PostgreSQL", services.postgres),
+    ("JDBC", services.driver),
+    ("GraphFrames", services.graphframes),
     ("settings", machine.settings),
     ("ports", machine.ports),
     ("folders", machine.folders),

@@ -18,8 +18,25 @@ that each server draws, to run as root, and to touch a table that is there unles
 to. Reading with Spark is :mod:`sharedstate_lite.spark.jdbc`.
 """
 
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from .programs import VARIABLE
-from .rows import write
-from .server import Server
+
+if TYPE_CHECKING:
+    from .rows import write
+    from .server import Server
+
+_ROOMS = {"Server": "server", "write": "rows"}
+
+
+def __getattr__(name: str) -> Any:
+    # The doctor asks for the programs where the packages may be missing.
+    if name in _ROOMS:
+        return getattr(importlib.import_module(f".{_ROOMS[name]}", __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 __all__ = ["VARIABLE", "Server", "write"]

@@ -25,7 +25,7 @@ from pyspark.sql.context import SQLContext
 
 from ..cache import cache_dir
 from ..errors import Error
-from . import settings
+from . import jars, settings
 from .failure import why
 from .interrupt import Interrupts
 from .java import Java
@@ -105,7 +105,7 @@ class Driver:
         for name in ("local", "warehouse", "tmp"):
             (folder / name).mkdir()
         settings.write_conf(folder / "conf")
-        wanted = settings.merged(settings.settings(self.master, folder), self._asked)
+        wanted = settings.merged(settings.settings(self.master, folder) | jars.setting(), self._asked)
         wanted |= {"spark.master": self.master, "spark.app.name": self.app}
         python = wanted.get("spark.pyspark.python", sys.executable)
         self._jvm = Jvm(self.master, java, python, wanted, folder, self.log)

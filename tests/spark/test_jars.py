@@ -1,0 +1,224 @@
+"""The jar cache: what can be had is there and whole; what cannot is absent, with the reason, and costs nothing."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import socket
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from sharedstate_lite.errors import Error
+from sharedstate_lite.spark import ivy, jars, settings
+
+ROOT = Path(__file__).resolve().parents[2]
+GRAPHS = "io.graphframes:graphframes-spark4_2.13"
+
+
+@pytest.fixture(autouse=True)
+def empty(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """An empty cache in a folder with a blank in its name, no jars of one's own; returns the jars' folder."""
+    for package in jars.PACKAGES.values():
+        monkeypatch.delenv(package.variable, raising=False)
+    monkeypatch.delenv("DEFAULT_ARTIFACT_REPOSITORY", raising=False)
+    monkeypatch.setenv("SHAREDSTATE_LITE_CACHE", str(tmp_path / "a cache"))
+    return tmp_path / "a cache" / "jars"
+
+
+@pytest.fixture
+def repository(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A Maven repository in a folder, which the environment names."""
+    monkeypatch.setenv(ivy.VARIABLE, str(tmp_path / "repository"))
+    (tmp_path / "repository").mkdir()
+    return tmp_path / "repository"
+
+
+def publish(repository: Path, coordinates: str, needs: tuple[str, ...] = (), checksum: str = "") -> bytes:
+    """Put a package into the repository, with its checksums; returns the content of its jar."""
+    group, artifact, version = coordinates.split(":")
+    folder = repository.joinpath(*group.split("."), artifact, version)
+    folder.mkdir(parents=True)
+    wanted = "".join(
+        "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>".format(
+            *each.split(":")
+        )
+        for each in needs
+    )
+    pom = (
+        f"<project><modelVersion>4.0.0</modelVersion><groupId>{group}</groupId><artifactId>{artifact}</artifactId>"
+        f"<version>{version}</version><dependencies>{wanted}</dependencies></project>"
+    ).encode()
+    jar = f"the jar of {coordinates}".encode()
+    for kind, content in (("pom", pom), ("jar", jar)):
+        (folder / f"{artifact}-{version}.{kind}").write_bytes(content)
+        said = checksum or hashlib.sha1(content).hexdigest()
+        (folder / f"{artifact}-{version}.{kind}.sha1").write_text(said)
+    versions = sorted(path.name for path in folder.parent.iterdir() if path.is_dir())
+    (folder.parent / "maven-metadata.xml").write_text(
+        f"<metadata><groupId>{group}</groupId><artifactId>{artifact}</artifactId><versioning><versions>"
+        + "".join(f"<version>{each}</version>" for each in versions)
+        + "</versions></versioning></metadata>"
+    )
+    return jar
+
+
+def nothing_is_fetched(*arguments: object) -> list[Path]:
+    """In the place of Ivy where nobody may call it."""
+    raise AssertionError("fetched")
+
+
+def test_fetched_with_what_it_needs(repository: Path, empty: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A package comes with what it needs in turn, but without Spark's and Scala's own, and is named to a session."""
+    needed = ("io.graphframes:graphframes-graphx-spark4_2.13:0.12.3", "org.scala-lang:scala-library:2.13.16")
+    jar = publish(repository, f"{GRAPHS}:0.12.3", needed)
+    publish(repository, needed[0])
+    assert jars.find("graphframes").absent == "it was not fetched yet" and jars.setting() == {}
+    heard: list[str] = []
+    found = jars.fetch("graphframes", heard.append)
+    names = ["graphframes-graphx-spark4_2.13-0.12.3.jar", "graphframes-spark4_2.13-0.12.3.jar"]
+    assert found.absent is None and [path.name for path in found.paths] == names
+    assert sorted(heard) == names and found.paths[1].read_bytes() == jar
+    monkeypatch.setattr(ivy, "retrieve", nothing_is_fetched)
+    assert jars.find("graphframes") == found
+    assert jars.setting() == {"spark.jars": ",".join(map(str, found.paths))}
+    assert [path.name for path in empty.iterdir() if path.name.startswith(".")] == []
+
+
+def test_newest_of_the_line_instead(repository: Path) -> None:
+    """Where the repository lacks the version that matches, the newest of the same line is taken, and no other."""
+    for version in ("0.12.1", "0.12.2", "0.13.0"):
+        publish(repository, f"{GRAPHS}:{version}")
+    assert [path.name for path in jars.fetch("graphframes").paths] == ["graphframes-spark4_2.13-0.12.2.jar"]
+
+
+def test_absence_is_remembered(
+    repository: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What cannot be had is absent with the reason and the mend, is not asked for again by itself, and then can be."""
+    found = jars.fetch("graphframes")
+    assert found.absent is not None and "does not carry it" in found.absent and jars.AGAIN in found.mend
+    with monkeypatch.context() as quiet:
+        quiet.setattr(ivy, "retrieve", nothing_is_fetched)
+        assert jars.find("graphframes") == found and jars.setting() == {}
+    publish(repository, f"{GRAPHS}:0.12.3")
+    assert jars.main(["graphframes"]) == 0
+    said = capsys.readouterr().out
+    assert "fetching graphframes-spark4_2.13-0.12.3.jar" in said and "MB" in said
+    assert jars.find("graphframes").absent is None
+
+
+def test_wrong_checksums(repository: Path, empty: Path) -> None:
+    """A file that differs from the repository's checksum, or from the kit's, is not taken."""
+    publish(repository, f"{GRAPHS}:0.12.3", checksum="0" * 40)
+    assert re.search("checksum", str(jars.fetch("graphframes").absent))
+    publish(repository, "org.postgresql:postgresql:42.7.14")
+    assert "SHA-256 differs" in str(jars.fetch("postgresql").absent)
+    assert sorted(path.name for path in empty.iterdir()) == ["graphframes.json", "postgresql.json"]
+
+
+def test_damaged_file_is_absent(repository: Path) -> None:
+    """A jar that was changed or removed in the caches is not named to a session; fetching again mends it."""
+    publish(repository, f"{GRAPHS}:0.12.3")
+    (jar,) = jars.fetch("graphframes").paths
+    for damage in (lambda: jar.write_bytes(b"short"), jar.unlink):
+        damage()
+        assert "is gone or was changed" in str(jars.find("graphframes").absent) and jars.setting() == {}
+        assert jars.fetch("graphframes").paths == (jar,)
+
+
+def test_another_version_is_another_package(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Jars of another Spark or an earlier kit are not taken for those that are wanted."""
+    publish(repository, f"{GRAPHS}:0.12.3")
+    jars.fetch("graphframes")
+    monkeypatch.setattr(jars, "_spark", lambda: ("5", "3.3"))
+    assert jars.find("graphframes").absent == "io.graphframes:graphframes-spark5_3.3:0.12.3 was not fetched yet"
+
+
+def test_repository_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where nobody answers, or somebody never finishes, the fetch ends soon with the reason."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        monkeypatch.setenv(ivy.VARIABLE, f"http://127.0.0.1:{server.getsockname()[1]}/maven")
+        monkeypatch.setattr(ivy, "FETCH_SECONDS", 2)
+        assert jars.fetch("postgresql").absent == "no answer within 2 s"
+    monkeypatch.setattr(ivy, "FETCH_SECONDS", 60)
+    assert "repository" in str(jars.fetch("postgresql").absent) and "carry" not in str(jars.find("postgresql").absent)
+
+
+def test_no_java(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a Java nothing can be fetched, and that is the reason that is remembered."""
+
+    def none() -> None:
+        raise Error("Java: none that Spark can use")
+
+    monkeypatch.setattr(ivy, "find_java", none)
+    assert jars.fetch("postgresql").absent == "Java: none that Spark can use"
+
+
+def test_own_jar_goes_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A variable names one jar or several; one that is no file, or is for another Spark, is absent and told."""
+    variable = jars.PACKAGES["graphframes"].variable
+    mine = [tmp_path / name for name in ("graphframes-spark4_2.13-0.11.0.jar", "graphx.jar")]
+    for jar in mine:
+        jar.touch()
+    monkeypatch.setenv(variable, os.pathsep.join(map(str, mine)))
+    assert jars.find("graphframes").paths == tuple(mine)
+    assert jars.setting() == {"spark.jars": ",".join(map(str, mine))}
+    monkeypatch.setenv(variable, str(tmp_path / "none.jar"))
+    assert re.search(f"{variable}=.*is no file", str(jars.find("graphframes").absent)) and jars.setting() == {}
+    old = tmp_path / "graphframes-spark3_2.12-0.9.0.jar"
+    old.touch()
+    monkeypatch.setenv(variable, str(old))
+    assert "is for Spark 3 and Scala 2.12, not 4 and 2.13" in str(jars.find("graphframes").absent)
+
+
+def test_which_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kit's variable goes before Spark's, Spark's before a mirror of Maven's settings; else it is Maven Central."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv(ivy.VARIABLE, raising=False)
+    assert ivy.repository() is None
+    (tmp_path / ".m2").mkdir()
+    text = (
+        '<settings xmlns="http://maven.apache.org/SETTINGS/1.2.0"><mirrors>'
+        "<mirror><mirrorOf>*,!central</mirrorOf><url>https://other.test/</url></mirror>"
+        "<mirror><mirrorOf>central</mirrorOf><url> https://mirror.test/maven </url></mirror></mirrors></settings>"
+    )
+    (tmp_path / ".m2" / "settings.xml").write_text(text)
+    assert ivy.repository() == "https://mirror.test/maven"
+    (tmp_path / ".m2" / "settings.xml").write_text("<settings>")
+    assert ivy.repository() is None
+    monkeypatch.setenv("DEFAULT_ARTIFACT_REPOSITORY", "https://spark.test/")
+    assert ivy.repository() == "https://spark.test/"
+    monkeypatch.setenv(ivy.VARIABLE, str(tmp_path / "a folder"))
+    assert ivy.repository() == (tmp_path / "a folder").as_uri()
+
+
+def test_proxies_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The proxy variables that pip obeys hold for jars too."""
+    for name in ("http_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("https_proxy", "http://proxy.test:3128/")
+    monkeypatch.setenv("no_proxy", "localhost, .here.test")
+    assert ivy._proxies() == [
+        "-Dhttps.proxyHost=proxy.test",
+        "-Dhttps.proxyPort=3128",
+        "-Dhttp.nonProxyHosts=localhost|*.here.test",
+    ]
+
+
+def test_jars_of_both_hold() -> None:
+    """Jars that a user names are added to the kit's."""
+    assert settings.merged({"spark.jars": "/a.jar"}, {"spark.jars": "/b.jar"}) == {"spark.jars": "/a.jar,/b.jar"}
+    assert settings.merged({}, {"spark.jars": "/b.jar"}) == {"spark.jars": "/b.jar"}
+
+
+def test_versions_agree() -> None:
+    """GraphFrames' JVM half has the version of the Python half that pyproject.toml names, and both fit PySpark."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    assert f"graphframes-py=={jars.PACKAGES['graphframes'].version}" in project
+    spark = next(pin.partition("==")[2] for pin in project if pin.startswith("pyspark=="))
+    assert jars._spark() == (spark.split(".")[0], "2.13")
+    with pytest.raises(Error, match="the kit knows postgresql, graphframes"):
+        jars.find("neo4j")
