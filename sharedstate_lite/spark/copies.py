@@ -80,18 +80,19 @@ def _copy(source: Path, generation: str, target: Path) -> None:
 
 def move_in(folder: Path, before: str) -> None:
     """After a generation's folder came here from ``before``: mend the whole paths that Spark has written down."""
-    # Some are written as they are, some as addresses, in which a space is %20.
-    pairs = {_written(Path(before), plain): _written(folder, plain) for plain in (True, False)}
     spark = folder / "spark"
-    for log in [*(spark / "sources").rglob("*"), *(spark / "state").glob("*/_metadata/**/*")]:
-        if log.is_file() and not log.name.startswith("."):
-            data = moved = log.read_bytes()
-            for old, new in pairs.items():
-                moved = moved.replace(old + b"/", new + b"/")
-            if moved != data:
-                log.write_bytes(moved)
-                # Spark would compare the file with the checksum beside it.
-                log.with_name(f".{log.name}.crc").unlink(missing_ok=True)
+    # Logs of sources hold addresses, in which a blank is %20; the metadata of state holds paths as they are.
+    held = {True: spark.glob("sources/**/*"), False: spark.glob("state/*/_metadata/**/*")}
+    for address, logs in held.items():
+        old, new = (_written(path, address) + b"/" for path in (Path(before), folder))
+        for log in logs:
+            if log.is_file() and not log.name.startswith("."):
+                data = log.read_bytes()
+                moved = data.replace(old, new)
+                if moved != data:
+                    log.write_bytes(moved)
+                    # Spark would compare the file with the checksum beside it.
+                    log.with_name(f".{log.name}.crc").unlink(missing_ok=True)
 
 
 def clear(where: Path, generation: str) -> None:
@@ -101,8 +102,8 @@ def clear(where: Path, generation: str) -> None:
             shutil.rmtree(other, ignore_errors=True)
 
 
-def _written(path: Path, plain: bool) -> bytes:
-    return (str(path) if plain else path.as_uri().removeprefix("file://")).encode()
+def _written(path: Path, address: bool) -> bytes:
+    return (path.as_uri().removeprefix("file://") if address else str(path)).encode()
 
 
 def _digest(file: Path) -> str:

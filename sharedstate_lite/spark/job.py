@@ -6,7 +6,7 @@ micro-batch is one epoch. What comes in is told in :mod:`.feed`, what goes out i
 retraction of what is not there.
 
 A thread watches the query. A micro-batch that fails for a reason outside the rows, as when
-a worker is killed, is tried again, three times in all. What would fail each time, a row
+a worker is killed, is tried again, up to eight times in all. What would fail each time, a row
 that is refused, a file that Spark cannot read, a sink that raises, ends the job, and
 ``finish`` says why.
 """
@@ -67,7 +67,9 @@ class Job:
         self.session, self._sink = session, sink
         self._queries: list[StreamingQuery] = []
         self._turn, self._over = threading.RLock(), threading.Event()
-        self._stopped = False
+        self._stopped, self._shown = False, -1
+        self._counts: dict[int, int] = {}
+        """Micro-batch -> rows of input: of a folder, Spark itself counts files only."""
         self._fault: Error | None = None
         self._raised: BaseException | None = None
         frames = self._frames(sources)
@@ -89,21 +91,17 @@ class Job:
 
         ``seconds`` bounds the wait, for sources that never end; the job goes on. Ctrl-C stops
         the job. Raises the kit's error for a row that is refused, and Error for a file
-        that cannot be read, naming it, for a sink that raised, and for a batch that failed three times.
+        that cannot be read, naming it, for a sink that raised, and for a batch that failed eight times.
         """
         deadline = None if seconds is None else time.monotonic() + seconds
         drained = threading.Event()
         threading.Thread(target=self._drain, args=(drained,), daemon=True).start()
-        shown = -1 if show is None or not self._queries else self._first_batch() - 1
         try:
             while True:
                 left = LOOK_SECONDS if deadline is None else min(LOOK_SECONDS, deadline - time.monotonic())
                 over = drained.wait(max(left, 0.0)) or left <= 0
-                for line in self.progress().itertuples(index=False) if show is not None else ():
-                    if int(str(line.batch)) > shown:
-                        assert show is not None
-                        show(f"batch {line.batch}: {line.rows:,} rows in {line.seconds:.2f} s")
-                        shown = int(str(line.batch))
+                if show is not None:
+                    self._show(show)
                 if over:
                     break
         except KeyboardInterrupt:
@@ -122,7 +120,7 @@ class Job:
                 told = p if isinstance(p, dict) else json.loads(p.json)
                 spent = told["durationMs"]
                 if "addBatch" in spent:  # else it found nothing to do
-                    rows = sum(s["numInputRows"] for s in told["sources"])
+                    rows = self._counts.get(told["batchId"], 0)
                     lines[told["batchId"]] = (told["batchId"], rows, spent["triggerExecution"] / 1e3, spent)
         return pd.DataFrame([lines[n] for n in sorted(lines)], columns=["batch", "rows", "seconds", "spent"])
 
@@ -200,9 +198,11 @@ class Job:
                     break
         drained.set()
 
-    def _first_batch(self) -> int:
-        found = self.progress()["batch"]
-        return committed(self._spark) if found.empty else int(found.iloc[-1]) + 1
+    def _show(self, show: Callable[[str], None]) -> None:
+        for batch, rows, seconds in self.progress()[["batch", "rows", "seconds"]].itertuples(index=False, name=None):
+            if batch > self._shown:
+                show(f"batch {batch}: {rows:,} rows in {seconds:.2f} s")
+                self._shown = batch
 
     def _release(self) -> None:
         lock, self._lock = self._lock, -1
@@ -279,6 +279,7 @@ class Job:
         try:
             # Spark has read a file that was taken away after it was listed as one without rows.
             feed.Begun(self._spark).check(self._corrupt())
+            self._counts[number] = feed.counted(rows)
             outlet.give(self._sink, rows, self._blueprint.views, number)
         except BaseException as error:
             self._raised = error

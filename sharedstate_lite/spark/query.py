@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 KEPT = 2
-TRIES = 3
+TRIES = 8
+"""When workers die together with what starts them, each attempt ends at another of those that were idle."""
 
 
 class Query:
@@ -185,4 +186,6 @@ def reason(text: str) -> str:
     return (told or lines or ["no reason given"])[-1][:300]
 
 
-logging.getLogger("StreamingQueryContextLogger").setLevel(logging.CRITICAL + 1)
+for _name in ("StreamingQueryContextLogger", "py4j.clientserver"):
+    # They print beside the exception that says the same; the second is of what is raised in a foreachBatch.
+    logging.getLogger(_name).setLevel(logging.CRITICAL + 1)

@@ -105,7 +105,9 @@ def partitions(checkpoint: str | os.PathLike[str], batch: int | None, session: S
             head = json.loads(text)
             runs = [run for part in head["runs"].values() for run in part]
             size = (sum(run[2] for run in runs), sum(run[1] for run in runs))
-            rows.append((stage, numbers[label], partition, number(spark, reader.batch), *size, *head.get("by", (None, None))))
+            rows.append(
+                (stage, numbers[label], partition, number(spark, reader.batch), *size, *head.get("by", (None, None)))
+            )
     columns = ["stage", "bin", "partition", "of", "rows", "bytes", "process", "found"]
     return pd.DataFrame(sorted(rows), columns=columns)
 
