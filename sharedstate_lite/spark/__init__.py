@@ -39,10 +39,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..errors import ViewError
 from ..plan import View
+from .base import Postgres
 from .java import Java, find_java
 from .session import log_file, session, stop
 from .standalone import Cluster
@@ -52,7 +53,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from ..changes import Changes
-    from .baserows import Table
     from .job import Job
     from .live import SparkEngine
 
@@ -71,7 +71,7 @@ def engine(
     max_bytes: int | None = None,
     seed: int = 0,
     without: Iterable[str] = (),
-    base: Mapping[str, Table] | None = None,
+    base: Mapping[str, Postgres] | None = None,
 ) -> SparkEngine:
     """An engine over a streaming query on ``session`` (default: the kit's), with the protocol of ``ss.engine``.
 
@@ -80,7 +80,7 @@ def engine(
     the engine. ``bins`` is how many parts each operator's state has (default 4); it
     stays what it was. Partial state takes ``max_rows``, ``max_bytes``, ``seed`` and ``without``
     as in process, and ``base``: a relation's base table is a folder of Parquet files, or
-    what is given here (see :mod:`.basepostgres`). Raises ViewError for a kind, view or
+    what is given here (see :class:`Postgres`). Raises ViewError for a kind, view or
     option that cannot be, and CheckpointError for the checkpoint of another engine.
     """
     from .blueprint import Blueprint
@@ -102,16 +102,18 @@ def restore(
     session: SparkSession | None = None,
     *,
     checkpoint: str | os.PathLike[str] | None = None,
+    base: Mapping[str, Postgres] | None = None,
 ) -> SparkEngine:
     """The engine whose state is at ``path``, at its epoch; its views are those that were installed.
 
     What ``engine.checkpoint(path)`` wrote is checked and copied, to ``checkpoint`` or to a folder
     that goes with the engine, and stays as it is. A location of an engine that was closed
-    or killed is gone on with where it is. Raises CheckpointError.
+    or killed is gone on with where it is. ``base`` gives the base tables that the engine had been
+    given; they are no part of a checkpoint. Raises CheckpointError.
     """
     from .live import restored
 
-    return restored(path, session or _session(), checkpoint)
+    return restored(path, session or _session(), checkpoint, base)
 
 
 def stream(
@@ -131,12 +133,17 @@ def stream(
     relation's columns and ``diff``. A micro-batch is an epoch. ``sink`` is a folder (a
     Parquet file a view and batch, each written once) or a function of {view: Changes} and
     the batch's number (called at least once a batch). A checkpoint that is there is gone on
-    with. A micro-batch that fails for a reason outside its rows is tried three times.
+    with. A micro-batch that fails for a reason outside its rows is tried again.
     Raises ViewError, RelationError, RowError and CheckpointError.
     """
     from .blueprint import Blueprint
     from .job import Job
 
+    if kind == "partial":
+        raise ViewError(
+            "stream('partial', ...): nothing is kept until a key is looked up, and a stream has nobody who looks up; "
+            "use spark.engine('partial', ...) with step and read, or a stream of full or shared state"
+        )
     return Job(Blueprint(kind, views, join), sources, sink, session or _session(), checkpoint, bins)
 
 
@@ -150,6 +157,22 @@ def state(
     from . import store
 
     return store.state(checkpoint, operator, batch, session)
+
+
+def filled(
+    checkpoint: str | os.PathLike[str],
+    operator: str,
+    batch: int | None = None,
+    session: SparkSession | None = None,
+) -> list[tuple[Any, ...]]:
+    """Which keys of an operator were filled at the checkpoint of a partial engine, sorted; after kill -9 too.
+
+    ``operator`` is a view, or what ``state()`` lists of aggregates and of joins' sides; ``batch`` a
+    micro-batch that Spark still keeps. Raises CheckpointError, ViewError, TimeError.
+    """
+    from . import store
+
+    return store.filled(checkpoint, operator, batch, session)
 
 
 def changes(
@@ -204,9 +227,11 @@ def batches(checkpoint: str | os.PathLike[str]) -> pd.DataFrame:
 __all__ = [
     "Cluster",
     "Java",
+    "Postgres",
     "batches",
     "changes",
     "engine",
+    "filled",
     "find_java",
     "log_file",
     "partitions",

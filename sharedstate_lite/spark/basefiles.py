@@ -45,12 +45,13 @@ class File:
 
 
 class Files(Table):
-    """See the module. Raises CheckpointError for files that are lost."""
+    """See the module; ``look`` changes nothing in the folder. Raises CheckpointError for files that are lost."""
 
-    def __init__(self, session: SparkSession, folder: Path, relation: str, schema: Schema) -> None:
+    def __init__(self, session: SparkSession, folder: Path, relation: str, schema: Schema, look: bool = False) -> None:
         self.session, self.folder, self.relation, self.schema = session, folder, relation, schema
         self.files: list[File] = []
-        folder.mkdir(parents=True, exist_ok=True)
+        if not look:
+            folder.mkdir(parents=True, exist_ok=True)
         told = folder / LIST
         self.number = 0
         if told.exists():
@@ -64,7 +65,8 @@ class Files(Table):
                     f"{file}: this file of the base table {relation} (epochs {each.first} to {each.last}) {how}; put "
                     "it back, or restore another checkpoint"
                 )
-        self._clear()
+        if not look:
+            self._clear()
 
     def frame(self) -> DataFrame:
         text = declared(self.schema)

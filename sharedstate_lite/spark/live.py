@@ -14,6 +14,8 @@ import os
 import secrets
 import shutil
 import time
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -181,7 +183,10 @@ class SparkEngine(Front):
 
 
 def restored(
-    path: str | os.PathLike[str], session: SparkSession, checkpoint: str | os.PathLike[str] | None
+    path: str | os.PathLike[str],
+    session: SparkSession,
+    checkpoint: str | os.PathLike[str] | None,
+    base: Mapping[str, Any] | None = None,
 ) -> Any:
     """See :func:`sharedstate_lite.spark.restore`."""
     source = Path(path).expanduser().absolute()
@@ -189,7 +194,11 @@ def restored(
     plan = blueprint.built(told, source)
     kind: Any = SparkEngine
     if plan.kind == "partial":
-        from .uplive import UpEngine as kind
+        from .uplive import UpEngine
+
+        kind = partial(UpEngine, base=base)
+    elif base:
+        raise ViewError(f"base: {plan.kind} state keeps its base tables itself; leave it out")
     if not copies.is_copy(source):
         if checkpoint is not None:
             raise CheckpointError(f"{source} is where an engine lives, and goes on there; leave out checkpoint=")

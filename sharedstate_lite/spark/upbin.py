@@ -9,15 +9,12 @@ what it causes elsewhere goes out.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from .. import wiring
-from ..batch import Delta, concat, hash_rows
+from ..batch import Delta, concat
 from ..budget import _filled
 from ..holes import Filled
 from ..upjoin import JoinNode
@@ -26,10 +23,11 @@ from ..wires import Edge
 from ..wires import Message as Told
 from ..words import NULL, Words
 from . import bins, wire
-from .bins import Bin, Message, Plan, Store
+from .bins import Message, Plan
+from .upkept import Kept, Wait
 from .upletters import ASK, BASE, COMPACT, GONE, LETTER, NOTE, ORDER, OUT, Letter, seal, unseal
 from .upmemo import Memo
-from .upnodes import ALL, Bound, Far, Gather, schema_of
+from .upnodes import ALL, Far, Gather, schema_of
 from .upplaces import Places
 
 AGES = 32
@@ -48,24 +46,12 @@ class UpPlan(Plan):
 
 
 @dataclass
-class Wait:
-    """A lookup that met holes: whose it is, and whether a question for it is under way."""
-
-    request: int
-    view: str
-    keys: Words
-    open: bool = False
-
-
-@dataclass
-class UpBin(Bin):
+class UpBin(Kept):
     """See the module."""
-
-    waits: list[Wait] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.places: Places = self.plan.make()  # type: ignore[assignment]
-        self.graph: Bound = self.places.engine
+        self.graph = self.places.engine
         self.engine = self.graph  # type: ignore[assignment]
         self.graph.dictionary.strings = bins.names.strings
         self.graph.place = (self.stage * self.plan.bins + self.number, (self.places.stages + 1) * self.plan.bins)
@@ -73,7 +59,6 @@ class UpBin(Bin):
         self.nodes = self.places.at(self.stage)
         self.parts = self.places.parts(self.stage)
         self.stored = {part: [] for part in self.parts}
-        self.extras: dict[tuple[str, str], bytes] = {}
         self.back: dict[tuple[int, int | None], Edge] = {}
         for node in list(self.nodes):
             self._connect(node)
@@ -364,77 +349,6 @@ class UpBin(Bin):
             held.arrangement.merges.clear()
         for filled in self._sets().values():
             filled.remove(filled.keys, self.strings)
-
-    # --- the store --------------------------------------------------------------
-
-    def _sets(self) -> dict[str, Filled]:
-        """The sets of filled keys, by the names of the state that they belong to."""
-        return {
-            name: part[3]
-            for node in self.nodes
-            for name, part in zip(wiring.part_names(node), node.parts(), strict=True)
-            if part[3] is not None
-        }
-
-    def save(self, store: Store) -> None:
-        """Write what is new; see :meth:`.bins.Bin.save`."""
-        now: dict[tuple[str, str], bytes] = {}
-        for name, filled in self._sets().items():
-            now[f"{name} keys", "0"] = wire.encode([*filled.keys, filled.used], filled.types, self.strings)
-        opened = {}
-        for n, node in enumerate(self.nodes):
-            told = self.memo.write(node)
-            if told is not None:
-                opened[str(n)] = told
-        waits = [[w.request, w.view, self._wait_words(w), w.open] for w in self.waits]
-        told = {"open": opened, "waits": waits, "tags": self.graph._tags}
-        now["open", "0"] = json.dumps(told).encode()
-        fresh = [(part, name, blob) for (part, name), blob in now.items() if self.extras.get((part, name)) != blob]
-        self.time = max([self.time, *(h.arrangement.upper for h in self.parts.values())])
-        super().save(_With(store, fresh, self.parts, {"clock": self.graph.clock}))
-        self.extras = now
-
-    def _wait_words(self, wait: Wait) -> list[Any]:
-        reader = self.graph.nodes["reader", wait.view]
-        return self.memo.words(wait.keys, schema_of(reader.plan, reader.ask))
-
-    def load(self, head: dict[str, Any], store: Store) -> None:
-        """Become what the store says."""
-        super().load(head, store)
-        self.graph.clock = head["clock"]
-        for name, filled in self._sets().items():
-            blob = store.run(f"{name} keys", "0")
-            lines = wire.decode(blob, self.strings)
-            order = np.argsort(hash_rows(lines[:-1], filled.types, self.strings), kind="stable")
-            filled.keys, filled.used = lines[:-1].take(order, axis=1), lines[-1].take(order)
-            filled._hash = hash_rows(filled.keys, filled.types, self.strings)
-            self.extras[f"{name} keys", "0"] = blob
-        self.extras["open", "0"] = store.run("open", "0")
-        told = json.loads(self.extras["open", "0"])
-        for n, node in enumerate(self.nodes):
-            self.memo.read(node, told["open"].get(str(n)))
-        self.waits = [Wait(r, v, self.memo.words_of(k), o) for r, v, k, o in told["waits"]]
-        self.graph._tags = told["tags"]
-
-
-@dataclass
-class _With:
-    """A store that is given more than runs, in the same write."""
-
-    store: Store
-    more: list[tuple[str, str, bytes]]
-    parts: Iterable[str]
-    head_too: dict[str, Any]
-
-    def head(self) -> str | None:
-        return self.store.head()
-
-    def run(self, part: str, name: str) -> bytes:
-        return self.store.run(part, name)
-
-    def write(self, head: str, fresh: Iterable[tuple[str, str, bytes]], gone: Iterable[tuple[str, str]]) -> None:
-        told = {**json.loads(head), **self.head_too}
-        self.store.write(json.dumps(told), [*fresh, *self.more], gone)
 
 
 __all__ = ["UpBin", "UpPlan", "Wait"]

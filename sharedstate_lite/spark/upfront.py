@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .. import columns, intake, wiring
+from .. import intake, wiring
 from ..arrangement import Arrangement
 from ..batch import Delta, Layout, concat
 from ..changes import Changes, sorted_frame
@@ -33,6 +33,7 @@ from .updesk import Desk, Epoch, Errand, Lookup
 from .upletters import ASK, COMPACT, LETTER, ORDER, Asked, Letter, seal, split, unseal
 from .upnodes import schema_of
 from .upplaces import Places
+from .upstate import joined, order, tuples
 
 
 class UpFront(Desk, Front):
@@ -148,21 +149,20 @@ class UpFront(Desk, Front):
             letter = unseal(message, strings)
             name = letter.head["o"]
             assert letter.keys is not None
-            out.setdefault(name, []).extend(_tuples(letter.keys, self._route.filled(name)[2].types, strings))
+            out.setdefault(name, []).extend(tuples(letter.keys, self._route.filled(name)[2].types, strings))
         self._gone = []
-        return {name: sorted(keys, key=_order) for name, keys in out.items()}
+        return {name: sorted(keys, key=order) for name, keys in out.items()}
 
     def filled(self, operator: str) -> list[tuple[Any, ...]]:
         """The filled keys, sorted, of an operator that keeps them: a reader, an aggregate, a join's side."""
         self._check_open()
         strings = Strings()
         _, _, known = self._route.filled(operator)
-        return sorted(_tuples(self._filled_words(operator, strings), known.types, strings), key=_order)
+        return sorted(tuples(self._filled_words(operator, strings), known.types, strings), key=order)
 
     def _filled_words(self, operator: str, strings: Strings) -> Words:
         stage, _, known = self._route.filled(operator)
-        parts = [wire.decode(blob, strings)[:-1] for blob in self._blobs(stage, f"{operator} keys")]
-        return np.concatenate([*parts, np.empty((len(known.types), 0), dtype=np.int64)], axis=1)
+        return joined(self._blobs(stage, f"{operator} keys"), known.types, strings)
 
     def compact(self) -> None:
         """Merge all runs of all bins, and the files of base tables."""
@@ -330,12 +330,3 @@ def _delta(view: View, out: Sequence[Message], strings: Strings) -> Delta:
     letters = (unseal(m, strings) for m in out)
     parts = [x.delta for x in letters if x.head["view"] == view.name and x.delta is not None]
     return concat(parts, len(view.schema))
-
-
-def _tuples(words: Words, types: Sequence[Any], strings: Strings) -> list[tuple[Any, ...]]:
-    lines = [columns.to_arrow(w, kind, strings).to_pylist() for w, kind in zip(words, types, strict=True)]
-    return list(zip(*lines, strict=True)) if lines else [()] * words.shape[1]
-
-
-def _order(key: tuple[Any, ...]) -> Any:
-    return tuple((v is None, v) if v is not None else (True, 0) for v in key)

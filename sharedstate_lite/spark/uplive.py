@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import Error
+from ..errors import CheckpointError, Error
 from ..intake import relation as known
-from .base import Base
+from .base import Base, Postgres
 from .basefiles import Files
 from .baserows import Rows, Table
 from .bins import Message
@@ -40,7 +40,7 @@ class UpEngine(UpFront, SparkEngine):
         checkpoint: Any,
         bins: int | None,
         copy: Path | None = None,
-        base: Mapping[str, Table] | None = None,
+        base: Mapping[str, Postgres] | None = None,
     ) -> None:
         self._given: dict[str, Any] = dict(base or {})
         self._base_: Rows | None = None
@@ -64,9 +64,14 @@ class UpEngine(UpFront, SparkEngine):
         budget = route.engine.budget.set
         work = UpPlan(options["generation"], self.bins, plan.routed, budget=budget)
         relations = route.engine.catalog.relations
+        if options["base"] != sorted(self._given):
+            raise CheckpointError(
+                f"{self.location}: the base tables of {', '.join(options['base']) or 'no relation'} were given when it "
+                f"was made, and now those of {', '.join(sorted(self._given)) or 'none'}; give the same with base="
+            )
         given = {known(route.engine.catalog, name)[0]: table for name, table in self._given.items()}
         (folder / "base").mkdir(parents=True, exist_ok=True)
-        tables = {
+        tables: dict[str, Table] = {
             name: given[name].opened(self.session, name, schema)
             if name in given
             else Files(self.session, folder / "base" / str(n), name, schema)
