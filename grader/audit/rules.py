@@ -1,0 +1,250 @@
+"""Accept or not, and who broke which rule.
+
+A snapshot is accepted iff
+  1  OK means paid, and FAIL (or never sent) means not paid;
+  2  every user's credit is the acknowledged amount less the totals of the user's paid orders;
+  3  every item's stock is the acknowledged amount less the quantities of its paid orders;
+  4  nothing is negative.
+All-or-nothing means that an order took effect everywhere exactly if it is paid, and balances only fall between
+two audits, so the paid orders can be executed in any order: the four are enough (tests/grader/test_audit.py
+compares them with a search over all executions). Top-ups break that; so there is an audit before each.
+
+The four are whole-column sums. Only balances that broke are read as digits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..orders.blocks import COLD_PRICE, SIDE
+from ..terms import Entity, State
+from .digits import Digits, read_money, read_stock
+from .outcomes import FAIL, NONE, OK
+from .view import View
+
+Longs = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One broken rule: the order that broke it (a row; -1 if unknown) or the candidates among whom it is."""
+
+    rule: str
+    order: int
+    candidates: tuple[int, ...]
+    entity: int
+    """Whose value shows it: Entity."""
+    subject: int
+    detail: str
+
+
+def clean(view: View) -> bool:
+    """Whether the snapshot is accepted; cheaper than ``audit``, which says why not."""
+    users, items = _balances(view)
+    orders = _orders(view)
+    wrong = any(bool(mask.any()) for mask in orders.values())
+    return not (wrong or users.broken.any() or items.broken.any() or users.negative.any() or items.negative.any())
+
+
+def audit(view: View) -> list[Finding]:
+    """Every broken rule, orders first, then money, then stock."""
+    findings = []
+    words = {
+        "ok_not_paid": "a checkout was answered 2xx, and the order is not paid",
+        "refused_but_paid": "no checkout of it can have had an effect (4xx or never sent), and the order is paid",
+        "unavailable": "the order cannot be read",
+    }
+    for rule, mask in _orders(view).items():
+        findings += [Finding(rule, int(o), (), Entity.ORDER, int(o), words[rule]) for o in np.flatnonzero(mask)]
+    users, items = _balances(view)
+    for entity, balances, word in ((Entity.USER, users, "credit"), (Entity.ITEM, items, "stock")):
+        for subject in np.flatnonzero(balances.lost):
+            detail = f"the {word} cannot be read"
+            findings.append(
+                Finding("unavailable", -1, _orders_of(view, entity, int(subject)), entity, int(subject), detail)
+            )
+        for subject in np.flatnonzero(balances.negative):
+            detail = f"the {word} is {balances.value[subject]:,}"
+            findings.append(
+                Finding("negative", -1, _orders_of(view, entity, int(subject)), entity, int(subject), detail)
+            )
+    findings += _charges(view, users)
+    findings += _takings(view, items)
+    return findings
+
+
+@dataclass(frozen=True)
+class _Balances:
+    """Users, or items: what was taken from each, and what the paid orders say."""
+
+    value: Longs
+    effect: Longs
+    expected: Longs
+    broken: Bools
+    negative: Bools
+    lost: Bools
+
+
+def _orders(view: View) -> dict[str, Bools]:
+    read = view.order_in & (view.order_state == State.READ)
+    paid = view.paid != 0
+    return {
+        "ok_not_paid": read & (view.outcome == OK) & ~paid,
+        "refused_but_paid": read & ((view.outcome == FAIL) | (view.outcome == NONE)) & paid,
+        "unavailable": view.order_in & (view.order_state != State.READ),
+    }
+
+
+def _sums(size: int, where: Longs, what: Longs) -> Longs:
+    """Exact sums by place: two halves, as float64 holds whole numbers to 2**53 only."""
+    low, high = what & 0xFFFFFF, what >> 24
+    return np.asarray(
+        np.bincount(where, low, size).astype(np.int64) + (np.bincount(where, high, size).astype(np.int64) << 24)
+    )
+
+
+def _balances(view: View) -> tuple[_Balances, _Balances]:
+    paid = view.order_in & (view.paid != 0)
+    blind = view.order_in & (view.order_state != State.READ)
+    users, items = len(view.credit), len(view.stock)
+    line_paid, line_blind = paid[view.line_order], blind[view.line_order]
+    expected = (
+        _sums(users, view.user[paid], view.cost[paid]),
+        _sums(items, view.line_item[line_paid], view.line_quantity[line_paid]),
+    )
+    dim = np.zeros(users, bool), np.zeros(items, bool)  # an unread order says nothing of its balances
+    dim[0][view.user[blind]] = True
+    dim[1][view.line_item[line_blind]] = True
+    columns = (
+        (view.user_in, view.user_state, view.credit, view.credit_initial),
+        (view.item_in, view.item_state, view.stock, view.stock_initial),
+    )
+    made = []
+    for (inside, state, value, initial), wanted, unclear in zip(columns, expected, dim, strict=True):
+        read = inside & (state == State.READ)
+        effect = initial - value
+        broken = read & (effect != wanted) & ~unclear
+        made.append(_Balances(value, effect, wanted, broken, read & (value < 0), inside & ~read))
+    return made[0], made[1]
+
+
+def _orders_of(view: View, entity: Entity, subject: int) -> tuple[int, ...]:
+    if entity == Entity.USER:
+        return tuple(np.flatnonzero(view.order_in & (view.user == subject)).tolist())
+    found = view.line_order[view.line_item == subject]
+    return tuple(np.unique(found[view.order_in[found]]).tolist())
+
+
+def _squares(size: int, broken: Bools, owner: Longs, order: Longs, slot: NDArray[np.integer]) -> tuple[Longs, Longs]:
+    """The broken balances that are made of digits, int64[n], and their orders by slot, int64[n, 6], -1 for none."""
+    subjects = np.unique(owner[broken[owner]])
+    place = np.full(size, -1, dtype=np.int64)
+    place[subjects] = np.arange(len(subjects))
+    orders = np.full((len(subjects), SIDE), -1, dtype=np.int64)
+    mine = broken[owner]
+    orders[place[owner[mine]], slot[mine]] = order[mine]
+    return subjects, orders
+
+
+def _say(times: int, verb: str, paid: int) -> str:
+    return f"{verb} {times} times, should be {'once' if paid else 'never'}" if times != 1 else f"{verb}, and not paid"
+
+
+def _total(verb: str, balances: _Balances, subject: int) -> str:
+    return f"{verb} {balances.effect[subject]:,} in all, should be {balances.expected[subject]:,}"
+
+
+def _charges(view: View, users: _Balances) -> list[Finding]:
+    findings: list[Finding] = []
+    squared = view.order_in & (view.slot >= 0)
+    rows = np.flatnonzero(squared)
+    subjects, orders = _squares(len(users.value), users.broken, view.user[rows], rows, view.slot[rows])
+    hot = np.where(orders >= 0, view.cost[orders] % COLD_PRICE, 0)
+    digits = read_money(users.effect[subjects], hot)
+    findings += _named(view, Entity.USER, "charged_times", subjects, orders, digits, users)
+    for subject in np.setdiff1d(np.flatnonzero(users.broken), subjects):
+        findings.append(_plain(view, Entity.USER, "charged_times", int(subject), users, view.cost))
+    return findings
+
+
+def _named(
+    view: View, entity: Entity, rule: str, subjects: Longs, orders: Longs, digits: Digits, balances: _Balances
+) -> list[Finding]:
+    """One finding an order whose digit is wrong; one a balance where the digits cannot be trusted."""
+    verb = "charged" if entity == Entity.USER else "taken"
+    findings = []
+    known = orders >= 0
+    paid = np.where(known, view.paid[orders], 0)
+    stray = (~known & (digits.times != 0)).any(axis=1)
+    for row in np.flatnonzero(digits.doubtful | stray):
+        subject = int(subjects[row])
+        detail = f"{_total(verb, balances, subject)}: no order explains it"
+        named = tuple(orders[row][known[row]].tolist())
+        findings.append(Finding(rule, -1, named, entity, subject, detail))
+    wrong = known & (digits.times != paid) & ~(digits.doubtful | stray)[:, None]
+    for row, slot in zip(*np.nonzero(wrong), strict=True):
+        order, times = int(orders[row, slot]), int(digits.times[row, slot])
+        findings.append(Finding(rule, order, (), entity, int(subjects[row]), _say(times, verb, int(paid[row, slot]))))
+    return findings
+
+
+def _plain(view: View, entity: Entity, rule: str, subject: int, balances: _Balances, unit: Longs) -> Finding:
+    """A wrong balance whose amounts are no digits: its only order, or all of them as candidates."""
+    verb = "charged" if entity == Entity.USER else "taken"
+    orders = _orders_of(view, entity, subject)
+    effect = int(balances.effect[subject])
+    if len(orders) == 1:
+        each = int(unit[orders[0]])
+        if each and effect % each == 0:
+            detail = _say(effect // each, verb, int(view.paid[orders[0]]))
+        else:
+            detail = f"{verb} {effect:,} in all, should be {balances.expected[subject]:,}"
+        return Finding(rule, orders[0], (), entity, subject, detail)
+    detail = f"{verb} {effect:,} in all, should be {balances.expected[subject]:,}"
+    return Finding(rule, -1, orders, entity, subject, detail)
+
+
+def _takings(view: View, items: _Balances) -> list[Finding]:
+    findings: list[Finding] = []
+    inside = view.order_in[view.line_order]
+    digit = inside & (view.slot[view.line_order] >= 0)
+    cold = digit & (view.item_price[view.line_item] == COLD_PRICE)
+    order, item = view.line_order[cold], view.line_item[cold]
+    subjects, orders = _squares(len(items.value), items.broken, item, order, view.slot[order])
+    digits = read_stock(items.effect[subjects])
+    times = view.paid.copy()
+    trusted = ~digits.doubtful[:, None] & (orders >= 0)
+    times[orders[trusted]] = digits.times[trusted]
+    # Hot items are sums: what the digits say of the orders must add up there too.
+    hot = digit & ~cold
+    size = len(items.value)
+    told = _sums(size, view.line_item[hot], times[view.line_order[hot]] * view.line_quantity[hot])
+    is_hot = np.zeros(size, dtype=np.bool_)
+    is_hot[view.line_item[hot]] = True
+    off = is_hot & view.item_in & (view.item_state == State.READ) & (items.effect != told)
+    doubted = np.zeros(len(view.paid), dtype=np.bool_)
+    doubted[view.line_order[hot & off[view.line_item]]] = True
+    place = {int(o): (row, slot) for row, line in enumerate(orders) for slot, o in enumerate(line)} if off.any() else {}
+    for found in _named(view, Entity.ITEM, "taken_times", subjects, orders, digits, items):
+        if found.order >= 0 and doubted[found.order]:
+            row, slot = place[found.order]
+            lower = tuple(int(o) for o in orders[row, :slot] if o >= 0)
+            found = Finding(found.rule, found.order, lower, found.entity, found.subject, found.detail)
+        findings.append(found)
+    for subject in np.flatnonzero(off):
+        detail = f"taken {items.effect[subject]:,} in all, its orders' other lines say {told[subject]:,}"
+        named = _orders_of(view, Entity.ITEM, int(subject))
+        findings.append(Finding("taken_times", -1, named, Entity.ITEM, int(subject), detail))
+    quantity = np.zeros(len(view.paid), dtype=np.int64)
+    plain = np.setdiff1d(np.flatnonzero(items.broken & ~is_hot), subjects)
+    for subject in plain:
+        mine = view.line_item == subject
+        quantity[view.line_order[mine]] = _sums(len(quantity), view.line_order[mine], view.line_quantity[mine])[
+            view.line_order[mine]
+        ]
+        findings.append(_plain(view, Entity.ITEM, "taken_times", int(subject), items, quantity))
+    return findings

@@ -1,0 +1,76 @@
+"""What one audit judges: the orders, users and items of a scope, as columns, with the values of one snapshot."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..record import Record, Shot
+from ..terms import Entity, State
+from .outcomes import outcomes
+
+Longs = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class View:
+    """Columns over the record's rows; ``*_in`` says which rows are judged."""
+
+    outcome: NDArray[Any]
+    order_in: NDArray[np.bool_]
+    order_state: NDArray[Any]
+    paid: Longs
+    """0 or 1."""
+    cost: Longs
+    user: Longs
+    slot: NDArray[Any]
+    """Of the order in its block; -1: its amounts are no digits."""
+    line_order: Longs
+    line_item: Longs
+    line_quantity: Longs
+    user_in: NDArray[np.bool_]
+    user_state: NDArray[Any]
+    credit: Longs
+    """As read."""
+    credit_initial: Longs
+    item_in: NDArray[np.bool_]
+    item_state: NDArray[Any]
+    stock: Longs
+    stock_initial: Longs
+    item_price: Longs
+
+
+def view_of(record: Record, shot: Shot) -> View:
+    """What a snapshot is judged against: the attempts begun before it ended, the amounts acknowledged before it."""
+    history, tables = record.history, record.tables
+    # What was sent after the snapshot ended cannot be judged by it.
+    chosen = record.checkouts() & (history["due"] <= shot.end)
+    orders = len(record.orders)
+    found = outcomes(orders, history["subject"][chosen], history["status"][chosen])
+    columns: dict[Entity, tuple[Any, Any, Any]] = {}
+    for entity in Entity:
+        at, states, values = shot.read[entity]
+        size = len(record.rows(entity))
+        inside = np.zeros(size, dtype=np.bool_)
+        state, value = np.full(size, State.LOST, dtype=np.int8), np.zeros(size, dtype=np.int64)
+        inside[at], state[at], value[at] = True, states, values
+        columns[entity] = inside & (record.rows(entity)["ready"] == 1), state, value
+    lines = tables["lines"]
+    return View(
+        found,
+        *columns[Entity.ORDER],
+        record.orders["cost"],
+        record.orders["user"],
+        record.orders["slot"],
+        lines["order"],
+        lines["item"],
+        lines["quantity"],
+        *columns[Entity.USER],
+        record.initial(Entity.USER, shot.begin),
+        *columns[Entity.ITEM],
+        record.initial(Entity.ITEM, shot.begin),
+        record.items["price"],
+    )

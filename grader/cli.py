@@ -1,0 +1,138 @@
+"""The command line: ``python -m grader checkout FOLDER ...`` and ``python -m grader replay DIR``."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+import time
+from pathlib import Path
+from typing import NoReturn
+
+from .errors import RecordError, SubmissionError, UsageError, VoidError
+from .explain import explanation
+from .report import write
+from .session import Wish, run
+from .submission import Submission, read_submission
+from .submission.model import service_urls
+from .terms import PHASES, Limits
+
+PASS, FAIL, VOID, USAGE, INTERRUPTED = 0, 1, 2, 64, 130
+_EXITS = {"pass": PASS, "fail": FAIL, "void": VOID}
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        self.print_usage(sys.stderr)
+        print(f"{self.prog}: {message}", file=sys.stderr)
+        raise SystemExit(USAGE)
+
+
+def _positive(text: str) -> float:
+    value = float(text)
+    if not 0 < value < 1e6:
+        raise argparse.ArgumentTypeError(f"{text} is not above 0")
+    return value
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog="python -m grader", description="Grades checkout systems.")
+    commands = parser.add_subparsers(dest="what", required=True, parser_class=_Parser)
+    grade = commands.add_parser("checkout", help="grade a submission")
+    grade.add_argument("submission", nargs="?", help="a folder with checkout.toml")
+    length = grade.add_mutually_exclusive_group()
+    length.add_argument("--quick", action="store_true", help="within 2 minutes")
+    length.add_argument("--full", action="store_true", help="within 12 minutes (the default)")
+    grade.add_argument("--phases", help=f"some of {','.join(PHASES)}")
+    grade.add_argument("--url", help="grade a system that already runs there, instead of a folder")
+    grade.add_argument("--kill", action="append", default=[], metavar="NAME=CMD")
+    grade.add_argument("--restart", action="append", default=[], metavar="NAME=CMD")
+    grade.add_argument("--allow-remote", action="store_true", help="the URL may be another machine's")
+    grade.add_argument("--seed", type=int, help="which orders; another number each time if not given")
+    grade.add_argument("--rate", type=int, default=0, help="checkouts a second in the load phase")
+    grade.add_argument("--require", type=int, help="checkouts a second that the verdict asks for")
+    grade.add_argument("--timeout", type=_positive, help="seconds for one request")
+    grade.add_argument("--ready", type=_positive, help="seconds for a process to get ready")
+    grade.add_argument("--convergence", type=_positive, help="seconds for effects to complete")
+    grade.add_argument("--report", type=Path, metavar="DIR", help="where the record and the reports go")
+    grade.add_argument("--explain", action="store_true", help="say what each phase does, and end")
+    again = commands.add_parser("replay", help="judge a recorded run again")
+    again.add_argument("folder", type=Path)
+    again.add_argument("--report", type=Path, metavar="OUT", help="where the reports go; the same folder if not given")
+    return parser
+
+
+def _wish(given: argparse.Namespace, words: list[str]) -> Wish:
+    if (given.submission is None) == (given.url is None):
+        raise UsageError("either a submission's folder or --url, and not both")
+    for option in ("kill", "restart", "require"):
+        if getattr(given, option):
+            raise UsageError(f"--{option} is not built in this version of the grader")
+    phases = tuple(given.phases.split(",")) if given.phases else PHASES
+    if unknown := [phase for phase in phases if phase not in PHASES]:
+        raise UsageError(f"--phases {','.join(unknown)}: the phases are {','.join(PHASES)}")
+    limits = Limits(
+        timeout=given.timeout or Limits.timeout,
+        ready=given.ready or Limits.ready,
+        convergence=given.convergence or (20.0 if given.quick else Limits.convergence),
+        budget=110.0 if given.quick else 700.0,
+    )
+    if given.url is not None:
+        submission = Submission(given.url, None, service_urls(given.url))
+    else:
+        folder = Path(given.submission)
+        if not folder.is_dir():
+            raise UsageError(f"{folder} is no folder")
+        submission = read_submission(folder)
+    seed = given.seed if given.seed is not None else time.time_ns() % 1_000_000
+    if seed < 0:
+        raise UsageError("--seed is a number from 0 up")
+    command = shlex.join(["python", "-m", "grader", *words])
+    mode = "quick" if given.quick else "full"
+    return Wish(submission, phases, limits, seed, given.rate, command, mode, given.allow_remote)
+
+
+def _checkout(given: argparse.Namespace, words: list[str]) -> int:
+    if given.explain:
+        print(explanation())
+        return PASS
+    if sys.platform != "linux":
+        raise UsageError("the grader runs on Linux (on Windows: in WSL); it needs epoll and /proc")
+    began = time.monotonic()
+
+    def say(text: str) -> None:
+        print(f"[{time.monotonic() - began:6.1f} s] {text}", file=sys.stderr, flush=True)
+
+    try:
+        wish = _wish(given, words)
+    except SubmissionError as error:
+        print(f"FAIL: the submission cannot be run\n{error}", file=sys.stderr)
+        return FAIL
+    out = given.report or Path("reports") / f"checkout-{time.strftime('%Y%m%d-%H%M%S')}"
+    run(wish, out, say)
+    judgement, text = write(out, out)
+    print(text)
+    print(f"  report: {out / 'report.html'}")
+    return _EXITS[judgement.verdict]
+
+
+def _replay(given: argparse.Namespace) -> int:
+    judgement, text = write(given.folder, given.report or given.folder)
+    print(text)
+    return _EXITS[judgement.verdict]
+
+
+def main(words: list[str]) -> int:
+    """The exit status for a command line, without the program's name."""
+    given = _parser().parse_args(words)
+    try:
+        return _checkout(given, words) if given.what == "checkout" else _replay(given)
+    except (UsageError, RecordError) as error:
+        print(f"python -m grader: {error}", file=sys.stderr)
+        return USAGE
+    except VoidError as error:
+        print(f"VOID: {error}", file=sys.stderr)
+        return VOID
+    except KeyboardInterrupt:
+        print("ended; nothing is left running", file=sys.stderr)
+        return INTERRUPTED

@@ -1,0 +1,134 @@
+"""The verdict of each phase, and of the run. A proven violation is a fail, however busy the machine was."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..record import Record
+from ..terms import JUDGED, PHASES, Kind
+from .figures import figures
+from .violations import Violation, label, unstable, violations
+
+LATE_MS = 5.0
+"""The generator's own lateness, above which a failure of service may be the machine's."""
+
+
+@dataclass(frozen=True)
+class PhaseVerdict:
+    """pass, fail, void, not_tested; speed without --require: measured."""
+
+    verdict: str
+    figures: dict[str, Any] = field(default_factory=dict)
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """Everything that reports say."""
+
+    verdict: str
+    why: str
+    phases: dict[str, PhaseVerdict]
+    violations: tuple[Violation, ...]
+
+
+def judge(record: Record) -> Judgement:
+    """A record's verdict; a pure function of it."""
+    failure = record.about.get("failure")
+    asked = record.about["asked"]
+    found: list[Violation] = []
+    phases: dict[str, PhaseVerdict] = {}
+    late = {v.order: v for v in _late_changes(record)} if not failure else {}
+    for phase in PHASES:
+        if phase not in record.phases or record.phases[phase].get("skipped"):
+            why = record.phases.get(phase, {}).get("skipped") or _why_not(phase, asked, failure)
+            phases[phase] = PhaseVerdict("not_tested", {}, why)
+            continue
+        mine = violations(record, phase) + _refusals(record, phase)
+        mine += [v for v in late.values() if v.phase == phase]
+        numbers = {**figures(record, phase), **record.phases[phase]}
+        mine += _service(record, phase, numbers)
+        found += mine
+        verdict = "fail" if mine else "pass"
+        if mine and all(v.rule == "unavailable" and v.order < 0 for v in mine) and _busy(numbers):
+            verdict = "void"
+        phases[phase] = PhaseVerdict(verdict, numbers)
+    if failure:
+        kind = {"submission": "fail", "void": "void"}[failure["kind"]]
+        return Judgement(kind, failure["why"], phases, tuple(found))
+    words = [phases[phase].verdict for phase in JUDGED]
+    verdict = "fail" if "fail" in words else "void" if "void" in words or "pass" not in words else "pass"
+    why = "" if verdict != "void" else "nothing was judged" if "pass" not in words else "the machine was too busy"
+    return Judgement(verdict, why, phases, tuple(found))
+
+
+def _why_not(phase: str, asked: list[str], failure: Any) -> str:
+    if failure:
+        return "the run ended before it"
+    return "not asked for" if phase not in asked else "the run ended before it"
+
+
+def _refusals(record: Record, phase: str) -> list[Violation]:
+    """Stock and credit are ample in the load: any 4xx but 429 to a fresh order's checkout is a false refusal."""
+    if phase != "load":
+        return []
+    waves = [n for n, wave in enumerate(record.waves) if wave["phase"] == phase]
+    history = record.history
+    status = history["status"]
+    mine = (history["kind"] == Kind.CHECKOUT) & np.isin(history["wave"], waves)
+    refused = mine & (status >= 400) & (status < 500) & (status != 429)
+    return [
+        Violation(
+            label(record, int(order)),
+            record.orders["id"][order],
+            (),
+            "false_refusal",
+            phase,
+            f"refused with {int(code)}, with ample stock and credit",
+            int(order),
+        )
+        for order, code in zip(history["subject"][refused], status[refused], strict=True)
+    ]
+
+
+def _service(record: Record, phase: str, numbers: dict[str, Any]) -> list[Violation]:
+    """Set-up that never worked; in the load, the share that must be done."""
+    if numbers.get("stopped"):
+        return [Violation("", "", (), "unavailable", phase, str(numbers["stopped"]))]
+    if phase != "load":
+        return []
+    offered, done = numbers["offered"], numbers["done"]
+    least = record.about["limits"]["success"]
+    if not offered or done < least * offered:
+        share = 100 * done / offered if offered else 0.0
+        detail = f"{share:.1f}% of {offered:,} checkouts were done; {100 * least:.0f}% must be"
+        return [Violation("", "", (), "unavailable", phase, detail)]
+    return []
+
+
+def _busy(numbers: dict[str, Any]) -> bool:
+    return float(numbers["late_p99_ms"]) > LATE_MS
+
+
+def _late_changes(record: Record) -> list[Violation]:
+    """Effects after an accepted snapshot: the run's last one must equal it."""
+    taken = record.snapshots_taken
+    last = [n for n, shot in enumerate(taken) if shot["phase"] == ""]
+    if not last:
+        return []
+    final = record.shot(last[-1])
+    found = []
+    for phase in PHASES:
+        accepted = [n for n, shot in enumerate(taken) if shot["phase"] == phase and shot["accepted"]]
+        for number in accepted[-1:]:
+            shot = record.shot(number)
+            for entity, (rows, states, values) in shot.read.items():
+                again, states_2, values_2 = final.read[entity]
+                place = np.searchsorted(again, rows)
+                if not np.array_equal(states, states_2[place]) or not np.array_equal(values, values_2[place]):
+                    found.append(unstable(record, phase, number, last[-1]))
+                    break
+    return found

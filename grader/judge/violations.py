@@ -1,0 +1,73 @@
+"""The audit's findings of each phase, in the words of the report: labels, the system's ids, candidates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..audit import Finding, audit, clean, view_of
+from ..record import Record
+from ..terms import PHASES, Entity
+
+
+@dataclass(frozen=True)
+class Violation:
+    """One broken rule."""
+
+    label: str
+    """Ours, the same in every run of a seed; "" where no one order can be named."""
+    order_id: str
+    """The system's."""
+    candidates: tuple[str, ...]
+    """Labels among which the guilty one is."""
+    rule: str
+    phase: str
+    detail: str
+    order: int = -1
+    """Row in the record."""
+
+
+def label(record: Record, order: int) -> str:
+    """Of an order, by its row."""
+    if order < 0:
+        return ""
+    table = record.orders
+    return f"{PHASES[int(table['phase'][order])]}-{int(table['number'][order]):06d}"
+
+
+def violations(record: Record, phase: str) -> list[Violation]:
+    """What the last snapshot of a phase shows to be broken, once a rule and order."""
+    kept = [n for n, shot in enumerate(record.snapshots_taken) if shot["phase"] == phase]
+    found: list[Violation] = []
+    for number in kept[-1:]:
+        view = view_of(record, record.shot(number))
+        if not clean(view):
+            found += [_worded(record, phase, finding) for finding in audit(view)]
+    if found or len(kept) < 2 or record.snapshots_taken[kept[-1]]["accepted"]:
+        return found
+    return [unstable(record, phase, kept[-2], kept[-1])]
+
+
+def _worded(record: Record, phase: str, finding: Finding) -> Violation:
+    names = tuple(label(record, order) for order in finding.candidates)
+    order_id = record.orders["id"][finding.order] if finding.order >= 0 else ""
+    return Violation(label(record, finding.order), order_id, names, finding.rule, phase, finding.detail, finding.order)
+
+
+def unstable(record: Record, phase: str, before: int, after: int) -> Violation:
+    """Two snapshots that should say the same, and do not: the first value that changed."""
+    first, second = record.shot(before), record.shot(after)
+    for entity in Entity:
+        rows, states, values = first.read[entity]
+        again, states_2, values_2 = second.read[entity]
+        common = np.isin(rows, again)
+        place = np.searchsorted(again, rows[common])
+        moved = (values[common] != values_2[place]) | (states[common] != states_2[place])
+        for row, old, new in zip(rows[common][moved], values[common][moved], values_2[place][moved], strict=True):
+            word = ("order", "user", "item")[entity]
+            detail = f"a value still changed: {word} {record.rows(entity)['id'][row]} read {old:,}, then {new:,}"
+            order = int(row) if entity == Entity.ORDER else -1
+            order_id = record.orders["id"][order] if order >= 0 else ""
+            return Violation(label(record, order), order_id, (), "unstable", phase, detail, order)
+    return Violation("", "", (), "unstable", phase, "two snapshots read different things", -1)

@@ -1,0 +1,38 @@
+"""What every phase has at hand: the counter, the processes, the record, its share of the time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ..processes import Supervisor
+from ..record import Record
+from ..shop import Counter
+from ..terms import Limits
+
+
+@dataclass
+class Live:
+    """One run, as a phase sees it."""
+
+    record: Record
+    counter: Counter
+    limits: Limits
+    seed: int
+    rate: int
+    """Asked for on the command line; 0: by the probe."""
+    seconds: dict[str, float]
+    """Each phase's share of the run."""
+    say: Callable[[str], None]
+    supervisor: Supervisor | None = None
+    """None: a system that runs elsewhere."""
+
+    def notes(self, phase: str) -> dict[str, Any]:
+        """What the live half writes down about a phase, for the judging half."""
+        return self.record.phases.setdefault(phase, {})
+
+    def clock(self) -> float:
+        """Seconds, for measuring how long something took."""
+        return time.monotonic()

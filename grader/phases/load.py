@@ -1,0 +1,79 @@
+"""Phase 3: fresh orders at a steady rate, open loop, every outcome recorded.
+
+A probe first: closed loops of growing size, until one lasts a second; it says what the system sustains and what set-up
+and reading cost. Then orders go out in bursts of a whole block, so that one user's and one item's orders meet at
+any rate.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..orders import BLOCK
+from ..shop import Stock, snapshot, stock_blocks
+from ..shop.routes import middle
+from ..terms import Kind
+from ..wire.jobs import Longs
+from .live import Live
+from .settle import settle
+
+PHASE = "load"
+OPEN = 1024
+"""Connections that may be open at once."""
+_SHARE = 0.4
+"""Of the phase's time, for set-up and two snapshots."""
+
+
+def bursts(count: int, rate: float) -> Longs:
+    """When each of so many orders is due, in nanoseconds: a block at a time, at this many orders a second."""
+    return (np.arange(count, dtype=np.int64) // BLOCK * (BLOCK * 1e9 / rate)).astype(np.int64)
+
+
+def checkouts(live: Live, stock: Stock) -> tuple[Longs, list[bytes]]:
+    """The orders of a stock that are ready, and the ends of their checkouts' paths."""
+    table = live.record.orders
+    ready = stock.orders[table["ready"][stock.orders] == 1]
+    return ready, [middle(one) for one in table["id"][ready]]
+
+
+def run(live: Live) -> None:
+    """The phase."""
+    counter, notes, seconds = live.counter, live.notes(PHASE), live.seconds[PHASE]
+    began, blocks, hot = live.clock(), 0, np.zeros(0, dtype=np.int64)
+    live.say("load: probe")
+    size, sustained, cost = 2, 0.0, 1e-3
+    while True:
+        stock, hot = stock_blocks(counter, PHASE, live.seed, blocks, size, hot)
+        blocks += size
+        subjects, middles = checkouts(live, stock)
+        if not len(subjects):
+            notes["stopped"] = "no order could be set up"
+            break
+        before = live.clock()
+        answers = counter.send(PHASE, "probe", Kind.CHECKOUT, subjects, middles)
+        took = live.clock() - before
+        done = int(((answers.status >= 200) & (answers.status < 300)).sum())
+        sustained, cost = done / took, stock.seconds / len(stock.orders)
+        spent = live.clock() - began
+        if took >= 1.0 or spent + 2 * (took + stock.seconds) > seconds * 0.3 or spent > 4 * live.limits.probe:
+            break
+        size *= 2
+    before = live.clock()
+    snapshot(counter, PHASE, "how long reading takes")
+    cost += 2 * (live.clock() - before) / max(1, len(live.record.orders))
+    top = float(live.limits.top_rate)
+    rate = float(live.rate) or max(1.0, min(top, sustained / 2))
+    left = max(3.0, seconds - (live.clock() - began))
+    # As many orders as their set-up and reading leave time for, and as are sent in the time that is left.
+    count = max(2, int(min(rate * (1 - _SHARE) * left, _SHARE * left / cost)) // BLOCK)
+    live.record.about["probe"] = {"sustained_per_s": round(sustained, 1), "order_s": round(cost, 6)}
+    notes["rate"], notes["orders"] = round(rate, 1), count * BLOCK
+    if "stopped" not in notes:
+        live.say(f"load: setting up {count * BLOCK:,} orders")
+        stock, hot = stock_blocks(counter, PHASE, live.seed, blocks, count, hot)
+        subjects, middles = checkouts(live, stock)
+        live.say(f"load: {len(subjects):,} checkouts at {rate:,.0f} a second")
+        due = bursts(len(subjects), rate)
+        counter.send(PHASE, "load", Kind.CHECKOUT, subjects, middles, due=due, connections=OPEN)
+    live.say("load: reading everything back")
+    settle(live, PHASE, "audit")

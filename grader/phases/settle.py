@@ -1,0 +1,41 @@
+"""Wait for a pair of full snapshots, two seconds apart, that are the same and clean.
+
+The first clean pair is accepted; that there is none is said only at the convergence limit. The snapshots that
+decided are kept in the record, the ones before are not.
+"""
+
+from __future__ import annotations
+
+from ..audit import clean, view_of
+from ..record import Shot
+from ..shop import snapshot
+from .live import Live
+
+
+def settle(live: Live, phase: str, name: str) -> int:
+    """Read until clean and stable, or until the limit; the number of the last snapshot, kept with its verdict."""
+    counter, record = live.counter, live.record
+    began = counter.now()
+    limit = began + int(live.limits.convergence * 1e9)
+    before: Shot | None = None
+    while True:
+        first = before or snapshot(counter, phase, name)
+        good = clean(view_of(record, first))
+        # A snapshot that is wrong is looked at again sooner than one that only has to stay as it is.
+        counter.wait(live.limits.stable if good else min(live.limits.stable, 1.0))
+        second = snapshot(counter, phase, name)
+        if good and first.same(second):
+            record.keep(first, phase, f"{name}, first of the pair", True)
+            live.notes(phase)["settled_s"] = round((first.end - began) / 1e9, 1)
+            return record.keep(second, phase, f"{name}, second of the pair", True)
+        if counter.now() > limit:
+            record.keep(first, phase, f"{name}, at the convergence limit", False)
+            return record.keep(second, phase, f"{name}, at the convergence limit", False)
+        before = second
+        live.say(f"{phase}: not settled yet, {max(0, (limit - counter.now()) // 10**9)} s left")
+
+
+def settle_all(live: Live) -> int:
+    """The run's last snapshot, of everything; what was accepted before must still be so. Its number."""
+    shot = snapshot(live.counter, "", "last")
+    return live.record.keep(shot, "", "last", False)

@@ -1,0 +1,11 @@
+"""The submission's processes, from build to end.
+
+`build` makes the copy that runs, `logs` keeps what processes print, `supervisor` starts, watches, kills and
+restarts them, all from the main thread.
+"""
+
+from .build import prepare
+from .logs import Logs
+from .supervisor import Supervisor
+
+__all__ = ["Logs", "Supervisor", "prepare"]

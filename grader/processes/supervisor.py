@@ -1,0 +1,206 @@
+"""The services of one run: started in order, watched, killed with their children, restarted on the same ports.
+
+Everything happens in the thread that calls; ``tend`` is to be called a few times a second, and starts again
+what exited by itself.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import numpy as np
+
+from ..errors import SubmissionError, VoidError
+from ..sandbox import Command, Plain, Tree
+from ..submission import Process, Submission
+from ..submission.places import Places
+from ..terms import Limits
+from ..wire.client import Generator
+from ..wire.jobs import Job, Shape, Target
+from .logs import Logs
+
+_GLANCE = 0.05
+"""Seconds between two looks at whether a service is ready."""
+
+
+@dataclass
+class _Service:
+    process: Process
+    popen: subprocess.Popen[bytes] | None = None
+    tree: Tree | None = None
+    wanted: bool = False
+    """It should run; if it does not, it exited by itself."""
+    began: float = 0.0
+    exits: int = 0
+
+
+class Supervisor:
+    """Owns every process of the submission."""
+
+    def __init__(
+        self,
+        submission: Submission,
+        folder: Path,
+        scratch: Path,
+        sandbox: Plain,
+        scout: Generator,
+        limits: Limits,
+        note: Callable[[str, str, str], None],
+    ) -> None:
+        """``scout`` knocks at ports where the services live; ``note(process, what, detail)`` writes events down."""
+        self._sandbox, self._scout, self._limits, self._note = sandbox, scout, limits, note
+        self._folder, self._scratch = folder, scratch
+        self._services = {process.name: _Service(process) for process in submission.processes}
+        free = iter(scout.ports(len(self._services)))
+        ports = {name: service.process.port or next(free) for name, service in self._services.items()}
+        self.places = Places(ports, self._data, str(folder))
+        self.logs = Logs()
+
+    @property
+    def names(self) -> list[str]:
+        """Of the services, in the order in which they start."""
+        return list(self._services)
+
+    def role(self, name: str) -> str:
+        """Of a service."""
+        return self._services[name].process.role
+
+    def _data(self, name: str) -> str:
+        path = self._scratch / "data" / name
+        path.mkdir(parents=True, exist_ok=True)
+        return str(path)
+
+    def start_all(self) -> None:
+        """Start everything in order, each once the one before is ready. Raises SubmissionError."""
+        for name, service in self._services.items():
+            port = self.places.ports[name]
+            if service.process.port and self._scout.knock(Target("127.0.0.1", port), 0.2):
+                raise VoidError(f"port {port}, which {name} asks for, is in use by something else; end that first")
+            self.start(name)
+            self.wait_ready(name)
+
+    def start(self, name: str) -> None:
+        """Start one service; it need not be ready when this returns. Raises SubmissionError."""
+        service = self._services[name]
+        process = service.process
+        fill = self.places.fill
+        home = self._scratch / "home" / name
+        home.mkdir(parents=True, exist_ok=True)
+        where = (self._folder / fill(process.cwd, name)).resolve()
+        if not where.is_dir():
+            raise SubmissionError(f"{name}: its cwd {process.cwd!r} is no folder")
+        output = self.logs.pipe(name)
+        try:
+            command = Command(
+                name,
+                tuple(fill(word, name) for word in process.command),
+                where,
+                output,
+                {key: fill(value, name) for key, value in process.env.items()},
+                home,
+            )
+            service.popen, service.tree = self._sandbox.start(command)
+        finally:
+            os.close(output)
+        service.wanted, service.began = True, time.monotonic()
+
+    def wait_ready(self, name: str) -> None:
+        """Wait until a service is ready. Raises SubmissionError when it is not within its time, or exits."""
+        service = self._services[name]
+        ready = service.process.ready
+        seconds = ready.timeout or self._limits.ready
+        until = service.began + seconds
+        while not self.is_ready(name):
+            if service.popen is not None and service.popen.poll() is not None:
+                code = service.popen.returncode
+                raise SubmissionError(
+                    f"{name} exited with {code} before it was ready; it printed:\n{self.logs.tail(name)}"
+                )
+            if time.monotonic() > until:
+                asked = ready.http or (f"port {ready.tcp}" if ready.tcp else "a port")
+                raise SubmissionError(
+                    f"{name} is not ready after {seconds:.0f} s: {asked} does not answer; it printed:\n"
+                    + self.logs.tail(name)
+                )
+            time.sleep(_GLANCE)
+        self._note(name, "ready", "")
+
+    def is_ready(self, name: str) -> bool:
+        """Whether a service says that it is ready, now."""
+        ready = self._services[name].process.ready
+        if ready.http:
+            return self._answers(self.places.fill(ready.http, name))
+        if ready.tcp:
+            return self._scout.knock(Target("127.0.0.1", int(self.places.fill(ready.tcp, name))))
+        return True
+
+    def _answers(self, url: str) -> bool:
+        parts = urlsplit(url)
+        host = parts.netloc.encode()
+        shape = Shape(0, b"GET ", b" HTTP/1.1\r\nHost: " + host + b"\r\nAccept: */*\r\nConnection: close\r\n\r\n")
+        target = Target(parts.hostname or "127.0.0.1", parts.port or 80)
+        path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        none = np.zeros(1, dtype=np.int64)
+        job = Job([target], [shape], none, [path.encode()], none, timeout=2_000_000_000)
+        return 200 <= int(self._scout.run(job).status[0]) < 300
+
+    def tend(self) -> None:
+        """Start again what exited by itself, at once the first time and then at most once a second."""
+        for name, service in self._services.items():
+            if service.wanted and service.popen is not None and service.popen.poll() is not None:
+                if service.exits and time.monotonic() - service.began < self._limits.restart:
+                    continue
+                service.exits += 1
+                self._note(name, "exited", str(service.popen.returncode))
+                self._end(service)
+                self.start(name)
+                self._note(name, "started", "it had exited by itself")
+
+    def kill(self, name: str) -> None:
+        """SIGKILL for a service and all its children."""
+        service = self._services[name]
+        service.wanted = False
+        self._note(name, "kill", "")
+        self._end(service)
+        self.logs.note(name, "killed")
+
+    def pause(self, name: str) -> None:
+        """SIGSTOP for a service and all its children, until none of them runs."""
+        tree = self._services[name].tree
+        if tree is not None:
+            self._note(name, "pause", "")
+            while not tree.stopped():
+                tree.signal(signal.SIGSTOP)
+
+    def resume(self, name: str) -> None:
+        """SIGCONT."""
+        tree = self._services[name].tree
+        if tree is not None:
+            tree.signal(signal.SIGCONT)
+            self._note(name, "resume", "")
+
+    def restart(self, name: str) -> None:
+        """Start a killed service again; ``wait_ready`` waits for it."""
+        self.start(name)
+        self._note(name, "started", "after the grader killed it")
+
+    def _end(self, service: _Service) -> None:
+        if service.tree is not None:
+            service.tree.kill()
+        if service.popen is not None:
+            service.popen.wait()
+
+    def close(self) -> None:
+        """End everything."""
+        for service in self._services.values():
+            service.wanted = False
+        for service in self._services.values():
+            self._end(service)
+        self.logs.close()

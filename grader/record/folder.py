@@ -1,0 +1,78 @@
+"""The record on disk: Parquet for tables, JSON for the rest. Reading gives exactly what was written.
+
+Raises RecordError for a folder that is no record, is of another version, or has a file that does not fit.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ..errors import RecordError
+from .tables import SCHEMA, TEXT, Record, Table
+
+VERSION = 1
+LONGEST_LOG = 1_000_000
+"""Characters of a process's log."""
+
+
+def _types(name: str) -> pa.Schema:
+    kinds = {c: pa.string() if d == TEXT else pa.from_numpy_dtype(d) for c, d in SCHEMA[name].items()}
+    return pa.schema(list(kinds.items()))
+
+
+def save(record: Record, folder: Path) -> None:
+    """Write the record; files of an earlier one in the folder are replaced."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, table in record.tables.items():
+        types = _types(name)
+        arrow = pa.Table.from_arrays(
+            [pa.array(table[c], t) for c, t in zip(types.names, types.types, strict=True)], schema=types
+        )
+        pq.write_table(arrow, folder / f"{name}.parquet", compression="zstd")
+    _write(folder / "run.json", {"record": VERSION, **record.about})
+    _write(folder / "exchanges.json", record.exchanges)
+    logs = folder / "logs"
+    logs.mkdir(exist_ok=True)
+    for name, text in record.logs.items():
+        (logs / f"{name}.txt").write_text(text[-LONGEST_LOG:], encoding="utf-8", errors="replace", newline="")
+
+
+def _write(path: Path, content: Any) -> None:
+    path.write_text(json.dumps(content, indent=1, sort_keys=True, ensure_ascii=True) + "\n")
+
+
+def load(folder: Path) -> Record:
+    """Read a record. Raises RecordError."""
+    try:
+        about = json.loads((folder / "run.json").read_text())
+        exchanges = json.loads((folder / "exchanges.json").read_text())
+    except (OSError, ValueError) as error:
+        raise RecordError(
+            f"{folder} holds no record of a run ({error}); give the folder that --report named"
+        ) from error
+    if not isinstance(about, dict) or about.pop("record", None) != VERSION:
+        raise RecordError(f"{folder}: the record is not of version {VERSION}; judge it with the grader that wrote it")
+    tables = {name: _read(folder, name) for name in SCHEMA}
+    logs = {p.stem: p.read_bytes().decode() for p in sorted((folder / "logs").glob("*.txt"))}
+    return Record(about, tables, exchanges, logs)
+
+
+def _read(folder: Path, name: str) -> Table:
+    try:
+        arrow = pq.read_table(folder / f"{name}.parquet")
+    except (OSError, pa.ArrowException) as error:
+        raise RecordError(f"{folder}/{name}.parquet: {re.sub(chr(10), ' ', str(error))[:200]}") from error
+    if not arrow.schema.equals(_types(name)):
+        raise RecordError(f"{folder}/{name}.parquet: its columns are not those of docs/grader.md")
+    columns = {}
+    for column, dtype in SCHEMA[name].items():
+        values = arrow.column(column)
+        columns[column] = np.array(values.to_pylist() if dtype == TEXT else values.to_numpy(), dtype=dtype)
+    return Table(name, columns)

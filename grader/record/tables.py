@@ -1,0 +1,156 @@
+"""The record in memory: tables of numpy columns that only grow, save a few columns that are filled in later.
+
+A row's number is its identity: a request's subject is the row of an order, a user or an item.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..terms import Entity, Kind
+
+Column = NDArray[Any]
+TEXT, LONG, SHORT, BYTE = np.dtype(object), np.dtype(np.int64), np.dtype(np.int16), np.dtype(np.int8)
+
+SCHEMA: dict[str, dict[str, np.dtype[Any]]] = {
+    "history": {
+        "wave": LONG, "kind": BYTE, "subject": LONG, "attempt": SHORT,
+        "due": LONG, "sent": LONG, "done": LONG, "status": SHORT, "waited": BYTE,
+    },
+    "orders": {"phase": BYTE, "number": LONG, "user": LONG, "slot": BYTE, "id": TEXT, "cost": LONG, "ready": BYTE},
+    "lines": {"order": LONG, "item": LONG, "quantity": LONG, "price": LONG},
+    "users": {"phase": BYTE, "block": LONG, "id": TEXT, "ready": BYTE},
+    "items": {"phase": BYTE, "block": LONG, "id": TEXT, "price": LONG, "ready": BYTE},
+    "funds": {"kind": BYTE, "subject": LONG, "amount": LONG, "at": LONG},
+    "snapshots": {"snapshot": LONG, "kind": BYTE, "subject": LONG, "state": BYTE, "value": LONG},
+    "events": {"at": LONG, "process": TEXT, "what": TEXT, "detail": TEXT},
+    "samples": {"at": LONG, "generator": np.dtype(np.float64), "services": np.dtype(np.float64),
+                "foreign": np.dtype(np.float64)},
+}  # fmt: skip
+"""Table, column, type. docs/grader.md says what each means."""
+
+
+class Table:
+    """Columns of one length."""
+
+    def __init__(self, name: str, columns: dict[str, Column] | None = None) -> None:
+        self.name = name
+        self._columns = columns or {c: np.zeros(0, dtype=d) for c, d in SCHEMA[name].items()}
+        self._more: list[dict[str, Column]] = []
+        self._rows = len(next(iter(self._columns.values())))
+
+    def __len__(self) -> int:
+        """Rows."""
+        return self._rows
+
+    def append(self, **columns: Any) -> slice:
+        """Add rows; a scalar stands for every row. The rows' numbers."""
+        schema = SCHEMA[self.name]
+        if set(columns) != set(schema):
+            raise TypeError(f"{self.name} has the columns {', '.join(schema)}")
+        rows = next((len(v) for v in columns.values() if not np.isscalar(v)), 1)
+        self._more.append({c: _column(columns[c], d, rows) for c, d in schema.items()})
+        self._rows += rows
+        return slice(self._rows - rows, self._rows)
+
+    def __getitem__(self, column: str) -> Column:
+        """A column; writing into it changes the table."""
+        if self._more:
+            parts = [self._columns, *self._more]
+            self._columns = {c: np.concatenate([part[c] for part in parts]) for c in SCHEMA[self.name]}
+            self._more = []
+        return self._columns[column]
+
+
+def _column(value: Any, dtype: np.dtype[Any], rows: int) -> Column:
+    if np.isscalar(value):
+        return np.full(rows, value, dtype=dtype)
+    column = np.empty(len(value), dtype=dtype)
+    column[:] = value
+    return column
+
+
+@dataclass(frozen=True)
+class Shot:
+    """One snapshot: for each entity the rows that were read, what came of it, and the values; begin and end of it."""
+
+    begin: int
+    end: int
+    read: dict[Entity, tuple[Column, Column, Column]]
+
+    def same(self, other: Shot) -> bool:
+        """Whether the other one says the same."""
+        return all(np.array_equal(a, b) for e in Entity for a, b in zip(self.read[e], other.read[e], strict=True))
+
+
+@dataclass
+class Record:
+    """One run. ``about`` is run.json; times in tables are nanoseconds since the run began."""
+
+    about: dict[str, Any] = field(default_factory=dict)
+    tables: dict[str, Table] = field(default_factory=lambda: {name: Table(name) for name in SCHEMA})
+    exchanges: list[dict[str, Any]] = field(default_factory=list)
+    logs: dict[str, str] = field(default_factory=dict)
+
+    def __getattr__(self, name: str) -> Table:
+        """A table by its name."""
+        try:
+            return self.__dict__["tables"][name]  # type: ignore[no-any-return]
+        except KeyError:
+            raise AttributeError(name) from None
+
+    @property
+    def waves(self) -> list[dict[str, Any]]:
+        """One a job of requests: phase, name, rate, start, seconds of the generator's CPU."""
+        return self.about.setdefault("waves", [])  # type: ignore[no-any-return]
+
+    @property
+    def snapshots_taken(self) -> list[dict[str, Any]]:
+        """One a snapshot: phase ("" for all), begin, end, name, accepted."""
+        return self.about.setdefault("snapshots", [])  # type: ignore[no-any-return]
+
+    @property
+    def phases(self) -> dict[str, dict[str, Any]]:
+        """What the live half says of each phase that began."""
+        return self.about.setdefault("phases", {})  # type: ignore[no-any-return]
+
+    def keep(self, shot: Shot, phase: str, name: str, accepted: bool) -> int:
+        """Add a snapshot; its number."""
+        number = len(self.snapshots_taken)
+        about = {"phase": phase, "name": name, "begin": shot.begin, "end": shot.end, "accepted": accepted}
+        self.snapshots_taken.append(about)
+        for entity, (subject, state, value) in shot.read.items():
+            if len(subject):
+                rows = {"kind": int(entity), "subject": subject, "state": state, "value": value}
+                self.tables["snapshots"].append(snapshot=number, **rows)
+        return number
+
+    def shot(self, number: int) -> Shot:
+        """A snapshot that was kept."""
+        table, about = self.tables["snapshots"], self.snapshots_taken[number]
+        mine = table["snapshot"] == number
+        read = {}
+        for entity in Entity:
+            chosen = mine & (table["kind"] == entity)
+            read[entity] = (table["subject"][chosen], table["state"][chosen], table["value"][chosen])
+        return Shot(about["begin"], about["end"], read)
+
+    def rows(self, entity: Entity) -> Table:
+        """The table that an entity's subject is a row of."""
+        return self.tables[("orders", "users", "items")[entity]]
+
+    def initial(self, entity: Entity, before: int) -> NDArray[np.int64]:
+        """What was acknowledged for each user or item before a time of the run."""
+        funds = self.tables["funds"]
+        chosen = (funds["kind"] == entity) & (funds["at"] <= before)
+        total = np.zeros(len(self.rows(entity)), dtype=np.int64)
+        np.add.at(total, funds["subject"][chosen], funds["amount"][chosen])
+        return total
+
+    def checkouts(self) -> NDArray[np.bool_]:
+        """Which rows of the history are checkouts."""
+        return np.asarray(self.tables["history"]["kind"] == Kind.CHECKOUT)

@@ -1,0 +1,10 @@
+"""Findings as files and words: a pure function of the record, byte for byte.
+
+`model` is what every form says, `as_json` is report.json, `as_html` is report.html, `terminal` is what a person reads
+at the end, `write` writes them into a folder.
+"""
+
+from .terminal import told
+from .write import write
+
+__all__ = ["told", "write"]

@@ -1,0 +1,48 @@
+"""report.json, version 1; its fields are described in docs/grader.md."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from ..judge import Judgement
+from ..record import Record
+
+VERSION = 1
+
+
+def content(record: Record, judgement: Judgement) -> dict[str, Any]:
+    """The object that report.json holds."""
+    about = record.about
+    return {
+        "report": VERSION,
+        "verdict": judgement.verdict,
+        "why": judgement.why,
+        "name": about["submission"]["name"],
+        "sandbox": about["sandbox"],
+        "phases": {
+            name: {"verdict": phase.verdict, "why": phase.why, "figures": phase.figures}
+            for name, phase in judgement.phases.items()
+        },
+        "violations": [
+            {
+                "label": v.label or None,
+                "order_id": v.order_id or None,
+                "candidates": list(v.candidates),
+                "rule": v.rule,
+                "phase": v.phase,
+                "detail": v.detail,
+            }
+            for v in judgement.violations
+        ],
+        "speed": None,
+        "score": None,
+        "seed": about["seed"],
+        "command": about["command"],
+        "repeat": about["repeat"],
+    }
+
+
+def as_json(record: Record, judgement: Judgement) -> str:
+    """The text of report.json."""
+    return json.dumps(content(record, judgement), indent=1, ensure_ascii=True) + "\n"

@@ -1,0 +1,35 @@
+"""The end of a run in words, for a terminal."""
+
+from __future__ import annotations
+
+from ..judge import Judgement
+from ..record import Record
+from .as_html import sentence
+
+_MARKS = {"pass": "pass", "fail": "FAIL", "void": "void", "not_tested": "not tested", "measured": "measured"}
+_SHOWN = 5
+
+
+def _plain(text: str) -> str:
+    """Without what could steer a terminal: a name or an id comes from the submission."""
+    return "".join(c if c.isprintable() or c == "\n" else "?" for c in text)
+
+
+def told(record: Record, judgement: Judgement) -> str:
+    """Verdict, phases, the first violations, sandbox, how to run it again."""
+    about = record.about
+    lines = [f"{about['submission']['name']}: {judgement.verdict.upper()}", f"  {sentence(judgement)}", ""]
+    for name, phase in judgement.phases.items():
+        figures = phase.figures
+        said = phase.why
+        if figures:
+            said = f"{figures['done']:,} of {figures['offered']:,} done, p99 {figures['p99_ms']:,} ms"
+        lines.append(f"  {name:<11} {_MARKS[phase.verdict]:<11} {said}")
+    if judgement.violations:
+        lines += ["", f"  {len(judgement.violations):,} violations, the first of them:"]
+        for v in judgement.violations[:_SHOWN]:
+            whose = v.label or (f"one of {', '.join(v.candidates[:4])}, ..." if v.candidates else "no order")
+            lines.append(f"    {v.rule}: {whose}: {v.detail}")
+    sandbox = about["sandbox"]
+    lines += ["", f"  sandbox tier {sandbox['tier']}: {sandbox['name']}", f"  again: {about['repeat']}"]
+    return _plain("\n".join(lines))

@@ -1,0 +1,21 @@
+"""Write every report of a record into a folder: report.json, report.html."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ..judge import Judgement, judge
+from ..record import load
+from .as_html import as_html
+from .as_json import as_json
+from .terminal import told
+
+
+def write(record_folder: Path, out: Path) -> tuple[Judgement, str]:
+    """Judge the record in a folder, write its reports; the judgement, and it in words. Raises RecordError."""
+    record = load(record_folder)
+    judgement = judge(record)
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "report.json").write_text(as_json(record, judgement))
+    (out / "report.html").write_text(as_html(record, judgement), encoding="utf-8")
+    return judgement, told(record, judgement)

@@ -1,0 +1,69 @@
+"""Tier 3: limits on resources, a session of its own, an empty environment and home, and the tree ended at the end.
+
+It stops accidents: endless output, a fork bomb, a full memory. It hides no file, no port and no process of
+the same user, so its verdicts are for the student's own eyes: no line of a gradebook is written.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from .tree import MARK, Tree, keep
+
+_LAUNCH = Path(__file__).resolve().parent / "launch.py"
+_GIB = 1 << 30
+LIMITS = {"NPROC": 4096, "DATA": 4 * _GIB, "FSIZE": 4 * _GIB, "NOFILE": 65_536, "CORE": 0}
+
+
+@dataclass(frozen=True)
+class Command:
+    """What is to run: the words, the folder, the variables, where its output goes."""
+
+    name: str
+    words: tuple[str, ...]
+    folder: Path
+    output: int
+    """A descriptor for standard output and error."""
+    env: dict[str, str] = field(default_factory=dict)
+    home: Path = Path("/tmp")
+
+
+class Plain:
+    """Starts commands without a wall around them."""
+
+    namespaces: tuple[str, ...] = ()
+    """What the generator enters to reach the services."""
+
+    def __init__(self, run: str) -> None:
+        self._run, self._starts = run, 0
+
+    def start(self, command: Command) -> tuple[subprocess.Popen[bytes], Tree]:
+        """Start it. Its exit status is 127 where there is no such program."""
+        self._starts += 1
+        mark = f"{self._run}/{command.name}/{self._starts}"
+        own = Path(sys.prefix) / "bin"
+        env = {
+            "PATH": f"{own}:/usr/local/bin:/usr/bin:/bin",
+            "HOME": str(command.home),
+            "TMPDIR": str(command.home),
+            "LANG": "C.UTF-8",
+            "PYTHONUNBUFFERED": "1",
+            **command.env,
+            MARK: mark,
+        }
+        limits = [f"{name}={value}" for name, value in LIMITS.items() if not (name == "NPROC" and os.geteuid() == 0)]
+        process = subprocess.Popen(
+            [sys.executable, "-I", "-S", str(_LAUNCH), *limits, "--", *command.words],
+            cwd=command.folder,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=command.output,
+            stderr=command.output,
+            start_new_session=True,
+        )
+        keep(process.pid)
+        return process, Tree(process.pid, mark)

@@ -1,0 +1,131 @@
+"""Every process of a service, found and ended, also those that forked twice or took a session of their own.
+
+Linux only: read from /proc. A process belongs to a service if it descends from its first process, shares its
+session, or carries its mark in the environment that it was started with. The grader adopts orphans, so that none
+leaves the tree for good; a process that wiped its environment, left the session and lost its parents belongs
+to the run, and ends with it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import time
+from pathlib import Path
+
+_SET_CHILD_SUBREAPER = 36
+MARK = "GRADER_SERVICE"
+_PATIENCE = 5.0
+
+
+def adopt_orphans() -> None:
+    """Make this process the parent of its descendants' orphans. Raises OSError."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0):
+        raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
+
+
+def processes() -> dict[int, tuple[int, int, str]]:
+    """Every process: its parent, its session, its state."""
+    found = {}
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                text = Path("/proc", name, "stat").read_text(errors="replace")
+            except OSError:
+                continue  # it ended meanwhile
+            state, parent, _, session = text.rpartition(") ")[2].split()[:4]
+            found[int(name)] = int(parent), int(session), state
+    return found
+
+
+def _marked(pid: int, mark: bytes) -> bool:
+    try:
+        return mark in Path("/proc", str(pid), "environ").read_bytes().split(b"\0")
+    except OSError:
+        return False
+
+
+def descendants(first: int, everyone: dict[int, tuple[int, int, str]]) -> set[int]:
+    """Below a process, without it."""
+    children: dict[int, list[int]] = {}
+    for pid, (parent, _, _) in everyone.items():
+        children.setdefault(parent, []).append(pid)
+    found: set[int] = set()
+    left = [first]
+    while left:
+        for child in children.get(left.pop(), []):
+            if child not in found:
+                found.add(child)
+                left.append(child)
+    return found
+
+
+class Tree:
+    """The processes of one start of a service."""
+
+    def __init__(self, first: int, mark: str) -> None:
+        self.first, self._mark = first, f"{MARK}={mark}".encode()
+
+    def pids(self) -> set[int]:
+        """Those that live now; zombies have ended."""
+        everyone = processes()
+        below = descendants(self.first, everyone) | {self.first}
+        ours = descendants(os.getpid(), everyone)
+        mine = {pid for pid in ours if everyone[pid][1] == self.first or pid in below or _marked(pid, self._mark)}
+        for pid in list(mine):
+            mine |= descendants(pid, everyone)
+        return {pid for pid in mine if everyone[pid][2] not in "ZX"}
+
+    def signal(self, number: int) -> None:
+        """Send a signal to all of them, until no new one appears: a fork under way is not missed."""
+        seen: set[int] = set()
+        while new := self.pids() - seen:
+            for pid in new:
+                _send(pid, number)
+            seen |= new
+
+    def kill(self) -> None:
+        """End all of them, and wait until they have ended. Raises TimeoutError if one cannot be ended."""
+        until = time.monotonic() + _PATIENCE
+        self.signal(signal.SIGSTOP)  # nobody forks while the others are ended
+        while left := self.pids():
+            for pid in left:
+                _send(pid, signal.SIGKILL)
+            if time.monotonic() > until:
+                raise TimeoutError(f"processes {sorted(left)} outlive SIGKILL")
+            os.sched_yield()
+        bury()
+
+    def stopped(self) -> bool:
+        """Whether none of them runs."""
+        everyone = processes()
+        return all(everyone.get(pid, (0, 0, "X"))[2] in "TtZX" for pid in self.pids())
+
+
+def bury() -> None:
+    """Reap adopted orphans that have ended; processes that Popen waits for are left to it."""
+    everyone = processes()
+    for pid, (parent, _, state) in everyone.items():
+        if parent == os.getpid() and state == "Z" and pid not in _KEPT:
+            try:
+                os.waitpid(pid, os.WNOHANG)
+            except ChildProcessError:
+                continue  # somebody else was quicker
+
+
+_KEPT: set[int] = set()
+"""Children whose exit status somebody will ask for."""
+
+
+def keep(pid: int) -> None:
+    """This child's exit status will be asked for by who started it."""
+    _KEPT.add(pid)
+
+
+def _send(pid: int, number: int) -> None:
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        return  # it has ended, which is what signals are for here

@@ -1,0 +1,155 @@
+"""One run from start to end: everything that was started is ended after it, however it ends."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import shutil
+import signal
+import sys
+import tempfile
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from .errors import SubmissionError, VoidError
+from .phases import RUN, Live
+from .phases.settle import settle_all
+from .processes import Supervisor, prepare
+from .record import Record, save
+from .sandbox import adopt_orphans, choose
+from .shop import Counter, Routes
+from .submission import Submission
+from .submission.places import Places
+from .terms import PHASES, Limits
+from .wire.client import Generator
+
+SHARES = {"contract": 0.05, "duplicates": 0.15, "load": 0.12, "scarcity": 0.15, "faults": 0.38, "speed": 0.15}
+"""Of the run's time, by phase."""
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What the command line asks for."""
+
+    submission: Submission
+    phases: tuple[str, ...]
+    limits: Limits
+    seed: int
+    rate: int
+    command: str
+    mode: str
+    allow_remote: bool = False
+
+
+def cache_folder() -> Path:
+    """Where built submissions are kept."""
+    home = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return Path(home) / "checkout-grader" / "builds"
+
+
+@contextlib.contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """SIGTERM and SIGHUP end the run as Ctrl-C does: nothing is left behind."""
+
+    def end(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def run(wish: Wish, out: Path, say: Callable[[str], None]) -> None:
+    """Grade; the record is in the folder ``out`` when this returns. A submission that cannot run is a record too.
+
+    Raises KeyboardInterrupt, with everything ended and nothing recorded, and UsageError.
+    """
+    record = Record()
+    record.about.update(_about(wish))
+    scratch = Path(tempfile.mkdtemp(prefix="checkout-grader-"))
+    with contextlib.ExitStack() as ends:
+        ends.callback(shutil.rmtree, scratch, ignore_errors=True)
+        ends.enter_context(_ended_by_signals())
+        try:
+            _live(wish, record, scratch, say, ends)
+        except SubmissionError as error:
+            record.about["failure"] = {"kind": "submission", "why": str(error)}
+        except VoidError as error:
+            record.about["failure"] = {"kind": "void", "why": str(error)}
+    save(record, out)
+
+
+def _live(wish: Wish, record: Record, scratch: Path, say: Callable[[str], None], ends: contextlib.ExitStack) -> None:
+    adopt_orphans()
+    submission, limits = wish.submission, wish.limits
+    tier, sandbox = choose(uuid.uuid4().hex)
+    record.about["sandbox"] = {"tier": tier.number, "name": tier.name, "why": tier.why, "stops": tier.table()}
+    supervisor: Supervisor | None = None
+    urls = submission.urls
+    if submission.folder is not None:
+        say("building" if submission.build else "copying")
+        folder, mark = prepare(submission, cache_folder(), limits.build)
+        record.about["submission"]["hash"] = mark
+        scout = Generator(sandbox.namespaces)
+        ends.callback(scout.close)
+        now: list[Callable[[], int]] = [lambda: 0]
+
+        def note(process: str, what: str, detail: str) -> None:
+            record.events.append(at=now[0](), process=process, what=what, detail=detail)
+
+        supervisor = Supervisor(submission, folder, scratch, sandbox, scout, limits, note)
+        ends.callback(lambda: record.logs.update(supervisor.logs.texts()))
+        ends.callback(supervisor.close)
+        say(f"starting {', '.join(supervisor.names)}")
+        supervisor.start_all()
+        urls = {service: supervisor.places.fill(url) for service, url in urls.items()}
+    generator = Generator(sandbox.namespaces)
+    ends.callback(generator.close)
+    tend = supervisor.tend if supervisor else lambda: None
+    counter = Counter(record, generator, Routes(urls, wish.allow_remote), limits, tend)
+    if supervisor:
+        now[0] = counter.now
+    seconds = {phase: limits.budget * share for phase, share in SHARES.items()}
+    live = Live(record, counter, limits, wish.seed, wish.rate, seconds, say, supervisor)
+    for phase in PHASES:
+        if phase not in wish.phases:
+            continue
+        if phase not in RUN:
+            record.phases[phase] = {"skipped": "not built in this version of the grader"}
+            continue
+        notes = live.notes(phase)
+        notes["begin_s"] = round(counter.now() / 1e9, 1)
+        RUN[phase](live)
+        notes["end_s"] = round(counter.now() / 1e9, 1)
+    say("last look at everything")
+    settle_all(live)
+
+
+def _about(wish: Wish) -> dict[str, Any]:
+    submission = wish.submission
+    repeat = f"{wish.command} --seed {wish.seed}" if "--seed" not in wish.command else wish.command
+    return {
+        "command": wish.command,
+        "repeat": repeat,
+        "mode": wish.mode,
+        "seed": wish.seed,
+        "asked": list(wish.phases),
+        "limits": asdict(wish.limits),
+        "submission": {
+            "name": submission.name,
+            "processes": [{"name": p.name, "role": p.role} for p in submission.processes],
+        },
+        "machine": {"cores": os.cpu_count(), "system": platform.platform(), "python": sys.version.split()[0]},
+        "sandbox": {"tier": 0, "name": "nothing was started", "why": "", "stops": []},
+    }
+
+
+__all__ = ["Places", "Wish", "cache_folder", "run"]

@@ -1,0 +1,125 @@
+"""Waves of requests: each is sent, waited for, and written into the record, whatever came of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from ..record import Record
+from ..terms import Kind, Limits
+from ..wire.client import Generator
+from ..wire.jobs import Job, Longs, Result, Word
+from .routes import Routes
+
+CLOSED = 32
+"""Connections of a closed loop: set-up and reading."""
+
+
+class Counter:
+    """Sends for one run. Times are nanoseconds since the run began."""
+
+    def __init__(
+        self, record: Record, generator: Generator, routes: Routes, limits: Limits, tend: Callable[[], None]
+    ) -> None:
+        """``tend`` is called ten times a second while a wave runs."""
+        self.record, self.limits = record, limits
+        self._generator, self._routes, self.tend = generator, routes, tend
+        self.origin = time.monotonic_ns()
+        self._wave: tuple[int, Kind, Longs, int, Longs] | None = None
+
+    def now(self) -> int:
+        """Nanoseconds since the run began."""
+        return time.monotonic_ns() - self.origin
+
+    def send(
+        self,
+        phase: str,
+        name: str,
+        kind: Kind,
+        subject: Longs,
+        middles: list[bytes],
+        *,
+        due: Longs | None = None,
+        connections: int = CLOSED,
+        attempt: int = 1,
+        bodies: bool = False,
+    ) -> Result:
+        """Send a wave and wait for its end. Without ``due``: a closed loop, each request as soon as it may."""
+        self.begin(
+            phase, name, kind, subject, middles, due=due, connections=connections, attempt=attempt, bodies=bodies
+        )
+        while True:
+            said = self.poll(0.1)
+            if isinstance(said, Result):
+                return said
+
+    def begin(
+        self,
+        phase: str,
+        name: str,
+        kind: Kind,
+        subject: Longs,
+        middles: list[bytes],
+        *,
+        due: Longs | None = None,
+        connections: int = CLOSED,
+        attempt: int = 1,
+        bodies: bool = False,
+        tell_after: int = 0,
+        start: int = 0,
+    ) -> None:
+        """Send a wave, and go on; ``poll`` until its result. ``start``: of the run, 0 for now."""
+        shapes, shape = self._routes.shapes(kind, len(middles))
+        start = start or self.now()
+        job = Job(
+            self._routes.targets,
+            shapes,
+            shape,
+            middles,
+            np.zeros(len(middles), dtype=np.int64) if due is None else due,
+            start + self.origin,
+            connections,
+            int(self.limits.timeout * 1e9),
+            0 if due is None else int(self.limits.timeout * 1e9),
+            bodies,
+            tell_after,
+        )
+        number = len(self.record.waves)
+        self.record.waves.append({"phase": phase, "name": name, "start": start, "requests": len(middles)})
+        self._wave = number, kind, subject, attempt, job.due + start
+        self._generator.start(job)
+
+    def poll(self, seconds: float) -> Word | Result | None:
+        """What happens within so many seconds; a result has been recorded when this returns it."""
+        self.tend()
+        said = self._generator.poll(seconds)
+        if not isinstance(said, Result) or self._wave is None:
+            return said
+        number, kind, subject, attempt, due = self._wave
+        self._wave = None
+        about = self.record.waves[number]
+        about.update(end=self.now(), cpu=round(said.cpu, 4), opened=said.opened)
+        for column in (said.sent, said.done):
+            column[column != 0] -= self.origin
+        said.due = due
+        self.record.history.append(
+            wave=number,
+            kind=int(kind),
+            subject=subject,
+            attempt=attempt,
+            due=due,
+            sent=said.sent,
+            done=said.done,
+            status=said.status,
+            waited=said.waited,
+        )
+        return said
+
+    def wait(self, seconds: float) -> None:
+        """Let time pass, and tend."""
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0:
+            self.tend()
+            time.sleep(min(left, 0.1))

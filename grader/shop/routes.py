@@ -1,0 +1,80 @@
+"""Requests as bytes: for each kind its service, its method, its path around the ids.
+
+Requests look like those of common clients, in turns, audit reads like load: a system cannot tell who asks.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+from urllib.parse import quote, urlsplit
+
+import numpy as np
+
+from ..errors import UsageError
+from ..terms import Kind
+from ..wire.jobs import Longs, Shape, Target
+
+ROUTES: dict[Kind, tuple[str, str, str]] = {
+    Kind.CHECKOUT: ("order", "POST", "/checkout/"),
+    Kind.CREATE_ORDER: ("order", "POST", "/create/"),
+    Kind.ADD_ITEM: ("order", "POST", "/addItem/"),
+    Kind.FIND_ORDER: ("order", "GET", "/find/"),
+    Kind.CREATE_USER: ("payment", "POST", "/create_user"),
+    Kind.ADD_FUNDS: ("payment", "POST", "/add_funds/"),
+    Kind.FIND_USER: ("payment", "GET", "/find_user/"),
+    Kind.CREATE_ITEM: ("stock", "POST", "/item/create/"),
+    Kind.ADD_STOCK: ("stock", "POST", "/add/"),
+    Kind.FIND_ITEM: ("stock", "GET", "/find/"),
+    Kind.BATCH_ORDERS: ("order", "POST", "/batch_init/"),
+    Kind.BATCH_USERS: ("payment", "POST", "/batch_init/"),
+    Kind.BATCH_ITEMS: ("stock", "POST", "/batch_init/"),
+}
+AGENTS = ("python-requests/2.32.3", "curl/8.5.0", "okhttp/4.12.0", "Apache-HttpClient/5.3.1 (Java/17)")
+
+
+def middle(*parts: object) -> bytes:
+    """Ids and numbers as the end of a path."""
+    return "/".join(quote(str(part), safe="") for part in parts).encode()
+
+
+class Routes:
+    """Where requests go, and how they read."""
+
+    def __init__(self, urls: dict[str, str], allow_remote: bool = False) -> None:
+        """Raises UsageError for an address that is not this machine's, unless remote ones are allowed."""
+        self.targets: list[Target] = []
+        self._shapes: dict[Kind, list[Shape]] = {}
+        places: dict[tuple[str, int], int] = {}
+        for kind, (service, method, path) in ROUTES.items():
+            parts = urlsplit(urls[service])
+            address = _address(parts.hostname or "", allow_remote)
+            where = (address, parts.port or 80)
+            if where not in places:
+                places[where] = len(self.targets)
+                self.targets.append(Target(*where))
+            before = f"{method} {parts.path.rstrip('/')}{path}".encode()
+            length = "Content-Length: 0\r\n" if method == "POST" else ""
+            self._shapes[kind] = [
+                Shape(
+                    places[where],
+                    before,
+                    f" HTTP/1.1\r\nHost: {parts.netloc}\r\nUser-Agent: {agent}\r\nAccept: */*\r\n{length}\r\n".encode(),
+                )
+                for agent in AGENTS
+            ]
+
+    def shapes(self, kind: Kind, count: int) -> tuple[list[Shape], Longs]:
+        """The forms of a kind, and which of them each of so many requests takes."""
+        forms = self._shapes[kind]
+        return forms, np.arange(count, dtype=np.int64) % len(forms)
+
+
+def _address(host: str, allow_remote: bool) -> str:
+    try:
+        address = str(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][4][0])
+    except (OSError, UnicodeError) as error:
+        raise UsageError(f"{host!r} is no address ({error})") from error
+    if not allow_remote and not ipaddress.ip_address(address).is_loopback:
+        raise UsageError(f"{host} is not this machine; the grader sends load there only with --allow-remote")
+    return address

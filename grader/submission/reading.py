@@ -1,0 +1,201 @@
+"""``checkout.toml`` to a Submission. Every error says the file, the line, the field, the rule, and an example.
+
+TOML's reader gives no lines for values; they are found again in the text: the table's header, then the key.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from ..errors import SubmissionError
+from .model import ROLES, SERVICES, Process, Ready, Submission, service_urls
+from .places import BadPlace, check
+
+FILE = "checkout.toml"
+_LONGEST = 200_000
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,49}")
+_EXAMPLES = {
+    "name": 'name = "team 7"',
+    "base_url": 'base_url = "http://127.0.0.1:{port:gateway}"',
+    "urls": 'urls = { order = "http://127.0.0.1:{port:order}", stock = "...", payment = "..." }',
+    "build": 'build = [["python3", "-m", "venv", ".venv"]]',
+    "process": '[[process]]\n    name = "stock"\n    role = "stock"\n    command = ["python3", "stock.py", "{port}"]',
+    "process.name": 'name = "stock-db"',
+    "process.role": 'role = "stock"',
+    "process.command": 'command = ["gunicorn", "-b", "127.0.0.1:{port}", "app:app"]',
+    "process.cwd": 'cwd = "stock"',
+    "process.port": "port = 5001",
+    "process.env": 'env = { REDIS_PORT = "{port:stock-db}" }',
+    "process.ready": 'ready = { tcp = "{port}" }   or   { http = "http://127.0.0.1:{port}/health", timeout_s = 20 }',
+}
+_TOP = {"name", "base_url", "urls", "build", "process"}
+_PROCESS = {"name", "role", "command", "cwd", "port", "env", "ready"}
+
+
+class _Reader:
+    """The text, and what is wrong in it, with lines."""
+
+    def __init__(self, text: str) -> None:
+        self.lines = text.splitlines()
+
+    def line(self, field: str, nth: int) -> int:
+        """Of a field such as process.role in the nth [[process]] (from 0); 0 if it is nowhere."""
+        key = field.rpartition(".")[2]
+        seen = -1
+        for number, text in enumerate(self.lines, 1):
+            if re.match(r"\s*\[\[\s*process\s*\]\]", text):
+                seen += 1
+                if field == "process" and seen == nth:
+                    return number
+            here = seen == nth if field.startswith("process.") else seen < 0
+            if here and re.match(rf"\s*(\[\s*)?(process\.)?[\"']?{re.escape(key)}[\"']?\s*(=|\.|\])", text):
+                return number
+        return self.line("process", nth) if field.startswith("process.") else 0
+
+    def wrong(self, field: str, rule: str, nth: int = -1) -> SubmissionError:
+        """The error for a field."""
+        number = self.line(field, nth)
+        where = f"{FILE}, line {number}" if number else FILE
+        known = field if field in _EXAMPLES else field.rpartition(".")[0]
+        example = f"\n  example: {_EXAMPLES[known]}" if known in _EXAMPLES else ""
+        return SubmissionError(f"{where}, {field}: {rule}{example}")
+
+    def text(self, value: Any, field: str, nth: int = -1) -> str:
+        """A text that is not empty and has no zero byte."""
+        if not isinstance(value, str) or not value.strip() or "\0" in value:
+            raise self.wrong(field, f"a text is needed, this is {value!r}", nth)
+        return value
+
+    def words(self, value: Any, field: str, nth: int = -1) -> tuple[str, ...]:
+        """A command: a list of texts, the first not empty."""
+        if not isinstance(value, list) or not value or not all(isinstance(w, str) and "\0" not in w for w in value):
+            raise self.wrong(field, f"a command is a list of texts, this is {value!r}", nth)
+        if not value[0].strip():
+            raise self.wrong(field, "the first word is the program, and it is empty", nth)
+        return tuple(value)
+
+
+def read_submission(folder: Path) -> Submission:
+    """The submission in a folder. Raises SubmissionError."""
+    path = folder / FILE
+    if not path.is_file():
+        raise SubmissionError(f"{folder}: there is no {FILE}; it says which processes to start, see docs/grader.md")
+    raw = path.read_bytes()
+    if len(raw) > _LONGEST:
+        raise SubmissionError(f"{FILE} has {len(raw):,} bytes; {_LONGEST:,} are the most")
+    try:
+        text = raw.decode()
+        content = tomllib.loads(text)
+    except UnicodeDecodeError as error:
+        raise SubmissionError(f"{FILE}: byte {error.start} is not UTF-8; save the file as UTF-8") from error
+    except tomllib.TOMLDecodeError as error:
+        raise SubmissionError(f"{FILE}: {error}; this is not TOML (texts stand in quotes, lists in [ ])") from error
+    return _submission(_Reader(text), content, folder.resolve())
+
+
+def _submission(reader: _Reader, content: dict[str, Any], folder: Path) -> Submission:
+    for field in content:
+        if field not in _TOP:
+            raise reader.wrong(field, f"there is no such field; the fields are {', '.join(sorted(_TOP))}")
+    tables = content.get("process")
+    if not isinstance(tables, list) or not tables or not all(isinstance(table, dict) for table in tables):
+        raise reader.wrong("process", "at least one [[process]] table is needed (two brackets)", 0)
+    processes: list[Process] = []
+    for nth, table in enumerate(tables):
+        process = _process(reader, table, nth, folder)
+        if process.name in {other.name for other in processes}:
+            raise reader.wrong("process.name", f"{process.name!r} is taken; names are different", nth)
+        if process.port and process.port in {other.port for other in processes}:
+            raise reader.wrong("process.port", f"{process.port} is taken by another process", nth)
+        processes.append(process)
+    names = {process.name for process in processes}
+    for nth, process in enumerate(processes):
+        for field, texts in _filled(process).items():
+            for text in texts:
+                _check(reader, f"process.{field}", text, names, nth)
+    urls = _urls(reader, content)
+    for service, url in urls.items():
+        field = "base_url" if "base_url" in content else "urls"
+        _check(reader, field, url, names, -1)
+        parts = urlsplit(re.sub(r"\{[^{}]*\}", "1", url))
+        if parts.scheme != "http" or not parts.hostname:
+            raise reader.wrong(field, f"{url!r} for {service} is no http:// address")
+    name = reader.text(content.get("name", folder.name), "name")
+    build = content.get("build", [])
+    if not isinstance(build, list):
+        raise reader.wrong("build", "a list of commands is needed")
+    commands = tuple(reader.words(command, "build") for command in build)
+    return Submission(name[:200], folder, urls, tuple(processes), commands)
+
+
+def _check(reader: _Reader, field: str, text: str, names: set[str], nth: int) -> None:
+    try:
+        check(text, names, inside=nth >= 0)
+    except BadPlace as error:
+        raise reader.wrong(field, str(error), nth) from error
+
+
+def _filled(process: Process) -> dict[str, tuple[str, ...]]:
+    """The texts of a process in which placeholders are replaced."""
+    ready = (process.ready.tcp, process.ready.http)
+    return {"command": process.command, "cwd": (process.cwd,), "env": tuple(process.env.values()), "ready": ready}
+
+
+def _urls(reader: _Reader, content: dict[str, Any]) -> dict[str, str]:
+    if ("base_url" in content) == ("urls" in content):
+        raise reader.wrong("base_url" if "base_url" not in content else "urls", "either base_url or urls, and one")
+    if "base_url" in content:
+        return service_urls(reader.text(content["base_url"], "base_url"))
+    urls = content["urls"]
+    if not isinstance(urls, dict) or set(urls) != set(SERVICES):
+        raise reader.wrong("urls", f"one address each for {', '.join(SERVICES)}")
+    return {service: reader.text(urls[service], "urls").rstrip("/") for service in SERVICES}
+
+
+def _process(reader: _Reader, table: dict[str, Any], nth: int, folder: Path) -> Process:
+    for field in table:
+        if field not in _PROCESS:
+            known = ", ".join(sorted(_PROCESS))
+            raise reader.wrong(f"process.{field}", f"there is no such field; the fields are {known}", nth)
+    name = reader.text(table.get("name"), "process.name", nth)
+    if not _NAME.fullmatch(name):
+        raise reader.wrong("process.name", f"{name!r}: letters, digits, and _ . - within, at most 50", nth)
+    role = table.get("role", "other")
+    if role not in ROLES:
+        raise reader.wrong("process.role", f"{role!r} is none of {', '.join(ROLES)}", nth)
+    command = reader.words(table.get("command"), "process.command", nth)
+    cwd = reader.text(table.get("cwd", "."), "process.cwd", nth)
+    if "{" not in cwd:
+        inside = (folder / cwd).resolve()
+        if not inside.is_relative_to(folder) or not inside.is_dir():
+            raise reader.wrong("process.cwd", f"{cwd!r} is no folder inside the submission", nth)
+    port = table.get("port", 0)
+    if isinstance(port, bool) or not isinstance(port, int) or not (port == 0 or 1024 <= port <= 65535):
+        raise reader.wrong("process.port", f"{port!r} is no port from 1024 to 65535", nth)
+    env = table.get("env", {})
+    if not isinstance(env, dict) or not all(isinstance(value, str) and "\0" not in value for value in env.values()):
+        raise reader.wrong("process.env", "names to texts, and a number is a text too", nth)
+    if any(not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) for name in env):
+        raise reader.wrong("process.env", "a variable's name is letters, digits and _", nth)
+    return Process(name, role, command, cwd, port, dict(env), _ready(reader, table.get("ready", {}), nth))
+
+
+def _ready(reader: _Reader, value: Any, nth: int) -> Ready:
+    if not isinstance(value, dict) or not set(value) <= {"tcp", "http", "timeout_s"} or {"tcp", "http"} <= set(value):
+        raise reader.wrong("process.ready", "either tcp or http, and timeout_s if wished", nth)
+    tcp = value.get("tcp", "")
+    if isinstance(tcp, int) and not isinstance(tcp, bool):
+        tcp = str(tcp)
+    seconds = value.get("timeout_s", 0)
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds <= 600:
+        raise reader.wrong("process.ready", f"timeout_s is seconds from 0 to 600, this is {seconds!r}", nth)
+    for text in (tcp, value.get("http", "")):
+        if not isinstance(text, str):
+            raise reader.wrong("process.ready", f"a text is needed, this is {text!r}", nth)
+    if value.get("http") and not value["http"].startswith("http://"):
+        raise reader.wrong("process.ready", f"{value['http']!r} is no http:// address", nth)
+    return Ready(tcp, value.get("http", ""), float(seconds))

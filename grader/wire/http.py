@@ -1,0 +1,120 @@
+"""HTTP/1.1 answers, read from bytes as they come: heads, lengths, chunks.
+
+Refuses nothing that a client can live with: any reason phrase, any case of names, chunked or until the
+connection closes, interim 1xx answers before the real one. What is not HTTP at all is ``Malformed``.
+Source: RFC 9112, sections 2 to 7.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+CHUNKED, TO_EOF = -1, -2
+LONGEST_HEAD, LONGEST_BODY = 65_536, 8_388_608
+"""Bytes of a head and of a body; a longer answer is none."""
+BODYLESS = (204, 304)
+
+
+class Malformed(ValueError):
+    """Bytes that are not an HTTP answer."""
+
+
+class Head(NamedTuple):
+    """What an answer's head says: status, length of the body (or CHUNKED, TO_EOF), whether the connection stays."""
+
+    status: int
+    length: int
+    keep: bool
+
+
+def read_head(raw: bytes) -> Head:
+    """The head without its empty line. Raises Malformed."""
+    lines = raw.split(b"\r\n")
+    parts = lines[0].split(b" ", 2)
+    if len(parts) < 2 or not parts[0].startswith(b"HTTP/1.") or not parts[1].isdigit() or len(parts[1]) != 3:
+        raise Malformed(f"{lines[0][:60]!r} is no status line")
+    status = int(parts[1])
+    length, keep = TO_EOF, parts[0] != b"HTTP/1.0"
+    for line in lines[1:]:
+        name, colon, value = line.partition(b":")
+        if not colon:
+            raise Malformed(f"{line[:60]!r} is no header")
+        name, value = name.strip().lower(), value.strip().lower()
+        if name == b"transfer-encoding":
+            length = CHUNKED if b"chunked" in value else TO_EOF
+        elif name == b"content-length" and length != CHUNKED:
+            if not value.isdigit() or int(value) > LONGEST_BODY:
+                raise Malformed(f"content-length {value[:60]!r}")
+            length = int(value)
+        elif name == b"connection":
+            keep = b"close" not in value and (keep or b"keep-alive" in value)
+    if status in BODYLESS or status < 200:
+        length = 0
+    return Head(status, length, keep and length != TO_EOF)
+
+
+class Answer(NamedTuple):
+    """A whole answer."""
+
+    status: int
+    body: bytes
+    keep: bool
+
+
+def read_chunks(raw: bytes) -> bytes | None:
+    """The body that the chunks make, None while the last one is missing. Raises Malformed."""
+    body: list[bytes] = []
+    at = 0
+    while True:
+        end = raw.find(b"\r\n", at)
+        if end < 0:
+            if len(raw) - at > 1024:
+                raise Malformed("a chunk without a size")
+            return None
+        digits = raw[at:end].partition(b";")[0].strip()
+        try:
+            size = int(digits, 16) if digits.isalnum() else -1
+        except ValueError:
+            size = -1
+        if not 0 <= size <= LONGEST_BODY:
+            raise Malformed(f"chunk size {digits[:30]!r}")
+        if size == 0:
+            # Trailers, if any, end with an empty line.
+            done = raw.startswith(b"\r\n", end + 2) or raw.find(b"\r\n\r\n", end) >= 0
+            return b"".join(body) if done else None
+        at = end + 2 + size
+        if len(raw) < at + 2:
+            return None
+        if raw[at : at + 2] != b"\r\n":
+            raise Malformed("a chunk longer than its size")
+        body.append(raw[end + 2 : at])
+        at += 2
+
+
+def read_answer(raw: bytes, closed: bool) -> Answer | None:
+    """The first final answer in the bytes, None while it is not whole; ``closed``: no more bytes will come.
+
+    Raises Malformed, for bytes after the answer too: nothing was asked that they could answer.
+    """
+    while True:
+        head, found, rest = raw.partition(b"\r\n\r\n")
+        if not found:
+            if len(raw) > LONGEST_HEAD or not b"HTTP/1."[: len(raw)] == raw[:7]:
+                raise Malformed(f"{raw[:60]!r} is no HTTP answer")
+            return None
+        said = read_head(head)
+        if said.status >= 200 or said.status == 101:
+            break
+        raw = rest
+        if not raw:
+            return None
+    if len(rest) > LONGEST_BODY:
+        raise Malformed("a body that is too long")
+    if said.length == TO_EOF:
+        return Answer(said.status, rest, False) if closed else None
+    if said.length == CHUNKED:
+        body = read_chunks(rest)
+        return None if body is None else Answer(said.status, body, said.keep)
+    if len(rest) < said.length:
+        return None
+    return Answer(said.status, rest[: said.length], said.keep and len(rest) == said.length)

@@ -1,0 +1,114 @@
+"""One connection of the generator: a socket that never blocks, and the request that it carries.
+
+What only sockets know is here: opening, refusal, reset. A line carries one request at a time; an idle line
+that becomes readable has been closed by the other side, or says something that nobody asked.
+"""
+
+from __future__ import annotations
+
+import errno
+import select
+import socket
+
+from .http import Answer, Malformed, read_answer
+from .jobs import Target
+
+IDLE = -1
+_PENDING = (errno.EINPROGRESS, errno.EWOULDBLOCK, errno.EAGAIN, errno.EALREADY)
+
+
+class Refused(OSError):
+    """Nobody listens: no byte was written."""
+
+
+class Line:
+    """A connection to one target. ``fd`` is -1 once it is closed."""
+
+    __slots__ = (
+        "at",
+        "connecting",
+        "fd",
+        "parts",
+        "recv",
+        "request",
+        "send",
+        "served",
+        "size",
+        "sock",
+        "target",
+        "where",
+    )
+
+    def __init__(self, target: int, where: Target) -> None:
+        """Start to connect. Raises Refused, or another OSError where no connection can be made."""
+        family = socket.AF_INET6 if ":" in where.host else socket.AF_INET
+        self.sock = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
+        self.target, self.where, self.request = target, where, IDLE
+        self.parts: list[bytes] = []
+        self.size = self.served = self.at = 0
+        try:
+            self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            code = self.sock.connect_ex((where.host, where.port))
+            if code == errno.ECONNREFUSED:
+                raise Refused(code, "refused")
+            if code and code not in _PENDING:
+                raise OSError(code, "cannot connect")
+        except OSError:
+            self.sock.close()
+            raise
+        self.connecting = code != 0
+        self.fd = self.sock.fileno()
+        self.send, self.recv = self.sock.send, self.sock.recv
+
+    def connected(self) -> None:
+        """After the socket became writable: raises Refused or OSError unless the connection stands."""
+        code = self.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        if code == errno.ECONNREFUSED:
+            raise Refused(code, "refused")
+        if code:
+            raise OSError(code, "cannot connect")
+        self.connecting = False
+
+    def closes_always(self, now: int) -> bool:
+        """It was closed, unsaid, right after its first answer: so will the next ones be."""
+        return self.served == 1 and now - self.at < 100_000_000
+
+    def more(self, data: bytes) -> Answer | None:
+        """Bytes came, or none: the other side closed. The answer if it is whole.
+
+        Raises Malformed, and ConnectionResetError where the answer will never be whole.
+        """
+        if data:
+            self.parts.append(data)
+            self.size += len(data)
+            # A long answer in many pieces is read when it doubled, or reading it would be quadratic.
+            if len(self.parts) > 8 and len(data) * 2 < self.size and not data.endswith((b"\r\n", b"}", b"]", b'"')):
+                return None
+        whole = b"".join(self.parts)
+        self.parts = [whole]
+        if not data and not whole:
+            raise ConnectionResetError("closed before an answer")
+        answer = read_answer(whole, closed=not data)
+        if answer is None and not data:
+            raise ConnectionResetError("closed within an answer")
+        return answer
+
+    def ready(self) -> None:
+        """The answer is read: the line is free."""
+        self.served += 1
+        self.request = IDLE
+        if self.parts:
+            self.parts, self.size = [], 0
+
+    def watch(self, epoll: select.epoll) -> None:
+        """Tell epoll what to wait for."""
+        epoll.register(self.fd, select.EPOLLOUT if self.connecting else select.EPOLLIN)
+
+    def close(self) -> None:
+        """Close it; epoll forgets a closed descriptor by itself."""
+        if self.fd >= 0:
+            self.fd = -1
+            self.sock.close()
+
+
+__all__ = ["IDLE", "Answer", "Line", "Malformed", "Refused"]

@@ -1,0 +1,38 @@
+"""A clock hand that epoll can wait for to the microsecond; Linux only, one small function each.
+
+epoll_wait counts in milliseconds. A timerfd, armed through the C library (Python has it from 3.13 only),
+wakes the loop at an absolute time of the monotonic clock instead.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+
+_CLOCK_MONOTONIC, _ABSOLUTE, _NONBLOCK_CLOEXEC = 1, 1, 0o2004000
+
+
+class _Spec(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_long) for name in ("every_s", "every_ns", "at_s", "at_ns")]
+
+
+class Timer:
+    """One timer: ``arm`` it, and wait until ``fd`` is readable."""
+
+    def __init__(self) -> None:
+        """Raises OSError where the kernel has no timerfd."""
+        self._libc = ctypes.CDLL(None, use_errno=True)
+        self.fd: int = self._libc.timerfd_create(_CLOCK_MONOTONIC, _NONBLOCK_CLOEXEC)
+        if self.fd < 0:
+            raise OSError(ctypes.get_errno(), "timerfd_create")
+        self._spec = _Spec()
+        self._reference = ctypes.byref(self._spec)
+
+    def arm(self, at: int) -> None:
+        """Become readable at this time of time.monotonic_ns."""
+        self._spec.at_s, self._spec.at_ns = divmod(at, 1_000_000_000)
+        self._libc.timerfd_settime(self.fd, _ABSOLUTE, self._reference, None)
+
+    def close(self) -> None:
+        """Give the descriptor back."""
+        os.close(self.fd)

@@ -1,0 +1,171 @@
+"""The rule of acceptance, against a search over all executions; the digits, against orders that took effect m times."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grader.audit import FAIL, INDETERMINATE, NONE, OK, Finding, View, audit, clean, outcomes
+from grader.orders import COLD_PRICE, HOT_ITEMS, Blocks
+from grader.orders.blocks import CREDIT, STOCK
+from grader.terms import State, Status
+
+READ = int(State.READ)
+
+
+def view(
+    outcome: list[int], paid: list[int], owner: list[int], lines: list[tuple[int, int, int]],
+    credit: tuple[list[int], list[int]], stock: tuple[list[int], list[int]],
+) -> View:  # fmt: skip
+    """A small instance, everything in scope and read; price 1. credit and stock are (initial, as read)."""
+    orders, users, items = len(paid), len(credit[0]), len(stock[0])
+    cost = [sum(quantity for order, _, quantity in lines if order == o) for o in range(orders)]
+    long = lambda values: np.array(values, dtype=np.int64)  # noqa: E731
+    yes = lambda n: np.ones(n, dtype=np.bool_)  # noqa: E731
+    column = lambda at: long([line[at] for line in lines])  # noqa: E731
+    return View(
+        long(outcome), yes(orders), np.full(orders, READ), long(paid), long(cost), long(owner), np.full(orders, -1),
+        column(0), column(1), column(2),
+        yes(users), np.full(users, READ), long(credit[1]), long(credit[0]),
+        yes(items), np.full(items, READ), long(stock[1]), long(stock[0]), np.ones(items, dtype=np.int64),
+    )  # fmt: skip
+
+
+def reachable(
+    outcome: list[int], owner: list[int], lines: list[tuple[int, int, int]], credit: list[int], stock: list[int]
+) -> set[tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]]:
+    """Every (paid, credit, stock) that some execution of a right system ends in, by trying all of them."""
+    found = set()
+    for sequence in permutations(range(len(outcome))):
+        for chosen in range(1 << len(outcome)):
+            money, goods, paid = list(credit), list(stock), [0] * len(outcome)
+            for order in sequence:
+                if not chosen >> order & 1:
+                    continue
+                for o, item, quantity in lines:
+                    if o == order:
+                        goods[item] -= quantity
+                        money[owner[order]] -= quantity
+                if min(*money, *goods, 0) < 0:
+                    break
+                paid[order] = 1
+            else:
+                if all(p or r != OK for p, r in zip(paid, outcome, strict=True)):
+                    if not any(p and r in (FAIL, NONE) for p, r in zip(paid, outcome, strict=True)):
+                        found.add((tuple(paid), tuple(money), tuple(goods)))
+    return found
+
+
+@given(st.data())
+def test_accepts_exactly_what_a_right_system_can_end_in(data: st.DataObject) -> None:
+    """Of all end states near a small instance, the audit accepts those that some execution reaches, and no other."""
+    orders = data.draw(st.integers(1, 3))
+    outcome = data.draw(st.lists(st.sampled_from([NONE, FAIL, INDETERMINATE, OK]), min_size=orders, max_size=orders))
+    owner = data.draw(st.lists(st.integers(0, 1), min_size=orders, max_size=orders))
+    lines = [(o, data.draw(st.integers(0, 1)), data.draw(st.integers(1, 2))) for o in range(orders) for _ in range(2)]
+    credit = data.draw(st.lists(st.integers(0, 6), min_size=2, max_size=2))
+    stock = data.draw(st.lists(st.integers(0, 6), min_size=2, max_size=2))
+    right = reachable(outcome, owner, lines, credit, stock)
+    end = st.lists(st.integers(-1, 6), min_size=2, max_size=2)
+    tried = {
+        (
+            tuple(data.draw(st.lists(st.integers(0, 1), min_size=orders, max_size=orders))),
+            tuple(data.draw(end)),
+            tuple(data.draw(end)),
+        )
+        for _ in range(5)
+    }
+    for paid, money, goods in right | tried:
+        judged = view(outcome, list(paid), owner, lines, (credit, list(money)), (stock, list(goods)))
+        assert clean(judged) == ((paid, money, goods) in right)
+        assert clean(judged) == (audit(judged) == [])
+
+
+def test_a_refusal_does_not_settle_an_earlier_attempt() -> None:
+    """OK if any 2xx, FAIL if all are 4xx or never written, NONE without an attempt, INDETERMINATE otherwise."""
+    attempts = {
+        0: [400, Status.REFUSED, 429],
+        1: [400, Status.TIMEOUT],
+        2: [Status.RESET, 409, 201],
+        3: [503, 400],
+        4: [Status.DROPPED],
+        5: [302],
+    }
+    rows = [(order, status) for order, statuses in attempts.items() for status in statuses]
+    subject, status = np.array(rows).T
+    expected = [FAIL, INDETERMINATE, OK, INDETERMINATE, FAIL, INDETERMINATE, NONE]
+    assert outcomes(7, subject, status).tolist() == expected
+
+
+def blocks_view(blocks: Blocks, paid: np.ndarray, stock_times: np.ndarray, money_times: np.ndarray) -> View:
+    """A run of whole blocks, each order having taken effect so many times in stock and in money."""
+    n, users, cold_items = len(blocks), int(blocks.user.max()) + 1, int(blocks.item.max()) + 1
+    items = cold_items + HOT_ITEMS
+    credit_initial = np.full(users, CREDIT)
+    stock_initial = np.full(items, STOCK)
+    stock_initial[cold_items:] = 10**9
+    credit, stock = credit_initial.copy(), stock_initial.copy()
+    np.subtract.at(credit, blocks.user, money_times * blocks.cost)
+    np.subtract.at(stock, blocks.item, stock_times * blocks.cold)
+    np.subtract.at(stock, cold_items + blocks.hot_item, stock_times * blocks.hot)
+    price = np.full(items, 1)
+    price[:cold_items] = COLD_PRICE
+    yes = lambda size: np.ones(size, dtype=np.bool_)  # noqa: E731
+    return View(
+        np.where(paid, OK, FAIL), yes(n), np.full(n, READ), paid.astype(np.int64), blocks.cost, blocks.user,
+        blocks.slot, np.tile(np.arange(n), 2), np.concatenate([blocks.item, cold_items + blocks.hot_item]),
+        np.concatenate([blocks.cold, blocks.hot]), yes(users), np.full(users, READ), credit, credit_initial,
+        yes(items), np.full(items, READ), stock, stock_initial, price,
+    )  # fmt: skip
+
+
+def named(findings: list[Finding], rule: str) -> set[int]:
+    return {f.order for f in findings if f.rule == rule and f.order >= 0}
+
+
+@given(st.integers(0, 10_000))
+def test_within_minus_one_and_six_the_guilty_are_named_and_nobody_else(seed: int) -> None:
+    """Orders that took effect -1 to 6 times, in stock and in money apart, are exactly those that are named."""
+    rng = np.random.default_rng(seed)
+    blocks = Blocks.draw([seed], 0, 2)
+    paid = rng.integers(0, 2, len(blocks)).astype(np.bool_)
+    guilty = rng.random(len(blocks)) < rng.choice([0.02, 0.3, 1.0])
+    stock, money = (np.where(guilty, rng.integers(-1, 7, len(blocks)), paid) for _ in range(2))
+    judged = blocks_view(blocks, paid, stock, money)
+    findings = audit(judged)
+    assert named(findings, "taken_times") == set(np.flatnonzero(stock != paid))
+    assert named(findings, "charged_times") == set(np.flatnonzero(money != paid))
+    assert clean(judged) == (findings == [])
+    # Every hot item adds up, so nobody is under suspicion beside those who are named.
+    assert all(not f.candidates for f in findings)
+
+
+@given(st.integers(0, 10_000), st.sampled_from([-100, -9, -8, -3, -2, 7, 8, 9, 10, 15, 63, 64, 65, 500]))
+def test_beyond_six_it_never_passes_and_the_guilty_one_is_among_the_suspects(seed: int, times: int) -> None:
+    """One order that took effect more often than can be read is named, or is among the candidates; never a pass."""
+    rng = np.random.default_rng(seed)
+    blocks = Blocks.draw([seed], 0, 2)
+    paid = rng.integers(0, 2, len(blocks)).astype(np.bool_)
+    order = int(rng.integers(len(blocks)))
+    for in_stock, in_money in ((True, False), (False, True), (True, True)):
+        stock, money = paid.astype(np.int64), paid.astype(np.int64)
+        stock[order] = times if in_stock else stock[order]
+        money[order] = times if in_money else money[order]
+        findings = audit(blocks_view(blocks, paid, stock, money))
+        for rule, touched in (("taken_times", in_stock), ("charged_times", in_money)):
+            suspects = {o for f in findings if f.rule == rule for o in (f.order, *f.candidates)}
+            assert (order in suspects) == touched or not touched
+
+
+def test_many_doubled_at_once_never_cancel() -> None:
+    """Of many orders one is charged twice and another never: the sums of a test of sums agree, and both are named."""
+    blocks = Blocks.draw([3], 0, 28)
+    n = len(blocks)
+    paid = np.ones(n, dtype=np.bool_)
+    money = np.ones(n, dtype=np.int64)
+    money[5], money[700] = 2, 0
+    findings = audit(blocks_view(blocks, paid, np.ones(n, dtype=np.int64), money))
+    assert {(f.order, f.rule) for f in findings} == {(5, "charged_times"), (700, "charged_times")}

@@ -1,0 +1,206 @@
+"""The generator, against servers that answer in every legal way, and in some illegal ones."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grader.terms import Status
+from grader.wire.client import Generator
+from grader.wire.http import Malformed, read_answer
+from grader.wire.jobs import Job, Result, Shape, Target
+
+WHOLE = [
+    (b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", (200, b"hello", True)),
+    (b"HTTP/1.1 201 Created\r\ncontent-length:0\r\nConnection: close\r\n\r\n", (201, b"", False)),
+    (b"HTTP/1.0 404 Not Found\r\nContent-Length: 2\r\n\r\n{}", (404, b"{}", False)),
+    (b"HTTP/1.1 204 \r\n\r\n", (204, b"", True)),
+    (b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx", (200, b"x", True)),
+    (
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2;x=1\r\nde\r\n0\r\n\r\n",
+        (200, b"abcde", True),
+    ),
+    (b"HTTP/1.1 500 No\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nTrailer: 1\r\n\r\n", (500, b"", True)),
+]
+
+
+@pytest.mark.parametrize(("raw", "answer"), WHOLE)
+def test_an_answer_is_whole_exactly_at_its_end(raw: bytes, answer: tuple[int, bytes, bool]) -> None:
+    """However an answer is split, it is there with its last byte and not before."""
+    assert read_answer(raw, closed=False) == answer
+    assert all(read_answer(raw[:cut], closed=False) is None for cut in range(len(raw)))
+
+
+def test_a_body_may_end_with_the_connection() -> None:
+    """Without a length the body is what came until the other side closed."""
+    raw = b"HTTP/1.1 200 OK\r\nServer: x\r\n\r\nall of it"
+    assert read_answer(raw, closed=False) is None
+    assert read_answer(raw, closed=True) == (200, b"all of it", False)
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_an_answer_or_are_refused(raw: bytes) -> None:
+    """Nothing that a server sends makes the reader fail in another way than Malformed."""
+    for prefix in (b"", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"HTTP/1.1 200 OK\r\n"):
+        try:
+            read_answer(prefix + raw, closed=True)
+        except Malformed:
+            continue
+
+
+class Server:
+    """Listens on a port of its own; ``serve(connection, number)`` handles each connection in a thread."""
+
+    def __init__(self, serve: Callable[[socket.socket, int], None]) -> None:
+        self.sock = socket.create_server(("127.0.0.1", 0), backlog=512)
+        self.target = Target("127.0.0.1", self.sock.getsockname()[1])
+        self.accepted = 0
+        self._serve = serve
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                connection, _ = self.sock.accept()
+            except OSError:
+                return
+            self.accepted += 1
+            threading.Thread(target=self._one, args=(connection, self.accepted), daemon=True).start()
+
+    def _one(self, connection: socket.socket, number: int) -> None:
+        with connection:
+            try:
+                self._serve(connection, number)
+            except OSError:
+                return
+
+
+@pytest.fixture(scope="module")
+def generator() -> Iterator[Generator]:
+    child = Generator()
+    yield child
+    child.close()
+
+
+def job(target: Target, count: int, **options: object) -> Job:
+    shape = Shape(0, b"POST /x/", b" HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n")
+    due = np.arange(count, dtype=np.int64) * 1_000_000
+    defaults: dict[str, object] = {"connections": 64, "timeout": 400_000_000, "patience": 0, "bodies": True, **options}
+    ids = [b"%d" % i for i in range(count)]
+    return Job([target], [shape], np.zeros(count, dtype=np.int64), ids, due, **defaults)  # type: ignore[arg-type]
+
+
+def run(
+    generator: Generator, serve: Callable[[socket.socket, int], None], count: int = 20, **options: object
+) -> Result:
+    server = Server(serve)
+    try:
+        return generator.run(job(server.target, count, **options))
+    finally:
+        server.sock.close()
+
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
+
+
+def steady(answer: bytes, close: bool = False) -> Callable[[socket.socket, int], None]:
+    def serve(connection: socket.socket, number: int) -> None:
+        while connection.recv(4096):
+            connection.sendall(answer)
+            if close:
+                return
+
+    return serve
+
+
+def test_connections_are_kept_and_opened_only_on_demand(generator: Generator) -> None:
+    """A server that answers at once is asked over few connections, and every request is answered."""
+    result = run(generator, steady(OK), 200)
+    assert set(result.status) == {200} and result.opened < 20
+    assert (result.sent <= result.done).all() and set(result.bodies) == {b"{}"}
+
+
+def test_a_closed_connection_is_replaced_before_it_is_written_to(generator: Generator) -> None:
+    """A server that closes after each answer without saying so costs connections, and at most its first requests."""
+    result = run(generator, steady(OK, close=True), 100)
+    assert set(result.status[20:]) == {200} and result.opened >= 80
+
+
+def test_answers_in_single_bytes_and_chunks_are_read(generator: Generator) -> None:
+    """Whole answers come out of any pieces."""
+
+    def serve(connection: socket.socket, number: int) -> None:
+        while connection.recv(4096):
+            for byte in b"HTTP/1.1 201 Created\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n\r\n":
+                connection.sendall(bytes([byte]))
+
+    result = run(generator, serve)
+    assert set(result.status) == {201} and set(result.bodies) == {b"ab"}
+
+
+def test_what_is_no_answer_is_told_apart(generator: Generator) -> None:
+    """Silence is a timeout, a close is a reset, nonsense is garbage, and nobody there is a refusal."""
+
+    def silent(connection: socket.socket, number: int) -> None:
+        connection.recv(4096)
+        connection.recv(4096)
+
+    def rude(connection: socket.socket, number: int) -> None:
+        connection.recv(4096)
+
+    assert set(run(generator, silent, 5).status) == {Status.TIMEOUT}
+    assert set(run(generator, rude, 5).status) == {Status.RESET}
+    assert set(run(generator, steady(b"SSH-2.0 hello\r\n\r\n"), 5).status) == {Status.GARBAGE}
+    assert set(run(generator, steady(OK[:-1], close=True), 5).status) == {Status.RESET}
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    assert set(generator.run(job(Target("127.0.0.1", port), 5)).status) == {Status.REFUSED}
+
+
+def test_the_clock_does_not_wait_for_a_stalled_server(generator: Generator) -> None:
+    """While a server stalls, later requests are still sent when they are due, on connections of their own."""
+    began = time.monotonic()
+
+    def serve(connection: socket.socket, number: int) -> None:
+        while connection.recv(4096):
+            time.sleep(max(0.0, began + 0.3 - time.monotonic()))
+            connection.sendall(OK)
+
+    result = run(generator, serve, 40)
+    late = result.sent - result.sent[0] - np.arange(40) * 1_000_000
+    assert set(result.status) == {200} and result.opened == 40
+    assert np.median(late) < 20_000_000
+
+
+def test_what_cannot_be_sent_in_time_is_dropped(generator: Generator) -> None:
+    """With every connection busy, a request whose patience is over is never written."""
+    began = time.monotonic()
+
+    def serve(connection: socket.socket, number: int) -> None:
+        while connection.recv(4096):
+            time.sleep(max(0.0, began + 0.3 - time.monotonic()))
+            connection.sendall(OK)
+
+    result = run(generator, serve, 10, connections=2, patience=50_000_000)
+    assert (result.status == 200).sum() == 2 and (result.status == Status.DROPPED).sum() == 8
+    assert (result.sent[result.status == Status.DROPPED] == 0).all() and result.waited.sum() == 8
+
+
+def test_a_job_can_be_stopped(generator: Generator) -> None:
+    """After a stop nothing more is sent, and what is under way is waited for."""
+    server = Server(steady(OK))
+    generator.start(job(server.target, 5_000))
+    assert generator.poll(2.0) is not None
+    generator.stop()
+    result = generator.poll(5.0)
+    while not isinstance(result, Result):
+        result = generator.poll(5.0)
+    server.sock.close()
+    assert set(result.status) == {200, Status.DROPPED}

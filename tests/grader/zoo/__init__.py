@@ -1,0 +1,98 @@
+"""Right systems, each a folder that can be graded, and wrong ones: a right one with one place made wrong.
+
+A mutant is (name, base, file, right text, wrong text, the phase and the rule that must catch it); it is planted by
+copying the base and replacing the text, so undoing the replacement is undoing the bug.
+"""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A right system, wrong in one place."""
+
+    name: str
+    base: str
+    file: str
+    right: str
+    wrong: str
+    phase: str
+    rule: str
+
+
+MUTANTS = [
+    Mutant(
+        "lost-update-on-a-user",
+        "single",
+        "shop.py",
+        "def checkout(log, order_id):\n",
+        "def checkout(log, order_id):\n"
+        "    found = USERS.get(ORDERS.get(order_id, {}).get('user'))\n"
+        "    LOCK.release()\n"
+        "    import time\n"
+        "    time.sleep(0.002)\n"
+        "    LOCK.acquire()\n"
+        "    if found is not None:\n"
+        "        USERS[ORDERS[order_id]['user']] = found\n",
+        "load",
+        "charged_times",
+    ),
+    Mutant(
+        "always-200",
+        "single",
+        "shop.py",
+        '        case "POST", "orders", "checkout", order:\n            return checkout(log, order)\n',
+        '        case "POST", "orders", "checkout", order:\n            return {}\n',
+        "load",
+        "ok_not_paid",
+    ),
+    Mutant(
+        "takes-stock-twice-now-and-then",
+        "single",
+        "shop.py",
+        "    credit = look(",
+        "    if order_id.endswith('7'):\n"
+        "        item, quantity, _ = order['items'][0]\n"
+        "        stock, price = ITEMS[item]\n"
+        "        commit(log, {'items': {item: [stock - quantity, price]}})\n"
+        "    credit = look(",
+        "load",
+        "taken_times",
+    ),
+    Mutant(
+        "always-4xx",
+        "single",
+        "shop.py",
+        "    order = look(ORDERS, order_id)\n",
+        "    raise Refused('no')\n    order = look(ORDERS, order_id)\n",
+        "load",
+        "false_refusal",
+    ),
+    Mutant(
+        "effect-after-4xx",
+        "single",
+        "shop.py",
+        '"orders": {order_id: {**order, "paid": True}}})\n    return {}\n',
+        '"orders": {order_id: {**order, "paid": True}}})\n'
+        "    if order_id.endswith('a'):\n        raise Refused('timeout of a dependency')\n    return {}\n",
+        "load",
+        "refused_but_paid",
+    ),
+]
+
+
+def plant(mutant: Mutant, folder: Path) -> Path:
+    """The mutant as a folder to grade."""
+    shutil.copytree(HERE / mutant.base, folder)
+    source = folder / mutant.file
+    text = source.read_text()
+    if text.count(mutant.right) != 1:
+        raise ValueError(f"{mutant.name}: its place is not once in {mutant.base}/{mutant.file}")
+    source.write_text(text.replace(mutant.right, mutant.wrong))
+    return folder
