@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import psutil
@@ -58,14 +58,14 @@ def last(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: "everywhere" in getattr(item, "fixturenames", ()))
 
 
-def processes(word: str) -> list[psutil.Process]:
-    """The processes below this one whose command line has the word; at least one."""
+def processes(word: str, among: Iterable[psutil.Process] | None = None) -> list[psutil.Process]:
+    """The processes, of these or of those below this one, whose command line has the word; at least one."""
     found = []
-    for process in psutil.Process().children(recursive=True):
+    for process in psutil.Process().children(recursive=True) if among is None else among:
         with contextlib.suppress(psutil.ZombieProcess, psutil.NoSuchProcess):
             if word in " ".join(process.cmdline()):
                 found.append(process)
-    assert found, f"no process below this one has {word} in its command line"
+    assert found, f"no process has {word} in its command line"
     return found
 
 
