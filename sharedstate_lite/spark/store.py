@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from ..errors import CheckpointError, TimeError
-from . import blueprint, tables
+from ..errors import CheckpointError, TimeError, ViewError
+from . import blueprint, copies, tables, upstate
 from .inbox import Inbox
 from .query import reason
 from .route import Route
@@ -39,16 +39,21 @@ class Reader:
     """The state below one checkpoint folder of Spark's."""
 
     def __init__(
-        self, session: SparkSession, checkpoint: Path, make: Callable[[], Route], batch: int | None = None
+        self,
+        session: SparkSession,
+        checkpoint: Path,
+        make: Callable[[], Route],
+        batch: int | None = None,
+        moved: str = "",
     ) -> None:
-        self.session, self.checkpoint, self.make, self.route = session, checkpoint, make, make()
+        self.session, self.checkpoint, self.make, self.moved, self.route = session, checkpoint, make, moved, make()
         self._address = str(checkpoint)
-        if checkpoint.as_uri() != f"file://{checkpoint}":
+        if moved or checkpoint.as_uri() != f"file://{checkpoint}":
             # Spark's reader finds nothing below a folder whose name has a blank or the like in it.
             folder = tempfile.mkdtemp(prefix="state-")
             weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
-            self._address = str(Path(folder) / "checkpoint")
-            os.symlink(checkpoint, self._address, target_is_directory=True)
+            self._address = str(Path(folder) / "checkpoint" / "spark")
+            (_shown_here if moved else _linked)(checkpoint, Path(self._address), moved)
         self.batch = kept(checkpoint)[-1] if batch is None else _checked(checkpoint, batch)
 
     def heads(self) -> tables.Heads:
@@ -87,16 +92,37 @@ class Reader:
         )
 
     def _rows(self, stage: int, name: str, *columns: str, where: Column | bool = True) -> list[Row]:
+        from py4j.protocol import Py4JError  # type: ignore[import-untyped]
         from pyspark.errors import PySparkException
         from pyspark.sql import functions as f
 
         try:
             return self.variable(stage, name).where(f.lit(where)).selectExpr(*columns).collect()
-        except PySparkException as error:
+        except (PySparkException, Py4JError) as error:
+            said = reason(str(getattr(error, "java_exception", error)))
             raise CheckpointError(
-                f"{self.checkpoint.parents[1]}: Spark cannot read the state of micro-batch {self.batch}: {reason(str(error))}; "
-                "try the last one, or use another checkpoint"
+                f"{self.checkpoint.parents[1]}: Spark cannot read the state of micro-batch {self.batch}: {said}; "
+                "try another one, or another checkpoint"
             ) from error
+
+
+def _linked(checkpoint: Path, to: Path, _: str) -> None:
+    to.parent.mkdir(parents=True)
+    os.symlink(checkpoint, to, target_is_directory=True)
+
+
+def _shown_here(checkpoint: Path, to: Path, before: str) -> None:
+    """Links to what is in a checkpoint, and mended copies of the files that hold whole paths."""
+    for state in (checkpoint / "state").glob("[0-9]*"):
+        mine = to / "state" / state.name
+        shutil.copytree(state / "_metadata", mine / "_metadata", ignore=shutil.ignore_patterns(".*"))
+        for each in state.iterdir():
+            if each.name != "_metadata":
+                os.symlink(each, mine / each.name)
+    for each in checkpoint.iterdir():
+        if each.name not in ("state", "sources"):
+            os.symlink(each, to / each.name)
+    copies.move_in(to.parent, before)
 
 
 def kept(checkpoint: Path) -> list[int]:
@@ -138,10 +164,25 @@ def state(
     what is no checkpoint, ViewError for an operator and TimeError for a batch that is not there.
     """
     reader = _reader(checkpoint, batch, session)
+    if reader.route.engine.kind == "partial":
+        return upstate.state(reader, operator)
     if operator is None:
         return tables.state_table(reader.route, reader.heads())
     stage, place = tables.find(reader.route, operator)
     return tables.state_rows(place, reader.blobs(stage, operator))
+
+
+def filled(
+    checkpoint: str | os.PathLike[str],
+    operator: str,
+    batch: int | None = None,
+    session: SparkSession | None = None,
+) -> list[tuple[Any, ...]]:
+    """The keys that are filled at the checkpoint of a partial engine; see :func:`sharedstate_lite.spark.filled`."""
+    reader = _reader(checkpoint, batch, session)
+    if reader.route.engine.kind != "partial":
+        raise ViewError(f"{checkpoint}: {reader.route.engine.kind} state has no holes, so every key is there")
+    return upstate.filled(reader, operator)
 
 
 def changes(
@@ -157,7 +198,7 @@ def changes(
             f"{after.checkpoint.parents[1]}: what micro-batch {after.batch} changed is shown by the one before it, "
             "which is not kept any more; state() shows what was there after it"
         )
-    before = Reader(after.session, after.checkpoint, after.make, after.batch - 1)
+    before = Reader(after.session, after.checkpoint, after.make, after.batch - 1, after.moved)
     return tables.state_rows(place, after.blobs(stage, operator), before.blobs(stage, operator))
 
 
@@ -195,4 +236,6 @@ def _reader(checkpoint: str | os.PathLike[str], batch: int | None, session: Spar
     folder = where / told["options"]["generation"] / "spark"
     if not folder.is_dir():
         raise CheckpointError(f"{folder}: Spark's part of the checkpoint is gone; use another checkpoint")
-    return Reader(session, folder, plan.routed, batch)
+    # A copy, or a location that was moved and not started since: Spark has written down where it was.
+    home = told["options"]["home"]
+    return Reader(session, folder, plan.routed, batch, "" if home == str(where) else f"{home}/{folder.parent.name}")

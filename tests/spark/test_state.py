@@ -1,0 +1,170 @@
+"""What Spark's store holds, as tables: equal to the in-process engine's at every batch that is kept, and plain errors.
+
+One engine a strategy is run, stopped and looked at by all tests, since each micro-batch takes its time.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+import pytest
+
+import sharedstate_lite as ss
+from sharedstate_lite.show import held_chart, operators_chart
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+FIRST = 2
+"""The first micro-batch that is kept: Spark is told to keep four, and keeps one more in its logs."""
+
+VIEWS = [
+    """CREATE VIEW "it's" AS SELECT s, MAX(i) AS i, MIN(b) AS b, SUM(d) AS d, MAX(t) AS t, MIN(day) AS day,
+       MAX(at) AS at FROM every GROUP BY s""",
+    "CREATE VIEW low AS SELECT s, k, d FROM every JOIN other USING (s)",
+    "CREATE VIEW high AS SELECT k, AVG(d) AS m, COUNT(*) AS n FROM low GROUP BY k",
+    "CREATE VIEW top AS SELECT DISTINCT m FROM high",
+]
+ROW = ("a", 1, 2**40, 0.1, True, dt.date(1066, 10, 14), dt.datetime(1969, 12, 31, 23, 59, 59, 1))
+STEPS: list[dict[str, Any]] = [
+    {"every": [(ROW, 1)]},
+    {"other": [(("a", "y"), 1)]},
+    {"every": [(ROW, 2), ((None,) * 7, 1)], "other": [(("a", "x"), 1), ((None, "y"), 1), (("a", None), 1)]},
+    {"every": [(("b", -5, -1, 1e16, False, None, None), 1), (ROW, -1)]},
+    {"other": [(("b", "x"), 1), (("a", "x"), -1), (("a", "y"), -1)]},
+    {"every": [((None,) * 7, -1)]},
+]
+
+
+@dataclass
+class Run:
+    """A finished run: where its state is, and what one process held when each epoch's micro-batch was done."""
+
+    kind: str
+    place: Path
+    tables: list[pd.DataFrame] = field(default_factory=list)
+    rows: list[dict[str, pd.DataFrame]] = field(default_factory=list)
+
+    @property
+    def kept(self) -> range:
+        """The epochs' micro-batches that are kept; batch n is epoch n + 1."""
+        return range(FIRST, len(STEPS))
+
+
+@pytest.fixture(scope="module", params=["full", "shared"])
+def run(request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
+    """All steps, then a compaction; few micro-batches are kept, and the folder's name has a blank and a quote."""
+    catalog = ss.Catalog(
+        every="s STRING, i INT, b BIGINT, d DOUBLE, t BOOLEAN, day DATE, at TIMESTAMP", other="s STRING, k STRING"
+    )
+    views = [catalog.view(sql) for sql in VIEWS]
+    out = Run(request.param, tmp_path_factory.mktemp("state") / "it's a place")
+    spark.conf.set("spark.sql.streaming.minBatchesToRetain", "4")
+    try:
+        with (
+            ss.engine(out.kind, views, join="linear") as here,
+            ss.spark.engine(out.kind, views, spark, checkpoint=out.place, bins=2) as there,
+        ):
+            for step in STEPS:
+                assert there.step(step) == here.step(step)
+                out.tables.append(here.state())
+                out.rows.append({name: here.state(name) for name in here.state().operator})
+            there.compact()
+    finally:
+        spark.conf.unset("spark.sql.streaming.minBatchesToRetain")
+    yield out
+
+
+def test_rule_12_a_batch_shows_the_same_after_compaction(run: Run) -> None:
+    """Each micro-batch that is kept shows what one process held then, though all was merged since."""
+    for batch in run.kept:
+        table = ss.spark.state(run.place, batch=batch)
+        assert (table.dtypes == run.tables[batch].dtypes).all()
+        columns = ["operator", "relation", "key", "kind", "base"]
+        assert table[columns].equals(run.tables[batch][columns])
+        # To look at one takes a third of a second: another part of them at each batch, and all in the end.
+        for name in table.operator[batch % len(run.kept) :: len(run.kept)]:
+            found = ss.spark.state(run.place, name, batch)
+            assert found.equals(run.rows[batch][name]), (batch, name)
+            assert (found.dtypes == run.rows[batch][name].dtypes).all()
+    # The last micro-batch is the compaction: no row of a view is there twice, and nothing else has changed.
+    last = ss.spark.state(run.place)
+    assert last["rows"].tolist() == [len(run.rows[-1][name]) for name in last.operator]
+
+
+def test_changes_of_a_batch_are_the_difference_of_two(run: Run) -> None:
+    """What a micro-batch changed is its rows less those before it; a merge changes nothing."""
+    for name in ("it's", "low", "high", "top"):
+        found = ss.spark.changes(run.place, name, len(STEPS) - 1)
+        before, after = run.rows[-2][name], run.rows[-1][name]
+        columns = [c for c in after.columns if c != "diff"]
+        both = pd.concat([after.assign(sign=1), before.assign(sign=-1)])
+        both["diff"] *= both.pop("sign")
+        net = both.groupby(columns, dropna=False)["diff"].sum()
+        assert sorted(found["diff"]) == sorted(net[net != 0])
+    assert ss.spark.changes(run.place, "low", len(STEPS)).empty
+
+
+def test_what_is_not_there_is_named(run: Run, tmp_path: Path) -> None:
+    """A batch that is gone or never was, an operator or a folder that is none: one plain error, with what there is."""
+    first, last = FIRST, len(STEPS)
+    table = ss.spark.batches(run.place)
+    assert table["kind"].tolist() == ["epoch"] * len(STEPS) + ["compaction"]
+    assert table["batch"][table.kept].tolist() == list(range(first, last + 1))
+    for batch, said in (
+        (first - 1, f"not kept any more, {first} to {last} are"),
+        (last + 1, f"{first} to {last} are kept"),
+        (-1, f"{first} to {last} are kept"),
+        (True, "whole number"),
+        ("1", "whole number"),
+    ):
+        wrong: Any = batch
+        with pytest.raises(ss.TimeError, match=said):
+            ss.spark.state(run.place, batch=wrong)
+    with pytest.raises(ss.TimeError, match="the one before it"):
+        ss.spark.changes(run.place, "low", first)
+    with pytest.raises(ss.ViewError, match="nothing; state.. lists:.*it's"):
+        ss.spark.state(run.place, "nothing")
+    (tmp_path / "file").write_text("no checkpoint")
+    for place in (tmp_path, tmp_path / "nowhere", tmp_path / "file"):
+        with pytest.raises(ss.CheckpointError, match=str(place)):
+            ss.spark.state(place)
+
+
+def test_a_copy_and_a_moved_place_are_read_where_they_are(run: Run, tmp_path: Path) -> None:
+    """What was moved or copied is read without the folder that it was written in, and is not altered by that."""
+    moved = tmp_path / "else where"
+    shutil.move(run.place, moved)
+    try:
+        before = {file: file.stat().st_mtime_ns for file in moved.rglob("*")}
+        assert ss.spark.state(moved, "top").equals(run.rows[-1]["top"])
+        base = run.tables[0].operator[1]
+        assert ss.spark.changes(moved, base, 4)["diff"].tolist() == [-1, -1, 1]
+        assert {file: file.stat().st_mtime_ns for file in moved.rglob("*")} == before
+    finally:
+        shutil.move(moved, run.place)
+
+
+def test_state_files_that_are_lost_are_one_plain_error(run: Run, tmp_path: Path) -> None:
+    """Where Spark's reader fails, whatever it says, it is a CheckpointError that names the place and the batch."""
+    damaged = tmp_path / "damaged"
+    shutil.copytree(run.place, damaged)
+    for file in damaged.glob("g-*/spark/state/0/[0-9]*/*"):
+        if file.is_file():
+            file.unlink()
+    with pytest.raises(ss.CheckpointError, match=f"{damaged}: Spark cannot read the state of micro-batch 6"):
+        ss.spark.state(damaged)
+
+
+def test_charts_take_either(run: Run) -> None:
+    """The charts of state draw what Spark's store holds beside what one process holds."""
+    states = {"on Spark": ss.spark.state(run.place), "in one process": run.tables[-1]}
+    for unit in ("rows", "bytes"):
+        for chart in (held_chart(states, unit), operators_chart(states, unit)):
+            assert "on Spark" in str(chart._repr_mimebundle_())
