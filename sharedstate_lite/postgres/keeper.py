@@ -127,7 +127,7 @@ class Keeper:
             others = [path.name for path in self.base.iterdir() if path.name not in (HELD, "log", "data.new")]
             ours = (self.base / "data").is_dir()
             if others and not ours:
-                raise Failed(f"{self.base} holds other things ({sorted(others)[0]}): name an empty folder")
+                raise Failed(f"{self.base} holds other things, such as {sorted(others)[0]}")
             lock = held.enter_context((self.base / HELD).open("a"))
             if not locked(lock.fileno()):
                 raise Failed(f"{self.base} is held by another server")

@@ -30,6 +30,7 @@ _MENDS: tuple[tuple[str, str], ...] = (
         r"could not create shared memory|could not create semaphores",
         "the system gives it no shared memory: end other servers, or raise the limits that the log names",
     ),
+    (r"holds other things", "name an empty folder, or one that a server has had"),
     (r"password of its own is missing", "name an empty folder, or put the file back"),
 )
 

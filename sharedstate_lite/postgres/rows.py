@@ -66,7 +66,9 @@ def write(
         if not append:
             create(connection, table, schema, key)
         count = copy(connection, table, schema, batches)
-        connection.execute(sql.SQL("ANALYZE {}").format(name))
+        if not append:
+            # Planned well from the first query on; tables that grow are looked at by the server itself.
+            connection.execute(sql.SQL("ANALYZE {}").format(name))
     return count
 
 

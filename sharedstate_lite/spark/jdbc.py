@@ -129,7 +129,7 @@ def _publish(
                 connection.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(name))
             last = sql.Identifier(table.rpartition(".")[2])
             connection.execute(sql.SQL("ALTER TABLE {} RENAME TO {}").format(new, last))
-        connection.execute(sql.SQL("ANALYZE {}").format(name))
+            connection.execute(sql.SQL("ANALYZE {}").format(name))
         counted = connection.execute(sql.SQL("SELECT coalesce(sum(rows), 0) FROM {}").format(identifier(parts)))
         return int(counted.fetchall()[0][0])
     except psycopg.Error as error:
@@ -138,17 +138,20 @@ def _publish(
 
 def _driver(session: SparkSession) -> None:
     """Refuse where the session's JVM does not have the driver."""
-    found = jars.find("postgresql")
-    context = getattr(session, "_jsc", None)
-    if context is None:
+    if getattr(session, "_jsc", None) is None:
         # Spark Connect: what the server has is the server's.
         return
-    named = session.conf.get("spark.jars", "") or ""
+    found, named = jars.find("postgresql"), _named(session)
     if "postgresql-" not in named and not any(path.name in named for path in found.paths):
         raise Error(
             f"PostgreSQL's JDBC driver is not in this session: {found.absent or 'it was fetched after the start'}; "
             + (found.mend or "start the session anew (sharedstate_lite.spark.stop())")
         )
+
+
+def _named(session: SparkSession) -> str:
+    """The jars that a session was started with."""
+    return session.conf.get("spark.jars", "") or ""
 
 
 def _address(connection: psycopg.Connection[Any]) -> dict[str, str]:
