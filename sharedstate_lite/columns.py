@@ -196,7 +196,7 @@ def _coded(array: Any, column: Column, relation: str, strings: Strings) -> Words
 def from_arrow(array: Any, column: Column, relation: str, strings: Strings) -> Words:
     """Words of an Arrow array; int64[n]. Any width of integer, dictionaries and large strings are taken as they are."""
     if isinstance(array, pa.ChunkedArray):
-        array = array.combine_chunks()
+        array = array.chunk(0) if array.num_chunks == 1 else array.combine_chunks()
         if isinstance(array, pa.ChunkedArray):
             array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], type=array.type)
     kind, given = column.type, array.type

@@ -105,8 +105,8 @@ def pairs(data: Iterable[Any], schema: Schema, relation: str, strings: Strings) 
 
 
 def _diffs(diffs: npt.NDArray[np.int64], relation: str) -> npt.NDArray[np.int64]:
-    bad = np.flatnonzero((diffs == 0) | (diffs <= -LIMIT) | (diffs >= LIMIT))
-    if len(bad):
+    if not diffs.all() or int(diffs.max(initial=0)) >= LIMIT or int(diffs.min(initial=0)) <= -LIMIT:
+        bad = np.flatnonzero((diffs == 0) | (diffs <= -LIMIT) | (diffs >= LIMIT))
         value = int(diffs[bad[0]])
         shown = "NULL" if value == -(2**63) else str(value)
         raise RowError(f"{relation}: row {bad[0]} has the diff {shown}; a diff is a non-zero whole number below 2**62")

@@ -26,7 +26,6 @@ ours, because we promise a bound on stored rows.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import accumulate
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
@@ -218,24 +217,24 @@ def refold(arrangement: Arrangement) -> None:
 def _start(arrangement: Arrangement, credit: int = 0) -> None:
     """Begin the merge of the oldest batch that is due with all that are newer."""
     runs, merges = arrangement.runs, arrangement.merges
-    busy = {id(merge.inputs[0]): merge for merge in merges}
+    busy = {id(batch) for merge in merges for batch in merge.inputs}
     line = 1 + arrangement.layout.columns
-    rows = list(accumulate((len(b) for b in reversed(runs)), initial=0))[::-1]
-    gone = list(accumulate((b.retractions(line) for b in reversed(runs)), initial=0))[::-1]
-    at = running = 0
-    while at < len(runs) - 1:
-        batch, newer, minus = runs[at], rows[at + 1], gone[at + 1]
-        if id(batch) in busy:
-            at, running = at + len(busy[id(batch)].inputs), running + 1
-            continue
-        cancel = minus + min(newer - minus, batch.retractions(line))
-        small = rows[at] <= SMALL
-        if small or (3 * (newer + 2 * cancel) >= 2 * len(batch) if at == 0 else newer >= 2 * len(batch)):
-            merge = Merge(arrangement, runs[at:])
-            merge.credit = merge.left if small else credit
-            merges[running:] = [merge]
-            return
-        at += 1
+    due = len(runs)
+    newer = minus = 0
+    for at in range(len(runs) - 1, -1, -1):
+        batch = runs[at]
+        rows, gone = len(batch), batch.retractions(line)
+        if at < len(runs) - 1 and id(batch) not in busy:
+            cancel = minus + min(newer - minus, gone)
+            heavy = 3 * (newer + 2 * cancel) >= 2 * rows if at == 0 else newer >= 2 * rows
+            if heavy or newer + rows <= SMALL:
+                due = at
+        newer, minus = newer + rows, minus + gone
+    if due < len(runs):
+        merge = Merge(arrangement, runs[due:])
+        merge.credit = merge.left if merge.left <= SMALL else credit
+        taken = {id(batch) for batch in merge.inputs}
+        merges[:] = [*(m for m in merges if id(m.inputs[0]) not in taken), merge]
 
 
 def _replace(arrangement: Arrangement, merge: Merge) -> None:

@@ -52,9 +52,10 @@ class Strings:
         self._text: list[str] = []
         # The last place stays free, and 0: NULL's.
         self._hash = np.zeros(16, dtype=np.uint64)
-        self._prefix = np.zeros(16, dtype=np.uint64)
-        # Bytes of the first n strings: what a string takes may change while it is held, so it is asked once.
-        self._sizes = np.zeros(17, dtype=np.int64)
+        # Prefixes of the first so many strings: few columns are ordered by them, so they are made when asked for.
+        self._prefixed, self._prefix = 0, np.zeros(16, dtype=np.uint64)
+        # Bytes of the first so many strings: what a string takes may change while it is held, so it is asked once.
+        self._sized, self._bytes = 0, 0
         self._shorts = Shorts()
 
     def __len__(self) -> int:
@@ -63,8 +64,11 @@ class Strings:
     @property
     def nbytes(self) -> int:
         """Bytes held: the strings, the dictionary, the list, the hashes, the prefixes, the short strings."""
-        arrays = self._hash.nbytes + self._prefix.nbytes + self._sizes.nbytes + self._shorts.nbytes
-        return int(self._sizes[len(self)]) + sys.getsizeof(self._code) + sys.getsizeof(self._text) + arrays
+        # A code above 256 is an int object of its own, which the dictionary keeps alive.
+        self._bytes += sum(sys.getsizeof(t) + 32 for t in self._text[self._sized :])
+        self._sized = len(self)
+        arrays = self._hash.nbytes + self._prefix.nbytes + self._shorts.nbytes
+        return self._bytes + sys.getsizeof(self._code) + sys.getsizeof(self._text) + arrays
 
     def code(self, text: str) -> int:
         """The code of one string, given one if it is new."""
@@ -101,16 +105,9 @@ class Strings:
     def _add(self, fresh: Sequence[str]) -> list[int]:
         first, last = len(self._text), len(self._text) + len(fresh)
         if last >= len(self._hash):
-            room = (1 << last.bit_length()) - first
-            self._hash = np.concatenate([self._hash[:first], np.zeros(room, dtype=np.uint64)])
-            self._prefix = np.concatenate([self._prefix[:first], np.zeros(room, dtype=np.uint64)])
-            self._sizes = np.concatenate([self._sizes[: first + 1], np.zeros(room, dtype=np.int64)])
+            self._hash = np.concatenate([self._hash[:first], _room(last, first)])
         # The fixed key of hash_array makes hashes of equal strings equal across processes and runs.
         self._hash[first:last] = pd.util.hash_array(np.array(fresh, dtype=object), categorize=False)
-        self._prefix[first:last] = np.array([t[:4].encode()[:4] for t in fresh], dtype="S4").view(">u4")
-        # A code above 256 is an int object of its own, which the dictionary keeps alive.
-        sizes = np.fromiter(map(sys.getsizeof, fresh), dtype=np.int64, count=len(fresh)) + 32
-        self._sizes[first + 1 : last + 1] = self._sizes[first] + sizes.cumsum()
         self._text.extend(fresh)
         self._code.update(zip(fresh, range(first, last), strict=True))
         return list(range(first, last))
@@ -120,6 +117,9 @@ class Strings:
         gone = self._text[length:]
         if gone:
             self._shorts.forget(length)
+            self._prefixed = min(self._prefixed, length)
+            if self._sized > length:
+                self._sized, self._bytes = 0, 0
         for text in gone:
             # An interrupt may have come between the list and the dictionary.
             self._code.pop(text, None)
@@ -144,6 +144,13 @@ class Strings:
 
     def prefixes(self, words: Words) -> npt.NDArray[np.uint64]:
         """The first four bytes of UTF-8, which sorts as code points do, as a number."""
+        first, last = self._prefixed, len(self._text)
+        if first < last and int(words.max(initial=0)) >= first:
+            if last > len(self._prefix):
+                self._prefix = np.concatenate([self._prefix[:first], _room(last, first)])
+            heads = [text[:4].encode()[:4] for text in self._text[first:]]
+            self._prefix[first:last] = np.array(heads, dtype="S4").view(">u4")
+            self._prefixed = last
         return self._prefix.take(np.maximum(words, 0))
 
     def keep(self, used: Iterable[Words]) -> tuple[Strings, Words]:
@@ -157,6 +164,11 @@ class Strings:
         moved = np.full(len(self._text), -1, dtype=np.int64)
         moved[kept] = np.arange(len(kept))
         return fresh, moved
+
+
+def _room(length: int, used: int) -> npt.NDArray[np.uint64]:
+    """Zeros beside ``used`` words, so that there is room for more than ``length``: doubling, as lists grow."""
+    return np.zeros((1 << length.bit_length()) - used, dtype=np.uint64)
 
 
 def doubles(words: Words) -> npt.NDArray[np.float64]:
