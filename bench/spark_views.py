@@ -6,7 +6,10 @@ Rows:
     sharing    two views over the same rows in one query, beside a query each: rows and bytes of state
     late       a view that is installed late, beside one installed in process
 
-Every side reads the same Parquet files, one a micro-batch, with the kit's session. A
+Every side reads the same Parquet files, one a micro-batch, with the kit's session. "Rows
+passed through" is one Python stage (mapInPandas) that gives back what it gets: into a
+foreachBatch sink, as ours, which has Spark drop the rows, and into Spark's own sink for
+nothing, which is less than any job does. It runs before and after ours. A
 tenth of the rows are retractions. "Spark's join" and "Spark's MAX" are given insertions
 only: Spark's stream-stream join takes no retractions, a MAX keeps no second-best value,
 and a MAX above such a join is refused in any output mode without event time; so
@@ -15,6 +18,7 @@ neither says what the view says, and their answers are not compared.
 
 from __future__ import annotations
 
+import os
 import statistics
 import sys
 import tempfile
@@ -28,168 +32,91 @@ if __name__ == "__main__":  # a script finds its own folder first, and is to fin
 import pandas as pd  # noqa: E402
 import pyarrow.parquet as pq  # noqa: E402
 
-import data  # noqa: E402
 import sharedstate_lite as ss  # noqa: E402
 from bench import measure  # noqa: E402
+from bench.spark_shop import BATCH, COUNTS, RESULT, WARM, Shop, dropped, seconds_of, views  # noqa: E402
 from data import folder  # noqa: E402
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 ROWS = ["rate", "latency", "sharing", "late"]
 PACKAGES = ["pyspark", "numpy", "pandas", "pyarrow"]
-BATCH = 200_000
 EPOCHS, QUICK_EPOCHS = 12, 5
-WARM = 2
 QUICK_IDIOM, IDIOM_EPOCHS = 20_000, 3
 """The idiom is so slow that it gets fewer micro-batches, and smaller ones with --quick; its rate hardly changes.
 
 Sharing and late views are measured on these rows too."""
-PASS, IDIOM, JOIN, MAX = "rows passed through", "MapState a row", "Spark's join, insertions", "Spark's MAX, insertions"
-RESULT = (
-    "CREATE VIEW result AS SELECT category, MAX(length) AS longest "
-    "FROM info JOIN visit USING (product) GROUP BY category"
-)
-COUNTS = "CREATE VIEW counts AS SELECT category, COUNT(*) AS n FROM info JOIN visit USING (product) GROUP BY category"
-VISIT = "product STRING, user STRING, length INT, diff BIGINT"
-INFO = "product STRING, category STRING, diff BIGINT"
-
-
-def views(*sql: str) -> list[ss.View]:
-    """Views in a catalog of their own."""
-    catalog = ss.Catalog(info="product STRING, category STRING", visit="product STRING, user STRING, length INT")
-    return [catalog.view(text) for text in sql]
-
-
-def seconds_of(query: Any) -> list[float]:
-    """The seconds of each micro-batch that had rows, warm-up left out."""
-    told = [p for p in query.recentProgress if p["numInputRows"]]
-    return [p["durationMs"]["triggerExecution"] / 1e3 for p in told][WARM:]
-
-
-class Shop:
-    """The files of one run, and the sides that read them."""
-
-    def __init__(self, session: SparkSession, work: Path, batch: int, epochs: int) -> None:
-        self.session, self.work, self.epochs = session, work, epochs
-        made = data.make(
-            work / f"shop of {batch}",
-            session=session,
-            visits=int(batch / 1.1) * epochs,
-            epochs=epochs,
-            deletes=0.1,
-            updates=0.0,
-            moves=0.0,
-        )
-        self.rows = [entry["visit"]["rows"] for entry in made["epochs"]]
-        self.folders = {relation: work / f"shop of {batch}" / relation for relation in ("info", "visit")}
-
-    def read(self, relation: str) -> DataFrame:
-        """A relation as a stream, a file a micro-batch."""
-        schema = VISIT if relation == "visit" else INFO
-        reader = self.session.readStream.schema(schema).option("maxFilesPerTrigger", 1)
-        return reader.option("recursiveFileLookup", "true").parquet(str(self.folders[relation]))
-
-    def timed(self, frame: DataFrame, mode: str = "append") -> list[float]:
-        """Run a query to its end into nothing; seconds of its micro-batches."""
-        checkpoint = tempfile.mkdtemp(dir=self.work)
-        writer = frame.writeStream.outputMode(mode).option("checkpointLocation", checkpoint).format("noop")
-        query = writer.start()
-        try:
-            query.processAllAvailable()
-            return seconds_of(query)
-        finally:
-            query.stop()
-
-    def rate(self, seconds: Sequence[float], warm: int = WARM) -> float:
-        """Rows a second of the median micro-batch."""
-        rows = self.rows[warm : warm + len(seconds)]
-        return float(statistics.median(n / s for n, s in zip(rows, seconds, strict=True)))
-
-    # --- sides --------------------------------------------------------------------
-
-    def ours(self, kind: str) -> tuple[float, bool]:
-        """The kit's job: rows a second, and whether its changes add up to the recomputed view."""
-        total: dict[tuple[Any, ...], int] = {}
-
-        def sink(changes: dict[str, ss.Changes], number: int) -> None:
-            for row in changes["result"].to_pandas().itertuples(index=False, name=None):
-                total[row[:-2]] = total.get(row[:-2], 0) + row[-1]
-
-        place = self.work / f"job {kind}"
-        with ss.spark.stream(
-            kind, views(RESULT), self.folders, sink, session=self.session, checkpoint=place, bins=2
-        ) as job:
-            job.finish()
-            seconds = seconds_of(job.query)
-        there = {row: n for row, n in total.items() if n}
-        return self.rate(seconds), there == dict.fromkeys(self.answer(), 1)
-
-    def answer(self) -> list[tuple[Any, ...]]:
-        """The view, recomputed by Spark's batch SQL."""
-        for relation, schema in (("info", INFO), ("visit", VISIT)):
-            frame = self.session.read.schema(schema).option("recursiveFileLookup", "true")
-            frame.parquet(str(self.folders[relation])).createOrReplaceTempView(f"bench_{relation}")
-        found = self.session.sql(
-            "SELECT category, MAX(length) FROM (SELECT product, category FROM bench_info GROUP BY ALL "
-            "HAVING SUM(diff) > 0) JOIN (SELECT product, user, length FROM bench_visit GROUP BY ALL "
-            "HAVING SUM(diff) > 0) USING (product) GROUP BY category"
-        )
-        return [tuple(row) for row in found.collect()]
-
-    def passing(self) -> float:
-        """Rows through Python and out again, without state."""
-
-        def same(batches: Iterator[Any]) -> Iterator[Any]:
-            yield from batches
-
-        return self.rate(self.timed(self.read("visit").mapInPandas(same, VISIT)))
-
-    def idiom(self) -> float:
-        """Two stateful operators, a MapState entry a row, as the manual's examples are written."""
-        from bench.spark_idiom import longest
-
-        frame = longest(self.read("info"), self.read("visit"))
-        checkpoint = tempfile.mkdtemp(dir=self.work)
-        query = frame.writeStream.outputMode("update").option("checkpointLocation", checkpoint).format("noop").start()
-        try:
-            query.processAllAvailable()
-            told = [p["durationMs"]["triggerExecution"] / 1e3 for p in query.recentProgress if p["numInputRows"]]
-        finally:
-            query.stop()
-        return self.rate(told[1:], 1)
-
-    def joined(self) -> float:
-        """Spark's stream-stream join over the insertions."""
-        info, visit = (self.read(name).where("diff > 0").drop("diff") for name in ("info", "visit"))
-        return self.rate(self.timed(info.join(visit, "product").select("category", "length")))
-
-    def greatest(self) -> float:
-        """Spark's MAX over the insertions, without the join."""
-        visit = self.read("visit").where("diff > 0")
-        return self.rate(self.timed(visit.groupBy("product").agg({"length": "max"}), "update"))
+PASS, NOTHING = "rows passed through, same sink", "rows passed through, into nothing"
+IDIOM, JOIN, MAX = "MapState a row", "Spark's join, insertions", "Spark's MAX, insertions"
+LEAST, RATE = "what is asked for", 120_000.0
 
 
 def rates(shop: Shop, slow: Shop, say: Callable[[str], None]) -> list[measure.Row]:
     """The rows of ``rate``."""
     peers: dict[str, float | None] = {}
-    for name, side in ((PASS, shop.passing), (MAX, shop.greatest), (JOIN, shop.joined), (IDIOM, slow.idiom)):
+    passed: dict[str, list[list[float]]] = {PASS: [], NOTHING: []}
+
+    def passing() -> None:
+        for name, sink in ((NOTHING, None), (PASS, dropped)):
+            say(name)
+            passed[name].append(shop.passing(sink))
+
+    passing()
+    for name, side in ((MAX, shop.greatest), (JOIN, shop.joined), (IDIOM, slow.idiom)):
         say(name)
         peers[name] = side()
-    out = []
+    values = {}
     for kind in ("full", "shared"):
         say(f"{kind} state")
-        value, equal = shop.ours(kind)
-        what = f"{kind}: rows a second"
-        for against, target in ((PASS, 0.6), (IDIOM, 20.0)):
-            row = measure.compared(f"{what}, to {against}", value, "rows/s", peers, against=against, target=target)
+        values[kind] = shop.ours(kind)
+    passing()
+    peers = {name: shop.rate(*runs) for name, runs in passed.items()} | peers
+    out = []
+    for kind, (value, equal) in values.items():
+        for against, target in ((PASS, 0.6), (NOTHING, None), (IDIOM, 20.0)):
+            what = f"{kind}: rows a second, to {against}"
+            row = measure.compared(what, value, "rows/s", peers, against=against, target=target)
             out.append(measure.Row(**{**vars(row), "equal": equal}))
+        out.append(measure.compared(f"{kind}: rows a second", value, "rows/s", {LEAST: RATE}, against=LEAST, target=1))
     return out
+
+
+PARTS = (*("triggerExecution", "addBatch", "queryPlanning", "walCommit", "commitOffsets", "latestOffset", "getBatch"),)
+"""What Spark tells of a micro-batch, milliseconds: the first is the whole, the second the stages, state and sink."""
+STATE: dict[str, Callable[[Any], int]] = {
+    "of all tasks: loading state": lambda o: o["customMetrics"].get("rocksdbLoadLatencyMs", 0),
+    "of all tasks: Python and its updates": lambda o: o["allUpdatesTimeMs"],
+    "of all tasks: committing state": lambda o: o["commitTimeMs"],
+}
+"""Of the stages: sums over two stages of two tasks each, two of which run at a time."""
+
+
+def floor(session: SparkSession, work: Path, runs: int) -> float:
+    """Seconds of a micro-batch that passes one row through Python, and keeps nothing."""
+    folder = work / "one row"
+    folder.mkdir()
+    for n in range(runs + WARM):
+        pd.DataFrame({"product": ["p"], "n": [n]}).to_parquet(folder / f"{n:03d}.parquet", index=False)
+        os.utime(folder / f"{n:03d}.parquet", (1_700_000_000 + 2 * n,) * 2)
+
+    def same(batches: Iterator[Any]) -> Iterator[Any]:
+        yield from batches
+
+    rows = session.readStream.schema("product STRING, n BIGINT").option("maxFilesPerTrigger", 1).parquet(str(folder))
+    writer = rows.mapInPandas(same, rows.schema).writeStream.option("checkpointLocation", str(work / "one row kept"))
+    query = writer.foreachBatch(dropped).start()
+    try:
+        query.processAllAvailable()
+        return statistics.median(seconds_of(query))
+    finally:
+        query.stop()
 
 
 def latency(session: SparkSession, work: Path, quick: bool) -> list[measure.Row]:
     """The rows of ``latency``: epochs of one visit."""
     out = []
+    bare = 1e3 * floor(session, work, 8 if quick else 30)
     for kind in ("full", "shared"):
         with ss.spark.engine(kind, views(RESULT), session, checkpoint=work / f"floor {kind}", bins=2) as engine:
             engine.step({"info": [(("p", "c"), 1)]})
@@ -200,10 +127,14 @@ def latency(session: SparkSession, work: Path, quick: bool) -> list[measure.Row]
                 runs=runs,
                 warm=3,
             )
-            told = [p["durationMs"] for p in engine.progress()][-runs:]
+            told = list(engine.progress())[-runs:]
             read = measure.times(lambda: engine.read("result", key="c"), runs=runs, warm=1)  # noqa: B023
             state = measure.times(engine.state, runs=3, warm=1)
-        parts = {n: 1e3 * statistics.median(p.get(n, 0) / 1e3 for p in told) for n in max(told, key=len)}
+        parts = {n: float(statistics.median(p["durationMs"].get(n, 0) for p in told)) for n in PARTS}
+        for name, metric in STATE.items():
+            spent = [sum(metric(o) for o in p["stateOperators"]) for p in told]
+            parts[name] = float(statistics.median(spent))
+        parts["a micro-batch of one row without state"] = bare
         out.append(measure.Row(f"{kind}: step of one row", 1e3 * statistics.median(step), "ms", parts))
         peers = {"the state reader, state()": 1e3 * statistics.median(state)}
         out.append(measure.Row(f"{kind}: read of one key", 1e3 * statistics.median(read), "ms", peers))
@@ -215,33 +146,46 @@ def size(table: pd.DataFrame) -> tuple[int, int]:
     return int(table["rows"].sum()), int(table["bytes"].sum())
 
 
+SIDES = (
+    ("one query, shared", "shared", [(RESULT, COUNTS)]),
+    ("a query a view, shared", "shared", [(RESULT,), (COUNTS,)]),
+    ("one query, full", "full", [(RESULT, COUNTS)]),
+    ("a query a view, full", "full", [(RESULT,), (COUNTS,)]),
+)
+"""Name, strategy, and the views of each query."""
+
+
 def sharing(shop: Shop) -> list[measure.Row]:
     """The rows of ``sharing``: two views in one query, beside two queries."""
     sizes: dict[str, tuple[int, int]] = {}
-    for name, kind, each in (
-        ("one query, shared", "shared", [(RESULT, COUNTS)]),
-        ("one query, full", "full", [(RESULT, COUNTS)]),
-        ("a query a view, full", "full", [(RESULT,), (COUNTS,)]),
-    ):
-        rows = total = 0
+    told: list[dict[tuple[Any, ...], int]] = []
+    for name, kind, each in SIDES:
+        rows = bytes_ = 0
+        changes: dict[tuple[Any, ...], int] = {}
+
+        def sink(batch: dict[str, ss.Changes], number: int, to: dict[tuple[Any, ...], int] = changes) -> None:
+            for view, some in batch.items():
+                for row in some.to_pandas().itertuples(index=False, name=None):
+                    to[view, *row[:-2]] = to.get((view, *row[:-2]), 0) + row[-1]
+
         for n, sql in enumerate(each):
             place = shop.work / f"{name} {n}"
             with ss.spark.stream(
-                kind, views(*sql), shop.folders, lambda *_: None, session=shop.session, checkpoint=place, bins=2
+                kind, views(*sql), shop.folders, sink, session=shop.session, checkpoint=place, bins=2
             ) as job:
                 job.finish()
-            more, bytes_ = size(ss.spark.state(place, session=shop.session))
-            rows, total = rows + more, total + bytes_
-        sizes[name] = (rows, total)
+            more = size(ss.spark.state(place, session=shop.session))
+            rows, bytes_ = rows + more[0], bytes_ + more[1]
+        sizes[name] = (rows, bytes_)
+        told.append({row: n for row, n in changes.items() if n})
     out = []
     for at, unit in ((0, "rows"), (1, "bytes")):
         peers: dict[str, float | None] = {name: found[at] for name, found in sizes.items()}
         value = peers.pop("one query, shared")
-        out.append(
-            measure.compared(
-                f"shared: {unit} of state of two views", value, unit, peers, against="a query a view, full", less=True
-            )
-        )
+        what = f"shared: {unit} of state of two views"
+        for against in peers:
+            row = measure.compared(f"{what}, to {against}", value, unit, peers, against=against, less=True)
+            out.append(measure.Row(**{**vars(row), "equal": all(each == told[0] for each in told)}))
     return out
 
 

@@ -18,6 +18,8 @@ And the engines of the core, over bins of keys; see docs/spark.md:
     blueprint.py  what an engine is made from, as text and without rows
     route.py      which operator lives in which stage, and what travels between them
     bins.py       one bin of one stage: an in-process engine for its keys
+    messages.py   what bins take and give, and what they need around them
+    neighbours.py a bin that another worker has in memory is worked on there
     wire.py       rows between processes and in the state store, as blobs
     processor.py  the stateful operator that Spark runs
     inbox.py      the folder that a query reads, one file a micro-batch
@@ -113,7 +115,8 @@ def restore(
     """
     from .live import restored
 
-    return restored(path, session or _session(), checkpoint, base)
+    made: SparkEngine = restored(path, session or _session(), checkpoint, base)
+    return made
 
 
 def stream(

@@ -4,7 +4,7 @@ The operators, the kernels and the arrangements are those of :mod:`..full` and
 :mod:`..shared`, as they are. What this adds is the outside: messages in and out as
 blobs, and arrangements that live in a state store as runs, each written once.
 
-    head    time, and for each arrangement its runs: [name, rows, bytes]; and a token, and by whom it was written
+    head    time, and for each arrangement its runs: [name, rows, bytes]; and a token, and who wrote it, at which port
     runs    (arrangement, run) -> blob
 
 The token is drawn anew at every write. A bin that is still in memory counts only if its
@@ -21,64 +21,31 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from socket import gethostname
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 import numpy as np
 
-from ..batch import Batch, Delta, Layout, concat
+from ..batch import Batch, Delta, concat
 from ..dataflow import Dataflow
 from ..operators import apply
 from ..plan import Type
 from ..words import NULL, Strings
 from . import wire
+from .messages import ASK, COMPACT, OUT, TICK, Asked, Done, Message, Near, Place, Store
 from .route import Chain, Channel, Port, Route
-
-OUT, ASK, COMPACT, TICK = 0, -1, -2, -3
-"""Channel numbers that are no channel's: a view's change, a question, and orders. The channels count from 1."""
+from .wire import ship
 
 AROUND = 64
 """Bins that a process keeps in memory, of all engines together."""
 
 
-FOUND = {
-    "new": "it was in no store yet",
-    "used": "in memory, and the store confirmed it",
-    "stale": "in memory, but another process had written since: read anew where that differs",
-    "missing": "not in memory: read from the store",
-}
-
 LEAST = 1 << 20
 """As many strings a process may keep before it asks which of them are in use."""
-
-
-class Message(NamedTuple):
-    """One row on the wire. ``stage`` 0 is the driver; ``what`` tells a view, a question or an answer apart."""
-
-    stage: int
-    bin: int
-    channel: int
-    what: str
-    blob: bytes
-
-
-class Store(Protocol):
-    """What a bin needs of a state store."""
-
-    def head(self) -> str | None:
-        """The head that was written last."""
-        ...
-
-    def run(self, part: str, name: str) -> bytes:
-        """A run's blob."""
-        ...
-
-    def write(self, head: str, fresh: Iterable[tuple[str, str, bytes]], gone: Iterable[tuple[str, str]]) -> None:
-        """Put runs, remove runs, and the head."""
-        ...
 
 
 @dataclass
@@ -93,6 +60,8 @@ class Plan:
     bins: int
     make: Callable[[], Any]
     checked: bool = True
+    near: bool = True
+    """Whether a process may ask another that has a bin in memory; if not, it reads the bin anew."""
 
     def bin(self, stage: int, number: int) -> Bin:
         """A bin that holds nothing yet."""
@@ -112,6 +81,8 @@ class Bin:
     time: int = 0
     found: str = "new"
     """What the process that took it for an epoch had of it: one of ``FOUND``."""
+    port: int = 0
+    """Where that process can be asked for it; 0 if it cannot."""
 
     def __post_init__(self) -> None:
         self.route = self.plan.make()
@@ -254,7 +225,12 @@ class Bin:
             gone += [(part, name) for _, name, _ in self.stored[part] if name not in names]
             self.stored[part] = kept
             head[part] = [[name, size, len(batch), batch.lower] for batch, name, size in kept]
-        told = {"token": self.token, "time": self.time, "by": [f"{os.getpid()}@{gethostname()}", self.found]}
+        told = {
+            "token": self.token,
+            "time": self.time,
+            "port": self.port,
+            "by": [f"{os.getpid()}@{gethostname()}", self.found],
+        }
         store.write(json.dumps(told | {"runs": head}), fresh, gone)
 
     def load(self, head: dict[str, Any], store: Store) -> None:
@@ -302,40 +278,69 @@ class Names:
 
 
 names = Names()
+alone = threading.Lock()
+"""Whoever works on the bins of this process, or gives codes to strings: Spark's task, or a neighbour's request."""
 _AROUND: OrderedDict[tuple[str, int, int], Bin] = OrderedDict()
 
 
-def work(plan: Plan, stage: int, number: int, messages: list[Message], store: Store) -> list[Message]:
-    """One bin's share of a micro-batch: what the worker process keeps is used if the store confirms it."""
+def work(
+    plan: Plan, stage: int, number: int, messages: list[Message], store: Store, near: Near | None = None
+) -> list[Message]:
+    """One bin's share of a micro-batch: what this process keeps is used, or a neighbour does it, if the store confirms.
+
+    ``near`` is where this process can be asked, and how it asks; see :mod:`.neighbours`.
+    """
     place = (plan.generation, stage, number)
-    names.tidy()
-    cached = _AROUND.pop(place, None)
     told = store.head()
     head = None if told is None else json.loads(told)
-    found = "new" if head is None else "missing" if cached is None else "used"
-    if cached is None or head is None:
-        cached = plan.bin(stage, number)
-    if head is not None and head["token"] != cached.token and (plan.checked or found == "missing"):
-        found = "missing" if found == "missing" else "stale"
-        cached.load(head, store)
-    cached.found = found
-    out = cached.run(messages)
-    if cached.writes(messages):
-        cached.save(store)
-    _AROUND[place] = cached
+    port = near.port if near is not None and plan.checked and plan.near else 0
+    token = None if head is None else head["token"]
+    if port and head is not None and head.get("port", 0) not in (0, port) and not _has(place, token):
+        done = near.ask(head["port"], place, head["token"], messages) if near is not None else None
+        if done is not None:
+            for written in done[1]:
+                store.write(*written)
+            return done[0]
+    with alone:
+        names.tidy()
+        cached = _AROUND.pop(place, None)
+        found = "new" if head is None else "missing" if cached is None else "used"
+        if cached is None or head is None:
+            cached = plan.bin(stage, number)
+        if head is not None and token != cached.token and (plan.checked or found == "missing"):
+            found = "missing" if found == "missing" else "stale"
+            cached.load(head, store)
+        return _done(place, cached, found, messages, store, port)
+
+
+def answer(place: Place, token: str, messages: list[Message], port: int) -> Done | None:
+    """The same for a neighbour, who writes: None where the bin is not in memory under this token."""
+    with alone:
+        names.tidy()
+        if not _has(place, token):
+            return None
+        asked = Asked()
+        return _done(place, _AROUND.pop(place), "used", messages, asked, port), asked.written
+
+
+def _has(place: Place, token: str | None) -> bool:
+    each = _AROUND.get(place)
+    return each is not None and each.token == token
+
+
+def _done(place: Place, each: Bin, found: str, messages: list[Message], store: Store, port: int) -> list[Message]:
+    each.found, each.port = found, port
+    out = each.run(messages)
+    if each.writes(messages):
+        each.save(store)
+    _AROUND[place] = each
     while len(_AROUND) > AROUND:
         _AROUND.popitem(last=False)
     return out
 
 
-def ship(number: int, channel: Channel, delta: Delta, bins: int, strings: Strings, net: bool = False) -> list[Message]:
-    """A delta as the messages of a channel, one a bin; ``net`` adds up equal rows first."""
-    if net and len(delta.diffs) > 1:
-        layout = Layout(channel.types, tuple(range(len(channel.types))))
-        body = layout.body(delta.rows, delta.diffs, strings)
-        delta = Delta(body[1 : 1 + layout.columns], body[1 + layout.columns])
-    parts = wire.split(delta, channel.columns, channel.types, bins, strings)
-    return [Message(channel.stage, where, number, "", wire.pack(part, channel.types, strings)) for where, part in parts]
-
-
-__all__ = ["ASK", "COMPACT", "OUT", "TICK", "Bin", "Message", "Names", "Plan", "Store", "names", "ship", "work"]
+# fmt: off
+__all__ = [
+    "ASK", "COMPACT", "OUT", "TICK", "Bin", "Message", "Names", "Plan", "Store",
+    "alone", "answer", "names", "ship", "work",
+]

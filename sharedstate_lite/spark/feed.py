@@ -30,7 +30,7 @@ from ..batch import Delta, concat
 from ..errors import CheckpointError, Error, RelationError, RowError
 from ..operators import apply
 from ..plan import Schema, Type
-from .bins import TICK, Message, Plan, names, ship
+from .bins import TICK, Message, Plan, alone, names, ship
 from .inbox import table
 from .processor import WIRE, Refused
 from .query import committed
@@ -107,8 +107,11 @@ def messages(source: DataFrame, relation: str, schema: Schema, plan: Plan, label
 
     def made(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         parts = list(batches)
-        tables = [_read(p, schema) for b in parts for p in b.column(0).to_pylist()] if files else _whole(parts, schema)
-        yield from _messages(tables, relation, schema, routed(), bins, labels)
+        paths = [str(path) for part in parts for path in part.column(0).to_pylist()] if files else []
+        tables = [_read(path, schema) for path in paths] if files else _whole(parts, schema)
+        with alone:
+            out = _messages(tables, relation, schema, routed(), bins)
+        yield from table(m._replace(bin=labels[m.bin]) for m in out).to_batches()
 
     return source.mapInArrow(made, WIRE)
 
@@ -133,9 +136,7 @@ def _read(path: str, schema: Schema) -> pa.Table:
         raise OSError(f"while reading file {file.as_uri()} : {error}") from error
 
 
-def _messages(
-    tables: list[pa.Table], relation: str, schema: Schema, route: Route, bins: int, labels: Sequence[int]
-) -> Iterator[pa.RecordBatch]:
+def _messages(tables: list[pa.Table], relation: str, schema: Schema, route: Route, bins: int) -> list[Message]:
     """Rows of one task to messages, in a worker."""
     names.tidy()
     strings = names.strings
@@ -152,7 +153,7 @@ def _messages(
                 out += ship(number, channel, moved, bins, strings)
     except Error as error:
         raise Refused(error) from error
-    yield from table(m._replace(bin=labels[m.bin]) for m in out).to_batches()
+    return out
 
 
 def counted(rows: pa.Table) -> int:

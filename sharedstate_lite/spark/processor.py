@@ -17,10 +17,21 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 
 from ..errors import Error
 from .bins import Message, Plan, work
+from .neighbours import Neighbours
 
 WIRE = "bin INT, stage INT, channel INT, what STRING, blob BINARY"
 COLUMNS = ["bin", "stage", "channel", "what", "blob"]
 MARK = "<<refused "
+
+
+_NEAR: list[Neighbours] = []
+
+
+def _near() -> Neighbours:
+    """This process' neighbours; it can be asked itself from now on."""
+    if not _NEAR:
+        _NEAR.append(Neighbours())
+    return _NEAR[0]
 
 
 class _Store:
@@ -75,7 +86,7 @@ class Stage(StatefulProcessor):
                 for c, w, b in zip(frame["channel"], frame["what"], frame["blob"], strict=True)
             ]
             try:
-                out = work(self.plan, self.stage, number, messages, self.store)
+                out = work(self.plan, self.stage, number, messages, self.store, _near())
             except Error as error:
                 raise Refused(error) from error
             if out:

@@ -115,6 +115,9 @@ def settings(master: str, folder: Path) -> dict[str, str]:
         "spark.sql.warehouse.dir": (folder / "warehouse").as_uri(),
         # RocksDB unpacks its library there, and some machines run nothing from /tmp.
         "spark.driver.extraJavaOptions": temporary,
+        # A micro-batch writes about ten small files. Hadoop starts a process for each, to set its permissions, and
+        # as many again for checksums beside them; Spark keeps checksums of its own, so these are left out.
+        "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
     }
     if kind(master) == "local" or LOOPBACK in master:
         out |= {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}

@@ -6,12 +6,14 @@ the fewest whole bytes that its values take, counted from its least; NULL is the
 below that. A run's sort words are left out: they are hashes of texts, the same
 everywhere, and cost less to compute again than to carry.
 
+    4 bytes     0, or how many bytes follow once the rest is decompressed (zstd)
     4 bytes     how long the head is
     head        JSON: rows, and for each line its width, least word and, of strings, its texts' size
     lines       one after the other
 
-:func:`bin_of` says where a row belongs: the columns' hashes are added up, so that the
-order in which two sides of a join name their columns makes no difference.
+:func:`ship` makes messages of a delta. :func:`bin_of` says where a row belongs: the
+columns' hashes are added up, so that the order in which two sides of a join name their
+columns makes no difference.
 """
 
 from __future__ import annotations
@@ -25,12 +27,18 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ..batch import Delta, hash_rows
+from ..batch import Delta, Layout, hash_rows
 from ..plan import Type
 from ..words import NULL, Strings, Words
+from .messages import Message
+from .route import Channel
 
 _WIDTHS: dict[int, Any] = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.int64}
 _HIGH = np.uint64(32)
+_PLAIN = bytes(4)
+
+WORTH = 1 << 12
+"""Bytes from which a blob is compressed: it then takes half of them, and every process on its way a copy of half."""
 
 
 def encode(lines: Sequence[Words], types: Sequence[Type], strings: Strings) -> bytes:
@@ -45,11 +53,16 @@ def encode(lines: Sequence[Words], types: Sequence[Type], strings: Strings) -> b
         else:
             heads.append(_packed(line, parts))
     head = json.dumps([len(lines[0]) if lines else 0, heads], separators=(",", ":")).encode()
-    return b"".join([struct.pack("<I", len(head)), head, *parts])
+    plain = b"".join([struct.pack("<I", len(head)), head, *parts])
+    if not WORTH <= len(plain) < 1 << 32:
+        return _PLAIN + plain
+    return struct.pack("<I", len(plain)) + bytes(pa.compress(plain, codec="zstd", asbytes=True))
 
 
 def decode(blob: bytes, strings: Strings) -> Words:
     """The lines of a blob as int64[k, n], with the codes of ``strings``."""
+    whole = struct.unpack_from("<I", blob)[0]
+    blob = bytes(pa.decompress(memoryview(blob)[4:], whole, codec="zstd", asbytes=True)) if whole else blob[4:]
     size = struct.unpack_from("<I", blob)[0]
     rows, heads = json.loads(blob[4 : 4 + size])
     out = np.empty((len(heads), rows), dtype=np.int64)
@@ -142,3 +155,13 @@ def split(
     ends = np.cumsum(np.bincount(where, minlength=bins))
     parts = np.split(order, ends[:-1])
     return [(number, delta.take(part)) for number, part in enumerate(parts) if len(part)]
+
+
+def ship(number: int, channel: Channel, delta: Delta, bins: int, strings: Strings, net: bool = False) -> list[Message]:
+    """A delta as the messages of a channel, one a bin; ``net`` adds up equal rows first."""
+    if net and len(delta.diffs) > 1:
+        layout = Layout(channel.types, tuple(range(len(channel.types))))
+        body = layout.body(delta.rows, delta.diffs, strings)
+        delta = Delta(body[1 : 1 + layout.columns], body[1 + layout.columns])
+    parts = split(delta, channel.columns, channel.types, bins, strings)
+    return [Message(channel.stage, where, number, "", pack(part, channel.types, strings)) for where, part in parts]
