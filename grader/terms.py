@@ -31,7 +31,8 @@ class Kind(IntEnum):
     BATCH_ORDERS = 10
     BATCH_USERS = 11
     BATCH_ITEMS = 12
-    OTHER = 13
+    PAY = 13
+    SUBTRACT = 14
 
 
 class Status(IntEnum):

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from ..record import Record
-from ..terms import JUDGED, PHASES, Kind
+from ..terms import JUDGED, PHASES
 from .figures import figures
-from .violations import Violation, label, unstable, violations
+from .special import special
+from .violations import Violation, unstable, violations
 
 LATE_MS = 5.0
 """The generator's own lateness, above which a failure of service may be the machine's."""
@@ -47,7 +48,8 @@ def judge(record: Record) -> Judgement:
             why = record.phases.get(phase, {}).get("skipped") or _why_not(phase, asked, failure)
             phases[phase] = PhaseVerdict("not_tested", {}, why)
             continue
-        mine = violations(record, phase) + _refusals(record, phase)
+        mine = violations(record, phase)
+        mine += special(record, phase, {v.order for v in mine})
         mine += [v for v in late.values() if v.phase == phase]
         numbers = {**figures(record, phase), **record.phases[phase]}
         mine += _service(record, phase, numbers)
@@ -69,29 +71,6 @@ def _why_not(phase: str, asked: list[str], failure: Any) -> str:
     if failure:
         return "the run ended before it"
     return "not asked for" if phase not in asked else "the run ended before it"
-
-
-def _refusals(record: Record, phase: str) -> list[Violation]:
-    """Stock and credit are ample in the load: any 4xx but 429 to a fresh order's checkout is a false refusal."""
-    if phase != "load":
-        return []
-    waves = [n for n, wave in enumerate(record.waves) if wave["phase"] == phase]
-    history = record.history
-    status = history["status"]
-    mine = (history["kind"] == Kind.CHECKOUT) & np.isin(history["wave"], waves)
-    refused = mine & (status >= 400) & (status < 500) & (status != 429)
-    return [
-        Violation(
-            label(record, int(order)),
-            record.orders["id"][order],
-            (),
-            "false_refusal",
-            phase,
-            f"refused with {int(code)}, with ample stock and credit",
-            int(order),
-        )
-        for order, code in zip(history["subject"][refused], status[refused], strict=True)
-    ]
 
 
 def _service(record: Record, phase: str, numbers: dict[str, Any]) -> list[Violation]:

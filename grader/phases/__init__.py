@@ -6,10 +6,16 @@ phase: {name: run} in ``RUN``. A phase that is not in ``RUN`` is reported as not
 
 from collections.abc import Callable
 
-from . import load
+from . import contract, duplicates, faults, load, scarcity
 from .live import Live
 
-RUN: dict[str, Callable[[Live], None]] = {"load": load.run}
+RUN: dict[str, Callable[[Live], None]] = {
+    "contract": contract.run,
+    "duplicates": duplicates.run,
+    "load": load.run,
+    "scarcity": scarcity.run,
+    "faults": faults.run,
+}
 """In the order of terms.PHASES; the phases that this version has."""
 
 __all__ = ["RUN", "Live"]

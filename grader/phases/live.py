@@ -7,10 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ..processes import Supervisor
 from ..record import Record
 from ..shop import Counter
-from ..terms import Limits
+from ..terms import PHASES, Limits
 
 
 @dataclass
@@ -28,6 +31,12 @@ class Live:
     say: Callable[[str], None]
     supervisor: Supervisor | None = None
     """None: a system that runs elsewhere."""
+
+    def number(self, phase: str, count: int) -> NDArray[np.int64]:
+        """So many numbers for a phase's next orders: what their labels are made of."""
+        table = self.record.orders
+        first = int((table["phase"] == PHASES.index(phase)).sum())
+        return np.arange(first, first + count, dtype=np.int64)
 
     def notes(self, phase: str) -> dict[str, Any]:
         """What the live half writes down about a phase, for the judging half."""

@@ -12,8 +12,8 @@ from ..shop import snapshot
 from .live import Live
 
 
-def settle(live: Live, phase: str, name: str) -> int:
-    """Read until clean and stable, or until the limit; the number of the last snapshot, kept with its verdict."""
+def settle(live: Live, phase: str, name: str) -> bool:
+    """Read until clean and stable, or until the limit; whether it was. The snapshots that decided are kept."""
     counter, record = live.counter, live.record
     began = counter.now()
     limit = began + int(live.limits.convergence * 1e9)
@@ -27,12 +27,24 @@ def settle(live: Live, phase: str, name: str) -> int:
         if good and first.same(second):
             record.keep(first, phase, f"{name}, first of the pair", True)
             live.notes(phase)["settled_s"] = round((first.end - began) / 1e9, 1)
-            return record.keep(second, phase, f"{name}, second of the pair", True)
+            record.keep(second, phase, f"{name}, second of the pair", True)
+            return True
         if counter.now() > limit:
             record.keep(first, phase, f"{name}, at the convergence limit", False)
-            return record.keep(second, phase, f"{name}, at the convergence limit", False)
+            record.keep(second, phase, f"{name}, at the convergence limit", False)
+            return False
         before = second
         live.say(f"{phase}: not settled yet, {max(0, (limit - counter.now()) // 10**9)} s left")
+
+
+def drain(live: Live, phase: str, name: str) -> Shot:
+    """Read until one snapshot is clean, or until the limit; nothing is kept. The last snapshot."""
+    limit = live.counter.now() + int(live.limits.convergence * 1e9)
+    while True:
+        shot = snapshot(live.counter, phase, name)
+        if clean(view_of(live.record, shot)) or live.counter.now() > limit:
+            return shot
+        live.counter.wait(min(live.limits.stable, 1.0))
 
 
 def settle_all(live: Live) -> int:

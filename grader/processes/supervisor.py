@@ -123,6 +123,7 @@ class Supervisor:
                 raise SubmissionError(
                     f"{name} exited with {code} before it was ready; it printed:\n{self.logs.tail(name)}"
                 )
+            self.tend_others(name)
             if time.monotonic() > until:
                 asked = ready.http or (f"port {ready.tcp}" if ready.tcp else "a port")
                 raise SubmissionError(
@@ -153,8 +154,12 @@ class Supervisor:
 
     def tend(self) -> None:
         """Start again what exited by itself, at once the first time and then at most once a second."""
+        self.tend_others("")
+
+    def tend_others(self, but: str) -> None:
+        """The same for all but one, which is being waited for."""
         for name, service in self._services.items():
-            if service.wanted and service.popen is not None and service.popen.poll() is not None:
+            if name != but and service.wanted and service.popen is not None and service.popen.poll() is not None:
                 if service.exits and time.monotonic() - service.began < self._limits.restart:
                     continue
                 service.exits += 1
@@ -163,10 +168,18 @@ class Supervisor:
                 self.start(name)
                 self._note(name, "started", "it had exited by itself")
 
+    def aim(self, name: str) -> None:
+        """Make the next kill or pause of a service begin at once."""
+        tree = self._services[name].tree
+        if tree is not None:
+            tree.aim()
+
     def kill(self, name: str) -> None:
         """SIGKILL for a service and all its children."""
         service = self._services[name]
         service.wanted = False
+        if service.tree is not None:
+            service.tree.strike(signal.SIGSTOP)
         self._note(name, "kill", "")
         self._end(service)
         self.logs.note(name, "killed")
@@ -175,6 +188,7 @@ class Supervisor:
         """SIGSTOP for a service and all its children, until none of them runs."""
         tree = self._services[name].tree
         if tree is not None:
+            tree.strike(signal.SIGSTOP)
             self._note(name, "pause", "")
             while not tree.stopped():
                 tree.signal(signal.SIGSTOP)

@@ -67,6 +67,7 @@ class Tree:
 
     def __init__(self, first: int, mark: str) -> None:
         self.first, self._mark = first, f"{MARK}={mark}".encode()
+        self._aimed: set[int] = {first}
 
     def pids(self) -> set[int]:
         """Those that live now; zombies have ended."""
@@ -85,6 +86,15 @@ class Tree:
             for pid in new:
                 _send(pid, number)
             seen |= new
+
+    def aim(self) -> None:
+        """Look for them now, so that the next kill or pause begins at once: looking takes milliseconds."""
+        self._aimed = self.pids() | {self.first}
+
+    def strike(self, number: int) -> None:
+        """A signal to those that the last aim found, at once."""
+        for pid in self._aimed:
+            _send(pid, number)
 
     def kill(self) -> None:
         """End all of them, and wait until they have ended. Raises TimeoutError if one cannot be ended."""

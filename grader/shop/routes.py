@@ -26,6 +26,8 @@ ROUTES: dict[Kind, tuple[str, str, str]] = {
     Kind.CREATE_ITEM: ("stock", "POST", "/item/create/"),
     Kind.ADD_STOCK: ("stock", "POST", "/add/"),
     Kind.FIND_ITEM: ("stock", "GET", "/find/"),
+    Kind.PAY: ("payment", "POST", "/pay/"),
+    Kind.SUBTRACT: ("stock", "POST", "/subtract/"),
     Kind.BATCH_ORDERS: ("order", "POST", "/batch_init/"),
     Kind.BATCH_USERS: ("payment", "POST", "/batch_init/"),
     Kind.BATCH_ITEMS: ("stock", "POST", "/batch_init/"),

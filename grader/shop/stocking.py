@@ -80,6 +80,11 @@ def _fund(counter: Counter, phase: str, entity: Entity, rows: Longs, amount: Lon
         counter.record.funds.append(kind=int(entity), subject=rows[good], amount=amount[good], at=answers.done[good])
 
 
+def top_up(counter: Counter, phase: str, entity: Entity, rows: Longs, amount: Longs) -> None:
+    """More credit or stock for users or items that are ready; one whose answer was not a 2xx is judged no more."""
+    _fund(counter, phase, entity, rows, amount)
+
+
 def new_orders(
     counter: Counter, phase: str, number: Longs, user: Longs, slot: Longs, lines: list[tuple[Longs, Longs, Longs]]
 ) -> Longs:

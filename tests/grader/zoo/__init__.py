@@ -56,12 +56,12 @@ MUTANTS = [
         "takes-stock-twice-now-and-then",
         "single",
         "shop.py",
-        "    credit = look(",
+        '    credit = look(USERS, order["user"]) - sum(',
         "    if order_id.endswith('7'):\n"
         "        item, quantity, _ = order['items'][0]\n"
         "        stock, price = ITEMS[item]\n"
         "        commit(log, {'items': {item: [stock - quantity, price]}})\n"
-        "    credit = look(",
+        '    credit = look(USERS, order["user"]) - sum(',
         "load",
         "taken_times",
     ),

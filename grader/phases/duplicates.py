@@ -1,0 +1,69 @@
+"""Phase 2: the same checkout many times, at once and late; refused, topped up, tried again; crossed items.
+
+Every order has its own user and items (crossed pairs share two items), so a wrong balance is one order's. Before
+top-ups everything is drained and audited: an effect that comes before its top-up must not be hidden by it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..shop.stocking import top_up
+from ..terms import Entity, Kind
+from ..wire.jobs import Longs
+from .goods import crossed, own, ready
+from .live import Live
+from .settle import settle
+
+PHASE = "duplicates"
+AT_ONCE = 40
+"""Checkouts of one order at the same time."""
+_SHARE = 0.35
+"""Of the phase's time, for set-up."""
+
+
+def _send(live: Live, name: str, orders: Longs, times: int, attempt: int, gap: int = 0) -> None:
+    """Each order's checkout so many times at once; ``gap`` nanoseconds between orders."""
+    usable, middles = ready(live, orders)
+    if not len(usable):
+        return
+    due = np.repeat(np.arange(len(usable), dtype=np.int64) * gap, times)
+    ends = [one for one in middles for _ in range(times)]
+    subject = np.repeat(usable, times)
+    live.counter.send(PHASE, name, Kind.CHECKOUT, subject, ends, due=due, connections=1024, attempt=attempt)
+
+
+def run(live: Live) -> None:
+    """The phase."""
+    live.say("duplicates: setting up")
+    began = live.clock()
+    many = own(live, PHASE, 8)
+    each = max(1e-4, (live.clock() - began) / 8)
+    # A slow system gets fewer orders, never none.
+    size = max(2, min(24, int(_SHARE * live.seconds[PHASE] / each / 5)))
+    late, twice = own(live, PHASE, size), own(live, PHASE, size, same=True)
+    poor, scarce = own(live, PHASE, size, credit=0), own(live, PHASE, size, stock=0)
+    pairs = crossed(live, PHASE, size // 2)
+    notes = live.notes(PHASE)
+    notes["orders"] = int(sum(map(len, (many, late, twice, poor, scarce, pairs))))
+    if not len(ready(live, many)[0]):
+        notes["stopped"] = "no order could be set up"
+        return
+    live.say(f"duplicates: {AT_ONCE} checkouts of one order at once")
+    _send(live, "at once", many, AT_ONCE, 1)
+    _send(live, "crossed", pairs, 2, 1)
+    _send(live, "first", np.concatenate([late, twice]), 1, 1, gap=2_000_000)
+    _send(live, "short", np.concatenate([poor, scarce]), 2, 1, gap=2_000_000)
+    _send(live, "again", np.concatenate([late, twice]), 3, 2)
+    live.say("duplicates: audit before the top-ups")
+    if not settle(live, PHASE, "audit before top-ups"):
+        return
+    table, lines = live.record.orders, live.record.lines
+    poor, scarce = ready(live, poor)[0], ready(live, scarce)[0]
+    top_up(live.counter, PHASE, Entity.USER, table["user"][poor], table["cost"][poor])
+    items = np.array([lines["item"][lines["order"] == order][0] for order in scarce], dtype=np.int64)
+    top_up(live.counter, PHASE, Entity.ITEM, items, np.full(len(items), 10, dtype=np.int64))
+    live.say("duplicates: the refused ones again, and late duplicates of all")
+    _send(live, "after top-up", np.concatenate([poor, scarce]), 4, 2)
+    _send(live, "late", np.concatenate([many, late, pairs]), 2, 3)
+    settle(live, PHASE, "audit")

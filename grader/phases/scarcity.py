@@ -1,0 +1,89 @@
+"""Phase 4: enough for exactly K orders, once by stock and once by credit.
+
+All orders are checked out at once; then, settled, every unpaid one is tried again, one by one, until a pass sells
+nothing. More than K paid is unsafe, fewer is a leak. Then a top-up, and the same again.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..shop.stocking import new_items, new_orders, new_users, top_up
+from ..terms import Entity, Kind
+from ..wire.jobs import Longs
+from .goods import full, ready
+from .live import Live
+from .settle import drain, settle
+
+PHASE = "scarcity"
+_MOST, _TIMES = 20, 3
+"""K, and how many times as many orders there are."""
+_PRICE = 10
+_PASSES = 8
+
+
+def _by_stock(live: Live, enough: int) -> tuple[Longs, Entity, Longs]:
+    """Orders of one item that has enough for so many; who is topped up, and its row."""
+    count = enough * _TIMES
+    numbers = live.number(PHASE, count)
+    users = new_users(live.counter, PHASE, numbers, full(count, 10 * _PRICE))
+    item = new_items(live.counter, PHASE, numbers[:1], full(1, _PRICE), full(1, enough))
+    lines = [(np.repeat(item, count), full(count, 1), full(count, _PRICE))]
+    return new_orders(live.counter, PHASE, numbers, users, full(count, -1), lines), Entity.ITEM, item
+
+
+def _by_credit(live: Live, enough: int) -> tuple[Longs, Entity, Longs]:
+    """Orders of one user who has enough for so many."""
+    count = enough * _TIMES
+    numbers = live.number(PHASE, count)
+    user = new_users(live.counter, PHASE, numbers[:1], full(1, enough * _PRICE))
+    items = new_items(live.counter, PHASE, numbers, full(count, _PRICE), full(count, 10))
+    lines = [(items, full(count, 1), full(count, _PRICE))]
+    return new_orders(live.counter, PHASE, numbers, np.repeat(user, count), full(count, -1), lines), Entity.USER, user
+
+
+def run(live: Live) -> None:
+    """The phase."""
+    enough = _MOST
+    for by, make in (("stock", _by_stock), ("credit", _by_credit)):
+        live.say(f"scarcity: enough {by} for {enough}, {enough * _TIMES} orders")
+        began = live.clock()
+        orders, entity, row = make(live, enough)
+        usable, middles = ready(live, orders)
+        if len(usable) < len(orders):
+            live.notes(PHASE)["stopped"] = f"{len(orders) - len(usable)} of {len(orders)} orders could not be set up"
+            return
+        none = np.zeros(len(usable), dtype=np.int64)
+        live.counter.send(PHASE, f"short of {by}", Kind.CHECKOUT, usable, middles, due=none, connections=1024)
+        if not _sell_out(live, by, usable, enough):
+            return
+        more = enough // 2
+        unit = 1 if entity == Entity.ITEM else _PRICE
+        top_up(live.counter, PHASE, entity, row, full(1, more * unit))
+        live.counter.send(
+            PHASE, f"short of {by}", Kind.CHECKOUT, usable, middles, due=none, connections=1024, attempt=2
+        )
+        if not _sell_out(live, by, usable, enough + more):
+            return
+        if live.clock() - began > live.seconds[PHASE] / 2:
+            enough = max(4, enough // 4)  # a slow system gets a smaller second half
+
+
+def _sell_out(live: Live, by: str, orders: Longs, enough: int) -> bool:
+    """Try the unpaid one by one until a pass sells nothing; false if something is wrong already."""
+    record, before = live.record, -1
+    for number in range(_PASSES):
+        shot = drain(live, PHASE, f"short of {by}")
+        rows, _, paid = shot.read[Entity.ORDER]
+        unpaid = orders[np.isin(orders, rows[paid == 0])]
+        sold = len(orders) - len(unpaid)
+        if sold in (before, len(orders)) or sold > enough:
+            break
+        before = sold
+        usable, middles = ready(live, unpaid)
+        live.counter.send(PHASE, f"short of {by}", Kind.CHECKOUT, usable, middles, connections=1, attempt=3 + number)
+    good = settle(live, PHASE, f"short of {by}")
+    snapshot = len(record.snapshots_taken) - 1
+    rounds = live.notes(PHASE).setdefault("rounds", [])
+    rounds.append({"by": by, "enough": enough, "orders": [int(orders[0]), int(orders[-1])], "snapshot": snapshot})
+    return good and sold == enough
