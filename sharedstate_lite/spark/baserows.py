@@ -69,19 +69,28 @@ class Rows(Base):
     """See the module. ``label`` gives for a bin's number what Spark groups it by."""
 
     def __init__(
-        self, session: SparkSession, tables: Mapping[str, Table], schemas: Mapping[str, Schema], folder: Path
+        self, session: SparkSession, opened: Callable[[str], Table], schemas: Mapping[str, Schema], folder: Path
     ) -> None:
-        self.session, self.tables, self.schemas, self.folder = session, tables, schemas, folder
+        self.session, self._opened, self.schemas, self.folder = session, opened, schemas, folder
+        self.tables: dict[str, Table] = {}
+        for relation in schemas:
+            self.table(relation)
         self.label: Mapping[int, int] = {}
         self.make: Callable[[], Any] = lambda: None
+
+    def table(self, relation: str) -> Table:
+        """Where a relation's rows are; one that was declared late has a table from now on."""
+        if relation not in self.tables:
+            self.tables[relation] = self._opened(relation)
+        return self.tables[relation]
 
     # --- writing ------------------------------------------------------------------
 
     def append(self, deltas: Mapping[str, Delta], epoch: int, strings: Strings) -> None:
         for relation, delta in deltas.items():
             if len(delta.diffs):
-                self.tables[relation].merge()
-                self.tables[relation].append(_arrow(self.schemas[relation], delta, strings), epoch)
+                self.table(relation).merge()
+                self.table(relation).append(_arrow(self.schemas[relation], delta, strings), epoch)
 
     def take_back(self, epoch: int) -> None:
         for each in self.tables.values():
@@ -97,13 +106,14 @@ class Rows(Base):
         """The rows of some keys (words int64[len(by), q]) as of an epoch; perhaps a few more."""
         from pyspark.sql import functions as f
 
-        frame = self.tables[relation].frame().where(f.col("batch") <= upto)
+        frame = self.table(relation).frame().where(f.col("batch") <= upto)
         if not by:
             return frame
         types = [self.schemas[relation][i].type for i in by]
         lines = [columns.to_arrow(w, kind, strings) for w, kind in zip(keys, types, strict=True)]
         if keys.shape[1] > FEW:
-            wanted = self.session.createDataFrame(pa.table(lines, names=[f"k{i}" for i in by]))
+            declared_ = ", ".join(f"k{i} {SPARK[t]}" for i, t in zip(by, types, strict=True))
+            wanted = self.session.createDataFrame(pa.table(lines, names=[f"k{i}" for i in by]), declared_)
             same = [frame[f"c{i}"].eqNullSafe(wanted[f"k{i}"]) for i in by]
             return frame.join(f.broadcast(wanted), reduce(lambda a, b: a & b, same), "left_semi")
         if len(by) == 1:
@@ -168,11 +178,11 @@ class Rows(Base):
     # --- showing ------------------------------------------------------------------
 
     def size(self, relation: str) -> tuple[int, int]:
-        return self.tables[relation].size()
+        return self.table(relation).size()
 
     def shown(self, place: Held) -> pd.DataFrame:
         strings = Strings()
-        rows = _delta(self.tables[place.relation].frame().drop("batch").toArrow(), self.schemas[place.relation],
+        rows = _delta(self.table(place.relation).frame().drop("batch").toArrow(), self.schemas[place.relation],
                       place.relation, strings)  # fmt: skip
         shown = Arrangement(place.arrangement.name, place.arrangement.layout)
         shown.insert(rows.rows, rows.diffs, strings)

@@ -50,7 +50,7 @@ class UpBin(Kept):
     """See the module."""
 
     def __post_init__(self) -> None:
-        self.places: Places = self.plan.make()  # type: ignore[assignment]
+        self.places: Places = self.plan.make()
         self.graph = self.places.engine
         self.engine = self.graph  # type: ignore[assignment]
         self.graph.dictionary.strings = bins.names.strings
@@ -65,9 +65,8 @@ class UpBin(Kept):
         self.memo = Memo(self.strings, self._edge)
         self.out: list[Message] = []
         self.told: dict[str, list[Words]] = {}
-        self.asking: dict[int, Letter] = {}
 
-    def _connect(self, node: Node_) -> None:
+    def _connect(self, node: Any) -> None:
         """Put a Gather before each input that comes from other bins, and one edge to all of them after the node."""
         for slot, edge in enumerate(node.inputs):
             if isinstance(edge.source, BaseNode) or self.places.near(edge):
@@ -134,11 +133,6 @@ class UpBin(Kept):
         elif channel == ORDER:
             self._obey(letter)
 
-    @staticmethod
-    def _some(keys: Words | None) -> Words:
-        assert keys is not None
-        return keys
-
     def _deliver(self, letter: Letter) -> None:
         """Hand a letter to the operator whose edge it came over."""
         head, graph = letter.head, self.graph
@@ -146,7 +140,8 @@ class UpBin(Kept):
         if kind in ("upquery", "touch"):
             over = self._edge(edge.number, head["b"])
             if kind == "touch":
-                self._touch(edge.source, self._some(letter.keys))
+                assert letter.keys is not None
+                self._touch(edge.source, letter.keys)
                 return
         elif isinstance(edge.source, BaseNode):
             over = edge
@@ -244,13 +239,13 @@ class UpBin(Kept):
                 left.append(wait)
                 continue
             _, rows, diffs = reader.rows.match(wait.keys, self.strings)
-            self._tell({"view": wait.view, "id": wait.request}, reader, Delta(rows, diffs[0]))
+            self._say({"view": wait.view, "id": wait.request}, reader, Delta(rows, diffs[0]))
         self.waits = left
         for node in self.nodes:
             if isinstance(node, ReaderNode) and node.emitted:
                 change = concat([d for ds in node.emitted.values() for d in ds], len(node.plan.schema))
                 node.emitted = {}
-                self._tell({"view": node.view}, node, change)
+                self._say({"view": node.view}, node, change)
         sets = self._sets()
         for name, keys in self.told.items():
             types = sets[name].types
@@ -259,7 +254,7 @@ class UpBin(Kept):
             )
         self._note()
 
-    def _tell(self, head: dict[str, Any], reader: ReaderNode, rows: Delta) -> None:
+    def _say(self, head: dict[str, Any], reader: ReaderNode, rows: Delta) -> None:
         types = tuple(c.type for c in reader.plan.schema)
         self.out.append(seal((0, self.number, OUT), head, self.strings, delta=rows, types=types))
 

@@ -27,8 +27,8 @@ from ..words import Strings
 from .bins import Message
 from .upletters import ASK, BASE, GONE, NOTE, OUT, Asked, Letter, unseal
 
-TRIES = 3
-"""How often a lookup is put again that an epoch has overtaken, before something is wrong."""
+TRIES = 2
+"""How often a lookup that an epoch has overtaken is put again before epochs wait for it."""
 
 
 @dataclass
@@ -175,6 +175,8 @@ class Desk(ABC):
             if isinstance(job, Epoch):
                 if asks or (self._just_stepped and (self._letters or self._questions)):
                     break
+                if any(lookup.tries >= TRIES for lookup in self._lookups.values()):
+                    break
                 self._queue.popleft()
                 self._start(job)
                 break
@@ -200,8 +202,7 @@ class Desk(ABC):
             job.result = job.run()
         except BaseException as error:
             job.error = error
-            if not isinstance(error, Error):
-                self._broken = True
+            self._broken = self._broken or not isinstance(error, Error) or bool(self._letters or self._questions)
         job.done = True
 
     def _start(self, job: Epoch) -> None:
@@ -267,17 +268,18 @@ class Desk(ABC):
 
     def _rest(self) -> None:
         """Nothing is on its way: epochs end here, and lookups that one has overtaken are put again."""
+        self._gone = []
         if self._step is not None:
-            job, self._step = self._step, None
+            step, self._step = self._step, None
             self.epoch += 1
             self._keep_budget()
-            job.done = True
+            step.done = True
         elif not self._lookups:
             self._keep_budget()
             self.names = Strings()
         for job in list(self._lookups.values()):
             job.tries += 1
-            if job.tries > TRIES:
+            if job.epoch == self.epoch:
                 raise Error("a lookup has no answer and nothing is under way for it; the state is inconsistent")
             del self._lookups[job.number]
             self._queue.appendleft(job)
@@ -312,8 +314,8 @@ class Desk(ABC):
         self._lookups = {}
         if not isinstance(error, Error):
             while self._queue:
-                job = self._queue.popleft()
-                job.error, job.done = error, True
+                other = self._queue.popleft()
+                other.error, other.done = error, True
 
     def _mend(self) -> None:
         """After a failed round: an epoch is taken back and all keys become holes; else only the questions end."""

@@ -200,6 +200,8 @@ class UpFront(Desk, Front):
             kept = {v.name: (self._filled_words(v.name, strings), strings) for v in views if v.name in self.views}
             self._rebuild(plan, route)
             self._use(plan, route)
+            # Letters name edges, and those are others now.
+            self._lazy = []
             return kept
 
         kept = self._do(Errand(run=change)).result

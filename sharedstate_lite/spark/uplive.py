@@ -69,15 +69,18 @@ class UpEngine(UpFront, SparkEngine):
                 f"{self.location}: the base tables of {', '.join(options['base']) or 'no relation'} were given when it "
                 f"was made, and now those of {', '.join(sorted(self._given)) or 'none'}; give the same with base="
             )
-        given = {known(route.engine.catalog, name)[0]: table for name, table in self._given.items()}
-        (folder / "base").mkdir(parents=True, exist_ok=True)
-        tables: dict[str, Table] = {
-            name: given[name].opened(self.session, name, schema)
-            if name in given
-            else Files(self.session, folder / "base" / str(n), name, schema)
-            for n, (name, schema) in enumerate(relations.items())
+        given: dict[str, Postgres] = {
+            known(route.engine.catalog, name)[0]: table for name, table in self._given.items()
         }
-        self._base_ = Rows(self.session, tables, relations, folder)
+        (folder / "base").mkdir(parents=True, exist_ok=True)
+
+        def opened(relation: str) -> Table:
+            schema = relations[relation]
+            if relation in given:
+                return given[relation].opened(self.session, relation, schema)
+            return Files(self.session, folder / "base" / str(list(relations).index(relation)), relation, schema)
+
+        self._base_ = Rows(self.session, opened, relations, folder)
         self._base_.label, self._base_.make = self._label, plan.routed
         return Query(self.session, folder, work, route.stages, labels, options["began"])
 

@@ -53,7 +53,7 @@ def _base_rows(reader: Reader, place: Held) -> pd.DataFrame:
     schema: Schema = reader.route.engine.catalog.schema(place.relation)
     folder = _folder(reader, place.relation)
     table = Files(reader.session, folder, place.relation, schema, look=True)
-    return Rows(reader.session, {place.relation: table}, {place.relation: schema}, folder).shown(place)
+    return Rows(reader.session, lambda _: table, {place.relation: schema}, folder).shown(place)
 
 
 def filled(reader: Reader, operator: str) -> list[tuple[Any, ...]]:

@@ -1,0 +1,214 @@
+"""Partial state on Spark: a few of everything; drawn sequences are in test_partial_bins.py, over the same bins."""
+
+from __future__ import annotations
+
+import json
+import signal
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import psutil
+import pytest
+from conftest import Start
+from support import bag, tuples
+
+import sharedstate_lite as ss
+from sharedstate_lite.spark import jars
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+RELATIONS = {"info": "product STRING, category STRING", "visit": "product STRING, user STRING, length INT"}
+RESULT = (
+    "CREATE VIEW result AS SELECT category, MAX(length) AS longest "
+    "FROM info JOIN visit USING (product) GROUP BY category"
+)
+USERS = "CREATE VIEW users AS SELECT user, COUNT(*) AS n FROM visit GROUP BY user"
+FIRST: dict[str, Any] = {
+    "info": [(("Apple", "Fruit"), 1), (("Kiwi", "Fruit"), 1), (("Carrot", None), 1)],
+    "visit": [(("Apple", "a", 10), 1), (("Kiwi", "b", 20), 1), (("Carrot", "b", 50), 1)],
+}
+LAST_GOES: dict[str, Any] = {"visit": [(("Kiwi", "b", 20), -1)]}
+MOVES: dict[str, Any] = {"info": [(("Carrot", None), -1), (("Carrot", "Fruit"), 1)]}
+BAD: dict[str, Any] = {"visit": [(("Kiwi", "b", 21), -1)]}
+WAIT = 180
+
+
+def view(sql: str = RESULT) -> ss.View:
+    """A view in a catalog of its own."""
+    return ss.Catalog(**RELATIONS).view(sql)
+
+
+def test_partial_on_spark_is_the_one_in_process(spark: SparkSession, tmp_path: Path) -> None:
+    """Misses, hits, epochs, a refusal, eviction, a late view and a restored copy give what one process gives."""
+    place = tmp_path / "a place"
+    with ss.engine("partial", [view()]) as here:
+        with ss.spark.engine("partial", [here.views["result"]], spark, checkpoint=place, bins=2) as there:
+            for engine in (here, there):
+                assert len(engine.step(FIRST)["result"]) == 0
+            for key in ("Fruit", "nowhere", (None,)):
+                assert there.read("result", key=key).equals(here.read("result", key=key))
+            there.trace.clear()
+            rounds = there.rounds
+            assert there.read("result", key="Fruit").equals(here.read("result", key="Fruit"))
+            assert there.rounds == rounds + 1 and not there.trace.rows_by_edge()
+            for step in (LAST_GOES, MOVES):
+                assert there.step(step) == here.step(step)
+            told = []
+            for engine in (here, there):
+                with pytest.raises(ss.RowError) as caught:
+                    engine.step(BAD)
+                told.append(str(caught.value))
+            assert told[0] == told[1] and there.epoch == here.epoch == 3
+            assert there.filled("result") == here.filled("result")
+            assert ss.spark.filled(place, "result") == here.filled("result")
+            assert tuples(there.read("result")) == tuples(here.read("result"))
+            late = there.catalog.view(USERS)
+            assert len(there.install(late)) == len(here.install(late)) == 0
+            assert there.filled("result") == here.filled("result")
+            assert there.read("users", key="b").equals(here.read("users", key="b"))
+            assert there.evict("result", key="Fruit")["result"] == here.evict("result", key="Fruit")["result"]
+            there.compact()
+            there.checkpoint(tmp_path / "copy")
+            for name in ("visit[product]", "users"):
+                assert there.state(name).equals(here.state(name))
+        state = ss.spark.state(place)
+        assert state[state.operator == "visit[product]"]["rows"].tolist() == [2]
+        assert set(here.state().operator) <= set(state.operator)
+        with ss.spark.restore(tmp_path / "copy", spark) as again:
+            assert (again.kind, again.epoch, list(again.views)) == ("partial", 3, ["result", "users"])
+            assert again.filled("users") == [("b",)]
+            more = {"visit": [(("Apple", "b", 70), 1)]}
+            assert bag(again.step(more)["users"]) == bag(here.step(more)["users"])
+            assert again.read("result", key="Fruit").equals(here.read("result", key="Fruit"))
+
+
+def test_lookups_at_once_share_micro_batches(spark: SparkSession) -> None:
+    """Six threads' misses take at most twice the micro-batches of one, and an epoch of another thread goes between."""
+    many: dict[str, Any] = {
+        "info": [((f"p{n}", f"C{n}"), 1) for n in range(7)],
+        "visit": [((f"p{n}", "u", n), 1) for n in range(7)],
+    }
+    with ss.spark.engine("partial", [view()], spark, bins=2, max_rows=1_000) as engine:
+        engine.step(many)
+        before = engine.rounds
+        engine.read("result", key="C6")
+        alone = engine.rounds - before
+        found: dict[int, Any] = {}
+
+        def look(n: int) -> None:
+            found[n] = tuples(engine.read("result", key=f"C{n}"))
+
+        threads = [threading.Thread(target=look, args=(n,)) for n in range(6)]
+        before = engine.rounds
+        for thread in threads:
+            thread.start()
+        engine.step({"visit": [(("p6", "u", 60), 1)]})
+        for thread in threads:
+            thread.join(WAIT)
+        assert found == {n: [(f"C{n}", n)] for n in range(6)}
+        assert engine.rounds - before <= 3 * alone
+        assert tuples(engine.read("result", key="C6")) == [("C6", 60)]
+
+
+SCRIPT = """
+import sharedstate_lite as ss
+relations, sql, place, first = {relations!r}, {sql!r}, {place!r}, {first!r}
+with ss.spark.session(memory="1g") as session:
+    view = ss.Catalog(**relations).view(sql)
+    with ss.spark.engine("partial", [view], session, checkpoint=place, bins=2) as engine:
+        engine.step(first)
+        engine.read("result", key="Fruit")
+        turn = engine._run
+        def told(messages, kind, epoch):
+            if kind == "round":
+                print("round", flush=True)
+                input()
+            return turn(messages, kind, epoch)
+        engine._run = told
+        engine.step({goes!r})
+"""
+
+
+def test_a_driver_that_is_killed_between_rounds(spark: SparkSession, start: Start, tmp_path: Path) -> None:
+    """kill -9 while an epoch's question is on its way: what is filled is there, and the next engine ends the epoch."""
+    place = tmp_path / "live"
+    told = {"relations": RELATIONS, "sql": RESULT, "place": str(place), "first": FIRST, "goes": LAST_GOES}
+    process = start(SCRIPT.format(**told).replace("input()", "import time; time.sleep(600)"))
+    assert process.stdout is not None
+    assert process.stdout.readline() == "round\n"
+    children = psutil.Process(process.pid).children(recursive=True)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    psutil.wait_procs(children, timeout=WAIT)
+    assert ss.spark.filled(place, "result", session=spark) == [("Fruit",)]
+    assert ss.spark.state(place, "result", session=spark).to_dict("list")["longest"] == [20]
+    with ss.spark.restore(place, spark) as again:
+        assert again.epoch == 2 and again.filled("result") == [("Fruit",)]
+        assert tuples(again.read("result")) == [("Fruit", 10)]
+        again.step(MOVES)
+        assert tuples(again.read("result", key="Fruit")) == [("Fruit", 50)]
+    lost = next(place.glob("g-*/base/1/*.parquet"))
+    lost.rename(tmp_path / "elsewhere")
+    with pytest.raises(ss.CheckpointError, match="base table visit .* is lost"):
+        ss.spark.restore(place, spark)
+
+
+def test_a_base_table_in_postgresql(spark: SparkSession, tmp_path: Path) -> None:
+    """Upqueries reach a table in PostgreSQL with their filters; epochs are written to it, and a refused one is not."""
+    absent = jars.find("postgresql").absent
+    if absent:
+        pytest.skip(absent)
+    from sharedstate_lite import postgres
+
+    with postgres.Server() as server, ss.engine("partial", [view()]) as here:
+        base = {"visit": ss.spark.Postgres(server, "visit")}
+        with ss.spark.engine("partial", [view()], spark, checkpoint=tmp_path / "live", bins=2, base=base) as there:
+            for engine in (here, there):
+                engine.step(FIRST)
+            for key in ("Fruit", (None,)):
+                assert there.read("result", key=key).equals(here.read("result", key=key))
+            out, want = there.step(LAST_GOES)["result"], here.step(LAST_GOES)["result"]
+            assert bag(out) == bag(want)
+            with pytest.raises(ss.RowError, match="retracted"):
+                there.step(BAD)
+            with server.connect() as connection:
+                rows = connection.execute("SELECT batch, sum(diff) FROM visit GROUP BY batch ORDER BY batch").fetchall()
+            assert rows == [(1, 3), (2, -1)]
+            frame = there._base_.rows("visit", (0,), *keyed("Kiwi"))
+            assert "PushedFilters" in plan_of(frame) and "Kiwi" in plan_of(frame).split("PushedFilters")[1]
+        with pytest.raises(ss.CheckpointError, match="give the same with base="):
+            ss.spark.restore(tmp_path / "live", spark)
+        with ss.spark.restore(tmp_path / "live", spark, base=base) as again:
+            assert again.read("result", key="Fruit").equals(here.read("result", key="Fruit"))
+        with server.connect() as connection:
+            connection.execute("CREATE TABLE plain (product text, \"user\" text, length integer, diff bigint)")
+        with pytest.raises(ss.RelationError, match="rule 18"):
+            ss.spark.engine("partial", [view()], spark, base={"visit": ss.spark.Postgres(server, "plain")})
+
+
+def keyed(*values: str) -> Any:
+    """Keys as the base takes them, as of epoch 9."""
+    import numpy as np
+
+    from sharedstate_lite.words import Strings
+
+    strings = Strings()
+    return np.array([[strings.code(v) for v in values]]), 9, strings
+
+
+def plan_of(frame: Any) -> str:
+    """The plan that Spark would run."""
+    return str(frame._jdf.queryExecution().executedPlan().toString())
+
+
+def test_what_partial_state_refuses_on_spark(spark: SparkSession, tmp_path: Path) -> None:
+    """A stream, an option of another strategy, and a key that is computed are refused by name."""
+    with pytest.raises(ss.ViewError, match="spark.engine"):
+        ss.spark.stream("partial", [view()], {}, tmp_path, session=spark, checkpoint=tmp_path / "x")
+    with pytest.raises(ss.ViewError, match="max_rows"):
+        ss.spark.engine("full", [view()], spark, max_rows=5)
+    with pytest.raises(ss.ViewError, match="is computed"):
+        ss.spark.engine("partial", [view("CREATE VIEW v AS SELECT length + 1 AS more FROM visit")], spark)
+    assert json.dumps(ss.spark.Postgres("dsn", "t").batch) == '"batch"'
