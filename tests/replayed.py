@@ -11,15 +11,6 @@ import sharedstate_lite as ss
 from sharedstate_lite.messages import Drop, Epoch, Evict, Hold, Install, Read
 from sharedstate_lite.recording import Recording, Step, Table
 
-OPTIONS: dict[str, tuple[str, dict[str, Any]]] = {
-    "full": ("full", {"join": "linear"}),
-    "full multi": ("full", {"join": "multi"}),
-    "shared": ("shared", {"join": "auto"}),
-    "shared linear": ("shared", {"join": "linear"}),
-    "shared delta": ("shared", {"join": "delta"}),
-    "partial": ("partial", {}),
-}
-
 
 def bag(rows: Any) -> Counter[Any]:
     """Rows with how often they are there."""

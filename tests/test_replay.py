@@ -8,9 +8,9 @@ import pytest
 from cases import CASES
 from hypothesis import given
 from hypothesis import strategies as st
-from replayed import OPTIONS, check, check_steps
+from replayed import check, check_steps
 from sqlgen import COLUMNS, DECLARED, ROW, expressions
-from support import case_names, epochs, examples, keys_of, labels, make, relations_of, tuples
+from support import ENGINES, case_names, epochs, examples, keys_of, labels, make, relations_of, tuples
 
 import sharedstate_lite as ss
 from sharedstate_lite.messages import Epoch
@@ -47,7 +47,7 @@ def test_a_recording_is_what_the_engine_did(name: str) -> None:
 
 def played(label: str, shown: View, catalog: ss.Catalog) -> None:
     """Histories of one view under one engine."""
-    kind, options = OPTIONS[label]
+    kind, options = ENGINES[label]
 
     @examples(1 if " " in label else 2)
     @given(histories(shown, kind))
@@ -60,7 +60,7 @@ def played(label: str, shown: View, catalog: ss.Catalog) -> None:
 @pytest.mark.parametrize("label", ["full", "shared", "partial"])
 def test_views_that_come_late_and_go(label: str) -> None:
     """An installed view brings its operators and tables at its message, and a dropped one takes them away."""
-    kind, options = OPTIONS[label]
+    kind, options = ENGINES[label]
 
     @examples(12)
     @given(st.data())

@@ -6,6 +6,7 @@
     time_chart, latency_chart, hits_chart     seconds an epoch, seconds a read, hits against a budget
     emitted     what a view emitted, as plain tuples
     compare     a reader's prediction beside what happened
+    tables      data frames of a notebook with their texts on the left
     stepper     what each message does to each operator's state, step by step
     static      the same as a sequence of pictures
 
@@ -16,7 +17,7 @@ The rooms, from the bottom up:
     heights, layout, routes    where boxes and lines go    outline, contents   from an engine's frames to panels
     scene, graph               the graph of operators      bars, operators, chart     who holds how much
     axes, series, lines, figure, measured   lines over two axes, drawn and by plotly
-    predict                    predictions
+    predict, tables            predictions; data frames
     stepper                    a room of its own: recordings drawn and stepped through
 
 A picture takes frames and plain data (``engine.graph()``, ``engine.state``,
@@ -31,6 +32,7 @@ from .measured import hits_chart, latency_chart, time_chart
 from .predict import compare, emitted
 from .stepper import Stepper, static, stepper
 from .svg import Picture
+from .tables import tables
 
 __all__ = [
     "Chart",
@@ -46,5 +48,6 @@ __all__ = [
     "operators_chart",
     "static",
     "stepper",
+    "tables",
     "time_chart",
 ]

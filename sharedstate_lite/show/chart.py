@@ -65,17 +65,20 @@ def held_chart(states: Mapping[str, pd.DataFrame], unit: str = "rows", title: st
             textfont={"color": MIDDLE if base else LIGHT["badge"], "size": 13},
             hovertemplate=f"%{{y}}: %{{x:,}} {unit}<extra>{MEANING.get(kind, kind)}</extra>",
         )
-    across = {"title": {"text": f"{unit} held", "standoff": 6, "font": {"size": 13}}, "gridcolor": GRID}
-    figure.update_layout(
-        layout(
-            title,
-            150 + 56 * len(drawn),
-            barmode="stack",
-            xaxis=across | {"zeroline": False, "rangemode": "tozero", "tickformat": ","},
-            yaxis={"autorange": "reversed", "automargin": True},
-        )
-    )
+    figure.update_layout(_lying(title, unit, 150 + 56 * len(drawn)))
     return Chart(figure, held(states, unit, title))
+
+
+def _lying(title: str, unit: str, height: int, **down: Any) -> dict[str, Any]:
+    """The layout of bars that lie: amounts across, names ``down``."""
+    across = {"title": {"text": f"{unit} held", "standoff": 6, "font": {"size": 13}}, "gridcolor": GRID}
+    return layout(
+        title,
+        height,
+        barmode="stack",
+        xaxis=across | {"zeroline": False, "rangemode": "tozero", "tickformat": ","},
+        yaxis={"autorange": "reversed", "automargin": True, **down},
+    )
 
 
 def operators_chart(states: Mapping[str, pd.DataFrame], unit: str = "rows", title: str = "") -> Chart:
@@ -96,19 +99,6 @@ def operators_chart(states: Mapping[str, pd.DataFrame], unit: str = "rows", titl
             marker={"color": FILL.get(kind, TONES["frame"]), "line": {"width": 1, "color": LIGHT["frame"]}},
             hovertemplate=f"%{{x:,}} {unit}<extra>{MEANING.get(kind, kind)}</extra>",
         )
-    across = {"title": {"text": f"{unit} held", "standoff": 6, "font": {"size": 13}}, "gridcolor": GRID}
-    figure.update_layout(
-        layout(
-            title,
-            150 + 24 * len(bars_of),
-            barmode="stack",
-            xaxis=across | {"zeroline": False, "rangemode": "tozero", "tickformat": ","},
-            yaxis={
-                "autorange": "reversed",
-                "automargin": True,
-                "categoryorder": "array",
-                "categoryarray": [f"{name} · {p.name}" for name, p in bars_of],
-            },
-        )
-    )
+    names = [f"{name} · {p.name}" for name, p in bars_of]
+    figure.update_layout(_lying(title, unit, 150 + 24 * len(bars_of), categoryorder="array", categoryarray=names))
     return Chart(figure, picture)

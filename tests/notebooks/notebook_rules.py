@@ -11,7 +11,7 @@ before what state is counted in (``COUNTED``: two rows, three different arrangem
 numbers in this sense: what stands in code, formulas and addresses of links; ``+1`` and
 ``-1``, the signs of changes; the ordinals of a list, the number in the title, notebooks,
 rules and epochs by their number; years; the line of time and difficulty, which
-``duration`` checks.
+``duration`` holds to what :mod:`times` counts.
 
 Links to other sites are not followed: the tests run without a network.
 """
@@ -26,9 +26,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+import times
+
 Notebook = Any
 """An nbformat notebook node."""
-CELL_LINES, FUNCTION_LINES, COLUMNS = 25, 8, 92
+CELL_LINES, FUNCTION_LINES, COLUMNS = 25, 4, 92
 _UNITS = (
     "four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen"
 )
@@ -46,8 +48,6 @@ COUNTED = "rows arrangements batches bytes copies entries groups handles holes k
 PARTS = ["you can", "**Time**", "**Difficulty**", "Predict before you run", "Change one thing"]
 PARTS += ["What must always hold", "Where the simplification ends", "Check yourself", "<details>"]
 """What the text of a notebook contains, in this order, as the curriculum's shape of a notebook asks."""
-READING, PER_PREDICTION, PER_CELL = 160, 1.0, 0.2
-"""Words a minute, and minutes for a prediction and for a code cell."""
 
 
 def name(cell: Any) -> str:
@@ -210,26 +210,15 @@ def numbers(notebook: Notebook, path: Path) -> Iterator[str]:
 
 
 def duration(notebook: Notebook, path: Path) -> Iterator[str]:
-    """The minutes that a notebook announces are those that reading and trying it takes, within five."""
-    told = minutes_and_limit(notebook)
-    if told is None:
-        yield f"{path.name}: no line '**Time** N minutes to read and try, N minutes to run at most'"
-        return
-    words = sum(len(c.source.split()) for c in notebook.cells if c.cell_type == "markdown")
-    tried = sum("predict" in tags(c) for c in notebook.cells)
-    needs = words / READING + PER_PREDICTION * tried + PER_CELL * len(code(notebook))
+    """The line of its time is the one that its words, predictions, steppers and cells make; see :mod:`times`."""
     cells = code(notebook)
     if not cells or cells[-1] is not notebook.cells[-1] or "perf_counter()" not in cells[-1].source:
         yield f"{path.name}: the last cell is code and prints the time since the first"
-    if abs(told[0] - needs) > 5:
-        yield f"{path.name}: announces {told[0]} minutes; its {words} words, cells and predictions take {needs:.0f}"
-
-
-def minutes_and_limit(notebook: Notebook) -> tuple[int, int] | None:
-    """What a notebook says of its time: minutes to read, and minutes that a run may take."""
-    text = "\n".join(c.source for c in notebook.cells if c.cell_type == "markdown")
-    found = re.search(r"\*\*Time\*\* (\d+) minutes to read and try, (\d+) minutes? to run at most", text)
-    return (int(found[1]), int(found[2])) if found else None
+    ran = times.announced(notebook)
+    if ran is None:
+        yield f"{path.name}: says no measured time to run; see tests/notebooks/times.py"
+    elif times.header(notebook) != times.line(times.count(notebook), ran, path.name[:2]):
+        yield f"{path.name}: its time is not what is counted; python tests/notebooks/times.py --write mends it"
 
 
 # --- links ---------------------------------------------------------------------

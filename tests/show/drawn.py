@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cases import DOMAINS, RELATIONS, Case
+from cases import CASES, DOMAINS, RELATIONS, Case
 from hypothesis import strategies as st
 
 import sharedstate_lite as ss
@@ -16,6 +16,19 @@ from sharedstate_lite.show.stepper import Stepper
 KINDS = ("full", "shared", "partial")
 WIDTHS = (560, 640, 720, 800, 900, 1000, 1100, 1400)
 WORDS = ["a", "", "NULL", "Vegetable", "北京市", "<b>&", "a word that is much longer than any column is wide", None]
+
+
+def takes(kind: str, case: Case) -> bool:
+    """Whether an engine of that kind takes the case's views: partial state refuses some keys."""
+    try:
+        ss.engine(kind, case.declare()[1]).close()
+    except ss.ViewError:
+        return False
+    return True
+
+
+TAKEN = [(kind, name) for kind in KINDS for name, case in CASES.items() if takes(kind, case)]
+"""Every kind with every case that it takes."""
 
 
 def seed(kind: str) -> Stepper:

@@ -5,7 +5,7 @@ The scene of every step of a recording has the same size at one width.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ...recording import Recording
@@ -51,6 +51,11 @@ def size(count: int) -> str:
     if count < 1024:
         return f"{count} B"
     return f"{count / 1024:.1f} KiB" if count < 1024**2 else f"{count / 1024**2:.1f} MiB"
+
+
+def one_line(sql: Iterable[str]) -> str:
+    """The views' SQL in one line."""
+    return "; ".join(" ".join(each.split()).rstrip("; ") for each in sql)
 
 
 def counts(recording: Recording, number: int) -> Counts:
@@ -154,7 +159,7 @@ class Frames:
             if x - left > 60:
                 out.append(text((left, 22), fit(said, x - left), kind="m"))
         room = right - MARGIN - width(told.base) - 20
-        lines = wrap(" ".join("; ".join(self.recording.sql).split()), room, 2, mono=True)
+        lines = wrap(one_line(self.recording.sql), room, 2, mono=True)
         for n, words in enumerate(lines):
             out.append(text((MARGIN, 40 + 16 * n), words, kind="m mono"))
         out.append(text((right, 40), told.base, kind="m", anchor="end"))

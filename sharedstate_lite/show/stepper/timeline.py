@@ -20,6 +20,8 @@ from .glyphs import shape
 
 SIDE, PITCH = 10.0, 7.0
 LABELS, TRACK, FORK = 14.0, 30.0, 24.0
+UNDER = 20.0
+"""From a track to the words below it: clear of the line that marks where one is."""
 AGAINST = ("upquery", "response")
 """Kinds of steps that go against the stream, or answer what did."""
 
@@ -70,8 +72,8 @@ def timeline(rows: Sequence[Row], wide: float, others: int = 0) -> Timeline:
     out.append(_labels(rows[0].recording, lefts))
     if others:
         words = f"+{others} more"
-        out.append(text((wide - SIDE, ys[-1] + 18), words, kind="m", anchor="end"))
-    return Timeline(wide, ys[-1] + (24 if others or len(rows) > 1 else 12), "".join(out), xs, ys, begins)
+        out.append(text((wide - SIDE, ys[-1] + UNDER), words, kind="m", anchor="end"))
+    return Timeline(wide, ys[-1] + (UNDER + 7 if others or len(rows) > 1 else 12), "".join(out), xs, ys, begins)
 
 
 def _steps(recording: Recording, at: int) -> int:
@@ -106,7 +108,7 @@ def _track(row: Row, y: float, lefts: Sequence[float], xs: Sequence[float], wide
         elif beside > wide / 3:
             out.append(text((begin - 16, y + 4), fit(row.words, beside), kind="m", anchor="end", tip=row.words))
         else:
-            out.append(text((begin, y + 18), fit(row.words, wide - begin - 90), kind="m", tip=row.words))
+            out.append(text((begin, y + UNDER), fit(row.words, wide - begin - 90), kind="m", tip=row.words))
     out.append(line([(begin, y), (max(end, begin), y)], "frame"))
     for x in lefts[first : last + 1] if not fork else [end]:
         out.append(line([(x, y - 6), (x, y + 6)], "frame"))

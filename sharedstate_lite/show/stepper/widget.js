@@ -323,7 +323,7 @@ class View {
 
   counters(frame) {
     this.title.textContent = this.history.title;
-    this.sql.textContent = this.history.sql;
+    this.sql.textContent = this.sql.title = this.history.sql;
     this.base.textContent = frame.base;
     if (this.legend.innerHTML === "") {
       this.legend.innerHTML = this.history.legend;
@@ -357,8 +357,8 @@ class View {
     // A field that goes must not take the keyboard with it.
     if (typing && this.input.hidden) this.leave();
     const dots = score.last.map((right) => make("i", { cls: right ? "dot" : "dot ring" }));
-    const words = `${score.right} of ${score.total} right` + (score.skipped ? `, ${score.skipped} skipped` : "");
-    this.score.replaceChildren(...dots, score.total + score.skipped ? ` ${words}` : "");
+    const words = [score.total && `${score.right} of ${score.total} right`, score.skipped && `${score.skipped} skipped`];
+    this.score.replaceChildren(...dots, ` ${words.filter(Boolean).join(", ")}`);
   }
 
   slider() {
@@ -379,7 +379,7 @@ class View {
     const upper = line.rows[0], join = row === upper ? "" : `M${upper.xs[0]} ${upper.y}H${row.begin}`;
     const from = row === upper ? row.xs[0] : row.begin + 10;
     const walked = join + (x > from ? `M${from} ${row.y}H${x}` : "");
-    mark.innerHTML = `<path d="${walked || "M0 0"}" class="walked"/><path d="M${x} ${row.y - 11}v22" class="here"/><circle cx="${x}" cy="${row.y}" r="5.5"/>`;
+    mark.innerHTML = `<path d="${walked || "M0 0"}" class="walked"/><path d="M${x} ${row.y - 11}v19" class="here"/><circle cx="${x}" cy="${row.y}" r="5.5"/>`;
     svg.append(mark);
     for (const dots of svg.querySelectorAll(".dots")) {
       const here = +dots.dataset.row === line.rows.indexOf(row), from = +dots.dataset.from;

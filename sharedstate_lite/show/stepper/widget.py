@@ -19,7 +19,7 @@ import traitlets
 
 from ...errors import Error
 from ..palette import style
-from .frame import caption, counts, size
+from .frame import caption, counts, one_line, size
 from .timeline import Row, timeline
 
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ def history(stepper: Stepper) -> dict[str, Any]:
         "last": recording.last,
         "messages": told,
         "title": stepper.title,
-        "sql": " ".join("; ".join(recording.sql).split()),
+        "sql": one_line(recording.sql),
         "predict": stepper.asks,
         "example": told[-1]["text"] if told else "",
         "legend": f'<svg class="ssl" aria-hidden="true" width="{wide:.0f}" height="20">{legend}</svg>',

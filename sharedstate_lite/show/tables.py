@@ -1,0 +1,64 @@
+"""Data frames as a notebook shows them: text on the left, numbers on the right, nothing cut short.
+
+pandas puts every cell on the right, which is for numbers; a column of sentences is hard to
+read there. Nothing of the frame is changed, and frames that pandas itself abridges by
+leaving out columns are shown as pandas shows them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+from pandas.api import types
+
+WIDEST = 120
+"""Characters of a text that are shown."""
+
+
+def tables() -> None:
+    """From here on, this notebook shows frames and Changes so; outside of a notebook only ``WIDEST`` is set."""
+    pd.set_option("display.max_colwidth", WIDEST)
+    from IPython.core.getipython import get_ipython
+
+    shell: Any = get_ipython()
+    if shell is not None:
+        html = shell.display_formatter.formatters["text/html"]
+        html.for_type(pd.DataFrame, aligned)
+        html.for_type_by_name("sharedstate_lite.changes", "Changes", changed)
+
+
+def aligned(frame: pd.DataFrame) -> str | None:
+    """The frame as pandas' own HTML, with its text columns, and an index of texts, on the left."""
+    html: str | None = frame._repr_html_()  # type: ignore[operator]
+    if html is None or len(frame.columns) > (pd.get_option("display.max_columns") or 20):
+        return html
+    levels = [frame.index.get_level_values(n).to_series() for n in range(frame.index.nlevels)]
+    return _left(html, frame, index=all(map(is_text, levels)))
+
+
+def changed(changes: Any) -> str:
+    """Changes as they show themselves, with their kinds and text columns on the left."""
+    frame = changes.to_pandas()
+    frame.insert(0, "kind", changes.kinds(), allow_duplicates=True)
+    return _left(changes._repr_html_(), frame, index=False)
+
+
+def _left(html: str, frame: pd.DataFrame, index: bool) -> str:
+    # Counted from the right: where an index of several levels repeats itself, pandas leaves cells out on the left.
+    count = len(frame.columns)
+    ends = [count - at for at in range(count) if is_text(frame.iloc[:, at])]
+    cells = [f"{tag}:nth-last-child({end})" for end in ends for tag in ("td", "th")] + ["tbody th"] * index
+    if not cells:
+        return html
+    name = "-".join(["ssl-text", *map(str, ends), *["index"] * index])
+    rules = ", ".join(f".{name} table.dataframe {cell}" for cell in cells)
+    return f'<div class="{name}"><style>{rules} {{ text-align: left; }}</style>{html}</div>'
+
+
+def is_text(column: pd.Series[Any]) -> bool:
+    """Whether a column holds texts, or anything else that is no number; one without values does not."""
+    if types.is_numeric_dtype(column.dtype):
+        return False
+    there = column.dropna()
+    return len(there) > 0 and not all(isinstance(v, int | float) or types.is_number(v) for v in there)
