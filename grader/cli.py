@@ -65,7 +65,7 @@ def _parser() -> argparse.ArgumentParser:
 def _wish(given: argparse.Namespace, words: list[str]) -> Wish:
     if (given.submission is None) == (given.url is None):
         raise UsageError("either a submission's folder or --url, and not both")
-    for option in ("kill", "restart", "require"):
+    for option in ("kill", "restart"):
         if getattr(given, option):
             raise UsageError(f"--{option} is not built in this version of the grader")
     phases = tuple(given.phases.split(",")) if given.phases else PHASES
@@ -89,7 +89,7 @@ def _wish(given: argparse.Namespace, words: list[str]) -> Wish:
         raise UsageError("--seed is a number from 0 up")
     command = shlex.join(["python", "-m", "grader", *words])
     mode = "quick" if given.quick else "full"
-    return Wish(submission, phases, limits, seed, given.rate, command, mode, given.allow_remote)
+    return Wish(submission, phases, limits, seed, given.rate, command, mode, given.allow_remote, given.require or 0)
 
 
 def _checkout(given: argparse.Namespace, words: list[str]) -> int:

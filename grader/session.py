@@ -44,6 +44,7 @@ class Wish:
     command: str
     mode: str
     allow_remote: bool = False
+    require: int = 0
 
 
 def cache_folder() -> Path:
@@ -142,6 +143,7 @@ def _about(wish: Wish) -> dict[str, Any]:
         "mode": wish.mode,
         "seed": wish.seed,
         "asked": list(wish.phases),
+        "require": wish.require,
         "limits": asdict(wish.limits),
         "submission": {
             "name": submission.name,

@@ -69,6 +69,9 @@ class State(IntEnum):
     """5xx, or no answer, after every retry."""
 
 
+GOODPUT, SLOWEST_MS = 0.99, 1000.0
+"""A step of the speed phase is held with this share done and this p99, from the due time."""
+
 RULES = (
     "contract",
     "ok_not_paid",

@@ -54,7 +54,7 @@ def audit(view: View) -> list[Finding]:
     """Every broken rule, orders first, then money, then stock."""
     findings = []
     words = {
-        "ok_not_paid": "a checkout was answered 2xx, and the order is not paid",
+        "ok_not_paid": "a checkout was answered 2xx, and the order is not paid (or is gone)",
         "refused_but_paid": "no checkout of it can have had an effect (4xx or never sent), and the order is paid",
         "unavailable": "the order cannot be read",
     }
@@ -92,10 +92,11 @@ class _Balances:
 def _orders(view: View) -> dict[str, Bools]:
     read = view.order_in & (view.order_state == State.READ)
     paid = view.paid != 0
+    gone = view.order_in & (view.order_state == State.UNKNOWN) & (view.outcome == OK)
     return {
-        "ok_not_paid": read & (view.outcome == OK) & ~paid,
+        "ok_not_paid": (read & (view.outcome == OK) & ~paid) | gone,
         "refused_but_paid": read & ((view.outcome == FAIL) | (view.outcome == NONE)) & paid,
-        "unavailable": view.order_in & (view.order_state != State.READ),
+        "unavailable": view.order_in & (view.order_state != State.READ) & ~gone,
     }
 
 

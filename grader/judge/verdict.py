@@ -11,6 +11,7 @@ from ..record import Record
 from ..terms import JUDGED, PHASES
 from .figures import figures
 from .special import special
+from .speed import best, steps
 from .violations import Violation, unstable, violations
 
 LATE_MS = 5.0
@@ -34,6 +35,7 @@ class Judgement:
     why: str
     phases: dict[str, PhaseVerdict]
     violations: tuple[Violation, ...]
+    speed: dict[str, Any] | None = None
 
 
 def judge(record: Record) -> Judgement:
@@ -42,6 +44,7 @@ def judge(record: Record) -> Judgement:
     asked = record.about["asked"]
     found: list[Violation] = []
     phases: dict[str, PhaseVerdict] = {}
+    speed: dict[str, Any] | None = None
     late = {v.order: v for v in _late_changes(record)} if not failure else {}
     for phase in PHASES:
         if phase not in record.phases or record.phases[phase].get("skipped"):
@@ -55,6 +58,16 @@ def judge(record: Record) -> Judgement:
         mine += _service(record, phase, numbers)
         found += mine
         verdict = "fail" if mine else "pass"
+        if phase == "speed":
+            speed = best(record, clean=not mine)
+            numbers["steps"] = steps(record)
+            required = record.about.get("require") or 0
+            reached = speed["sustained_per_s"] if speed else 0
+            if required and reached < required:
+                detail = f"{required:,} checkouts a second are required, {reached:,} were sustained"
+                mine.append(Violation("", "", (), "unavailable", phase, detail))
+                found.append(mine[-1])
+            verdict = "fail" if mine else "pass" if required else "measured"
         if mine and all(v.rule == "unavailable" and v.order < 0 for v in mine) and _busy(numbers):
             verdict = "void"
         phases[phase] = PhaseVerdict(verdict, numbers)
@@ -62,9 +75,16 @@ def judge(record: Record) -> Judgement:
         kind = {"submission": "fail", "void": "void"}[failure["kind"]]
         return Judgement(kind, failure["why"], phases, tuple(found))
     words = [phases[phase].verdict for phase in JUDGED]
-    verdict = "fail" if "fail" in words else "void" if "void" in words or "pass" not in words else "pass"
-    why = "" if verdict != "void" else "nothing was judged" if "pass" not in words else "the machine was too busy"
-    return Judgement(verdict, why, phases, tuple(found))
+    # Speed is no part of the verdict unless it is asked for; a proven violation is one wherever it shows.
+    verdict = (
+        "fail"
+        if "fail" in (*words, phases["speed"].verdict)
+        else "void"
+        if "void" in words or not {"pass", "measured"} & {*words, phases["speed"].verdict}
+        else "pass"
+    )
+    why = "" if verdict != "void" else "nothing was judged" if "void" not in words else "the machine was too busy"
+    return Judgement(verdict, why, phases, tuple(found), speed)
 
 
 def _why_not(phase: str, asked: list[str], failure: Any) -> str:

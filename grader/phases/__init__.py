@@ -6,7 +6,7 @@ phase: {name: run} in ``RUN``. A phase that is not in ``RUN`` is reported as not
 
 from collections.abc import Callable
 
-from . import contract, duplicates, faults, load, scarcity
+from . import contract, duplicates, faults, load, scarcity, speed
 from .live import Live
 
 RUN: dict[str, Callable[[Live], None]] = {
@@ -15,6 +15,7 @@ RUN: dict[str, Callable[[Live], None]] = {
     "load": load.run,
     "scarcity": scarcity.run,
     "faults": faults.run,
+    "speed": speed.run,
 }
 """In the order of terms.PHASES; the phases that this version has."""
 

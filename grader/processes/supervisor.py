@@ -211,6 +211,10 @@ class Supervisor:
         if service.popen is not None:
             service.popen.wait()
 
+    def cpu(self) -> float:
+        """Seconds of CPU that the living processes have taken since they started."""
+        return sum(service.tree.cpu() for service in self._services.values() if service.tree is not None)
+
     def close(self) -> None:
         """End everything."""
         for service in self._services.values():

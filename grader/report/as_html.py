@@ -7,6 +7,7 @@ from html import escape
 from ..judge import Judgement
 from ..judge.story import named, story
 from ..record import Record
+from .model import found, sentence
 
 _STYLE = """
 :root { color-scheme: light dark; --bg: #fff; --band: #f3f5f7; --ink: #1a1e23; --soft: #535c66; --line: #cfd6dd;
@@ -38,16 +39,6 @@ def _row(*cells: object, kind: str = "td", classes: tuple[str, ...] = ()) -> str
     return f"<tr>{''.join(told)}</tr>"
 
 
-def sentence(judgement: Judgement) -> str:
-    """The verdict's reason, in one sentence."""
-    first = named(judgement.violations)
-    if first is None:
-        return judgement.why or "No rule was broken in what was tested."
-    if first.label:
-        return f"Order {first.label} ({first.order_id}): {first.detail}."
-    return f"{first.phase}: {first.detail}."
-
-
 def as_html(record: Record, judgement: Judgement) -> str:
     """The page."""
     about, violations = record.about, judgement.violations
@@ -64,7 +55,7 @@ def as_html(record: Record, judgement: Judgement) -> str:
         _row("Phase", "Verdict", "Found", kind="th"),
     ]
     for name, phase in judgement.phases.items():
-        said = phase.why or ", ".join(f"{key} {value}" for key, value in phase.figures.items())
+        said = phase.why or found(record, judgement, name)
         parts.append(_row(name, phase.verdict.replace("_", " "), said, classes=("", phase.verdict)))
     parts.append("</table>")
     first = named(violations)

@@ -35,7 +35,7 @@ def content(record: Record, judgement: Judgement) -> dict[str, Any]:
             }
             for v in judgement.violations
         ],
-        "speed": None,
+        "speed": judgement.speed,
         "score": None,
         "seed": about["seed"],
         "command": about["command"],

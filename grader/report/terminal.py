@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..judge import Judgement
 from ..record import Record
-from .as_html import sentence
+from .model import found, sentence
 
 _MARKS = {"pass": "pass", "fail": "FAIL", "void": "void", "not_tested": "not tested", "measured": "measured"}
 _SHOWN = 5
@@ -23,7 +23,7 @@ def told(record: Record, judgement: Judgement) -> str:
         figures = phase.figures
         said = phase.why
         if figures:
-            said = f"{figures['done']:,} of {figures['offered']:,} done, p99 {figures['p99_ms']:,} ms"
+            said = found(record, judgement, name)
         lines.append(f"  {name:<11} {_MARKS[phase.verdict]:<11} {said}")
     if judgement.violations:
         lines += ["", f"  {len(judgement.violations):,} violations, the first of them:"]

@@ -84,6 +84,86 @@ MUTANTS = [
         "load",
         "refused_but_paid",
     ),
+    Mutant(
+        "only-in-memory",
+        "single",
+        "shop.py",
+        "    os.write(log, line)\n",
+        "    del line\n",
+        "faults",
+        "ok_not_paid",
+    ),
+    Mutant(
+        "acknowledges-before-it-is-durable",
+        "single",
+        "shop.py",
+        "    os.write(log, line)\n",
+        "    PENDING.append(line)\n"
+        "    if len(PENDING) > 40:\n"
+        "        os.write(log, b''.join(PENDING))\n"
+        "        PENDING.clear()\n",
+        "faults",
+        "ok_not_paid",
+    ),
+    Mutant(
+        "charges-again-after-a-restart",
+        "single",
+        "shop.py",
+        '    if order["paid"]:\n        return {}\n',
+        '    if order["paid"] and order_id in FRESH:\n        return {}\n    FRESH.add(order_id)\n',
+        "faults",
+        "charged_times",
+    ),
+    Mutant(
+        "charges-on-every-checkout",
+        "single",
+        "shop.py",
+        '    if order["paid"]:\n        return {}\n',
+        '    if order["paid"] and order_id.endswith("0"):\n        return {}\n',
+        "duplicates",
+        "charged_times",
+    ),
+    Mutant(
+        "keeps-what-it-refuses",
+        "single",
+        "shop.py",
+        '    if credit < 0:\n        raise Refused("out of credit")\n    commit(log, {"users"',
+        "    if credit < 0:\n"
+        "        commit(log, {'items': items})\n"
+        '        raise Refused("out of credit")\n'
+        '    commit(log, {"users"',
+        "duplicates",
+        "taken_times",
+    ),
+    Mutant(
+        "sells-one-too-many",
+        "single",
+        "shop.py",
+        "        if stock < quantity:\n",
+        "        if stock + 1 < quantity:\n",
+        "scarcity",
+        "negative",
+    ),
+    Mutant(
+        "never-sells-the-last-one",
+        "single",
+        "shop.py",
+        "        if stock < quantity:\n",
+        "        if stock < quantity + 1:\n",
+        "scarcity",
+        "leaked",
+    ),
+    Mutant(
+        "pays-beyond-the-credit",
+        "single",
+        "shop.py",
+        '            credit = look(USERS, user) + (int(amount) if what == "add_funds" else -int(amount))\n'
+        "            if credit < 0:\n",
+        '            credit = look(USERS, user) + (int(amount) if what == "add_funds" else -int(amount))\n'
+        "            if credit < -10:\n",
+        "contract",
+        "contract",
+    ),
 ]
 
 

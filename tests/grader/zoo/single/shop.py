@@ -16,6 +16,8 @@ LOCK = threading.Lock()
 USERS: dict[str, int] = {}
 ITEMS: dict[str, list[int]] = {}
 ORDERS: dict[str, dict] = {}
+FRESH: set[str] = set()
+PENDING: list[bytes] = []
 
 
 class Refused(Exception):

@@ -1,0 +1,54 @@
+"""What speed amounted to: each step's rate, share done and waiting times, and the highest step that was held."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..record import Record
+from ..terms import GOODPUT, SLOWEST_MS
+
+PHASE = "speed"
+
+
+def steps(record: Record) -> list[dict[str, Any]]:
+    """Each step, from its wave of the history."""
+    history, found = record.history, []
+    for step in record.phases.get(PHASE, {}).get("steps", []):
+        mine = history["wave"] == step["wave"]
+        status = history["status"][mine]
+        ok = (status >= 200) & (status < 300)
+        waiting = ((history["done"] - history["due"])[mine] / 1e6)[ok]
+        p50, p99 = np.percentile(waiting, [50, 99]) if len(waiting) else (0.0, 0.0)
+        share = float(ok.mean())
+        seconds = float(np.ptp(history["due"][mine])) / 1e9 or 1.0
+        found.append(
+            {
+                "offered_per_s": step["rate"],
+                "offered": int(len(status)),
+                "done_per_s": round(min(step["rate"], int(ok.sum()) / seconds), 1),
+                "share": round(share, 4),
+                "p50_ms": round(float(p50), 2),
+                "p99_ms": round(float(p99), 2),
+                "cores": step["cores"],
+                "generator_cores": round(record.waves[step["wave"]]["cpu"] / seconds, 3),
+                "held": bool(share >= GOODPUT and p99 <= SLOWEST_MS and len(waiting)),
+            }
+        )
+    return found
+
+
+def best(record: Record, clean: bool) -> dict[str, Any] | None:
+    """The highest step held, None if there was none or the audit was not clean."""
+    held = [step for step in steps(record) if step["held"]]
+    if not held or not clean:
+        return None
+    top = max(held, key=lambda step: int(step["offered_per_s"]))
+    return {
+        "sustained_per_s": top["offered_per_s"],
+        "p50_ms": top["p50_ms"],
+        "p99_ms": top["p99_ms"],
+        "cores": top["cores"],
+        "at_least": record.phases[PHASE].get("ended") != "the last step was not held",
+    }

@@ -1,0 +1,62 @@
+"""Phase 6: steps of rising rate, each with fresh orders, until one is not held, or the time is over.
+
+A step is held with 99% done and a p99 from the due time of at most a second; that is judged from the history.
+Here only an obvious end of the climb is looked for. One audit over all steps follows.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..orders import BLOCK
+from ..shop import stock_blocks
+from ..terms import GOODPUT, SLOWEST_MS, Kind
+from .live import Live
+from .load import OPEN, bursts, checkouts
+from .settle import settle
+
+PHASE = "speed"
+_FIRST, _FACTOR = 100.0, 1.5
+_STEP = {True: 1.0, False: 4.0}
+"""Seconds of a step, in a quick run and in a full one."""
+_SHARE = 0.75
+"""Of the phase's time, for the steps; the rest is for reading everything back."""
+
+
+def run(live: Live) -> None:
+    """The phase."""
+    counter, notes, seconds = live.counter, live.notes(PHASE), live.seconds[PHASE]
+    began, first, hot = live.clock(), 0, np.zeros(0, dtype=np.int64)
+    known = float(live.record.about.get("probe", {}).get("sustained_per_s", 0.0))
+    rate, cost = max(_FIRST, known / 2), 0.0
+    steps = notes.setdefault("steps", [])
+    while True:
+        count = max(2, round(rate * _STEP[seconds < 30] / BLOCK))
+        left = seconds * _SHARE - (live.clock() - began)
+        if steps and count * BLOCK * (cost + 1 / rate) > left:
+            notes["ended"] = "no time was left for a higher step"
+            break
+        stock, hot = stock_blocks(counter, PHASE, live.seed, first, count, hot)
+        first += count
+        cost = stock.seconds / len(stock.orders)
+        subjects, middles = checkouts(live, stock)
+        if not len(subjects):
+            notes["stopped"] = "no order could be set up"
+            break
+        live.say(f"speed: {rate:,.0f} a second")
+        due = bursts(len(subjects), rate)
+        before = live.supervisor.cpu() if live.supervisor else 0.0
+        answers = counter.send(PHASE, f"step {rate:.0f}", Kind.CHECKOUT, subjects, middles, due=due, connections=OPEN)
+        after = live.supervisor.cpu() if live.supervisor else 0.0
+        took = max(1e-3, (int(answers.done.max()) - int(answers.due[0])) / 1e9)
+        steps.append(
+            {"wave": len(live.record.waves) - 1, "rate": round(rate), "cores": round((after - before) / took, 2)}
+        )
+        good = (answers.status >= 200) & (answers.status < 300)
+        p99 = float(np.percentile((answers.done - answers.due)[good] / 1e6, 99)) if good.any() else np.inf
+        if good.mean() < GOODPUT or p99 > SLOWEST_MS:
+            notes["ended"] = "the last step was not held"
+            break
+        rate *= _FACTOR
+    live.say("speed: reading everything back")
+    settle(live, PHASE, "audit")

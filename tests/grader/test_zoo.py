@@ -1,0 +1,43 @@
+"""Right systems pass the phases, and each wrong one is caught by the phase and the rule that are meant for it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import zoo
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+def grade(folder: Path, phases: str, out: Path) -> tuple[int, dict[str, Any], str]:
+    """Exit status, report.json, and what was printed."""
+    words = ["--quick", "--phases", phases, "--seed", "3", "--convergence", "3", "--report", str(out)]
+    done = subprocess.run(
+        [sys.executable, "-m", "grader", "checkout", str(folder), *words],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    return done.returncode, json.loads((out / "report.json").read_text()), done.stdout + done.stderr
+
+
+def test_a_right_system_passes_every_phase(tmp_path: Path) -> None:
+    """What all mutants are made of is right: with its one place mended, each of them passes."""
+    code, report, text = grade(zoo.HERE / "single", "contract,duplicates,scarcity,faults", tmp_path / "out")
+    assert code == 0 and report["violations"] == [], text
+
+
+@pytest.mark.parametrize("mutant", [m for m in zoo.MUTANTS if m.phase != "load"], ids=lambda m: m.name)
+def test_a_wrong_system_is_caught(mutant: zoo.Mutant, tmp_path: Path) -> None:
+    """The mutant fails in its phase, by its rule."""
+    code, report, text = grade(zoo.plant(mutant, tmp_path / "system"), mutant.phase, tmp_path / "out")
+    assert code == 1 and report["phases"][mutant.phase]["verdict"] == "fail", text
+    assert mutant.rule in {v["rule"] for v in report["violations"]}, text
