@@ -113,6 +113,11 @@ class UpRehearsal(UpFront):
         """Count micro-batches and reads of base tables anew."""
         self.micro_batches = self.tables.reads = 0
 
+    def forget_processes(self) -> None:
+        """Go on in processes that have seen nothing."""
+        for each in self.processes:
+            each.clear()
+
     def later(self, inputs: Any) -> Epoch:
         """An epoch that somebody else has handed in: it takes its turn between two micro-batches."""
         strings = Strings()

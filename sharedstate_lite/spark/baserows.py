@@ -23,6 +23,7 @@ import pyarrow as pa
 from .. import columns, held, ingest
 from ..arrangement import Arrangement
 from ..batch import Delta
+from ..errors import Error
 from ..held import Held
 from ..plan import Schema, Type
 from ..words import Strings, Words
@@ -134,7 +135,7 @@ class Rows(Base):
         every = tuple(range(len(self.schemas[relation])))
         found = self.rows(relation, every, rows.rows, upto, strings)
         netted = found.groupBy(*(f"c{i}" for i in every)).agg(f.sum("diff").alias("diff"))
-        return _delta(netted.toArrow(), self.schemas[relation], relation, strings)
+        return _delta(self._tried(netted.toArrow), self.schemas[relation], relation, strings)
 
     def answers(self, asked: list[Asked], upto: int, rest: list[Message], places: Places) -> list[Message] | Path:
         ahead = [*rest, *heads(asked, places, self._strings(asked), 0)]
@@ -148,9 +149,22 @@ class Rows(Base):
             found = self.rows(relation, by, keys, upto, self._strings(asked))
             frames = frames.union(found.drop("batch").mapInArrow(self._sender(relation, mine, places), _wire()))
         target = self.folder / "answers"
-        shutil.rmtree(target, ignore_errors=True)
-        frames.coalesce(1).write.parquet(str(target))
+        self._tried(lambda: frames.coalesce(1).write.mode("overwrite").parquet(str(target)))
         return next(target.glob("part-*.parquet"))
+
+    @staticmethod
+    def _tried(read: Callable[[], Any]) -> Any:
+        """A job that reads base tables, again where a worker was killed. Raises Error for what fails each time."""
+        from pyspark.errors import PySparkException
+
+        from .query import TRIES, reason
+
+        for left in reversed(range(TRIES)):
+            try:
+                return read()
+            except PySparkException as error:
+                if not left:
+                    raise Error(f"a base table cannot be read: {reason(str(error))}") from error
 
     @staticmethod
     def _strings(asked: list[Asked]) -> Strings:

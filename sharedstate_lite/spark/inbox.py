@@ -99,7 +99,8 @@ class Inbox:
         """Note that an epoch whose batch is done was refused after all, in a later batch."""
         for entry in self.entries:
             if entry.kind == "epoch" and entry.epoch == epoch and not entry.void:
-                self._log({"number": entry.number, "void": True, "sha256": entry.sha256})
+                # Its batch is done, so its file is compared with nothing any more.
+                self._log({"number": entry.number, "void": True, "sha256": ""})
 
     def void(self, number: int) -> None:
         """Exchange a file for one without rows: its batch was refused, and Spark will run it again."""

@@ -323,7 +323,7 @@ class Desk(ABC):
         step, self._step = self._step, None
         if step is not None:
             self._take_back(self.epoch, late=True)
-        self._collect(self._run(self._orders("abandon" if step is None else "forget"), "round", self.epoch))
+        self._collect(self._run(self._orders("abandon" if step is None else "forget"), "mend", self.epoch))
         self._letters, self._lazy, self._questions = [], [], []
         self._broken = False
 

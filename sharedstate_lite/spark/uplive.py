@@ -98,15 +98,22 @@ class UpEngine(UpFront, SparkEngine):
 
     def _go_on(self) -> None:
         """Send on what the last micro-batches have left on its way."""
-        entries = self._query.inbox.entries
+        # A rescaling is a micro-batch that sends nothing.
+        entries = [e for e in self._query.inbox.entries if e.kind != "rescale"]
         last = len(entries) - 1
         while last > 0 and entries[last].kind == "epoch" and entries[last - 1].kind != "epoch":
             last -= 1
         if not entries:
             return
         self.clock = max((head.get("clock", 0) for head in self._heads().values()), default=0)
+        mended = max((n for n, e in enumerate(entries) if e.kind == "mend"), default=-1)
+        hurt = {e.kind for e in entries[mended + 1 :] if e.void and (e.kind != "epoch" or not e.sha256)}
+        if hurt:
+            # A batch was refused, and the driver killed before it had set the bins right.
+            self._collect(self._run(self._orders("abandon" if hurt == {"read"} else "forget"), "mend", self.epoch))
+            self._letters, self._lazy, self._questions = [], [], []
         try:
-            found = [m for e in entries[last:] for m in self._query.came_out(e.number)]
+            found = [] if hurt else [m for e in entries[last:] for m in self._query.came_out(e.number)]
             self._collect(self._unlabelled(found))
             while self._letters or self._questions:
                 self._turn_once([])
@@ -117,9 +124,9 @@ class UpEngine(UpFront, SparkEngine):
         self._gone, self.rounds = [], 0
 
     def _take_back(self, epoch: int, late: bool) -> None:
-        super()._take_back(epoch, late)
         if late:
             self._query.inbox.disown(epoch + 1)
+        super()._take_back(epoch, late)
 
     def checkpoint(self, path: Any) -> None:
         """Copy all state, base tables in files included, to a new or empty folder; see :class:`~.live.SparkEngine`."""

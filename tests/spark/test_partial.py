@@ -149,6 +149,10 @@ def test_a_driver_that_is_killed_between_rounds(spark: SparkSession, start: Star
         assert tuples(again.read("result")) == [("Fruit", 10)]
         again.step(MOVES)
         assert tuples(again.read("result", key="Fruit")) == [("Fruit", 50)]
+    ss.spark.rescale(place, 3, spark)
+    with ss.spark.restore(place, spark) as again:
+        assert again.filled("result") == [("Fruit",)] and ss.spark.partitions(place, session=spark)["of"].max() == 3
+        assert tuples(again.read("result", key="Fruit")) == [("Fruit", 50)]
     lost = next(place.glob("g-*/base/1/*.parquet"))
     lost.rename(tmp_path / "elsewhere")
     with pytest.raises(ss.CheckpointError, match="base table visit .* is lost"):
@@ -183,7 +187,7 @@ def test_a_base_table_in_postgresql(spark: SparkSession, tmp_path: Path) -> None
         with ss.spark.restore(tmp_path / "live", spark, base=base) as again:
             assert again.read("result", key="Fruit").equals(here.read("result", key="Fruit"))
         with server.connect() as connection:
-            connection.execute("CREATE TABLE plain (product text, \"user\" text, length integer, diff bigint)")
+            connection.execute('CREATE TABLE plain (product text, "user" text, length integer, diff bigint)')
         with pytest.raises(ss.RelationError, match="rule 18"):
             ss.spark.engine("partial", [view()], spark, base={"visit": ss.spark.Postgres(server, "plain")})
 
@@ -201,6 +205,23 @@ def keyed(*values: str) -> Any:
 def plan_of(frame: Any) -> str:
     """The plan that Spark would run."""
     return str(frame._jdf.queryExecution().executedPlan().toString())
+
+
+def test_an_epoch_that_is_refused_rounds_later(spark: SparkSession, tmp_path: Path) -> None:
+    """A sum that overflows once partners have come: the step raises, its rows are gone, answers are as before."""
+    catalog = ss.Catalog(t="k STRING, b BIGINT", s="k STRING, g STRING")
+    sql = "CREATE VIEW v AS SELECT g, SUM(b) AS total FROM s JOIN t USING (k) GROUP BY g"
+    place, big = tmp_path / "live", 2**62
+    with ss.spark.engine("partial", [catalog.view(sql)], spark, checkpoint=place, bins=2) as engine:
+        engine.step({"s": [(("x", "G"), 1)], "t": [(("x", big), 1), (("z", big), 1)]})
+        assert tuples(engine.read("v", key="G")) == [("G", big)]
+        with pytest.raises(ss.RowError, match="BIGINT"):
+            engine.step({"s": [(("z", "G"), 1)]})
+        assert engine.epoch == 1
+    with ss.spark.restore(place, spark) as again:
+        assert again.epoch == 1 and again.filled("v") == []
+        assert tuples(again.read("v", key="G")) == [("G", big)]
+        assert ss.spark.state(place, "s[k]", session=spark).to_dict("list")["k"] == ["x"]
 
 
 def test_what_partial_state_refuses_on_spark(spark: SparkSession, tmp_path: Path) -> None:

@@ -65,6 +65,16 @@ class Pair:
                 assert (self.there.micro_batches, self.there.tables.reads) == (1, 0)
         assert key in self.there.filled(view.name)
 
+    def install(self) -> None:
+        """Another case's view, late: it is empty, and what was filled stays filled."""
+        alike = [n for n in PARTIAL if set(relations_of(CASES[n].declare()[1][-1])) <= set(relations_of(self.view))]
+        case, name = CASES[self.data.draw(st.sampled_from(alike))], f"late{len(self.there.views)}"
+        before = {n: self.there.filled(n) for n in self.there.views}
+        late = case.declare_in(self.there.catalog, name)[-1]
+        assert len(self.there.install(late)) == 0
+        self.full.install(late)
+        assert before == {n: self.there.filled(n) for n in before}
+
     def check(self) -> None:
         """All filled keys are full state's (rule 1), and holes hold nothing."""
         for name, view in self.there.views.items():
@@ -82,7 +92,9 @@ def test_rules_16_17_19_21_in_any_sequence(name: str) -> None:
         pair.step()
         assert pair.there.state()[~pair.there.state().base]["rows"].sum() == 0
         for _ in range(data.draw(st.integers(2, 8))):
-            action = data.draw(st.sampled_from(["step", "step", "read", "read", "evict", "compact"]))
+            action = data.draw(
+                st.sampled_from(["step", "step", "read", "read", "evict", "compact", "restart", "install"])
+            )
             view = data.draw(st.sampled_from(list(pair.there.views.values())))
             if action == "step":
                 pair.step()
@@ -90,6 +102,10 @@ def test_rules_16_17_19_21_in_any_sequence(name: str) -> None:
                 pair.read(view, pair.some_key(view))
             elif action == "compact":
                 pair.there.compact()
+            elif action == "restart":
+                pair.there.forget_processes()
+            elif action == "install":
+                pair.install()
             else:
                 key, n = data.draw(st.sampled_from([(None, None), (None, 1), (pair.some_key(view), None)]))
                 gone = pair.there.evict(view.name, key=key, n=n)
