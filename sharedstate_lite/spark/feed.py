@@ -106,14 +106,20 @@ def messages(source: DataFrame, relation: str, schema: Schema, plan: Plan, label
     files = len(source.columns) == 1
 
     def made(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        parts = list(batches)
-        paths = [str(path) for part in parts for path in part.column(0).to_pylist()] if files else []
-        tables = [_read(path, schema) for path in paths] if files else _whole(parts, schema)
-        with alone:
-            out = _messages(tables, relation, schema, routed(), bins)
+        # This function travels as it is, so what it names that cannot travel is named in another.
+        out = _made(list(batches), files, relation, schema, routed(), bins)
         yield from table(m._replace(bin=labels[m.bin]) for m in out).to_batches()
 
     return source.mapInArrow(made, WIRE)
+
+
+def _made(
+    parts: list[pa.RecordBatch], files: bool, relation: str, schema: Schema, route: Route, bins: int
+) -> list[Message]:
+    paths = [str(path) for part in parts for path in part.column(0).to_pylist()] if files else []
+    tables = [_read(path, schema) for path in paths] if files else _whole(parts, schema)
+    with alone:
+        return _messages(tables, relation, schema, route, bins)
 
 
 def _whole(parts: list[pa.RecordBatch], schema: Schema) -> list[pa.Table]:
