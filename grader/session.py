@@ -9,6 +9,7 @@ import shutil
 import signal
 import sys
 import tempfile
+import tomllib
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
@@ -19,7 +20,7 @@ from typing import Any
 from .errors import SubmissionError, VoidError
 from .phases import RUN, Live
 from .phases.settle import settle_all
-from .processes import Supervisor, prepare
+from .processes import Sampler, Supervisor, prepare
 from .record import Record, save
 from .sandbox import adopt_orphans, choose
 from .shop import Counter, Routes
@@ -114,10 +115,12 @@ def _live(wish: Wish, record: Record, scratch: Path, say: Callable[[str], None],
         urls = {service: supervisor.places.fill(url) for service, url in urls.items()}
     generator = Generator(sandbox.namespaces)
     ends.callback(generator.close)
-    tend = supervisor.tend if supervisor else lambda: None
-    counter = Counter(record, generator, Routes(urls, wish.allow_remote), limits, tend)
+    counter = Counter(record, generator, Routes(urls, wish.allow_remote), limits)
+    sampler = Sampler(record, generator.pid, supervisor.cpu if supervisor else lambda: 0.0, counter.now)
+    counter.tend.append(sampler.tick)
     if supervisor:
         now[0] = counter.now
+        counter.tend.append(supervisor.tend)
     seconds = {phase: limits.budget * share for phase, share in SHARES.items()}
     live = Live(record, counter, limits, wish.seed, wish.rate, seconds, say, supervisor)
     for phase in PHASES:
@@ -144,6 +147,7 @@ def _about(wish: Wish) -> dict[str, Any]:
         "seed": wish.seed,
         "asked": list(wish.phases),
         "require": wish.require,
+        "rubric": tomllib.loads((Path(__file__).parent / "rubric.toml").read_text()),
         "limits": asdict(wish.limits),
         "submission": {
             "name": submission.name,

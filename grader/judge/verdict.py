@@ -10,12 +10,15 @@ import numpy as np
 from ..record import Record
 from ..terms import JUDGED, PHASES
 from .figures import figures
+from .score import Score, score
 from .special import special
 from .speed import best, steps
 from .violations import Violation, unstable, violations
 
 LATE_MS = 5.0
 """The generator's own lateness, above which a failure of service may be the machine's."""
+FOREIGN = 0.2
+"""Cores that something outside the sandbox took, on average, for that to be so."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,7 @@ class Judgement:
     phases: dict[str, PhaseVerdict]
     violations: tuple[Violation, ...]
     speed: dict[str, Any] | None = None
+    score: Score | None = None
 
 
 def judge(record: Record) -> Judgement:
@@ -68,7 +72,7 @@ def judge(record: Record) -> Judgement:
                 mine.append(Violation("", "", (), "unavailable", phase, detail))
                 found.append(mine[-1])
             verdict = "fail" if mine else "pass" if required else "measured"
-        if mine and all(v.rule == "unavailable" and v.order < 0 for v in mine) and _busy(numbers):
+        if mine and all(v.rule == "unavailable" and v.order < 0 for v in mine) and _busy(record, phase, numbers):
             verdict = "void"
         phases[phase] = PhaseVerdict(verdict, numbers)
     if failure:
@@ -84,7 +88,9 @@ def judge(record: Record) -> Judgement:
         else "pass"
     )
     why = "" if verdict != "void" else "nothing was judged" if "void" not in words else "the machine was too busy"
-    return Judgement(verdict, why, phases, tuple(found), speed)
+    verdicts, numbers_of = ({n: getattr(p, a) for n, p in phases.items()} for a in ("verdict", "figures"))
+    points = score(record, verdicts, numbers_of, found, speed["sustained_per_s"] if speed else 0)
+    return Judgement(verdict, why, phases, tuple(found), speed, points if verdict != "void" else None)
 
 
 def _why_not(phase: str, asked: list[str], failure: Any) -> str:
@@ -108,8 +114,14 @@ def _service(record: Record, phase: str, numbers: dict[str, Any]) -> list[Violat
     return []
 
 
-def _busy(numbers: dict[str, Any]) -> bool:
-    return float(numbers["late_p99_ms"]) > LATE_MS
+def _busy(record: Record, phase: str, numbers: dict[str, Any]) -> bool:
+    """The generator was late with connections free, and somebody else took the CPU in that phase."""
+    if float(numbers["late_p99_ms"]) <= LATE_MS:
+        return False
+    samples, about = record.samples, record.phases[phase]
+    begin, end = about.get("begin_s", 0.0) * 1e9, about.get("end_s", np.inf) * 1e9
+    mine = (samples["at"] >= begin) & (samples["at"] <= end)
+    return bool(mine.any() and samples["foreign"][mine].mean() > FOREIGN)
 
 
 def _late_changes(record: Record) -> list[Violation]:

@@ -76,6 +76,12 @@ def as_html(record: Record, judgement: Judgement) -> str:
         parts.append("</table>")
         if len(violations) > _SHOWN:
             parts.append(f"<p>and {len(violations) - _SHOWN:,} more in report.json</p>")
+    if judgement.score is not None:
+        parts.append(f"<h2>Score: {judgement.score.points} of 100</h2><table>")
+        parts.append(_row("Part", "Measured", "Points", "Of", kind="th"))
+        parts += [_row(part.name, part.measured, part.points, part.most) for part in judgement.score.parts]
+        parts.append(_row("sum", "before the cap" if judgement.score.capped else "", judgement.score.total, ""))
+        parts.append("</table>")
     parts.append(f"<h2>Sandbox</h2><p>Tier {about['sandbox']['tier']}: {escape(about['sandbox']['name'])}. ")
     parts.append(f"{escape(about['sandbox']['why'])}.</p><table>")
     parts.append(_row("A submission that", "is stopped", kind="th"))

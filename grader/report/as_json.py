@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from typing import Any
 
 from ..judge import Judgement
@@ -36,7 +37,8 @@ def content(record: Record, judgement: Judgement) -> dict[str, Any]:
             for v in judgement.violations
         ],
         "speed": judgement.speed,
-        "score": None,
+        "score": None if judgement.score is None else judgement.score.points,
+        "score_parts": [asdict(part) for part in judgement.score.parts] if judgement.score else [],
         "seed": about["seed"],
         "command": about["command"],
         "repeat": about["repeat"],

@@ -30,6 +30,9 @@ def told(record: Record, judgement: Judgement) -> str:
         for v in judgement.violations[:_SHOWN]:
             whose = v.label or (f"one of {', '.join(v.candidates[:4])}, ..." if v.candidates else "no order")
             lines.append(f"    {v.rule}: {whose}: {v.detail}")
+    if judgement.score is not None:
+        cap = f" ({judgement.score.total} before the cap for a broken safety rule)" if judgement.score.capped else ""
+        lines += ["", f"  score {judgement.score.points} of 100{cap}"]
     sandbox = about["sandbox"]
     lines += ["", f"  sandbox tier {sandbox['tier']}: {sandbox['name']}", f"  again: {about['repeat']}"]
     return _plain("\n".join(lines))

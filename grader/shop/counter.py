@@ -20,12 +20,11 @@ CLOSED = 32
 class Counter:
     """Sends for one run. Times are nanoseconds since the run began."""
 
-    def __init__(
-        self, record: Record, generator: Generator, routes: Routes, limits: Limits, tend: Callable[[], None]
-    ) -> None:
-        """``tend`` is called ten times a second while a wave runs."""
+    def __init__(self, record: Record, generator: Generator, routes: Routes, limits: Limits) -> None:
         self.record, self.limits = record, limits
-        self._generator, self._routes, self.tend = generator, routes, tend
+        self._generator, self._routes = generator, routes
+        self.tend: list[Callable[[], None]] = []
+        """Called ten times a second while a wave runs or time passes."""
         self.origin = time.monotonic_ns()
         self._wave: tuple[int, Kind, Longs, int, Longs] | None = None
 
@@ -93,7 +92,7 @@ class Counter:
 
     def poll(self, seconds: float) -> Word | Result | None:
         """What happens within so many seconds; a result has been recorded when this returns it."""
-        self.tend()
+        self._tend()
         said = self._generator.poll(seconds)
         if not isinstance(said, Result) or self._wave is None:
             return said
@@ -117,9 +116,13 @@ class Counter:
         )
         return said
 
+    def _tend(self) -> None:
+        for duty in self.tend:
+            duty()
+
     def wait(self, seconds: float) -> None:
         """Let time pass, and tend."""
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0:
-            self.tend()
+            self._tend()
             time.sleep(min(left, 0.1))

@@ -1,0 +1,74 @@
+"""The score: points by a rubric that the record holds, part by part.
+
+A phase with a violation scores 0; a broken safety rule caps the whole; no score for a void run, nor unless phases 1
+to 5 all ran.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from ..record import Record
+from ..terms import JUDGED, SAFETY
+from .violations import Violation
+
+
+@dataclass(frozen=True)
+class Part:
+    """One row of the score."""
+
+    name: str
+    measured: str
+    points: float
+    most: float
+
+
+@dataclass(frozen=True)
+class Score:
+    """The parts, their sum, and what is left of it under the cap."""
+
+    parts: tuple[Part, ...]
+    total: float
+    points: float
+    capped: bool
+
+
+def score(
+    record: Record, verdicts: dict[str, str], figures: dict[str, dict[str, object]], found: list[Violation], rate: float
+) -> Score | None:
+    """The score of a judged record; ``rate``: checkouts a second that were sustained."""
+    if any(verdicts[phase] not in ("pass", "fail") for phase in JUDGED):
+        return None
+    rubric = record.about["rubric"]
+    parts = [
+        Part(phase, verdicts[phase], float(rubric[phase]) * (verdicts[phase] == "pass"), float(rubric[phase]))
+        for phase in JUDGED
+    ]
+    faults = figures["faults"]
+    offered, silent = (
+        _number(faults, "offered"),
+        sum(_number(faults, n) for n in ("timeouts", "lost", "shed", "dropped")),
+    )
+    share = 1 - silent / offered if offered else 0.0
+    parts.append(_part("availability", f"{100 * share:.1f}% answered", share, rubric))
+    settled = faults.get("settled_s")
+    seconds = float(settled) if isinstance(settled, int | float) else 60.0
+    said = f"settled after {seconds:.1f} s" if settled is not None else "not settled"
+    parts.append(_part("convergence", said, 1 - seconds / 60, rubric))
+    refused = sum(v.rule == "false_refusal" for v in found)
+    parts.append(_part("false_refusals", f"{refused:,}", float(not refused), rubric))
+    parts.append(_part("speed", f"{rate:,.0f} a second", math.log10(max(1.0, rate)) / 4, rubric))
+    total = round(sum(part.points for part in parts), 1)
+    capped = any(v.rule in SAFETY for v in found) and total > rubric["safety_cap"]
+    return Score(tuple(parts), total, float(rubric["safety_cap"]) if capped else total, capped)
+
+
+def _number(figures: dict[str, object], name: str) -> int:
+    value = figures.get(name, 0)
+    return value if isinstance(value, int) else 0
+
+
+def _part(name: str, measured: str, share: float, rubric: dict[str, float]) -> Part:
+    most = float(rubric[name])
+    return Part(name, measured, round(most * min(1.0, max(0.0, share)), 1), most)
