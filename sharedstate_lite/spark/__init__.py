@@ -34,6 +34,18 @@ And the engines of the core, over bins of keys; see docs/spark.md:
     rebuild.py    other views on the same rows: a new checkpoint from the base tables
     copies.py     checkpoint(path) and restore(): a copy, checked before it is used
 
+Partial state has the same outside and another inside; see docs/spark.md, Partial state:
+
+    upnodes.py    the operators that the core lacks for a graph that is spread over bins
+    upplaces.py   which operator lives in which stage, and what stays in its bin
+    upletters.py  messages of the graph as rows of the stream
+    upbin.py      one bin; upkept.py and upmemo.py: what it stores
+    base.py       base tables: baserows.py answers from them in Spark's tasks, basefiles.py,
+                  basepostgres.py (basegiven.py names one)
+    updesk.py     who turns the rounds, for several callers at once
+    upfront.py    the driver's half of the protocol; uplive.py puts it on a query
+    upstate.py    what a checkpoint shows
+
 Importing this imports no pyspark; the first session does.
 """
 
@@ -45,7 +57,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import ViewError
 from ..plan import View
-from .base import Postgres
+from .basegiven import Postgres
 from .java import Java, find_java
 from .session import log_file, session, stop
 from .standalone import Cluster

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,15 +21,10 @@ import pandas as pd
 
 from ..batch import Delta
 from ..held import Held
-from ..plan import Schema
 from ..words import Strings
 from .bins import Message
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from ..postgres import Server
-    from .basepostgres import PostgresTable
     from .upletters import Asked
     from .upplaces import Places
 
@@ -69,26 +63,4 @@ class Base(ABC):
         """Let go."""
 
 
-@dataclass(frozen=True)
-class Postgres:
-    """A table of PostgreSQL as a relation's base table; ``where`` is a Server of the kit or a DSN.
-
-    It has the relation's columns, ``diff``, and ``batch``, the epoch of each row. The engine
-    makes it if it is not there, and writes each epoch to it; with ``append=False`` others do,
-    before ``step`` is told of it. See :mod:`.basepostgres`, also for what goes wrong without ``batch``.
-    """
-
-    where: Server | str
-    table: str
-    batch: str = "batch"
-    diff: str = "diff"
-    append: bool = True
-
-    def opened(self, session: SparkSession, relation: str, schema: Schema) -> PostgresTable:
-        """The table, made if it is not there. Raises RelationError for one that lacks a column."""
-        from .basepostgres import PostgresTable
-
-        return PostgresTable(self, session, relation, schema)
-
-
-__all__ = ["Base", "Postgres"]
+__all__ = ["Base"]

@@ -24,7 +24,7 @@ import pyarrow as pa
 from ..errors import RelationError
 from ..plan import Schema, Type
 from ..postgres.rows import connected, identifier, write
-from .base import Postgres
+from .basegiven import Postgres
 from .baserows import SPARK, Table
 from .jdbc import jdbc
 

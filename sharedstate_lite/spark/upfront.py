@@ -30,10 +30,10 @@ from .bins import Message
 from .blueprint import Blueprint
 from .front import Front
 from .updesk import Desk, Epoch, Errand, Lookup
+from .upkeys import joined, order, tuples
 from .upletters import ASK, COMPACT, LETTER, ORDER, Asked, Letter, seal, split, unseal
 from .upnodes import schema_of
 from .upplaces import Places
-from .upstate import joined, order, tuples
 
 
 class UpFront(Desk, Front):

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import CheckpointError, Error
 from ..intake import relation as known
-from .base import Base, Postgres
+from .base import Base
 from .basefiles import Files
+from .basegiven import Postgres
 from .baserows import Rows, Table
 from .bins import Message
 from .blueprint import Blueprint

@@ -10,18 +10,15 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pandas as pd
 
-from .. import columns
 from ..plan import Schema
-from ..words import Strings, Words
-from . import tables, wire
+from ..words import Strings
+from . import tables
+from .upkeys import joined, order, tuples
 from .upplaces import Places
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from ..held import Held
     from .store import Reader
 
@@ -66,26 +63,9 @@ def filled(reader: Reader, operator: str) -> list[tuple[Any, ...]]:
     return sorted(tuples(words, known.types, strings), key=order)
 
 
-def joined(blobs: Sequence[bytes], types: Sequence[Any], strings: Strings) -> Words:
-    """The filled keys of all bins, as words int64[k, q]."""
-    parts = [wire.decode(blob, strings)[:-1] for blob in blobs]
-    return np.concatenate([*parts, np.empty((len(types), 0), dtype=np.int64)], axis=1)
-
-
-def tuples(words: Words, types: Sequence[Any], strings: Strings) -> list[tuple[Any, ...]]:
-    """Keys as tuples of values."""
-    lines = [columns.to_arrow(w, kind, strings).to_pylist() for w, kind in zip(words, types, strict=True)]
-    return list(zip(*lines, strict=True)) if lines else [()] * words.shape[1]
-
-
-def order(key: tuple[Any, ...]) -> Any:
-    """What keys are sorted by: NULL last."""
-    return tuple((v is None, v) if v is not None else (True, 0) for v in key)
-
-
 def _folder(reader: Reader, relation: str) -> Path:
     relations = list(reader.route.engine.catalog.relations)
     return reader.checkpoint.parent / "base" / str(relations.index(relation))
 
 
-__all__ = ["filled", "joined", "order", "state", "tuples"]
+__all__ = ["filled", "state"]
