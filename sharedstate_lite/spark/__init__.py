@@ -11,6 +11,8 @@
     scratch.py    folders that go with the process that made them
     standalone.py Cluster: a standalone cluster on this machine (guard.py ends it, cluster.py is its command)
     failure.py    why a session did not start, in one message
+    jars.py       jars that PySpark does not bring: fetched at set-up (ivy.py), named where they are there
+    jdbc.py       tables of PostgreSQL as DataFrames, and back
 
 And the engines of the core, over bins of keys; see docs/spark.md:
 
