@@ -143,7 +143,8 @@ class Job:
         """Stop; another ``stream`` on the same checkpoint goes on. Harmless when repeated."""
         with self._turn:
             self._stopped = True
-            self.query.stop()
+            with contextlib.suppress(Py4JError, OSError):  # where the session has ended, so has the query
+                self.query.stop()
             self._over.set()
             self._release()
 

@@ -24,6 +24,7 @@ from ..errors import CheckpointError, ViewError
 from . import blueprint, copies, tables
 from .bins import Message, Plan
 from .blueprint import Blueprint
+from .connect import needs_classic
 from .front import Front
 from .query import Query
 from .rebuild import rebuild
@@ -50,6 +51,7 @@ class SparkEngine(Front):
         bins: int | None,
         copy: Path | None = None,
     ) -> None:
+        needs_classic(session, "an engine")
         if bins is not None and (isinstance(bins, bool) or not isinstance(bins, int) or bins < 1):
             raise ViewError(f"bins={bins!r}: it is a whole number from 1; {BINS} suits two cores")
         super().__init__(plan, bins or BINS)

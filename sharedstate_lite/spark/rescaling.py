@@ -71,7 +71,7 @@ def rescale(checkpoint: str | os.PathLike[str], partitions: int, session: SparkS
                 _repartition(manager, link / "spark", partitions)
             copies.move_in(after, str(link))
             if (after / "log.jsonl").exists():
-                Inbox(after, told["options"]["began"]).skip("rescale")
+                _note(after, told["options"]["began"])
             told["options"] |= {"generation": after.name, "home": str(where)}
             blueprint.put(where, told)
         except BaseException:
@@ -127,6 +127,16 @@ def _at_rest(generation: Path) -> None:
             f"{generation.parent}: micro-batch {done} was begun and is not done; run its engine or stream once more, "
             "which completes it, close it, and rescale then"
         )
+
+
+def _note(generation: Path, began: int) -> None:
+    """Count Spark's micro-batch as one of ours. What the last one left on its way, in partial state, still is."""
+    inbox = Inbox(generation, began)
+    last = len(inbox.entries)
+    inbox.skip("rescale")
+    before = generation / "out" / f"{last - 1:08d}.arrow"
+    if before.exists():
+        shutil.copy2(before, before.with_name(f"{last:08d}.arrow"))
 
 
 def _repartition(manager: Any, spark: Path, partitions: int) -> None:

@@ -149,6 +149,24 @@ def test_what_cannot_be_streamed_is_said_before_anything_runs(spark: SparkSessio
     assert not (tmp_path / "c").exists()
 
 
+def test_spark_connect_is_refused_by_name(spark: SparkSession, tmp_path: Path) -> None:
+    """What takes each micro-batch in the driver's process, and what moves state, says that Spark Connect cannot."""
+
+    class Client:
+        """What is looked at of a Connect session."""
+
+    Client.__module__ = "pyspark.sql.connect.session"
+    remote: Any = Client()
+    with pytest.raises(ss.Error, match="a stream takes what comes out of each micro-batch in the driver"):
+        ss.spark.stream("full", views(), {}, tmp_path / "out", session=remote, checkpoint=tmp_path / "c")
+    with pytest.raises(ss.Error, match="an engine takes what comes out of each micro-batch in the driver"):
+        ss.spark.engine("full", views(), remote, checkpoint=tmp_path / "c")
+    with ss.spark.engine("full", views(), spark, checkpoint=tmp_path / "c"):
+        pass
+    with pytest.raises(ss.Error, match="this session is of Spark Connect"):
+        ss.spark.rescale(tmp_path / "c", 4, remote)
+
+
 def test_a_row_that_is_refused_and_a_sink_that_raises(spark: SparkSession, tmp_path: Path) -> None:
     """A bad row ends the job with the in-process error; a sink's error is told as it is, and its batch comes again."""
     (tmp_path / "info").mkdir()
