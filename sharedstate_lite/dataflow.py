@@ -22,7 +22,9 @@ import pandas as pd
 from . import graph
 from .arrangement import Arrangement
 from .batch import Delta, Layout
+from .changes import Changes
 from .engine import Engine
+from .engine import Input as Input_
 from .held import Held
 from .operators import Arrange, Input, Linear, Operator, Owner, ReduceCore, UnionAll, label
 from .plan import Col, Filter, Join, Map, Node, Reduce, Scan, Union, View
@@ -162,7 +164,18 @@ class Dataflow(Engine):
 
     # --- running ----------------------------------------------------------------
 
+    def step(self, inputs: Input_) -> dict[str, Changes]:
+        """See :meth:`~.engine.Engine.step`."""
+        self._check_open()
+        with self._undoing():
+            deltas = self._take_in(inputs)
+            out = self._advance({r: d for r, d in deltas.items() if len(d.diffs)})
+            self._commit()
+        self.trace.record("epoch", self.kind, rows=sum(len(d.diffs) for d in deltas.values()))
+        return {name: self._changes(self.views[name], out[name]) for name in self.views}
+
     def _advance(self, deltas: dict[str, Delta]) -> dict[str, Delta]:
+        """Bring an epoch's net changes, already in the base tables, to the views; returns each view's change."""
         out: dict[int, Delta] = {}
         record = self.trace.record
         for operator in self.operators:

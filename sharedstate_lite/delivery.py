@@ -8,6 +8,7 @@ out: that is how a race is written down as a test.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -46,13 +47,13 @@ class Delivery(Engine):
         self._pending: dict[int, Pending] = {}
         self._gone: dict[str, list[Words]] | None = None
 
+    @abstractmethod
     def _within_budget(self) -> None:
         """Evict until the budget is kept."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _frame(self, view: View, words: Words) -> pd.DataFrame:
         """The rows of a key of a view."""
-        raise NotImplementedError
 
     # --- message by message -----------------------------------------------------
 

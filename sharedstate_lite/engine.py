@@ -2,7 +2,7 @@
 
 Holds what the three share: taking in an epoch, checking it against the base tables,
 undoing it when anything refuses, and telling what is held. A strategy says how a change
-reaches the views (:meth:`Engine._advance`) and what state that leaves (:meth:`Engine.held`).
+reaches the views (:meth:`Engine.step`) and what state that leaves (:meth:`Engine.held`).
 
 An engine never prints, sleeps or reads the clock; time comes in with the data.
 """
@@ -68,19 +68,13 @@ class Engine(ABC):
 
     # --- the protocol ---------------------------------------------------------
 
+    @abstractmethod
     def step(self, inputs: Input) -> dict[str, Changes]:
         """Apply one epoch to all its relations at once; returns the change of every installed view.
 
         Raises RelationError, RowError or TimeError for bad input, naming relation, row and
         rule; the engine is then as it was before the call.
         """
-        self._check_open()
-        with self._undoing():
-            deltas = self._take_in(inputs)
-            out = self._advance({r: d for r, d in deltas.items() if len(d.diffs)})
-            self._commit()
-        self.trace.record("epoch", self.kind, rows=sum(len(d.diffs) for d in deltas.values()))
-        return {name: self._changes(self.views[name], out[name]) for name in self.views}
 
     def read(self, view: str, key: Any = None, at: int | None = None) -> Any:
         """The rows of a view, or of one key of it, as a frame sorted by all columns with NULL last.
@@ -182,10 +176,6 @@ class Engine(ABC):
         self.close()
 
     # --- what a strategy gives ------------------------------------------------
-
-    @abstractmethod
-    def _advance(self, deltas: dict[str, Delta]) -> dict[str, Delta]:
-        """Bring an epoch's net changes, already in the base tables, to the views; returns each view's change."""
 
     @abstractmethod
     def held(self) -> Iterable[Held]:

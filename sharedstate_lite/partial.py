@@ -215,9 +215,6 @@ class Partial(Delivery):
     def _remove(self, view: View) -> None:
         wiring.remove(self, view)
 
-    def _advance(self, deltas: dict[str, Delta]) -> dict[str, Delta]:
-        raise NotImplementedError("partial state is driven by messages; see step")
-
     def settings(self) -> dict[str, Any]:
         """See :meth:`~.engine.Engine.settings`."""
         options = {

@@ -25,7 +25,7 @@ from .holes import Filled
 from .kernels import Matches, join_core, padding
 from .lookup import JoinSide, plan_ask, stateless
 from .plan import Join
-from .upquery import Node_
+from .upquery import Between
 from .wires import Edge, Position
 from .words import NULL, Words
 
@@ -43,7 +43,7 @@ class Question:
     covered: Words | None = None
 
 
-class JoinNode(Node_):
+class JoinNode(Between):
     """See the module."""
 
     plan: Join

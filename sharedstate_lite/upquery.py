@@ -17,6 +17,7 @@ After Noria (Gjengset et al., OSDI 2018; Gjengset's thesis, 2021, for the races)
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -41,24 +42,6 @@ class Node_:
         self.inputs: list[Edge] = []
         self.outputs: list[Edge] = []
         self.filled: Filled | None = None
-
-    # What arrives. ``tag`` names the upquery; ``keys`` are words int64[len(ask), q].
-
-    def on_upquery(self, edge: Edge, tag: int, keys: Words, asked: int) -> None:
-        """A question from below; ``asked`` is the epoch in which it was first put."""
-        raise NotImplementedError(self.name)
-
-    def on_change(self, edge: Edge, delta: Delta, before: Position) -> None:
-        """A change from above; ``before`` is the edge's position without it."""
-        raise NotImplementedError(self.name)
-
-    def on_response(self, edge: Edge, tag: int, keys: Words, delta: Delta) -> None:
-        """The answer to an upquery of this operator's."""
-        raise NotImplementedError(self.name)
-
-    def on_evict(self, edge: Edge, keys: Words | None) -> None:
-        """Keys (of the edge's ask columns) that the operator above cannot keep up to date any more; None for all."""
-        self.pass_evict(keys)
 
     # State.
 
@@ -118,7 +101,35 @@ class Node_:
         return delta if not fell else delta.take(kept)
 
 
-class BaseNode(Node_):
+class Source(Node_, ABC):
+    """An operator that is asked. ``tag`` names the upquery; ``keys`` are words int64[len(ask), q]."""
+
+    @abstractmethod
+    def on_upquery(self, edge: Edge, tag: int, keys: Words, asked: int) -> None:
+        """A question from below; ``asked`` is the epoch in which it was first put."""
+
+
+class Target(Node_, ABC):
+    """An operator that asks, and takes changes."""
+
+    @abstractmethod
+    def on_change(self, edge: Edge, delta: Delta, before: Position) -> None:
+        """A change from above; ``before`` is the edge's position without it."""
+
+    @abstractmethod
+    def on_response(self, edge: Edge, tag: int, keys: Words, delta: Delta) -> None:
+        """The answer to an upquery of this operator's."""
+
+    def on_evict(self, edge: Edge, keys: Words | None) -> None:
+        """Keys (of the edge's ask columns) that the operator above cannot keep up to date any more; None for all."""
+        self.pass_evict(keys)
+
+
+class Between(Source, Target):
+    """An operator between base tables and readers."""
+
+
+class BaseNode(Source):
     """A base table: always full, indexed by whatever is asked."""
 
     def on_upquery(self, edge: Edge, tag: int, keys: Words, asked: int) -> None:
@@ -140,7 +151,7 @@ class BaseNode(Node_):
             self.flow.send("change", edge, delta=delta, at={edge.number: epoch})
 
 
-class LinearNode(Node_):
+class LinearNode(Between):
     """Filter or Map: passes everything on, applied."""
 
     def __init__(self, flow: Partial, name: str, plan: Node, view: str, ask: tuple[int, ...]) -> None:
@@ -176,7 +187,7 @@ class Halves:
     tags: dict[int, int] = field(default_factory=dict)
 
 
-class UnionNode(Node_):
+class UnionNode(Between):
     """UNION ALL: asks all inputs, and sends one combined response."""
 
     def __init__(self, flow: Partial, name: str, plan: Node, view: str, ask: tuple[int, ...]) -> None:
@@ -230,7 +241,7 @@ class UnionNode(Node_):
         self._open = saved
 
 
-class ReaderNode(Node_):
+class ReaderNode(Target):
     """Where a view is read: the rows of the keys that were read before."""
 
     def __init__(self, flow: Partial, name: str, plan: Node, view: str, ask: tuple[int, ...]) -> None:

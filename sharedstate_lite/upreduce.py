@@ -12,7 +12,7 @@ from .arrangement import Arrangement
 from .batch import Delta, Layout, concat, distinct
 from .holes import Filled
 from .plan import Node, Reduce
-from .upquery import Node_
+from .upquery import Between
 from .wires import Edge, Position
 from .words import Words
 
@@ -29,7 +29,7 @@ class Waiting:
     asked: int
 
 
-class ReduceNode(Node_):
+class ReduceNode(Between):
     """GROUP BY and DISTINCT: state for the keys that were asked for, and for no other.
 
     An aggregate that cannot be kept up by the change alone (the extremum was deleted)

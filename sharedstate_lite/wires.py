@@ -21,7 +21,7 @@ from .errors import Error
 from .words import Words
 
 if TYPE_CHECKING:
-    from .upquery import Node_
+    from .upquery import Node_, Source, Target
 
 Position = dict[int, int]
 """Edge out of a base table (by number) -> the epoch up to which its changes were taken in."""
@@ -36,8 +36,8 @@ class Edge:
     """
 
     number: int
-    source: Node_
-    target: Node_
+    source: Source
+    target: Target
     slot: int
     ask: tuple[int, ...]
     at: Position = field(default_factory=dict)

@@ -18,7 +18,7 @@ from .lookup import fetch, plan_ask
 from .operators import label
 from .plan import Col, Filter, Join, Map, Node, Reduce, Scan, Union, View, digest
 from .upjoin import JoinNode
-from .upquery import BaseNode, LinearNode, Node_, ReaderNode, UnionNode, traced, untraceable
+from .upquery import BaseNode, Between, LinearNode, Node_, ReaderNode, Source, Target, UnionNode, traced, untraceable
 from .upreduce import ReduceNode
 from .wires import Edge
 from .words import Words
@@ -59,14 +59,18 @@ def blame(node: Node, column: int) -> str | None:
     return "comes from the right side of a LEFT JOIN" if node.outer else blame(node.right, column - wide)
 
 
-def build(flow: Partial, node: Node, ask: tuple[int, ...], view: View) -> Node_:
+def build(flow: Partial, node: Node, ask: tuple[int, ...], view: View) -> Source:
     """The operator that answers for columns ``ask`` of a plan node."""
     if isinstance(node, Scan):
         if node.relation not in flow.nodes:
             flow.nodes[node.relation] = BaseNode(flow, node.relation, node, "", ())
-        return flow.nodes[node.relation]
+        base = flow.nodes[node.relation]
+        assert isinstance(base, Source)
+        return base
     if (node, ask) in flow.nodes:
-        return flow.nodes[node, ask]
+        known = flow.nodes[node, ask]
+        assert isinstance(known, Source)
+        return known
     kind, what, asks = _operator(flow, node, ask, view)
     below = [build(flow, n, columns, view) for n, columns in zip(node.inputs, asks, strict=True)]
     # Named after its inputs, so that of two joins the lower one is the first.
@@ -82,7 +86,7 @@ def build(flow: Partial, node: Node, ask: tuple[int, ...], view: View) -> Node_:
 
 def _operator(
     flow: Partial, node: Node, ask: tuple[int, ...], view: View
-) -> tuple[type[Node_], str, list[tuple[int, ...]]]:
+) -> tuple[type[Between], str, list[tuple[int, ...]]]:
     """The class of a node's operator, the stem of its name, and the columns it asks each input by."""
     if isinstance(node, Filter):
         return LinearNode, "filter", [ask]
@@ -121,7 +125,7 @@ def _name(flow: Partial, view: View, what: str) -> str:
     return next(n for n in (f"{view.name}.{what}{i}" for i in range(1, len(taken) + 2)) if n not in taken)
 
 
-def connect(flow: Partial, source: Node_, target: Node_, ask: tuple[int, ...]) -> None:
+def connect(flow: Partial, source: Source, target: Target, ask: tuple[int, ...]) -> None:
     """A new edge; it begins at the position that its source has reached."""
     flow._edges += 1
     edge = Edge(flow._edges, source, target, len(target.inputs), ask)
