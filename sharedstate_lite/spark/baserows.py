@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 
     from .upplaces import Places
 
-FEW = 64
-"""As many keys are written into a filter; more are joined."""
+FEW = 1_000
+"""As many values are written into a filter; for more all rows are read, and joined with the keys."""
 SPARK = {kind: "TIMESTAMP_NTZ" if kind is Type.TIMESTAMP else kind.value for kind in Type}
 
 
@@ -104,7 +104,11 @@ class Rows(Base):
     # --- reading ------------------------------------------------------------------
 
     def rows(self, relation: str, by: tuple[int, ...], keys: Words, upto: int, strings: Strings) -> DataFrame:
-        """The rows of some keys (words int64[len(by), q]) as of an epoch; perhaps a few more."""
+        """The rows of some keys (words int64[len(by), q]) as of an epoch; exactly.
+
+        Values are written into filters, which files and databases understand; where that is not exact, or
+        they are too many, the keys are joined as well.
+        """
         from pyspark.sql import functions as f
 
         frame = self.table(relation).frame().where(f.col("batch") <= upto)
@@ -112,22 +116,19 @@ class Rows(Base):
             return frame
         types = [self.schemas[relation][i].type for i in by]
         lines = [columns.to_arrow(w, kind, strings) for w, kind in zip(keys, types, strict=True)]
-        if keys.shape[1] > FEW:
-            declared_ = ", ".join(f"k{i} {SPARK[t]}" for i, t in zip(by, types, strict=True))
-            wanted = self.session.createDataFrame(pa.table(lines, names=[f"k{i}" for i in by]), declared_)
-            same = [frame[f"c{i}"].eqNullSafe(wanted[f"k{i}"]) for i in by]
-            return frame.join(f.broadcast(wanted), reduce(lambda a, b: a & b, same), "left_semi")
-        if len(by) == 1:
-            return frame.where(_any_of(f.col(f"c{by[0]}"), lines[0].to_pylist(), types[0]))
-        each = zip(*(line.to_pylist() for line in lines), strict=True)
-        tests = [
-            reduce(
-                lambda a, b: a & b,
-                [_any_of(f.col(f"c{i}"), [v], t) for i, v, t in zip(by, key, types, strict=True)],
-            )
-            for key in each
-        ]
-        return frame.where(reduce(lambda a, b: a | b, tests))
+        exact = len(by) == 1
+        for i, line, kind in zip(by, lines, types, strict=True):
+            values = line.unique().to_pylist()
+            if len(values) <= FEW:
+                frame = frame.where(_any_of(f.col(f"c{i}"), values, kind))
+            else:
+                exact = False
+        if exact:
+            return frame
+        declared_ = ", ".join(f"k{i} {SPARK[t]}" for i, t in zip(by, types, strict=True))
+        wanted = self.session.createDataFrame(pa.table(lines, names=[f"k{i}" for i in by]), declared_)
+        same = [frame[f"c{i}"].eqNullSafe(wanted[f"k{i}"]) for i in by]
+        return frame.join(f.broadcast(wanted), reduce(lambda a, b: a & b, same), "left_semi")
 
     def there(self, relation: str, rows: Delta, upto: int, strings: Strings) -> Delta:
         from pyspark.sql import functions as f
