@@ -17,6 +17,7 @@ from support import bag, examples, inputs, keys_of, only, relations_of, tuples
 from uprehearsal import UpRehearsal
 
 import sharedstate_lite as ss
+from sharedstate_lite import wiring
 
 PARTIAL = [name for name, case in CASES.items() if case.partial]
 
@@ -76,9 +77,21 @@ class Pair:
         assert before == {n: self.there.filled(n) for n in before}
 
     def check(self) -> None:
-        """All filled keys are full state's (rule 1), and holes hold nothing."""
+        """All filled keys are full state's (rule 1), holes hold nothing (17), filled below is filled above (19)."""
         for name, view in self.there.views.items():
             assert tuples(self.there.read(name)) == tuples(only(self.full.read(name), view, self.there.filled(name)))
+        table = self.there.state().set_index("operator")["key"]
+        for node in self.there._route.engine.nodes.values():
+            if node.filled is None:
+                continue
+            known, columns = set(self.there.filled(node.name)), table[node.name]
+            for operator in wiring.part_names(node):
+                if set(columns) <= set(table[operator]):
+                    assert set(tuples(self.there.state(operator)[list(columns)])) <= known, operator
+            above = wiring._congruent(node)
+            while above is not None and above.filled is None:
+                above = wiring._congruent(above)
+            assert above is None or known <= set(self.there.filled(above.name)), (above.name, node.name)
 
 
 @pytest.mark.parametrize("name", PARTIAL)
