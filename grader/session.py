@@ -92,14 +92,16 @@ def run(wish: Wish, out: Path, say: Callable[[str], None]) -> None:
 def _live(wish: Wish, record: Record, scratch: Path, say: Callable[[str], None], ends: contextlib.ExitStack) -> None:
     adopt_orphans()
     submission, limits = wish.submission, wish.limits
-    tier, sandbox = choose(uuid.uuid4().hex)
+    folder: Path | None = None
+    if submission.folder is not None:
+        say("building" if submission.build else "copying")
+        folder, record.about["submission"]["hash"] = prepare(submission, cache_folder(), limits.build)
+    tier, sandbox = choose(uuid.uuid4().hex, scratch, folder)
+    ends.callback(sandbox.close)
     record.about["sandbox"] = {"tier": tier.number, "name": tier.name, "why": tier.why, "stops": tier.table()}
     supervisor: Supervisor | None = None
     urls = submission.urls
-    if submission.folder is not None:
-        say("building" if submission.build else "copying")
-        folder, mark = prepare(submission, cache_folder(), limits.build)
-        record.about["submission"]["hash"] = mark
+    if folder is not None:
         scout = Generator(sandbox.namespaces)
         ends.callback(scout.close)
         now: list[Callable[[], int]] = [lambda: 0]

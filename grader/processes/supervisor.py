@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from ..errors import SubmissionError, VoidError
-from ..sandbox import Command, Plain, Tree
+from ..sandbox import Command, Sandbox, Tree
 from ..submission import Process, Submission
 from ..submission.places import Places
 from ..terms import Limits
@@ -49,7 +49,7 @@ class Supervisor:
         submission: Submission,
         folder: Path,
         scratch: Path,
-        sandbox: Plain,
+        sandbox: Sandbox,
         scout: Generator,
         limits: Limits,
         note: Callable[[str, str, str], None],
@@ -105,6 +105,7 @@ class Supervisor:
                 output,
                 {key: fill(value, name) for key, value in process.env.items()},
                 home,
+                (Path(self._data(name)),),
             )
             service.popen, service.tree = self._sandbox.start(command)
         finally:

@@ -83,7 +83,7 @@ def as_html(record: Record, judgement: Judgement) -> str:
         parts.append(_row("sum", "before the cap" if judgement.score.capped else "", judgement.score.total, ""))
         parts.append("</table>")
     parts.append(f"<h2>Sandbox</h2><p>Tier {about['sandbox']['tier']}: {escape(about['sandbox']['name'])}. ")
-    parts.append(f"{escape(about['sandbox']['why'])}.</p><table>")
+    parts.append(f"{escape(about['sandbox']['why'])}</p><table>")
     parts.append(_row("A submission that", "is stopped", kind="th"))
     parts += [_row(threat, "yes" if stopped else "no") for threat, stopped in about["sandbox"]["stops"]]
     parts.append("</table>")

@@ -30,6 +30,8 @@ class Command:
     """A descriptor for standard output and error."""
     env: dict[str, str] = field(default_factory=dict)
     home: Path = Path("/tmp")
+    writable: tuple[Path, ...] = ()
+    """Folders that it may write to, where others are closed."""
 
 
 class Plain:
@@ -40,6 +42,9 @@ class Plain:
 
     def __init__(self, run: str) -> None:
         self._run, self._starts = run, 0
+
+    def close(self) -> None:
+        """Nothing is held."""
 
     def start(self, command: Command) -> tuple[subprocess.Popen[bytes], Tree]:
         """Start it. Its exit status is 127 where there is no such program."""

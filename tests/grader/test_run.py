@@ -104,7 +104,7 @@ ready = { tcp = "{port}", timeout_s = 1 }
     ("command", "said"),
     [
         ('["python3", "-c", "raise SystemExit(\'no database\')"]', "no database"),
-        ('["no-such-program"]', "no-such-program: No such file or directory"),
+        ('["no-such-program"]', "no-such-program"),
         ('["sleep", "60"]', "is not ready after 1 s"),
         ('["python3", "{prot}"]', "{prot} is no placeholder"),
     ],

@@ -1,0 +1,82 @@
+"""Run by path, not imported: becomes one process of a run's sandbox.
+
+    python -I -S enter.py JSON
+
+The object says: uid (-1: stay who you are), stage (a folder to mount on that every uid can reach), binds ([source,
+destination, writable]), user and net (namespaces to enter, as files), limits, bwrap (its words; the binds' are
+added), command.
+
+As root the binds are first made in a private mount namespace, since the uid that runs the submission cannot read
+folders under a root-only home; then that uid is taken, so that limits on processes count for this run alone.
+"""
+
+import ctypes
+import json
+import os
+import resource
+import sys
+
+CLONE_NEWNS, MS_BIND, MS_REC, MS_PRIVATE, PR_SET_DUMPABLE = 0x20000, 4096, 16384, 1 << 18, 4
+NICE = 10
+LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+def check(code: int, what: str) -> None:
+    """Raise what the C library says went wrong."""
+    if code:
+        raise OSError(ctypes.get_errno(), what)
+
+
+def mount(source: str, target: str, kind: str, flags: int, data: str = "") -> None:
+    """mount(2)."""
+    words = (text.encode() for text in (source, target, kind))
+    check(LIBC.mount(*words, ctypes.c_ulong(flags), data.encode() or None), f"mount {source} on {target}")
+
+
+def staged(stage: str, binds: list[list[str]]) -> list[tuple[str, str, str]]:
+    """The binds, each reachable by anyone, in a mount namespace of our own."""
+    check(LIBC.unshare(CLONE_NEWNS), "unshare(mount)")
+    # The stage may hide a folder that a source is in.
+    sources = [os.open(source, os.O_PATH | os.O_CLOEXEC) for source, _, _ in binds]
+    mount("none", "/", "", MS_REC | MS_PRIVATE)
+    mount("tmpfs", stage, "tmpfs", 0, "mode=0755,size=1m")
+    found = []
+    for number, (source, destination, writable) in enumerate(binds):
+        place = f"{stage}/{number}"
+        if os.path.isdir(source):
+            os.mkdir(place)
+        else:
+            os.close(os.open(place, os.O_CREAT | os.O_WRONLY))
+        mount(f"/proc/self/fd/{sources[number]}", place, "", MS_BIND | MS_REC)
+        found.append((place, destination, writable))
+    return found
+
+
+def main() -> None:
+    """Stage, drop, enter, limit, become bwrap."""
+    asked = json.loads(sys.argv[1])
+    binds = asked["binds"]
+    namespaces = [os.open(asked[name], os.O_RDONLY | os.O_CLOEXEC) for name in ("user", "net")]
+    if asked["uid"] >= 0:
+        binds = staged(asked["stage"], binds)
+        os.chdir("/")
+        os.setgroups([])
+        os.setresgid(asked["uid"], asked["uid"], asked["uid"])
+        os.setresuid(asked["uid"], asked["uid"], asked["uid"])
+        LIBC.prctl(PR_SET_DUMPABLE, 1, 0, 0, 0)
+    os.nice(NICE)
+    for namespace in namespaces:
+        check(LIBC.setns(namespace, 0), "setns")
+    words = list(asked["bwrap"])
+    for source, destination, writable in binds:
+        words += ["--bind" if writable else "--ro-bind", source, destination]
+    words += ["--remount-ro", "/"]  # what is bound keeps its own state; nothing else can be written
+    for name, soft in asked["limits"].items():
+        limit = getattr(resource, f"RLIMIT_{name}")
+        most = resource.getrlimit(limit)[1]
+        value = soft if most == resource.RLIM_INFINITY else min(soft, most)
+        resource.setrlimit(limit, (value, value))
+    os.execve(words[0], [*words, "--", *asked["command"]], {})
+
+
+main()

@@ -1,0 +1,138 @@
+"""Tier 1: bubblewrap. Each process sees /usr, the grader's Python, the submission, its own data, and nothing else.
+
+Services share one network namespace, with loopback and no other interface; a holder owns it, the generator enters
+it. Every process has a pid namespace of its own, which ends with it: no daemon outlives it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from ..errors import VoidError
+from .plain import LIMITS, Command
+from .tree import Tree, keep
+
+_HERE = Path(__file__).resolve().parent
+_FIRST_UID, _UIDS = 200_000, 100_000
+_TMP = 512 << 20
+"""Bytes of /tmp and of /dev/shm."""
+_BURN = 'n=$0; while [ "$n" -gt 0 ]; do ( : ); n=$((n-1)); done; exec "$@"'
+"""Use up some process numbers: a stale pid file must not name a process of this start by chance."""
+_ETC = {
+    "passwd": "root:x:0:0:root:/tmp:/bin/sh\nsubmission:x:1000:1000:submission:/tmp:/bin/sh\n",
+    "group": "root:x:0:\nsubmission:x:1000:\n",
+    "hosts": "127.0.0.1 localhost\n",
+    "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
+}
+
+
+class Walls:
+    """Starts commands inside bubblewrap. Raises VoidError where the machine does not allow it."""
+
+    def __init__(self, run: str, scratch: Path, submission: Path | None) -> None:
+        """``run`` is unlike any other run's; ``scratch`` is a folder for it; ``submission`` is what may be read."""
+        bwrap = shutil.which("bwrap")
+        if bwrap is None:
+            raise VoidError("there is no bwrap (Debian's package bubblewrap)")
+        self._bwrap, self._run, self._starts = bwrap, run, 0
+        self._uid = _FIRST_UID + int(run[:8], 16) % _UIDS if os.geteuid() == 0 else -1
+        self._scratch = scratch
+        self._submission = submission
+        # Mounted on in a private mount namespace only: for the rest of the machine these folders stay as they are.
+        self._stage = next((place for place in ("/mnt", "/media", "/srv", "/opt") if Path(place).is_dir()), "/tmp")
+        etc = scratch / "etc"
+        etc.mkdir()
+        for name, text in _ETC.items():
+            (etc / name).write_text(text)
+        self._holder = subprocess.Popen(
+            [sys.executable, "-I", "-S", str(_HERE / "hold.py"), str(self._uid)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+        keep(self._holder.pid)
+        assert self._holder.stdout is not None and self._holder.stderr is not None
+        if self._holder.stdout.readline() != b"ready\n":
+            said = self._holder.stderr.read().decode(errors="replace").strip().rpartition("\n")[2]
+            self.close()
+            raise VoidError(f"this machine gives no namespaces: {said}")
+
+    @property
+    def namespaces(self) -> tuple[str, ...]:
+        """What the generator enters to reach the services."""
+        return tuple(f"/proc/{self._holder.pid}/ns/{name}" for name in ("user", "net"))
+
+    def _binds(self, writable: list[str]) -> list[tuple[str, str, bool]]:
+        python = {str(Path(prefix).resolve()) for prefix in (sys.base_prefix, sys.prefix)}
+        readable = [*sorted(path for path in python if not path.startswith("/usr/"))]
+        if self._submission is not None:
+            readable.append(str(self._submission))
+        return [
+            ("/usr", "/usr", False),
+            *((path, path, False) for path in ("/etc/alternatives",) if Path(path).is_dir()),
+            *((str(self._scratch / "etc" / name), f"/etc/{name}", False) for name in _ETC),
+            *((path, path, False) for path in readable),
+            *((path, path, True) for path in writable),
+        ]
+
+    def start(self, command: Command) -> tuple[subprocess.Popen[bytes], Tree]:
+        """Start it. Its exit status is 127 where there is no such program."""
+        self._starts += 1
+        if self._uid >= 0:
+            for path in command.writable:
+                os.chown(path, self._uid, self._uid)
+        env = {
+            "PATH": f"{Path(sys.prefix) / 'bin'}:/usr/local/bin:/usr/bin:/bin",
+            "HOME": "/tmp",
+            "LANG": "C.UTF-8",
+            "PYTHONUNBUFFERED": "1",
+            **command.env,
+        }
+        words = [self._bwrap, "--unshare-all", "--share-net", "--unshare-user", "--disable-userns"]
+        words += ["--die-with-parent", "--new-session", "--uid", "1000", "--gid", "1000", "--cap-drop", "ALL"]
+        words += ["--proc", "/proc", "--dev", "/dev"]
+        for place in ("/tmp", "/dev/shm"):
+            words += ["--size", str(_TMP), "--tmpfs", place]
+        for name in ("bin", "sbin", "lib", "lib64"):
+            words += ["--symlink", f"usr/{name}", f"/{name}"]
+        words.append("--clearenv")
+        for name, value in env.items():
+            words += ["--setenv", name, value]
+        words += ["--chdir", str(command.folder)]
+        user, net = self.namespaces
+        asked = {
+            "uid": self._uid,
+            "stage": self._stage,
+            "binds": self._binds([str(path) for path in command.writable]),
+            "user": user,
+            "net": net,
+            "limits": LIMITS,
+            "bwrap": words,
+            "command": ["sh", "-c", _BURN, str(self._starts * 7 % 50), *command.words],
+        }
+        process = subprocess.Popen(
+            [sys.executable, "-I", "-S", str(_HERE / "enter.py"), json.dumps(asked)],
+            cwd="/",
+            env={},
+            stdin=subprocess.DEVNULL,
+            stdout=command.output,
+            stderr=command.output,
+            start_new_session=True,
+        )
+        keep(process.pid)
+        return process, Tree(process.pid, f"{self._run}/{command.name}/{self._starts}")
+
+    def close(self) -> None:
+        """End the holder; the namespaces end with the last process in them."""
+        self._holder.send_signal(signal.SIGKILL)
+        self._holder.wait()
+        for pipe in (self._holder.stdin, self._holder.stdout, self._holder.stderr):
+            if pipe is not None:
+                pipe.close()

@@ -1,0 +1,181 @@
+"""What a submission's process can do in each tier, tried by a process that tries it."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from grader.errors import VoidError
+from grader.sandbox import Command, Plain, Sandbox, Tier, Walls, choose
+from grader.sandbox.tree import processes
+from grader.wire.client import Generator
+from grader.wire.jobs import Target
+
+TRIES = r"""
+import json, os, pathlib, socket, sys
+
+def can(what):
+    try:
+        return bool(what())
+    except OSError:
+        return False
+
+secret, data, port = sys.argv[1], sys.argv[2], int(sys.argv[3])
+environments = []
+for path in pathlib.Path("/proc").glob("[0-9]*/environ"):
+    can(lambda: environments.append(path.read_bytes()))
+def connect(kind, address):
+    with socket.socket(socket.AF_INET, kind) as s:
+        s.settimeout(1)
+        s.connect(address)
+        return s.send(b"x") == 1
+def descriptors():
+    return [fd for fd in range(3, 64) if can(lambda: os.fstat(fd) is not None)]
+print(json.dumps({
+    "reads": can(lambda: open(secret).read()),
+    "lists": can(lambda: os.listdir("/var") or os.listdir("/work")),
+    "environment": b"GRADERS_OWN=1" in b"".join(environments),
+    "strangers": len([p for p in os.listdir("/proc") if p.isdigit()]) > 10,
+    "tcp": can(lambda: connect(socket.SOCK_STREAM, ("127.0.0.1", port))),
+    "udp": can(lambda: connect(socket.SOCK_DGRAM, ("192.0.2.1", 53))),
+    "writes": os.access("/usr", os.W_OK) or os.access("/", os.W_OK),
+    "data": can(lambda: open(data + "/there", "w")),
+    "descriptors": len(descriptors()),
+}))
+"""
+DAEMON = r"""
+import os, signal, sys, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        time.sleep(600)
+    os._exit(0)
+print("away", flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.fixture
+def walls(tmp_path: Path) -> Iterator[Walls]:
+    """Tier 1, or a skip that says why this machine has none."""
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    tier, sandbox = choose(uuid.uuid4().hex, scratch, None)
+    if not isinstance(sandbox, Walls):
+        pytest.skip(tier.why)
+    yield sandbox
+    sandbox.close()
+
+
+def output(sandbox: Sandbox, code: str, *words: str, data: Path) -> dict[str, object]:
+    """What a piece of Python prints as JSON, run as a service would be."""
+    data.mkdir(exist_ok=True)
+    read, write = os.pipe()
+    command = Command("try", ("python3", "-c", code, *words), Path("/"), write, {}, data, (data,))
+    process, _ = sandbox.start(command)
+    os.close(write)
+    with os.fdopen(read) as lines:
+        text = lines.read()
+    assert process.wait(20) == 0, text
+    found: dict[str, object] = json.loads(text)
+    return found
+
+
+def tried(sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
+    secret = tmp_path / "secret"
+    secret.write_text("hidden checks")
+    monkeypatch.setenv("GRADERS_OWN", "1")
+    # The environment that /proc shows is the one that a process was started with.
+    witness = subprocess.Popen(["sleep", "60"])
+    try:
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            port = str(server.getsockname()[1])
+            return output(sandbox, TRIES, str(secret), str(tmp_path / "data"), port, data=tmp_path / "data")
+    finally:
+        witness.kill()
+        witness.wait()
+
+
+def test_tier_1_stops_what_it_claims(walls: Walls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No file, environment, process, port or descriptor of the machine is in reach; only {data} can be written."""
+    assert tried(walls, tmp_path, monkeypatch) == {
+        "reads": False, "lists": False, "environment": False, "strangers": False, "tcp": False, "udp": False,
+        "writes": False, "data": True, "descriptors": 0,
+    }  # fmt: skip
+
+
+def test_the_same_attempts_succeed_without_walls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the guard off each attempt succeeds, so the test above can fail; tier 3 claims to stop none of them."""
+    found = tried(Plain(uuid.uuid4().hex), tmp_path, monkeypatch)
+    assert found["reads"] and found["environment"] and found["strangers"] and found["tcp"] and found["data"]
+    assert not any(stopped for _, stopped in Tier(3, "", "").table())
+
+
+def started(sandbox: Sandbox, data: Path) -> tuple[subprocess.Popen[bytes], set[int]]:
+    data.mkdir()
+    read, write = os.pipe()
+    command = Command("daemon", ("python3", "-c", DAEMON), Path("/"), write, {}, data, (data,))
+    process, tree = sandbox.start(command)
+    os.close(write)
+    with os.fdopen(read, "rb") as lines:
+        assert lines.readline() == b"away\n"
+    until = time.monotonic() + 5
+    while len(tree.pids()) < 2 and time.monotonic() < until:
+        time.sleep(0.01)
+    pids = tree.pids()
+    tree.kill()
+    process.wait()
+    return process, pids
+
+
+def alive(pids: set[int]) -> set[int]:
+    everyone = processes()
+    return {pid for pid in pids if pid in everyone and everyone[pid][2] not in "ZX"}
+
+
+def test_a_daemon_ends_with_its_service(walls: Walls, tmp_path: Path) -> None:
+    """Forked twice, in a session of its own, deaf to SIGTERM: it is gone once its service is killed."""
+    _, pids = started(walls, tmp_path / "data")
+    assert len(pids) >= 2 and alive(pids) == set()
+
+
+def test_services_reach_each_other_and_the_generator_reaches_them(walls: Walls, tmp_path: Path) -> None:
+    """One network namespace a run: the generator enters it, and the machine outside is not in it."""
+    generator = Generator(walls.namespaces)
+    try:
+        (port,) = generator.ports(1)
+        data = tmp_path / "data"
+        data.mkdir()
+        code = f"import socket; s = socket.create_server(('127.0.0.1', {port})); print(1, flush=True); s.accept()"
+        read, write = os.pipe()
+        process, tree = walls.start(Command("s", ("python3", "-c", code), Path("/"), write, {}, data, (data,)))
+        os.close(write)
+        with os.fdopen(read, "rb") as lines:
+            assert lines.readline() == b"1\n"
+            assert generator.knock(Target("127.0.0.1", port))
+        tree.kill()
+        process.wait()
+        with socket.create_server(("127.0.0.1", 0)) as outside:
+            assert not generator.knock(Target("127.0.0.1", outside.getsockname()[1]))
+    finally:
+        generator.close()
+
+
+def test_without_bubblewrap_the_tier_is_lower_and_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine without bwrap gets tier 3, with the reason, and never a false tier 1."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    tier, sandbox = choose(uuid.uuid4().hex, tmp_path, None)
+    assert (
+        tier.number == 3 and isinstance(sandbox, Plain) and "bubblewrap" in tier.why and "not for grades" in tier.name
+    )
+    with pytest.raises(VoidError, match="bwrap"):
+        Walls(uuid.uuid4().hex, tmp_path, None)
