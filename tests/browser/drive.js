@@ -199,6 +199,20 @@ async function walk(page, stepper, shot) {
   return seen;
 }
 
+// The kernel is started anew behind the page's back: what the stepper then says.
+async function restarted(page, notebook, stepper) {
+  const headers = { Authorization: `token ${token}` };
+  const sessions = await (await page.request.get(`${address.origin}/api/sessions`, { headers })).json();
+  const id = sessions.find((s) => s.path === notebook).kernel.id;
+  await page.request.post(`${address.origin}/api/kernels/${id}/restart`, { headers });
+  await stepper.focus();
+  await page.keyboard.press("Home");
+  const word = stepper.locator(".silence");
+  await word.waitFor({ state: "visible", timeout: 20000 });
+  await until(page, stepper, (s) => s.step === 0, "what is drawn already can be stepped");
+  return word.innerText();
+}
+
 (async () => {
   const browser = await chromium.launch({ executablePath: told.chromium, args: QUIET });
   const out = [];
@@ -231,6 +245,10 @@ async function walk(page, stepper, shot) {
           const before = await others();
           out.push({ name, ...(await walk(page, stepper, shot).catch((e) => { throw new Error(`${name}: ${e.message}`); })) });
           expect(JSON.stringify(before) === JSON.stringify(await others()), `${name}: another stepper moved`);
+        }
+        if (count && told.restart) {
+          out[out.length - 1].gone = await restarted(page, notebook, steppers.last());
+          await steppers.last().screenshot({ path: path.join(told.out, `${path.basename(notebook, ".ipynb")}-${theme}-${width}-restarted.png`) });
         }
         if (!count) out.push({ name: notebook, steppers: 0 });
         await page.screenshot({ path: path.join(told.out, `${path.basename(notebook, ".ipynb")}-${theme}-${width}.png`) });

@@ -69,7 +69,7 @@ def test_a_notebook_in_the_browser(
 ) -> None:
     """Every cell runs, and each stepper is stepped by keyboard, predicted rightly and wrongly, and forked, alone."""
     told: dict[str, Any] = {"address": address, "notebooks": [path.name], "looks": [[theme, width]], "seconds": SECONDS}
-    told |= {"out": str(shots), "chromium": tools["chromium"]}
+    told |= {"out": str(shots), "chromium": tools["chromium"], "restart": (theme, width) == LOOKS[0]}
     done = subprocess.run(
         [tools["node"], str(HERE / "drive.js"), json.dumps(told)],
         env={**os.environ, "PLAYWRIGHT": tools["driver"]},
@@ -83,5 +83,6 @@ def test_a_notebook_in_the_browser(
     for each in seen:
         assert each["pace"] < 50, "a step takes longer than is felt as immediate, in ms"
         assert each.get("folds", 2) == 2, "an operator folds and opens again by Enter"
+    assert ["run" in s["gone"] for s in seen if "gone" in s] == [True] * (steppers(path) > 0 and told["restart"])
     if steppers(path):
         assert any("right" in s and "wrong" in s for s in seen), "no stepper asked a question that fits"
