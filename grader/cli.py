@@ -77,19 +77,25 @@ def _wish(given: argparse.Namespace, words: list[str]) -> Wish:
         convergence=given.convergence or (20.0 if given.quick else Limits.convergence),
         budget=110.0 if given.quick else 700.0,
     )
+    seed = given.seed if given.seed is not None else time.time_ns() % 1_000_000
+    if seed < 0:
+        raise UsageError("--seed is a number from 0 up")
+    broken = ""
     if given.url is not None:
         submission = Submission(given.url, None, service_urls(given.url))
     else:
         folder = Path(given.submission)
         if not folder.is_dir():
             raise UsageError(f"{folder} is no folder")
-        submission = read_submission(folder)
-    seed = given.seed if given.seed is not None else time.time_ns() % 1_000_000
-    if seed < 0:
-        raise UsageError("--seed is a number from 0 up")
+        try:
+            submission = read_submission(folder)
+        except SubmissionError as error:
+            submission, broken = Submission(folder.resolve().name, None, {}), str(error)
     command = shlex.join(["python", "-m", "grader", *words])
     mode = "quick" if given.quick else "full"
-    return Wish(submission, phases, limits, seed, given.rate, command, mode, given.allow_remote, given.require or 0)
+    return Wish(
+        submission, phases, limits, seed, given.rate, command, mode, given.allow_remote, given.require or 0, broken
+    )
 
 
 def _checkout(given: argparse.Namespace, words: list[str]) -> int:
@@ -103,11 +109,7 @@ def _checkout(given: argparse.Namespace, words: list[str]) -> int:
     def say(text: str) -> None:
         print(f"[{time.monotonic() - began:6.1f} s] {text}", file=sys.stderr, flush=True)
 
-    try:
-        wish = _wish(given, words)
-    except SubmissionError as error:
-        print(f"FAIL: the submission cannot be run\n{error}", file=sys.stderr)
-        return FAIL
+    wish = _wish(given, words)
     out = given.report or Path("reports") / f"checkout-{time.strftime('%Y%m%d-%H%M%S')}"
     run(wish, out, say)
     judgement, text = write(out, out)

@@ -46,6 +46,8 @@ class Wish:
     mode: str
     allow_remote: bool = False
     require: int = 0
+    broken: str = ""
+    """What is wrong with checkout.toml: the run is a fail that says so."""
 
 
 def cache_folder() -> Path:
@@ -81,6 +83,8 @@ def run(wish: Wish, out: Path, say: Callable[[str], None]) -> None:
         ends.callback(shutil.rmtree, scratch, ignore_errors=True)
         ends.enter_context(_ended_by_signals())
         try:
+            if wish.broken:
+                raise SubmissionError(wish.broken)
             _live(wish, record, scratch, say, ends)
         except SubmissionError as error:
             record.about["failure"] = {"kind": "submission", "why": str(error)}

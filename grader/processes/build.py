@@ -58,8 +58,18 @@ def prepare(submission: Submission, cache: Path, seconds: float) -> tuple[Path, 
             shutil.copytree(submission.folder, home / "submission", ignore=shutil.ignore_patterns(*_SKIP))
             for command in submission.build:
                 _run(command, home / "submission", seconds)
+            _open_up(home / "submission")
             (home / "done").touch()
     return home / "submission", mark
+
+
+def _open_up(folder: Path) -> None:
+    """Readable by the uid that a sandbox gives it, whatever the modes were that it came with."""
+    for root, folders, files in os.walk(folder):
+        for name in (".", *folders, *files):
+            path = Path(root, name)
+            if not path.is_symlink():
+                path.chmod(path.stat().st_mode | (0o755 if path.is_dir() else 0o444))
 
 
 def _run(command: tuple[str, ...], folder: Path, seconds: float) -> None:
