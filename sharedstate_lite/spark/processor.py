@@ -24,13 +24,16 @@ COLUMNS = ["bin", "stage", "channel", "what", "blob"]
 MARK = "<<refused "
 
 
-_NEAR: list[Neighbours] = []
+_NEAR: list[Neighbours | None] = []
 
 
-def _near() -> Neighbours:
-    """This process' neighbours; it can be asked itself from now on."""
+def _near() -> Neighbours | None:
+    """This process' neighbours; it can be asked itself from now on. None where no port may be opened."""
     if not _NEAR:
-        _NEAR.append(Neighbours())
+        try:
+            _NEAR.append(Neighbours())
+        except OSError:
+            _NEAR.append(None)
     return _NEAR[0]
 
 
