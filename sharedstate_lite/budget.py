@@ -62,7 +62,7 @@ class Budget:
 
     def _evict(self, flow: Partial, share: float) -> bool:
         """Make the oldest keys holes: about ``share`` of them, at least one."""
-        holders = [(node, side, filled) for node in flow.nodes.values() for side, filled in _filled(node)]
+        holders = [(node, side, filled) for node in flow.nodes.values() for side, filled in held_by(node)]
         used = np.concatenate([f.used for _, _, f in holders]) if holders else np.empty(0, dtype=np.int64)
         if not len(used):
             return False
@@ -85,7 +85,8 @@ class Budget:
         return True
 
 
-def _filled(node: Node_) -> list[tuple[int, Filled]]:
+def held_by(node: Node_) -> list[tuple[int, Filled]]:
+    """The sets of filled keys of a node that are not empty, each with the side of the join that it is of."""
     if isinstance(node, JoinNode):
         return [(side, held[2]) for side, held in enumerate(node.held) if held is not None and len(held[2])]
     return [(0, node.filled)] if node.filled is not None and len(node.filled) else []

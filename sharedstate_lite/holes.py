@@ -64,6 +64,12 @@ class Filled:
         self.keys = np.insert(self.keys, at, keys, axis=1)
         self.used = np.insert(self.used, at, now)
 
+    def put(self, keys: Words, used: npt.NDArray[np.int64], strings: Strings) -> None:
+        """Become these keys, in any order, each with the operation that last used it."""
+        words = hash_rows(keys, self.types, strings)
+        order = np.argsort(words)
+        self.keys, self.used, self._hash = keys.take(order, axis=1), used.take(order), words.take(order)
+
     def remove(self, keys: Words, strings: Strings) -> Words:
         """Make keys holes; returns those that were filled, int64[k, r]."""
         if not len(self) or not keys.shape[1]:

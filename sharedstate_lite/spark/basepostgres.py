@@ -48,6 +48,12 @@ class PostgresTable(Table):
     def __init__(self, place: Postgres, session: SparkSession, relation: str, schema: Schema) -> None:
         self.place, self.session, self.schema = place, session, schema
         names = [*(c.name for c in schema), place.diff, place.batch]
+        twice = {place.diff, place.batch} & {c.name for c in schema}
+        if twice or place.diff == place.batch:
+            raise RelationError(
+                f"{relation}: {', '.join(sorted(twice or {place.diff}))} would be two columns of table {place.table}; "
+                "name others with Postgres(..., batch=, diff=)"
+            )
         with connected(place.where) as connection:
             there = connection.execute("SELECT to_regclass(%s)", (self._name(connection),)).fetchall()[0][0]
         if there is None:

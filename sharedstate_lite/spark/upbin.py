@@ -15,8 +15,6 @@ from typing import Any
 import numpy as np
 
 from ..batch import Delta, concat
-from ..budget import _filled
-from ..holes import Filled
 from ..upjoin import JoinNode
 from ..upquery import BaseNode, Node_, ReaderNode
 from ..wires import Edge
@@ -48,6 +46,8 @@ class UpPlan(Plan):
 @dataclass
 class UpBin(Kept):
     """See the module."""
+
+    plan: UpPlan
 
     def __post_init__(self) -> None:
         self.places: Places = self.plan.make()
@@ -158,8 +158,9 @@ class UpBin(Kept):
 
     def writes(self, messages: list[Message]) -> bool:
         """Whether the store has to be written: a lookup of what is filled changes no more than when it was used."""
-        quiet = all(m.channel == ASK for m in messages) and all(m.channel in (OUT, NOTE) for m in self.out)
-        return not quiet or bool(self.waits)
+        reads = all(m.channel == ASK or '"k": "touch"' in m.what for m in messages)
+        sent = any(m.channel not in (OUT, NOTE) and '"k": "touch"' not in m.what for m in self.out)
+        return not reads or sent or bool(self.waits)
 
     def _post(
         self, kind: str, edge: Edge, keys: Words | None = None, delta: Delta | None = None, tag: int = 0,
@@ -262,7 +263,7 @@ class UpBin(Kept):
         events = [[e.name, e.source, e.target, e.rows, e.note] for e in self.graph.trace]
         self.graph.trace.clear()
         told: dict[str, Any] = {"trace": events, "stage": self.stage}
-        if getattr(self.plan, "budget", False):
+        if self.plan.budget:
             used = np.concatenate([f.used for _, _, f in self._holders()] or [np.empty(0, dtype=np.int64)])
             used.sort()
             told |= {
@@ -275,16 +276,14 @@ class UpBin(Kept):
 
     # --- use, eviction ----------------------------------------------------------
 
-    def _holders(self) -> list[tuple[Node_, int, Filled]]:
-        return [(node, side, filled) for node in self.nodes for side, filled in _filled(node)]
-
     def _touch(self, node: Node_, keys: Words) -> None:
         """Note the use of keys here and in what they stand on, in other bins too."""
         if not keys.shape[1] or isinstance(node, BaseNode):
             return
         clock = self.graph.clock
         if isinstance(node, Gather):
-            for far in node.inputs:
+            # Only a budget asks how long ago a key was used.
+            for far in node.inputs if self.plan.budget else ():
                 part = node._part(keys, far.slot)
                 if part.shape[1]:
                     self._post("touch", far, keys=part)

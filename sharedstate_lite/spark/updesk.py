@@ -151,6 +151,13 @@ class Desk(ABC):
         try:
             if self._broken:
                 self._mend()
+        except BaseException as error:
+            # Nothing can be asked of the bins, so nobody waits any longer; the next call tries again.
+            while self._queue:
+                job = self._queue.popleft()
+                job.error, job.done = error, True
+            return
+        try:
             asks = self._admit()
             if self._letters or self._questions or asks:
                 self._turn_once(asks)

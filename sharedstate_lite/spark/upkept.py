@@ -11,10 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from .. import wiring
-from ..batch import hash_rows
 from ..holes import Filled
 from ..upquery import Node_
 from ..words import Words
@@ -53,6 +50,10 @@ class Kept(Bin):
             if part[3] is not None
         }
 
+    def _holders(self) -> list[tuple[Node_, int, Filled]]:
+        """Who holds keys: the node, which side of it, and the keys."""
+        return [(node, side, filled) for node in self.nodes for side, filled in held_by(node)]
+
     def save(self, store: Store) -> None:
         """Write what is new; see :meth:`.bins.Bin.save`."""
         now: dict[tuple[str, str], bytes] = {}
@@ -82,9 +83,7 @@ class Kept(Bin):
         for name, filled in self._sets().items():
             blob = store.run(f"{name} keys", "0")
             lines = wire.decode(blob, self.strings)
-            order = np.argsort(hash_rows(lines[:-1], filled.types, self.strings), kind="stable")
-            filled.keys, filled.used = lines[:-1].take(order, axis=1), lines[-1].take(order)
-            filled._hash = hash_rows(filled.keys, filled.types, self.strings)
+            filled.put(lines[:-1], lines[-1], self.strings)
             self.extras[f"{name} keys", "0"] = blob
         self.extras["open", "0"] = store.run("open", "0")
         told = json.loads(self.extras["open", "0"])

@@ -8,6 +8,8 @@ last micro-batches sent out, and are sent on when the engine starts again.
 
 from __future__ import annotations
 
+import contextlib
+import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -165,12 +167,12 @@ class UpEngine(UpFront, SparkEngine):
 
 
 def _link(source: str, target: str) -> None:
-    import os
-
     if source.endswith(".parquet"):
-        os.link(source, target)
-    else:
-        shutil.copy2(source, target)
+        # Where a file system has no second names, a copy does.
+        with contextlib.suppress(OSError):
+            os.link(source, target)
+            return
+    shutil.copy2(source, target)
 
 
 __all__ = ["UpEngine"]

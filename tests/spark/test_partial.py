@@ -180,6 +180,7 @@ def test_a_base_table_in_postgresql(spark: SparkSession, tmp_path: Path) -> None
             with server.connect() as connection:
                 rows = connection.execute("SELECT batch, sum(diff) FROM visit GROUP BY batch ORDER BY batch").fetchall()
             assert rows == [(1, 3), (2, -1)]
+            assert there.state().set_index("operator")["rows"]["visit[product]"] == 4
             frame = there._base_.rows("visit", (0,), *keyed("Kiwi"))
             assert "PushedFilters" in plan_of(frame) and "Kiwi" in plan_of(frame).split("PushedFilters")[1]
         with pytest.raises(ss.CheckpointError, match="give the same with base="):
