@@ -12,7 +12,7 @@ from typing import NoReturn
 from .errors import RecordError, SubmissionError, UsageError, VoidError
 from .explain import explanation
 from .report import write
-from .session import Wish, run
+from .session import SHARES, Wish, run
 from .submission import Submission, read_submission
 from .submission.model import service_urls
 from .terms import PHASES, Limits
@@ -106,10 +106,14 @@ def _checkout(given: argparse.Namespace, words: list[str]) -> int:
         raise UsageError("the grader runs on Linux (on Windows: in WSL); it needs epoll and /proc")
     began = time.monotonic()
 
-    def say(text: str) -> None:
-        print(f"[{time.monotonic() - began:6.1f} s] {text}", file=sys.stderr, flush=True)
-
     wish = _wish(given, words)
+    most = wish.limits.budget * sum(SHARES[phase] for phase in wish.phases)
+
+    def say(text: str) -> None:
+        past = time.monotonic() - began
+        left = f", about {most - past:.0f} s left" if most > past else ""
+        print(f"[{past:6.1f} s{left}] {text}", file=sys.stderr, flush=True)
+
     out = given.report or Path("reports") / f"checkout-{time.strftime('%Y%m%d-%H%M%S')}"
     run(wish, out, say)
     judgement, text = write(out, out)

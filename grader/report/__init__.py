@@ -1,7 +1,7 @@
 """Findings as files and words: a pure function of the record, byte for byte.
 
 `model` is what every form says, `as_json` is report.json, `as_html` is report.html, `terminal` is what a person reads
-at the end, `write` writes them into a folder.
+at the end, `gradescope` is for a class, `write` writes them into a folder.
 """
 
 from .terminal import told

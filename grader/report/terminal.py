@@ -10,7 +10,7 @@ _MARKS = {"pass": "pass", "fail": "FAIL", "void": "void", "not_tested": "not tes
 _SHOWN = 5
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """Without what could steer a terminal: a name or an id comes from the submission."""
     return "".join(c if c.isprintable() or c == "\n" else "?" for c in text)
 
@@ -35,4 +35,4 @@ def told(record: Record, judgement: Judgement) -> str:
         lines += ["", f"  score {judgement.score.points} of 100{cap}"]
     sandbox = about["sandbox"]
     lines += ["", f"  sandbox tier {sandbox['tier']}: {sandbox['name']}", f"  again: {about['repeat']}"]
-    return _plain("\n".join(lines))
+    return plain("\n".join(lines))

@@ -1,4 +1,5 @@
-"""Write every report of a record into a folder: report.json, report.html."""
+"""Write every report of a record into a folder: report.json and report.html, and
+results.json (Gradescope) and gradebook.csv where there is a score to hand in."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from ..judge import Judgement, judge
 from ..record import load
 from .as_html import as_html
 from .as_json import as_json
+from .gradescope import gradebook, results
 from .terminal import told
 
 
@@ -18,4 +20,9 @@ def write(record_folder: Path, out: Path) -> tuple[Judgement, str]:
     out.mkdir(parents=True, exist_ok=True)
     (out / "report.json").write_text(as_json(record, judgement))
     (out / "report.html").write_text(as_html(record, judgement), encoding="utf-8")
+    for name, text in (("results.json", results(record, judgement)), ("gradebook.csv", gradebook(record, judgement))):
+        if text is None:
+            (out / name).unlink(missing_ok=True)  # of an earlier run in the same folder
+        else:
+            (out / name).write_text(text)
     return judgement, told(record, judgement)

@@ -1,0 +1,53 @@
+"""For a class: Gradescope's results.json, and one line of a gradebook. None where there is no score to hand in."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+from ..judge import Judgement
+from ..record import Record
+from .terminal import plain, told
+
+GRADEBOOK = ("submission", "hash", "verdict", "score", "sustained_per_s", "violations", "seed", "sandbox_tier")
+
+
+def results(record: Record, judgement: Judgement) -> str | None:
+    """The text of results.json: the parts of the score as its tests. None for a void run, or one without a score."""
+    if judgement.verdict == "void" or judgement.score is None:
+        return None
+    score = judgement.score
+    tests = [
+        {"name": part.name, "score": part.points, "max_score": part.most, "output": plain(part.measured)}
+        for part in score.parts
+    ]
+    if score.capped:
+        tests.append(
+            {"name": "cap", "score": score.points - score.total, "max_score": 0, "output": "a safety rule is broken"}
+        )
+    content = {"score": score.points, "output": told(record, judgement), "visibility": "visible", "tests": tests}
+    return json.dumps(content, indent=1, ensure_ascii=True) + "\n"
+
+
+def gradebook(record: Record, judgement: Judgement) -> str | None:
+    """A header and one line as CSV. None unless the sandbox is good enough for a grade and there is a score."""
+    about = record.about
+    if judgement.score is None or not dict(about["sandbox"]["stops"]).get("good enough for a grade"):
+        return None
+    name = plain(about["submission"]["name"])
+    # A spreadsheet takes a text that begins so for a formula.
+    name = f"'{name}" if name[:1] in "=+-@" else name
+    row = (
+        name,
+        about["submission"].get("hash", "")[:12],
+        judgement.verdict,
+        judgement.score.points,
+        judgement.speed["sustained_per_s"] if judgement.speed else "",
+        len(judgement.violations),
+        about["seed"],
+        about["sandbox"]["tier"],
+    )
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerows([GRADEBOOK, row])
+    return out.getvalue()
