@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .. import wiring
+from ..budget import held_by
 from ..holes import Filled
 from ..upquery import Node_
 from ..words import Words
