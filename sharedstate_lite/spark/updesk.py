@@ -279,8 +279,8 @@ class Desk(ABC):
         if self._step is not None:
             step, self._step = self._step, None
             self.epoch += 1
-            self._keep_budget()
             step.done = True
+            self._keep_budget()
         elif not self._lookups:
             self._keep_budget()
             self.names = Strings()

@@ -25,6 +25,7 @@ RESULT = (
     "FROM info JOIN visit USING (product) GROUP BY category"
 )
 USERS = "CREATE VIEW users AS SELECT user, COUNT(*) AS n FROM visit GROUP BY user"
+COUNTED = "CREATE VIEW counted AS SELECT product, COUNT(*) AS n FROM visit GROUP BY product"
 FIRST: dict[str, Any] = {
     "info": [(("Apple", "Fruit"), 1), (("Kiwi", "Fruit"), 1), (("Carrot", None), 1)],
     "visit": [(("Apple", "a", 10), 1), (("Kiwi", "b", 20), 1), (("Carrot", "b", 50), 1)],
