@@ -63,7 +63,7 @@ def _ended_by_signals() -> Iterator[None]:
     def end(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
-    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGHUP)}
+    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     try:
         yield
     finally:
@@ -90,6 +90,10 @@ def run(wish: Wish, out: Path, say: Callable[[str], None]) -> None:
             record.about["failure"] = {"kind": "submission", "why": str(error)}
         except VoidError as error:
             record.about["failure"] = {"kind": "void", "why": str(error)}
+        except KeyboardInterrupt:
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                signal.signal(number, signal.SIG_IGN)  # a second one must not stop what ends everything
+            raise
     save(record, out)
 
 

@@ -17,7 +17,11 @@ NONE, FAIL, INDETERMINATE, OK = 0, 1, 2, 3
 
 
 def outcomes(orders: int, subject: NDArray[Any], status: NDArray[Any]) -> NDArray[np.int8]:
-    """The outcome of each of so many orders, from its attempts: int8[orders]."""
+    """The outcome of each of so many orders, from its attempts: int8[orders].
+
+    Subject -1 is a checkout of no order of ours, such as the contract's of an unknown one.
+    """
+    subject, status = subject[subject >= 0], status[subject >= 0]
     kind = np.full(len(status), INDETERMINATE, dtype=np.int8)
     kind[(status >= 200) & (status < 300)] = OK
     kind[(status >= 400) & (status < 500)] = FAIL

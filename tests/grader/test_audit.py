@@ -85,7 +85,7 @@ def test_accepts_exactly_what_a_right_system_can_end_in(data: st.DataObject) -> 
 
 
 def test_a_refusal_does_not_settle_an_earlier_attempt() -> None:
-    """OK if any 2xx, FAIL if all are 4xx or never written, NONE without an attempt, INDETERMINATE otherwise."""
+    """OK if any 2xx, FAIL if all are 4xx or never written, NONE without an attempt, INDETERMINATE else; -1 is nobody."""
     attempts = {
         0: [400, Status.REFUSED, 429],
         1: [400, Status.TIMEOUT],
@@ -93,6 +93,7 @@ def test_a_refusal_does_not_settle_an_earlier_attempt() -> None:
         3: [503, 400],
         4: [Status.DROPPED],
         5: [302],
+        -1: [200],
     }
     rows = [(order, status) for order, statuses in attempts.items() for status in statuses]
     subject, status = np.array(rows).T
