@@ -1,7 +1,9 @@
 """What a bin of partial state keeps in the store beside its runs: filled keys, open questions, lookups that wait.
 
-NAME keys    which keys of a piece of state are filled, and the operation that last used each
-open         questions that are open (:mod:`.upmemo`), lookups that wait, the number of the next question
+    NAME keys    which keys of a piece of state are filled, and the operation that last used each
+    open         questions that are open (:mod:`.upmemo`), lookups that wait, the number of the next question
+
+It is written with the runs, in one step, so that a bin is found whole or as it was before.
 """
 
 from __future__ import annotations
@@ -10,6 +12,8 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
+
+import numpy as np
 
 from .. import wiring
 from ..budget import held_by
@@ -41,6 +45,8 @@ class Kept(Bin):
     nodes: list[Node_] = field(init=False)
     memo: Memo = field(init=False)
     extras: dict[tuple[str, str], bytes] = field(init=False, default_factory=dict)
+    seen: dict[str, tuple[Words, Words]] = field(init=False, default_factory=dict)
+    """Filled keys and their uses as they were encoded last: keys are replaced, never changed."""
 
     def _sets(self) -> dict[str, Filled]:
         """The sets of filled keys, by the names of the state that they belong to."""
@@ -59,7 +65,12 @@ class Kept(Bin):
         """Write what is new; see :meth:`.bins.Bin.save`."""
         now: dict[tuple[str, str], bytes] = {}
         for name, filled in self._sets().items():
-            now[f"{name} keys", "0"] = wire.encode([*filled.keys, filled.used], filled.types, self.strings)
+            part, seen = (f"{name} keys", "0"), self.seen.get(name)
+            if seen is not None and seen[0] is filled.keys and np.array_equal(seen[1], filled.used):
+                now[part] = self.extras[part]
+                continue
+            now[part] = wire.encode([*filled.keys, filled.used], filled.types, self.strings)
+            self.seen[name] = (filled.keys, filled.used.copy())
         opened = {}
         for n, node in enumerate(self.nodes):
             told = self.memo.write(node)
@@ -80,6 +91,7 @@ class Kept(Bin):
     def load(self, head: dict[str, Any], store: Store) -> None:
         """Become what the store says."""
         super().load(head, store)
+        self.seen.clear()
         self.graph.clock = head["clock"]
         for name, filled in self._sets().items():
             blob = store.run(f"{name} keys", "0")
