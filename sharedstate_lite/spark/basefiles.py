@@ -6,7 +6,7 @@
 The list is written after a file and before one is removed, under another name and renamed,
 so it names whole files only. A file that it names and that is not there, or is of
 another size, was lost: that is noticed when the engine starts. Merged files are netted, so
-rows that came and went leave nothing; each is at least twice as large as the next.
+rows that came and went leave nothing, and small files are merged with small ones.
 """
 
 from __future__ import annotations

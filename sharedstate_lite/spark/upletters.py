@@ -2,7 +2,7 @@
 
     LETTER    a message of the graph, to another bin: change, response, evict, upquery, touch
     ASK       a lookup: keys of a view that somebody reads
-    ORDER     evict, shed (keep a budget), forget, abandon, resend: to a bin, from the driver
+    ORDER     evict, shed (keep a budget), forget, abandon: to a bin, from the driver
     and to the driver: OUT (a view's rows), BASE (an upquery of a base table), GONE (keys that became holes), NOTE
 
 A head is JSON: the edge's number, the kind, who sent it, its number there (an edge is
