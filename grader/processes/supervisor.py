@@ -175,12 +175,18 @@ class Supervisor:
         if tree is not None:
             tree.aim()
 
+    def freeze(self, names: list[str]) -> None:
+        """Stop services at once, as of their last aim; kill or pause them after that."""
+        for name in names:
+            tree = self._services[name].tree
+            if tree is not None:
+                tree.strike(signal.SIGSTOP)
+
     def kill(self, name: str) -> None:
         """SIGKILL for a service and all its children."""
         service = self._services[name]
         service.wanted = False
-        if service.tree is not None:
-            service.tree.strike(signal.SIGSTOP)
+        self.freeze([name])
         self._note(name, "kill", "")
         self._end(service)
         self.logs.note(name, "killed")
@@ -189,7 +195,7 @@ class Supervisor:
         """SIGSTOP for a service and all its children, until none of them runs."""
         tree = self._services[name].tree
         if tree is not None:
-            tree.strike(signal.SIGSTOP)
+            self.freeze([name])
             self._note(name, "pause", "")
             while not tree.stopped():
                 tree.signal(signal.SIGSTOP)

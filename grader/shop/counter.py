@@ -67,6 +67,7 @@ class Counter:
         attempt: int = 1,
         bodies: bool = False,
         tell_after: int = 0,
+        tell_sent: int = 0,
         start: int = 0,
     ) -> None:
         """Send a wave, and go on; ``poll`` until its result. ``start``: of the run, 0 for now."""
@@ -84,6 +85,7 @@ class Counter:
             0 if due is None else int(self.limits.timeout * 1e9),
             bodies,
             tell_after,
+            tell_sent,
         )
         number = len(self.record.waves)
         self.record.waves.append({"phase": phase, "name": name, "start": start, "requests": len(middles)})

@@ -54,6 +54,8 @@ class Job:
     """Whether answers' bodies come back."""
     tell_after: int = 0
     """Send word when so many requests have ended; 0: no word."""
+    tell_sent: int = 0
+    """Send word when so many requests have been sent; 0: no word."""
     beat: int = 500_000_000
     """Word of progress each so often."""
 

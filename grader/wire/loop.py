@@ -80,7 +80,8 @@ class Loop:
             continue  # what an earlier, wider job left open
         waiting: deque[int] = deque()
         cooling: list[tuple[list[Line], Line]] = []
-        upcoming, armed, beat, tick, told = 0, 0, start, 0, job.tell_after == 0
+        upcoming, armed, beat, tick = 0, 0, start, 0
+        told, told_sent = job.tell_after == 0, job.tell_sent == 0
         ended = 0
         while ended + self._ended < n:
             now = clock()
@@ -187,6 +188,9 @@ class Loop:
                 except OSError:
                     self._drop(line)
                     self._end(i, Status.RESET)
+            if not told_sent and len(order) >= job.tell_sent:
+                told_sent = True
+                word(Word(len(order), ended + self._ended, clock()))
         for pool, line in cooling:
             pool.append(line)
         return self._result(bodies, waited, cpu)

@@ -85,7 +85,7 @@ def test_accepts_exactly_what_a_right_system_can_end_in(data: st.DataObject) -> 
 
 
 def test_a_refusal_does_not_settle_an_earlier_attempt() -> None:
-    """OK if any 2xx, FAIL if all are 4xx or never written, NONE without an attempt, INDETERMINATE else; -1 is nobody."""
+    """OK if any 2xx, FAIL if all are 4xx or never written, NONE without one, INDETERMINATE else; -1 is nobody."""
     attempts = {
         0: [400, Status.REFUSED, 429],
         1: [400, Status.TIMEOUT],

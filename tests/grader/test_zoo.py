@@ -29,9 +29,12 @@ def grade(folder: Path, phases: str, out: Path) -> tuple[int, dict[str, Any], st
     return done.returncode, json.loads((out / "report.json").read_text()), done.stdout + done.stderr
 
 
-def test_a_right_system_passes_every_phase(tmp_path: Path) -> None:
-    """What all mutants are made of is right: with its one place mended, each of them passes."""
-    code, report, text = grade(zoo.HERE / "single", "contract,duplicates,scarcity,faults", tmp_path / "out")
+@pytest.mark.parametrize("name", zoo.RIGHT)
+def test_a_right_system_passes_every_phase(name: str, tmp_path: Path) -> None:
+    """What mutants are made of is right: with its one place mended, each of them passes."""
+    code, report, text = grade(
+        zoo.right(name, tmp_path / "system"), "contract,duplicates,scarcity,faults", tmp_path / "out"
+    )
     assert code == 0 and report["violations"] == [], text
 
 

@@ -167,9 +167,21 @@ MUTANTS = [
 ]
 
 
+RIGHT = ("single", "gateway")
+"""Systems that must pass."""
+
+
+def right(name: str, folder: Path) -> Path:
+    """A right system as a folder to grade."""
+    shutil.copytree(HERE / name, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    if name == "gateway":
+        shutil.copytree(HERE / "single", folder / "shop", ignore=shutil.ignore_patterns("__pycache__"))
+    return folder
+
+
 def plant(mutant: Mutant, folder: Path) -> Path:
     """The mutant as a folder to grade."""
-    shutil.copytree(HERE / mutant.base, folder)
+    right(mutant.base, folder)
     source = folder / mutant.file
     text = source.read_text()
     if text.count(mutant.right) != 1:
