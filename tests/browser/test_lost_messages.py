@@ -81,7 +81,7 @@ def test_a_prediction_is_said_again(seen: dict[str, dict[str, Any]]) -> None:
 def test_silence_is_told(seen: dict[str, dict[str, Any]]) -> None:
     """Where Python is busy or gone, a plain word says what to do; where it answers, nothing is said."""
     assert seen["nothing is answered"]["words"] and not seen["nothing is answered"]["calm"]
-    assert all("run this cell again" in word for word in seen["nothing is answered"]["words"])
+    assert all("run the cells again" in word for word in seen["nothing is answered"]["words"])
     assert any(word.startswith("Python has let go") for word in seen["nothing can be sent"]["words"])
     quiet = seen["nothing is lost"]
     assert quiet["words"] == [] and quiet["frames"] and quiet["moved"] and quiet["calm"]

@@ -12,8 +12,8 @@ const KEYS = [
   ["Tab", "through operators and buttons"], ["?", "these keys"],
 ];
 const PACE = 900, AHEAD = 14, BEHIND = 3, PATIENCE = 3000, LONGEST = 60000;
-const SILENT = "Python does not answer. It may be busy with another cell, or it was restarted: then run this cell again. Steps that are drawn already can be looked at.";
-const GONE = "Python has let go of this stepper: run its cell again. Steps that are drawn already can be looked at.";
+const SILENT = "Python does not answer. It may be busy with another cell, or it was restarted: then run the cells again, from the first. Steps that are drawn already can be looked at.";
+const GONE = "Python has let go of this stepper: run the cells again, from the first. Steps that are drawn already can be looked at.";
 
 function make(tag, options = {}, ...inside) {
   const { cls, ...rest } = options, out = document.createElement(tag);
