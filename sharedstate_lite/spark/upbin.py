@@ -25,7 +25,7 @@ from .bins import Message, Plan
 from .upkept import Kept, Wait
 from .upletters import ASK, BASE, COMPACT, GONE, LETTER, NOTE, ORDER, OUT, Letter, seal, unseal
 from .upmemo import Memo
-from .upnodes import ALL, Far, Gather, schema_of
+from .upnodes import ALL, Far, Gather, HeldJoin, schema_of
 from .upplaces import Places
 
 AGES = 32
@@ -305,8 +305,8 @@ class UpBin(Kept):
         self._touch(node.inputs[first].source, keys)
 
     def _gone_keys(self, node: Node_, keys: Words) -> None:
-        if not isinstance(node, JoinNode):
-            self.told.setdefault(node.name, []).append(keys)
+        held = node.held[node.forgot] if isinstance(node, HeldJoin) else None
+        self.told.setdefault(node.name if held is None else held[0].name, []).append(keys)
 
     def _obey(self, letter: Letter) -> None:
         what = letter.head["o"]

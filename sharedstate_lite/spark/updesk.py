@@ -323,16 +323,16 @@ class Desk(ABC):
             while self._queue:
                 other = self._queue.popleft()
                 other.error, other.done = error, True
+        if self._step is not None:
+            # At once: its caller is told that it has not happened.
+            self._take_back(self.epoch, late=True)
 
     def _mend(self) -> None:
-        """After a failed round: an epoch is taken back and all keys become holes; else only the questions end."""
+        """After a failed round: if it was an epoch's, all keys become holes; else only the questions end."""
         self._letters, self._lazy, self._questions = [], [], []
-        step, self._step = self._step, None
-        if step is not None:
-            self._take_back(self.epoch, late=True)
-        self._collect(self._run(self._orders("abandon" if step is None else "forget"), "mend", self.epoch))
+        self._collect(self._run(self._orders("abandon" if self._step is None else "forget"), "mend", self.epoch))
         self._letters, self._lazy, self._questions = [], [], []
-        self._broken = False
+        self._broken, self._step = False, None
 
 
 __all__ = ["ASK", "Desk", "Epoch", "Errand", "Job", "Lookup"]

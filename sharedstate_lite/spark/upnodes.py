@@ -74,6 +74,9 @@ class HeldJoin(JoinNode):
     includes them, since an answer needs the same key filled.
     """
 
+    forgot = 0
+    """The side whose keys became holes last."""
+
     def prepare(self) -> None:
         super().prepare()
         self.late = Delta.empty(len(self.plan.inputs[self.asked.primary].schema))
@@ -125,6 +128,7 @@ class HeldJoin(JoinNode):
         self.send_change(self._joined(ready, Delta(rows, diffs[0])))
 
     def _forget(self, side: int, keys: Words) -> None:
+        self.forgot = side
         super()._forget(side, keys)
         if side == self.asked.primary:
             # Below they are holes as well: who asks again will be told all of it.

@@ -223,6 +223,22 @@ def test_views_that_come_and_go() -> None:
         there.install(late)
 
 
+def test_what_was_joined_with_an_evicted_aggregate_is_evicted_too() -> None:
+    """Rows joined with an aggregate that becomes a hole become holes with it, and all of them are named (rule 19)."""
+    catalog = ss.Catalog(**RELATIONS)
+    by_author, stories = (catalog.view(f"CREATE VIEW {n} AS {VIEWS[n]}") for n in ("by_author", "stories"))
+    there, full = UpRehearsal([by_author, stories], 2), ss.engine("full", [by_author, stories])
+    for engine in (there, full):
+        engine.step(BEFORE)
+    for key in (7, 8, 9):
+        there.read("stories", key=key)
+    gone = there.evict("by_author", key="Elena")
+    assert gone["stories"] == [(7,), (8,)] and gone["stories.join1.right"] == [("Elena",)]
+    assert there.filled("stories") == [(9,)] and there.filled("stories.join1.right") == [("Talia",)]
+    for key in (7, 8, 9):
+        assert tuples(there.read("stories", key=key)) == tuples(full.read("stories", key=key))
+
+
 def test_a_retraction_of_what_is_not_there_is_the_in_process_error() -> None:
     """A row is retracted that the base table does not hold: the in-process error, and nothing has happened."""
     there, full = shop()
