@@ -4,8 +4,8 @@
     ... run COMMAND ...        run a command with SHAREDSTATE_LITE_MASTER set to it, then stop it
     ... start                  keep it until Ctrl-C, and say where it is
 
-It ends on Ctrl-C, on SIGTERM, and with the process that started it, and takes all of
-its processes along.
+It ends on Ctrl-C, on SIGTERM and with its terminal, and takes all of its processes along,
+also where it is killed.
 """
 
 from __future__ import annotations
@@ -50,8 +50,10 @@ def _arguments(given: list[str]) -> argparse.Namespace:
 def main(given: list[str]) -> int:
     """Returns the exit code: the command's, 0, 1 where answers differ or it does not start, 130 after Ctrl-C."""
     asked = _arguments(given)
-    # As an interrupt, so that everything is ended on the way out.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    for name in ("SIGTERM", "SIGHUP"):
+        if hasattr(signal, name):
+            # As an exception, so that everything is ended on the way out.
+            signal.signal(getattr(signal, name), lambda got, _: sys.exit(128 + got))
     try:
         with Cluster(asked.workers, asked.cores, asked.memory) as cluster:
             if asked.what == "run":
@@ -60,8 +62,8 @@ def main(given: list[str]) -> int:
             if asked.what == "try":
                 return _try(cluster.url)
             print(f"export {VARIABLE}={cluster.url}   # Ctrl-C here ends it", flush=True)
-            signal.sigwait({signal.SIGINT, signal.SIGTERM})
-            return 0
+            while True:
+                signal.pause()
     except KeyboardInterrupt:
         return 130
     except Error as error:

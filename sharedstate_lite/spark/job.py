@@ -27,7 +27,7 @@ import pandas as pd
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException, StreamingQueryException
 
-from ..errors import CheckpointError, Error, RelationError, ViewError
+from ..errors import CheckpointError, Error, RelationError
 from ..intake import relation as known
 from . import blueprint, copies, feed, outlet
 from .bins import Plan
@@ -61,11 +61,6 @@ class Job:
         bins: int | None,
     ) -> None:
         needs_classic(session, "a stream")
-        if plan.kind == "partial":
-            raise ViewError(
-                "stream keeps whole views, and partial state fills what is read: use engine('partial', ...), or stream "
-                "'full' or 'shared'"
-            )
         self._plan, self._route = plan, plan.checked()
         outlet.check(sink)
         self.location = Path(checkpoint).expanduser().absolute()

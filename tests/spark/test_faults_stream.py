@@ -69,6 +69,7 @@ def test_a_worker_that_is_killed_is_no_end(spark: SparkSession, kind: str, tmp_p
         assert {name: bag(each) for name, each in here.step({"visit": MANY}).items()} == {n: told[n][-1] for n in NAMES}
 
 
+@pytest.mark.slow
 def test_what_fails_each_time_ends_the_stream(spark: SparkSession, tmp_path: Path) -> None:
     """A stream whose workers are killed in each attempt ends after eight and says so; then it goes on where it was."""
     source = tmp_path / "shop"
