@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import psutil
 import pytest
 from conftest import Start
 from support import bag, tuples
 
 import sharedstate_lite as ss
+from sharedstate_lite import postgres
 from sharedstate_lite.spark import jars
+from sharedstate_lite.words import Strings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,6 +36,7 @@ LAST_GOES: dict[str, Any] = {"visit": [(("Kiwi", "b", 20), -1)]}
 MOVES: dict[str, Any] = {"info": [(("Carrot", None), -1), (("Carrot", "Fruit"), 1)]}
 BAD: dict[str, Any] = {"visit": [(("Kiwi", "b", 21), -1)]}
 WAIT = 180
+TABLE = "partial visit"
 
 
 def view(sql: str = RESULT) -> ss.View:
@@ -114,7 +117,7 @@ def test_lookups_at_once_share_micro_batches(spark: SparkSession) -> None:
 
 
 SCRIPT = """
-import sharedstate_lite as ss
+import threading, sharedstate_lite as ss
 relations, sql, place, first = {relations!r}, {sql!r}, {place!r}, {first!r}
 with ss.spark.session(memory="1g") as session:
     view = ss.Catalog(**relations).view(sql)
@@ -125,7 +128,7 @@ with ss.spark.session(memory="1g") as session:
         def told(messages, kind, epoch):
             if kind == "round":
                 print("round", flush=True)
-                input()
+                threading.Event().wait()
             return turn(messages, kind, epoch)
         engine._run = told
         engine.step({goes!r})
@@ -136,7 +139,7 @@ def test_a_driver_that_is_killed_between_rounds(spark: SparkSession, start: Star
     """kill -9 while an epoch's question is on its way: what is filled is there, and the next engine ends the epoch."""
     place = tmp_path / "live"
     told = {"relations": RELATIONS, "sql": RESULT, "place": str(place), "first": FIRST, "goes": LAST_GOES}
-    process = start(SCRIPT.format(**told).replace("input()", "import time; time.sleep(600)"))
+    process = start(SCRIPT.format(**told))
     assert process.stdout is not None
     assert process.stdout.readline() == "round\n"
     children = psutil.Process(process.pid).children(recursive=True)
@@ -165,10 +168,10 @@ def test_a_base_table_in_postgresql(spark: SparkSession, tmp_path: Path) -> None
     absent = jars.find("postgresql").absent
     if absent:
         pytest.skip(absent)
-    from sharedstate_lite import postgres
-
     with postgres.Server() as server, ss.engine("partial", [view()]) as here:
-        base = {"visit": ss.spark.Postgres(server, "visit")}
+        with server.connect() as connection:
+            connection.execute(f'DROP TABLE IF EXISTS "{TABLE}", "partial plain"')
+        base = {"visit": ss.spark.Postgres(server, TABLE)}
         with ss.spark.engine("partial", [view()], spark, checkpoint=tmp_path / "live", bins=2, base=base) as there:
             for engine in (here, there):
                 engine.step(FIRST)
@@ -179,7 +182,9 @@ def test_a_base_table_in_postgresql(spark: SparkSession, tmp_path: Path) -> None
             with pytest.raises(ss.RowError, match="retracted"):
                 there.step(BAD)
             with server.connect() as connection:
-                rows = connection.execute("SELECT batch, sum(diff) FROM visit GROUP BY batch ORDER BY batch").fetchall()
+                rows = connection.execute(
+                    f'SELECT batch, sum(diff) FROM "{TABLE}" GROUP BY batch ORDER BY batch'
+                ).fetchall()
             assert rows == [(1, 3), (2, -1)]
             assert there.state().set_index("operator")["rows"]["visit[product]"] == 4
             frame = there._base_.rows("visit", (0,), *keyed("Kiwi"))
@@ -189,17 +194,13 @@ def test_a_base_table_in_postgresql(spark: SparkSession, tmp_path: Path) -> None
         with ss.spark.restore(tmp_path / "live", spark, base=base) as again:
             assert again.read("result", key="Fruit").equals(here.read("result", key="Fruit"))
         with server.connect() as connection:
-            connection.execute('CREATE TABLE plain (product text, "user" text, length integer, diff bigint)')
+            connection.execute('CREATE TABLE "partial plain" (product text, "user" text, length integer, diff bigint)')
         with pytest.raises(ss.RelationError, match="rule 18"):
-            ss.spark.engine("partial", [view()], spark, base={"visit": ss.spark.Postgres(server, "plain")})
+            ss.spark.engine("partial", [view()], spark, base={"visit": ss.spark.Postgres(server, "partial plain")})
 
 
 def keyed(*values: str) -> Any:
     """Keys as the base takes them, as of epoch 9."""
-    import numpy as np
-
-    from sharedstate_lite.words import Strings
-
     strings = Strings()
     return np.array([[strings.code(v) for v in values]]), 9, strings
 
@@ -234,4 +235,3 @@ def test_what_partial_state_refuses_on_spark(spark: SparkSession, tmp_path: Path
         ss.spark.engine("full", [view()], spark, max_rows=5)
     with pytest.raises(ss.ViewError, match="is computed"):
         ss.spark.engine("partial", [view("CREATE VIEW v AS SELECT length + 1 AS more FROM visit")], spark)
-    assert json.dumps(ss.spark.Postgres("dsn", "t").batch) == '"batch"'
