@@ -143,6 +143,8 @@ def _live(wish: Wish, record: Record, scratch: Path, say: Callable[[str], None],
         notes["begin_s"] = round(counter.now() / 1e9, 1)
         RUN[phase](live)
         notes["end_s"] = round(counter.now() / 1e9, 1)
+    if (rate := record.phases.get("load", {}).get("rate")) and not wish.rate:
+        record.about["repeat"] += f" --rate {rate:.0f}"
     say("last look at everything")
     settle_all(live)
 

@@ -69,7 +69,7 @@ def story(record: Record, violation: Violation) -> Story:
                 moments.append(Moment(sent / 1e9, "grader", f"checkout sent, attempt {history['attempt'][row]}"))
             moments.append(Moment(done / 1e9, "grader", status_word(status)))
         if moments:
-            first, last = moments[0].at - 1, moments[-1].at + 60
+            first, last = moments[0].at - 1, moments[-1].at + 1
             events = record.events
             for at, process, what in zip(events["at"], events["process"], events["what"], strict=True):
                 if first <= at / 1e9 <= last:

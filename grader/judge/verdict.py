@@ -40,6 +40,8 @@ class Judgement:
     violations: tuple[Violation, ...]
     speed: dict[str, Any] | None = None
     score: Score | None = None
+    not_tested: tuple[tuple[str, str], ...] = ()
+    """What, and why not."""
 
 
 def judge(record: Record) -> Judgement:
@@ -75,9 +77,10 @@ def judge(record: Record) -> Judgement:
         if mine and all(v.rule == "unavailable" and v.order < 0 for v in mine) and _busy(record, phase, numbers):
             verdict = "void"
         phases[phase] = PhaseVerdict(verdict, numbers)
+    found.sort(key=lambda v: (PHASES.index(v.phase), v.rule, v.label, v.detail))
     if failure:
         kind = {"submission": "fail", "void": "void"}[failure["kind"]]
-        return Judgement(kind, failure["why"], phases, tuple(found))
+        return Judgement(kind, failure["why"], phases, tuple(found), not_tested=_not_tested(record, phases))
     words = [phases[phase].verdict for phase in JUDGED]
     # Speed is no part of the verdict unless it is asked for; a proven violation is one wherever it shows.
     verdict = (
@@ -90,7 +93,19 @@ def judge(record: Record) -> Judgement:
     why = "" if verdict != "void" else "nothing was judged" if "void" not in words else "the machine was too busy"
     verdicts, numbers_of = ({n: getattr(p, a) for n, p in phases.items()} for a in ("verdict", "figures"))
     points = score(record, verdicts, numbers_of, found, speed["sustained_per_s"] if speed else 0)
-    return Judgement(verdict, why, phases, tuple(found), speed, points if verdict != "void" else None)
+    return Judgement(
+        verdict, why, phases, tuple(found), speed, points if verdict != "void" else None, _not_tested(record, phases)
+    )
+
+
+def _not_tested(record: Record, phases: dict[str, PhaseVerdict]) -> tuple[tuple[str, str], ...]:
+    """Everything that no verdict here speaks of."""
+    left = [(f"phase {name}", phase.why) for name, phase in phases.items() if phase.verdict == "not_tested"]
+    for fault in record.phases.get("faults", {}).get("left_out", []):
+        left.append((fault, "no time was left for it in this run"))
+    left.append(("power loss", "not built in this version: what was never synced to disk is not dropped"))
+    left.append(("a network between the services that loses or delays messages", "all processes run on one machine"))
+    return tuple(left)
 
 
 def _why_not(phase: str, asked: list[str], failure: Any) -> str:

@@ -16,7 +16,7 @@ _STYLE = """
  --line: #3a424b; --good: #82bdf2; --bad: #ffa270; } }
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--bg); color: var(--ink); font: 15px/1.5 system-ui, sans-serif; }
-main { max-width: 1096px; margin: 0 auto; padding: 20px 24px 56px; overflow-wrap: anywhere; }
+main { max-width: 1096px; margin: 0 auto; padding: 20px 24px 56px; overflow-wrap: break-word; }
 h1 { font-size: 24px; margin: 0; } h2 { font-size: 20px; margin: 32px 0 4px; } .soft { color: var(--soft); }
 .verdict { border: 1px solid var(--line); border-left: 12px solid var(--c); padding: 14px 20px; margin-top: 16px; }
 .verdict b { color: var(--c); font-size: 32px; } .fail { --c: var(--bad); } .pass { --c: var(--good); }
@@ -82,6 +82,9 @@ def as_html(record: Record, judgement: Judgement) -> str:
         parts += [_row(part.name, part.measured, part.points, part.most) for part in judgement.score.parts]
         parts.append(_row("sum", "before the cap" if judgement.score.capped else "", judgement.score.total, ""))
         parts.append("</table>")
+    parts.append("<h2>What was not tested, and why</h2><table>")
+    parts += [_row(what, why) for what, why in judgement.not_tested]
+    parts.append("</table>")
     parts.append(f"<h2>Sandbox</h2><p>Tier {about['sandbox']['tier']}: {escape(about['sandbox']['name'])}. ")
     parts.append(f"{escape(about['sandbox']['why'])}</p><table>")
     parts.append(_row("A submission that", "is stopped", kind="th"))

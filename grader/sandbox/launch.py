@@ -5,11 +5,13 @@
 Limits are set here and not between fork and exec of the grader, which has threads.
 """
 
+import ctypes
 import os
 import resource
+import signal
 import sys
 
-NICE = 10
+NICE, PR_SET_PDEATHSIG = 10, 1
 
 
 def main() -> None:
@@ -21,6 +23,8 @@ def main() -> None:
         most = resource.getrlimit(limit)[1]
         value = int(soft) if most == resource.RLIM_INFINITY else min(int(soft), most)
         resource.setrlimit(limit, (value, value))
+    # What the grader started ends with it, even if the grader is killed.
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     os.nice(NICE)
     command = sys.argv[cut + 1 :]
     try:

@@ -20,13 +20,14 @@ THREATS = (
     "reaches the network by UDP or DNS",
     "signals the grader or a stranger's process",
     "leaves a daemon behind",
-    "takes all memory, processes or disk",
+    "starts processes without end",
+    "takes all memory, or fills the disk",
     "good enough for a grade",
 )
 STOPS = {
-    1: (True, True, True, True, True, True, True),
-    2: (True, True, True, True, False, True, True),
-    3: (False, False, False, False, False, False, False),
+    1: (True, True, True, True, True, True, False, True),
+    2: (True, True, True, True, False, False, False, True),
+    3: (False,) * 8,
 }
 """Threat by threat; for the last one: whether a grade may come of it. Tier 2 as of Landlock's ABI 6."""
 _PROBE = 20.0
