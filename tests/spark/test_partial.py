@@ -193,6 +193,13 @@ def test_a_base_table_in_postgresql(spark: SparkSession, tmp_path: Path) -> None
             ss.spark.restore(tmp_path / "live", spark)
         with ss.spark.restore(tmp_path / "live", spark, base=base) as again:
             assert again.read("result", key="Fruit").equals(here.read("result", key="Fruit"))
+        # Others write the table, and tell the engine afterwards.
+        base = {"visit": ss.spark.Postgres(server, TABLE, append=False)}
+        with ss.spark.engine("partial", [view(COUNTED)], spark, bins=2, base=base) as told:
+            told.step({"visit": FIRST["visit"]})
+            told.step(LAST_GOES)
+            assert tuples(told.lookup("counted", ["Kiwi", "Apple"])) == [("Apple", 1)]
+            assert told.state().set_index("operator")["rows"]["visit[product]"] == 4
         with server.connect() as connection:
             connection.execute('CREATE TABLE "partial plain" (product text, "user" text, length integer, diff bigint)')
         with pytest.raises(ss.RelationError, match="rule 18"):
