@@ -58,6 +58,7 @@ class Epoch(Job):
 
     deltas: dict[str, Delta] = field(default_factory=dict)
     strings: Strings = field(default_factory=Strings)
+    number: int = 0
 
 
 @dataclass
@@ -215,7 +216,7 @@ class Desk(ABC):
     def _start(self, job: Epoch) -> None:
         """An epoch's own micro-batch."""
         self.clock += 1
-        number = self.epoch + 1
+        number = job.number = self.epoch + 1
         try:
             messages = self._epoch_begins(job, number)
         except Error as error:

@@ -1,8 +1,8 @@
 """The driver's half of partial state over bins: the protocol, in lookups, epochs and orders.
 
-The driver holds no rows and no keys: which keys are filled, what was asked, and the rows
-are in the bins; base tables are beside them (:mod:`.base`). It knows how much each bin
-holds, so that a budget is kept over all of them.
+The driver holds no rows: which keys are filled, what was asked, and the rows are in the
+bins; base tables are beside them (:mod:`.base`). It sees the keys of questions that are under way,
+and knows how much each bin holds, so that a budget is kept over all of them.
 """
 
 from __future__ import annotations
@@ -67,9 +67,9 @@ class UpFront(Desk, Front):
         except Error as error:
             self.trace.record("refused", self.kind, note=str(error)[:200])
             raise
-        self.trace.epoch = self.epoch
+        self.trace.epoch = job.number
         self.trace.record("epoch", self.kind, rows=sum(len(d.diffs) for d in deltas.values()))
-        return {name: self._changed_rows(view, job.out) for name, view in self.views.items()}
+        return {name: self._changed_rows(view, job.out, job.number) for name, view in self.views.items()}
 
     def read(self, view: str, key: Any = None, at: int | None = None) -> pd.DataFrame:
         """The rows of a key of a view, filled if it is a hole; without a key, those of all filled keys."""
@@ -189,7 +189,7 @@ class UpFront(Desk, Front):
             raise ViewError(f"view {view.name} is installed already; drop it first, or choose another name")
         more = intake.brought([view], self.views, self.catalog)
         self._change_views([*self.views.values(), *more])
-        return self._changed_rows(view, [])
+        return self._changed_rows(view, [], self.epoch)
 
     def _change_views(self, views: list[View]) -> list[Message]:
         plan = Blueprint(self.kind, views, self.join, self._plan.options)
@@ -307,10 +307,10 @@ class UpFront(Desk, Front):
         body = layout.body(delta.rows, delta.diffs, strings)
         return Delta(body[1 : 1 + layout.columns], body[1 + layout.columns])
 
-    def _changed_rows(self, view: View, out: Sequence[Message]) -> Changes:
+    def _changed_rows(self, view: View, out: Sequence[Message], epoch: int) -> Changes:
         strings = Strings()
         unique = view.key if view.unique else None
-        return Changes.consolidated(view.schema, _delta(view, out, strings), self.epoch, strings, unique)
+        return Changes.consolidated(view.schema, _delta(view, out, strings), epoch, strings, unique)
 
     def state(self, operator: str | None = None) -> pd.DataFrame:
         """What is held, and the base tables; see :meth:`~sharedstate_lite.engine.Engine.state`."""
