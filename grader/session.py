@@ -104,13 +104,15 @@ def _live(wish: Wish, record: Record, scratch: Path, say: Callable[[str], None],
     if submission.folder is not None:
         say("building" if submission.build else "copying")
         folder, record.about["submission"]["hash"] = prepare(submission, cache_folder(), limits.build)
-    tier, sandbox = choose(uuid.uuid4().hex, scratch, folder)
-    ends.callback(sandbox.close)
-    record.about["sandbox"] = {"tier": tier.number, "name": tier.name, "why": tier.why, "stops": tier.table()}
     supervisor: Supervisor | None = None
     urls = submission.urls
+    namespaces: tuple[str, ...] = ()
     if folder is not None:
-        scout = Generator(sandbox.namespaces)
+        tier, sandbox = choose(uuid.uuid4().hex, scratch, folder)
+        ends.callback(sandbox.close)
+        record.about["sandbox"] = {"tier": tier.number, "name": tier.name, "why": tier.why, "stops": tier.table()}
+        namespaces = sandbox.namespaces
+        scout = Generator(namespaces)
         ends.callback(scout.close)
         now: list[Callable[[], int]] = [lambda: 0]
 
@@ -123,7 +125,7 @@ def _live(wish: Wish, record: Record, scratch: Path, say: Callable[[str], None],
         say(f"starting {', '.join(supervisor.names)}")
         supervisor.start_all()
         urls = {service: supervisor.places.fill(url) for service, url in urls.items()}
-    generator = Generator(sandbox.namespaces)
+    generator = Generator(namespaces)
     ends.callback(generator.close)
     counter = Counter(record, generator, Routes(urls, wish.allow_remote), limits)
     sampler = Sampler(record, generator.pid, supervisor.cpu if supervisor else lambda: 0.0, counter.now)

@@ -50,6 +50,20 @@ NEVER_WRITTEN = (Status.REFUSED, Status.DROPPED, Status.UNCONNECTED)
 """No byte of the request reached a socket: definite, and without effect."""
 
 
+def status_word(status: int) -> str:
+    """An answer, in words."""
+    if status >= 100:
+        return f"answered {status}"
+    return {
+        Status.TIMEOUT: "no answer within the timeout",
+        Status.RESET: "the connection closed without an answer",
+        Status.GARBAGE: "an answer that is not HTTP",
+        Status.REFUSED: "the connection was refused; nothing was sent",
+        Status.DROPPED: "not sent: no connection was free in time",
+        Status.UNCONNECTED: "no connection came about; nothing was sent",
+    }[Status(status)]
+
+
 class Entity(IntEnum):
     """What a value of a snapshot belongs to."""
 

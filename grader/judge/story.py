@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..record import Record
-from ..terms import Entity, Kind, State, Status
+from ..terms import Entity, Kind, State, status_word
 from .violations import Violation, label
 
 
@@ -29,20 +29,6 @@ class Story:
     order_id: str
     violation: Violation
     moments: tuple[Moment, ...]
-
-
-def status_word(status: int) -> str:
-    """An answer, in words."""
-    if status >= 100:
-        return f"answered {status}"
-    return {
-        Status.TIMEOUT: "no answer within the timeout",
-        Status.RESET: "the connection closed without an answer",
-        Status.GARBAGE: "an answer that is not HTTP",
-        Status.REFUSED: "the connection was refused; nothing was sent",
-        Status.DROPPED: "not sent: no connection was free in time",
-        Status.UNCONNECTED: "no connection came about; nothing was sent",
-    }[Status(status)]
 
 
 def named(violations: tuple[Violation, ...]) -> Violation | None:
@@ -108,4 +94,4 @@ def _said(record: Record, entity: Entity, subject: int, state: int, value: int, 
     return f"says {word} {value:,}, of {record.initial(entity, begin)[subject]:,}"
 
 
-__all__ = ["Moment", "Story", "label", "named", "status_word", "story"]
+__all__ = ["Moment", "Story", "label", "named", "story"]

@@ -77,7 +77,7 @@ def judge(record: Record) -> Judgement:
         if mine and all(v.rule == "unavailable" and v.order < 0 for v in mine) and _busy(record, phase, numbers):
             verdict = "void"
         phases[phase] = PhaseVerdict(verdict, numbers)
-    found.sort(key=lambda v: (PHASES.index(v.phase), v.rule, v.label, v.detail))
+    found.sort(key=lambda v: (PHASES.index(v.phase), v.rule, v.label))
     if failure:
         kind = {"submission": "fail", "void": "void"}[failure["kind"]]
         return Judgement(kind, failure["why"], phases, tuple(found), not_tested=_not_tested(record, phases))

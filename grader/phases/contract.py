@@ -12,7 +12,7 @@ import numpy as np
 
 from ..shop.answers import fields, read_amount, read_id, read_paid
 from ..shop.routes import ROUTES, middle
-from ..terms import Kind
+from ..terms import Kind, status_word
 from .live import Live
 
 PHASE = "contract"
@@ -45,7 +45,7 @@ class _Questions:
         answer = self._live.counter.send(PHASE, title, kind, subject, [end], bodies=True)
         status, body = int(answer.status[0]), answer.bodies[0]
         said = status // 100 == 2 and expect != REFUSED or status // 100 == 4 and expect != DONE
-        kept["got"] = f"{status} {body[:_SHOWN].decode(errors='replace')}"
+        kept["got"] = f"{status_word(status)} {body[:_SHOWN].decode(errors='replace')}".strip()
         kept["agreed"] = bool(said and all(_is(body, name, value) for name, value in wanted.items()))
         self._live.record.exchanges.append(kept)
         return body

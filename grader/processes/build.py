@@ -26,11 +26,15 @@ def content_hash(folder: Path) -> str:
     digest, total, count = hashlib.sha256(), 0, 0
     for root, folders, files in os.walk(folder):
         folders[:] = sorted(set(folders) - _SKIP)
-        for name in sorted(files):
+        for name in sorted(files + [name for name in folders if Path(root, name).is_symlink()]):
             path = Path(root, name)
             inside = str(path.relative_to(folder))
-            if path.is_symlink() and not path.resolve().is_relative_to(folder.resolve()):
-                raise SubmissionError(f"{inside}: a link that leaves the submission; put the file itself there")
+            if path.is_symlink():
+                leads = os.readlink(path)
+                if leads.startswith("/") or not path.resolve().is_relative_to(folder.resolve()):
+                    raise SubmissionError(f"{inside}: a link that leaves the submission; put the file itself there")
+                digest.update(f"{inside}\0{leads}\0".encode())
+                continue
             if not path.is_file():
                 raise SubmissionError(f"{inside}: neither a file nor a folder; take it out")
             content = path.read_bytes()
@@ -55,7 +59,9 @@ def prepare(submission: Submission, cache: Path, seconds: float) -> tuple[Path, 
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (home / "done").exists():
             shutil.rmtree(home, ignore_errors=True)
-            shutil.copytree(submission.folder, home / "submission", ignore=shutil.ignore_patterns(*_SKIP))
+            # A link stays a link: the copy must hold nothing that the check has not seen.
+            skip = shutil.ignore_patterns(*_SKIP)
+            shutil.copytree(submission.folder, home / "submission", symlinks=True, ignore=skip)
             for command in submission.build:
                 _run(command, home / "submission", seconds)
             _open_up(home / "submission")
