@@ -23,6 +23,7 @@ The rooms, in the order in which to read them:
                                          a run step by step, as data; messages in, recording out
     walk, inside, asking, measure        what notebooks call: epochs, arrangements and reads as tables; time
     postgres, spark                      a PostgreSQL server of one's own; the same engines at scale
+    worker                               what the tasks of one host share: the immutable, and the owned
     show, doctor, demo                   pictures; is this machine ready; a first look
 """
 
@@ -75,7 +76,7 @@ def __getattr__(name: str) -> Any:
     if _missing is not None and name in __all__:
         raise _missing
     # Spark and the others are there without being imported: the core runs without them.
-    if name in ("postgres", "spark", "show", "oracle"):
+    if name in ("postgres", "spark", "worker", "show", "oracle"):
         return importlib.import_module(f".{name}", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

@@ -1,0 +1,98 @@
+"""A cache that all tasks of a host fill and read: what one has loaded, the others find."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ..errors import Error
+from . import batches
+from .driver import Where, driver
+from .handles import Handle
+from .things.lru import KEY
+
+Load = Callable[["pa.Array[Any]"], "pa.Table"]
+
+
+class Cache(Handle):
+    """One cache a host: at most ``capacity`` rows, the least recently used forgotten first.
+
+    ``ttl``: a row is handed out at most so many seconds after its load began; None:
+    however old. Loss of the cache, as with a killed runtime, is no loss of answers: they are
+    loaded again. Raises Error for a capacity or ttl that cannot be.
+    """
+
+    kind = "Cache"
+
+    def __init__(self, spark: Where = None, capacity: int = 65_536, ttl: float | None = None) -> None:
+        if isinstance(capacity, bool) or not isinstance(capacity, int) or capacity < 1:
+            raise Error(f"Cache: capacity={capacity!r}: it is a number of rows from 1")
+        if ttl is not None and (isinstance(ttl, bool) or not isinstance(ttl, int | float) or not ttl > 0):
+            raise Error(f"Cache: ttl={ttl!r}: it is a number of seconds above 0, or None for no bound")
+        found = driver(spark)
+        super().__init__(found, found.add(self.kind, {"capacity": capacity, "ttl": ttl}))
+
+    def get_or_load(self, keys: Any, load: Load) -> pa.Table:
+        """A row for each key, in the keys' order.
+
+        ``load`` gets an Arrow array of different keys that nobody has, and answers with a table of
+        one row for each, in that order; a key without a value gets a row of NULLs. It runs in this
+        task, and a missing key is loaded by one task of the host, while others wait for
+        it. What it raises is raised here, and another task that waits tries for itself.
+        Raises Error where the table has another number of rows, or other columns than before.
+        """
+        call = f"{self._name}.get_or_load"
+        codes, values = batches.distinct(keys, call, "keys")
+        if not len(codes):
+            return _checked(call, load(values), 0)
+        parts: list[pa.Table] = []
+        places: list[Any] = []
+        ahead, wait = np.arange(len(values)), False
+        while len(ahead):
+            asked = values.take(pa.array(ahead))
+            head = {"op": "get", "wait": wait, "rows": len(codes)}
+            said, rows, _ = self._ask(head, pa.table({KEY: asked}))
+            mine, theirs = (np.array(said[name], np.int64) for name in ("load", "wait"))
+            here = np.setdiff1d(np.arange(len(ahead)), np.concatenate([mine, theirs]))
+            if rows is not None and len(here):
+                parts.append(rows)
+                places.append(ahead[here])
+            if len(mine):
+                parts.append(self._load(call, load, asked.take(pa.array(mine))))
+                places.append(ahead[mine])
+            ahead, wait = ahead[theirs], True
+        order = np.empty(len(values), np.int64)
+        order[np.concatenate(places)] = np.arange(len(values))
+        try:
+            whole = pa.concat_tables(parts)
+        except pa.ArrowInvalid as error:
+            raise Error(f"{call}: load answered with other columns than before ({error}); keep them the same") from None
+        return whole.take(pa.array(order[codes])).combine_chunks()
+
+    def _load(self, call: str, load: Load, keys: pa.Array[Any]) -> pa.Table:
+        """What nobody has: loaded here, and put where the others find it."""
+        try:
+            rows = _checked(call, load(keys), len(keys))
+        except BaseException:
+            # The others shall not wait for it; where the runtime is gone too, nobody does.
+            with contextlib.suppress(Error):
+                self._ask({"op": "drop"}, pa.table({KEY: keys}))
+            raise
+        self._ask({"op": "put"}, rows.append_column(KEY, keys))
+        return rows
+
+
+def _checked(call: str, rows: Any, count: int) -> pa.Table:
+    """What load answered. Raises Error where it is no table of so many rows."""
+    if not isinstance(rows, pa.Table):
+        raise Error(f"{call}: load answered with a {type(rows).__qualname__}; it answers with an Arrow table")
+    if rows.num_rows != count:
+        raise Error(
+            f"{call}: load was given {count} keys and answered with {rows.num_rows} rows; it answers with one row for "
+            "each key, in their order, of NULLs where there is none"
+        )
+    return rows

@@ -1,0 +1,126 @@
+"""Rows by key, the least recently used ones forgotten first; told and asked a batch at a time.
+
+Rows lie in one Arrow table that only grows at its end, and is written anew when half
+of it is forgotten: so looking up a batch is one ``take``, and a change of the
+table costs what it adds. A batch's keys are used in the order in which they come.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from ...errors import Error
+from .index import Flags, Index, Numbers
+
+KEY = "\0key"
+"""The column of the keys, whose name no user's column has."""
+PIECES = 16
+"""So many pieces at the end are put together into one: rows are copied a few times each, not once a batch."""
+NEVER = np.iinfo(np.int64).max
+
+
+class Rows:
+    """At most ``capacity`` rows, each no older than ``ttl`` seconds when it is handed out."""
+
+    def __init__(self, name: str, capacity: int, ttl: float | None) -> None:
+        self._name, self._capacity, self._ttl = name, capacity, ttl
+        self._index = Index(name)
+        self._table: pa.Table | None = None
+        self._place: Numbers = np.empty(0, np.int64)
+        self._used: Numbers = np.empty(0, np.int64)
+        self._since = np.empty(0, np.float64)
+        self._keys: pa.ChunkedArray | None = None
+        self._clock = 0
+        self.count = self.forgotten = 0
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held, those of rows that are forgotten and not yet cleared included."""
+        held = self._index.nbytes + self._place.nbytes + self._used.nbytes + self._since.nbytes
+        return held + (self._table.nbytes if self._table is not None else 0)
+
+    def get(self, keys: pa.ChunkedArray, now: float) -> tuple[Flags, pa.Table | None]:
+        """For different keys, which are there and young enough, and the rows of those, in their order."""
+        numbers = self._index.find(keys)
+        here = numbers >= 0
+        here[here] = self._place[numbers[here]] >= 0
+        if self._ttl is not None:
+            here[here] = now - self._since[numbers[here]] <= self._ttl
+        found = numbers[here]
+        self._touch(found)
+        if self._table is None or not len(found):
+            return here, None
+        return here, self._table.take(pa.array(self._place[found]))
+
+    def put(self, keys: pa.ChunkedArray, rows: pa.Table, since: float) -> None:
+        """Keep the rows of different keys, as read from their source at ``since`` or later."""
+        if self._table is None:
+            self._table = rows.slice(0, 0)
+        if rows.schema != self._table.schema:
+            raise Error(
+                f"{self._name}: its rows are ({told(self._table.schema)}), and load answered with "
+                f"({told(rows.schema)}); let load give every column the same type each time"
+            )
+        numbers, _ = self._index.add(keys)
+        self._room()
+        self.count += int(np.count_nonzero(self._place[numbers] < 0))
+        self._place[numbers] = np.arange(self._table.num_rows, self._table.num_rows + len(numbers))
+        self._since[numbers] = since
+        self._touch(numbers)
+        self._table = _joined(pa.concat_tables([self._table, rows]))
+        if self.count > self._capacity:
+            self._forget(self.count - self._capacity)
+        if self._table.num_rows > 2 * self.count + 1024:
+            self._rewrite()
+
+    def _touch(self, numbers: Numbers) -> None:
+        self._used[numbers] = np.arange(self._clock, self._clock + len(numbers))
+        self._clock += len(numbers)
+
+    def _forget(self, many: int) -> None:
+        """The least recently used ones."""
+        live = np.flatnonzero(self._place[: self._index.count] >= 0)
+        oldest = live[np.argpartition(self._used[live], many - 1)[:many]]
+        self._place[oldest] = -1
+        self.count -= many
+        self.forgotten += many
+
+    def _rewrite(self) -> None:
+        """The rows that are kept, and their keys, without the others."""
+        assert self._table is not None
+        live = np.flatnonzero(self._place[: self._index.count] >= 0)
+        order = live[np.argsort(self._place[live])]
+        self._table = self._table.take(pa.array(self._place[order])).combine_chunks()
+        self._index = self._index.keep(order)
+        self._used, self._since = self._used[order], self._since[order]
+        self._place = np.arange(len(order), dtype=np.int64)
+
+    def _room(self) -> None:
+        count = self._index.count
+        before = len(self._place)
+        if count > before:
+            more = max(count, 2 * before) - before
+            self._place = np.concatenate([self._place, np.full(more, -1, np.int64)])
+            self._used = np.concatenate([self._used, np.zeros(more, np.int64)])
+            self._since = np.concatenate([self._since, np.zeros(more)])
+
+
+def told(schema: pa.Schema) -> str:
+    """A schema in one line."""
+    return ", ".join(f"{field.name} {field.type}" for field in schema)
+
+
+def _joined(table: pa.Table) -> pa.Table:
+    """The table with its small pieces put together, once there are many of them."""
+    pieces = table.to_batches()
+    if len(pieces) <= PIECES:
+        return table
+    sizes = [piece.num_rows for piece in pieces]
+    # From the end, as long as the pieces before are not much larger than what is put together.
+    at, sum_ = len(sizes) - 1, sizes[-1]
+    while at and sizes[at - 1] <= 2 * sum_:
+        at -= 1
+        sum_ += sizes[at]
+    last = pa.Table.from_batches(pieces[at:]).combine_chunks()
+    return pa.concat_tables([pa.Table.from_batches(pieces[:at], table.schema), last])

@@ -1,0 +1,58 @@
+"""What an application has left on this host, looked at from outside; and waiting for what shall happen."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+
+from sharedstate_lite.worker import host
+from sharedstate_lite.worker.begin import MARK
+from sharedstate_lite.worker.driver import Driver
+
+SECONDS = 20
+
+
+def until(happened: Callable[[], bool], seconds: float = SECONDS) -> None:
+    """Wait until something has happened; fails where it does not."""
+    deadline = time.monotonic() + seconds
+    while not happened():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.01)
+
+
+def runtimes(driver: Driver) -> list[int]:
+    """The process ids of an application's runtimes, found from outside: by their argument and their connection."""
+    found = []
+    for process in psutil.process_iter(["cmdline"]):
+        if (process.info["cmdline"] or [])[-1:] == [MARK]:
+            with contextlib.suppress(psutil.Error):
+                ports = {c.raddr.port for c in process.net_connections("tcp") if c.raddr}
+                if driver.application.driver[1] in ports:
+                    found.append(process.pid)
+    return found
+
+
+def left(driver: Driver) -> list[str]:
+    """What an application has left on this host: names of sockets, and files in memory that somebody holds."""
+    names = [driver.application.runtime(), driver.application.home()]
+    sockets = Path("/proc/net/unix").read_text()
+    out = [name for name in names if host.address(name)[1:] in sockets]
+    return out + [f"{pid}: {target}" for pid, target in held()]
+
+
+def held() -> list[tuple[int, str]]:
+    """The files in memory that processes of this user hold open."""
+    out = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(OSError, psutil.Error):
+            for file in Path(f"/proc/{process.pid}/fd").iterdir():
+                with contextlib.suppress(OSError):
+                    target = os.readlink(file)
+                    if "memfd:sharedstate-lite" in target:
+                        out.append((process.pid, target))
+    return out

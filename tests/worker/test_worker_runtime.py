@@ -1,0 +1,246 @@
+"""The process that owns what tasks share: one a host, found by all, believed by none without proof, gone in the end."""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+import os
+import pickle
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from remains import held, left, runtimes, until
+
+from sharedstate_lite import worker as w
+from sharedstate_lite.errors import Error
+from sharedstate_lite.worker import client, host, wire
+from sharedstate_lite.worker.address import Application
+from sharedstate_lite.worker.driver import Driver
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_many_at_once_start_one_runtime(application: Driver) -> None:
+    """Of sixteen first questions at once, from as many processes, one starts the runtime and all are answered."""
+    seen = w.ConcurrentSet(application)
+    code = "import pickle, sys; s = pickle.load(sys.stdin.buffer); print(int(s.add_new([1, 2, 3]).sum()))"
+    asking = [
+        subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT)
+        for _ in range(6)
+    ]
+    told = [int(process.communicate(pickle.dumps(seen))[0]) for process in asking]
+    assert sum(told) == 3 and len(told) == 6
+    assert len(runtimes(application)) == len(application.runtimes()) == 1
+
+
+def test_threads_of_one_process_ask_at_once(application: Driver) -> None:
+    """Threads do not take each other's answers: what each is told is what is new of its own."""
+    seen = w.ConcurrentSet(application)
+    with ThreadPoolExecutor(8) as threads:
+        told = list(threads.map(lambda n: (n, seen.add_new(np.arange(n * 50, n * 50 + 100))), range(40)))
+    assert sum(int(new.sum()) for _, new in told) == 40 * 50 + 50
+    assert all(len(new) == 100 for _, new in told)
+
+
+def test_a_fork_opens_its_own_connection(application: Driver) -> None:
+    """A forked process asks over a connection of its own, and its parent's still works."""
+    seen = w.ConcurrentSet(application)
+    assert seen.add_new([1]).all()
+    ours, theirs = os.pipe()
+    child = os.fork()
+    if not child:
+        os.write(theirs, bytes(seen.add_new([1, 2]).tolist()))
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert os.read(ours, 9) == bytes([False, True])
+    assert not seen.add_new([1, 2]).any()
+    os.close(ours), os.close(theirs)
+
+
+def test_a_fork_of_the_driver_does_not_keep_the_runtime(application: Driver) -> None:
+    """The lease belongs to the driver's process: a fork that lives on does not hold it."""
+    seen = w.ConcurrentSet(application)
+    seen.add_new([1])
+    child = os.fork()
+    if not child:
+        signal.pause()
+    try:
+        application.close()
+        until(lambda: not runtimes(application))
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+
+
+def test_a_killed_runtime_is_replaced(application: Driver) -> None:
+    """After kill -9 the next question starts a fresh runtime; a table is there again, a set is empty again."""
+    table = w.share(pa.table({"a": [1, 2, 3]}), application)
+    seen = w.ConcurrentSet(application)
+    assert seen.add_new([1, 2]).all() and table.table().num_rows == 3
+    (pid,) = runtimes(application)
+    os.kill(pid, signal.SIGKILL)
+    assert seen.add_new([1, 2, 3]).all()
+    assert table.table().column("a").to_pylist() == [1, 2, 3]
+    assert pid not in runtimes(application) and len(runtimes(application)) == 1
+
+
+def test_a_question_that_must_not_be_repeated_is_reported(application: Driver) -> None:
+    """What was asked when a runtime was killed is asked again only where that does no harm; else Lost says so."""
+    table = w.share(pa.table({"a": [1]}), application)
+    table.table()
+    (pid,) = runtimes(application)
+    os.kill(pid, signal.SIGSTOP)
+    lost: list[BaseException] = []
+
+    def ask() -> None:
+        try:
+            client.ask(application.application, {"op": "map", "thing": table._name}, again=False)
+        except w.Lost as error:
+            lost.append(error)
+
+    asking = threading.Thread(target=ask, name="asks once")
+    asking.start()
+    until(lambda: _sent("asks once"))
+    os.kill(pid, signal.SIGKILL)
+    asking.join(20)
+    assert "not known whether that was done" in str(lost[0])
+
+
+def _sent(name: str) -> bool:
+    """Whether the thread of that name waits for an answer."""
+    for thread in threading.enumerate():
+        frame = sys._current_frames().get(thread.ident or 0)
+        while thread.name == name and frame is not None:
+            if frame.f_code.co_name == "receive":
+                return True
+            frame = frame.f_back
+    return False
+
+
+def test_who_does_not_know_the_secret_is_not_answered(application: Driver) -> None:
+    """A process of the same user that connects to the runtime, or to the driver, without the secret gets nothing."""
+    table = w.share(pa.table({"secret": [42]}), application)
+    table.table()
+    ours = application.application
+    for family, where in ((socket.AF_UNIX, host.address(ours.runtime())), (socket.AF_INET, ours.driver)):
+        with socket.socket(family) as sock:
+            sock.connect(where)
+            with pytest.raises((wire.Gone, ConnectionError)):
+                wire.greet(sock, b"guessed")
+        with socket.socket(family) as sock:
+            sock.connect(where)
+            sock.sendall(b"GET / HTTP/1.1\r\n\r\n" * 8)
+            said = sock.recv(4096)
+            with contextlib.suppress(ConnectionResetError):
+                while more := sock.recv(4096):
+                    said += more
+            assert len(said) <= wire.NONCE
+
+
+def test_who_takes_the_name_first_is_not_believed(application: Driver) -> None:
+    """A stranger that listens under the runtime's name is told nothing, and the message says what is wrong."""
+    seen = w.ConcurrentSet(application)
+    ours = application.application
+    with socket.socket(socket.AF_UNIX) as squatter:
+        squatter.bind(host.address(ours.runtime()))
+        squatter.listen()
+        heard: list[bytes] = []
+
+        def pretend() -> None:
+            connection, _ = squatter.accept()
+            connection.sendall(bytes(wire.NONCE))
+            heard.append(connection.recv(4096))
+            connection.sendall(bytes(wire.NONCE))
+            connection.close()
+
+        thread = threading.Thread(target=pretend)
+        thread.start()
+        with pytest.raises(Error, match="does not belong to it"):
+            seen.add_new([1])
+        thread.join()
+    assert ours.secret not in heard[0]
+    assert seen.add_new([1]).all()
+
+
+def test_shared_memory_cannot_be_written(application: Driver) -> None:
+    """The kernel refuses every way to change a shared table: its arrays, a writable mapping, and write()."""
+    graph = w.share(w.CSR.from_edges([0, 0, 2], [1, 2, 0], weights=[0.5, 1.5, 2.5]), application)
+    csr = graph.csr()
+    assert csr.neighbours(0).tolist() == [1, 2] and csr.weights is not None and csr.weights.tolist() == [0.5, 1.5, 2.5]
+    for array in (csr.indptr, csr.indices, csr.weights):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 7
+    _, _, file = graph._ask({"op": "map"})
+    assert file is not None
+    with pytest.raises(PermissionError):
+        mmap.mmap(file, 0, prot=mmap.PROT_READ | mmap.PROT_WRITE)
+    with pytest.raises(PermissionError):
+        os.pwrite(file, b"x", 0)
+    with pytest.raises(PermissionError):
+        os.ftruncate(file, 1)
+    os.close(file)
+
+
+def test_a_closed_handle_leaves_no_memory(application: Driver) -> None:
+    """After close() and the last use of the table no process holds its memory, and who asks is told."""
+    table = w.share(pa.table({"a": np.arange(1000)}), application)
+    mapped = table.table()
+    assert {pid for pid, _ in held()} == {os.getpid(), *runtimes(application)}
+    table.close()
+    del mapped
+    assert left(application) == [application.application.runtime(), application.application.home()]
+    with pytest.raises(Error, match="Immutable 1: it is closed; make another one"):
+        table.table()
+    table.close()
+
+
+def test_another_host_fetches_once(application: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A runtime of another host copies a table over the lease, once, and it is sealed there too."""
+    from sharedstate_lite.worker.things import mapped
+
+    table = w.share(pa.table({"a": np.arange(mapped.PIECE // 8 * 2 + 7)}), application)
+    monkeypatch.setenv(host.VARIABLE, "elsewhere")
+    assert table.table().equals(table.table())
+    assert table.table().column("a").to_numpy().tolist()[-1] == mapped.PIECE // 8 * 2 + 6
+    (said,) = application.ask_all({"op": "metrics"})
+    assert said["host"].endswith("elsewhere") and said["things"]["Immutable 1"]["loads"] == 1
+
+
+def test_a_driver_that_is_gone_is_named() -> None:
+    """A handle whose driver has ended says so at once, and starts nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    gone = Application("nobody", b"x" * 32, ("127.0.0.1", port), "", None)
+    with pytest.raises(Error, match=rf"its driver at 127.0.0.1:{port} does not answer"):
+        client.ask(gone, {"op": "map", "thing": "Immutable 1"})
+
+
+def test_kill_of_the_driver_ends_everything(tmp_path: Path) -> None:
+    """kill -9 of the driver leaves neither a runtime, nor a socket, nor a file in memory."""
+    code = """
+import sys
+import pyarrow as pa
+from sharedstate_lite import worker as w
+from sharedstate_lite.worker.driver import Driver
+driver = Driver("127.0.0.1", "127.0.0.1", lambda: True)
+w.share(pa.table({"a": [1]}), driver).table()
+w.ConcurrentSet(driver).add_new([1])
+print(driver.runtimes()[0]["pid"], flush=True)
+sys.stdin.read()
+"""
+    process = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    pid = int(process.stdout.readline())
+    assert Path(f"/proc/{pid}").exists() and held()
+    process.kill()
+    process.communicate()
+    until(lambda: not Path(f"/proc/{pid}").exists() or "Z" in Path(f"/proc/{pid}/stat").read_text().split()[2])
+    assert held() == []
