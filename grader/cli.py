@@ -11,6 +11,7 @@ from typing import NoReturn
 
 from .errors import RecordError, SubmissionError, UsageError, VoidError
 from .explain import explanation
+from .processes import commands
 from .report import write
 from .session import SHARES, Wish, run
 from .submission import Submission, read_submission
@@ -65,9 +66,9 @@ def _parser() -> argparse.ArgumentParser:
 def _wish(given: argparse.Namespace, words: list[str]) -> Wish:
     if (given.submission is None) == (given.url is None):
         raise UsageError("either a submission's folder or --url, and not both")
-    for option in ("kill", "restart"):
-        if getattr(given, option):
-            raise UsageError(f"--{option} is not built in this version of the grader")
+    if given.url is None and (given.kill or given.restart):
+        raise UsageError("--kill and --restart belong to --url; the processes of a folder are the grader's own")
+    ways = commands(given.kill, given.restart)
     phases = tuple(given.phases.split(",")) if given.phases else PHASES
     if unknown := [phase for phase in phases if phase not in PHASES]:
         raise UsageError(f"--phases {','.join(unknown)}: the phases are {','.join(PHASES)}")
@@ -94,7 +95,17 @@ def _wish(given: argparse.Namespace, words: list[str]) -> Wish:
     command = shlex.join(["python", "-m", "grader", *words])
     mode = "quick" if given.quick else "full"
     return Wish(
-        submission, phases, limits, seed, given.rate, command, mode, given.allow_remote, given.require or 0, broken
+        submission,
+        phases,
+        limits,
+        seed,
+        given.rate,
+        command,
+        mode,
+        given.allow_remote,
+        given.require or 0,
+        broken,
+        ways,
     )
 
 

@@ -12,7 +12,7 @@ import tempfile
 import tomllib
 import uuid
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -20,7 +20,7 @@ from typing import Any
 from .errors import SubmissionError, VoidError
 from .phases import RUN, Live
 from .phases.settle import settle_all
-from .processes import Sampler, Supervisor, prepare
+from .processes import Elsewhere, Sampler, Supervisor, prepare
 from .record import Record, save
 from .sandbox import adopt_orphans, choose
 from .shop import Counter, Routes
@@ -48,6 +48,8 @@ class Wish:
     require: int = 0
     broken: str = ""
     """What is wrong with checkout.toml: the run is a fail that says so."""
+    ways: dict[str, tuple[list[str], list[str]]] = field(default_factory=dict)
+    """How to kill and restart what runs elsewhere: name to two commands."""
 
 
 def cache_folder() -> Path:
@@ -104,6 +106,11 @@ def _live(wish: Wish, record: Record, scratch: Path, say: Callable[[str], None],
     if submission.folder is not None:
         say("building" if submission.build else "copying")
         folder, record.about["submission"]["hash"] = prepare(submission, cache_folder(), limits.build)
+    now: list[Callable[[], int]] = [lambda: 0]
+
+    def note(process: str, what: str, detail: str) -> None:
+        record.events.append(at=now[0](), process=process, what=what, detail=detail)
+
     supervisor: Supervisor | None = None
     urls = submission.urls
     namespaces: tuple[str, ...] = ()
@@ -114,11 +121,6 @@ def _live(wish: Wish, record: Record, scratch: Path, say: Callable[[str], None],
         namespaces = sandbox.namespaces
         scout = Generator(namespaces)
         ends.callback(scout.close)
-        now: list[Callable[[], int]] = [lambda: 0]
-
-        def note(process: str, what: str, detail: str) -> None:
-            record.events.append(at=now[0](), process=process, what=what, detail=detail)
-
         supervisor = Supervisor(submission, folder, scratch, sandbox, scout, limits, note)
         ends.callback(lambda: record.logs.update(supervisor.logs.texts()))
         ends.callback(supervisor.close)
@@ -127,14 +129,20 @@ def _live(wish: Wish, record: Record, scratch: Path, say: Callable[[str], None],
         urls = {service: supervisor.places.fill(url) for service, url in urls.items()}
     generator = Generator(namespaces)
     ends.callback(generator.close)
-    counter = Counter(record, generator, Routes(urls, wish.allow_remote), limits)
+    routes = Routes(urls, wish.allow_remote)
+    counter = Counter(record, generator, routes, limits)
+    now[0] = counter.now
+    services: Supervisor | Elsewhere | None = supervisor
+    if wish.ways:
+        scout = Generator()
+        ends.callback(scout.close)
+        services = Elsewhere(wish.ways, routes.targets, scout, limits, note)
     sampler = Sampler(record, generator.pid, supervisor.cpu if supervisor else lambda: 0.0, counter.now)
     counter.tend.append(sampler.tick)
     if supervisor:
-        now[0] = counter.now
         counter.tend.append(supervisor.tend)
     seconds = {phase: limits.budget * share for phase, share in SHARES.items()}
-    live = Live(record, counter, limits, wish.seed, wish.rate, seconds, say, supervisor)
+    live = Live(record, counter, limits, wish.seed, wish.rate, seconds, say, services)
     for phase in PHASES:
         if phase not in wish.phases:
             continue

@@ -125,3 +125,9 @@ class Limits:
     restart: float = 1.0
     """Within which a process that exited by itself is started again."""
     build: float = 600.0
+    memory: int = 8 << 30
+    """Bytes that all services may take together."""
+    disk: int = 8 << 30
+    """Bytes that may be in all data folders together."""
+    files: int = 200_000
+    """And so many files."""

@@ -40,9 +40,9 @@ class Fault:
     service: str
 
 
-def plan(names: list[str]) -> list[Fault]:
+def plan(names: list[str], can_pause: bool) -> list[Fault]:
     """All faults, the ones that must not be left out first."""
-    rounds = [(KILL, [*names, ALL]), (PAUSE, names), (ANSWERED, names), (RECOVERY, names)]
+    rounds = [(KILL, [*names, ALL]), (PAUSE, names if can_pause else []), (ANSWERED, names), (RECOVERY, names)]
     return [Fault(what, name) for what, services in rounds for name in services]
 
 
@@ -52,7 +52,7 @@ def run(live: Live) -> None:
     if supervisor is None:
         notes["skipped"] = "the system runs elsewhere, and no kill and restart commands were given"
         return
-    faults = plan(supervisor.names)
+    faults = plan(supervisor.names, supervisor.can_pause)
     rng = np.random.default_rng([live.seed, 5])
     began, done, hot = live.clock(), 0, np.zeros(0, dtype=np.int64)
     longest = 0.0

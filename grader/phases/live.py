@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..processes import Supervisor
+from ..processes import Elsewhere, Supervisor
 from ..record import Record
 from ..shop import Counter
 from ..terms import PHASES, Limits
@@ -29,8 +29,8 @@ class Live:
     seconds: dict[str, float]
     """Each phase's share of the run."""
     say: Callable[[str], None]
-    supervisor: Supervisor | None = None
-    """None: a system that runs elsewhere."""
+    supervisor: Supervisor | Elsewhere | None = None
+    """None: a system that runs elsewhere, and that nobody may kill."""
 
     def number(self, phase: str, count: int) -> NDArray[np.int64]:
         """So many numbers for a phase's next orders: what their labels are made of."""

@@ -1,12 +1,14 @@
 """The submission's processes, from build to end.
 
 `build` makes the copy that runs, `logs` keeps what processes print, `supervisor` starts, watches, kills and
-restarts them, all from the main thread, `sampler` notes who takes the CPU.
+restarts them, all from the main thread, `elsewhere` stands in for it where somebody else runs the system, `sampler`
+notes who takes the CPU, `bounds` ends a run whose services take too much memory or disk.
 """
 
 from .build import prepare
+from .elsewhere import Elsewhere, commands
 from .logs import Logs
 from .sampler import Sampler
 from .supervisor import Supervisor
 
-__all__ = ["Logs", "Sampler", "Supervisor", "prepare"]
+__all__ = ["Elsewhere", "Logs", "Sampler", "Supervisor", "commands", "prepare"]

@@ -24,6 +24,7 @@ from ..submission.places import Places
 from ..terms import Limits
 from ..wire.client import Generator
 from ..wire.jobs import Job, Shape, Target
+from .bounds import Bounds
 from .logs import Logs
 
 _GLANCE = 0.05
@@ -44,6 +45,8 @@ class _Service:
 class Supervisor:
     """Owns every process of the submission."""
 
+    can_pause = True
+
     def __init__(
         self,
         submission: Submission,
@@ -62,6 +65,7 @@ class Supervisor:
         ports = {name: service.process.port or next(free) for name, service in self._services.items()}
         self.places = Places(ports, self._data, str(folder))
         self.logs = Logs()
+        self._bounds = Bounds(self._pids, scratch / "data", limits.memory, limits.disk, limits.files)
 
     @property
     def names(self) -> list[str]:
@@ -154,8 +158,15 @@ class Supervisor:
         return 200 <= int(self._scout.run(job).status[0]) < 300
 
     def tend(self) -> None:
-        """Start again what exited by itself, at once the first time and then at most once a second."""
+        """Start again what exited by itself, at once the first time and then at most once a second.
+
+        Raises SubmissionError where the services take too much memory or disk.
+        """
+        self._bounds.tick()
         self.tend_others("")
+
+    def _pids(self) -> set[int]:
+        return set().union(*(service.tree.pids() for service in self._services.values() if service.tree is not None))
 
     def tend_others(self, but: str) -> None:
         """The same for all but one, which is being waited for."""

@@ -25,7 +25,7 @@ THREATS = (
     "good enough for a grade",
 )
 STOPS = {
-    1: (True, True, True, True, True, True, False, True),
+    1: (True, True, True, True, True, True, True, True),
     2: (True, True, True, True, False, False, False, True),
     3: (False,) * 8,
 }

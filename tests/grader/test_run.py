@@ -128,6 +128,9 @@ def test_a_submission_that_cannot_run_is_a_fail_that_says_so(tmp_path: Path, com
         ["checkout", "--url", "http://192.0.2.1:80", "--phases", "load"],
         ["checkout", ".", "--timeout", "0"],
         ["checkout", ".", "--seed", "-1"],
+        ["checkout", "--url", "http://127.0.0.1:1", "--kill", "shop=true"],
+        ["checkout", "--url", "http://127.0.0.1:1", "--kill", "shop", "--restart", "shop=true"],
+        ["checkout", ".", "--kill", "shop=true", "--restart", "shop=true"],
         ["replay", "/nowhere"],
     ],
 )

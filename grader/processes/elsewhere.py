@@ -1,0 +1,106 @@
+"""A system that somebody else runs: killed and restarted by commands that its owner gave.
+
+    --kill NAME=COMMAND --restart NAME=COMMAND
+
+Commands are split into words as a shell would, and run without one. A pause is not to be had this way.
+"""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+
+from ..errors import SubmissionError, UsageError
+from ..terms import Limits
+from ..wire.client import Generator
+from ..wire.jobs import Target
+
+_LONGEST = 30.0
+"""Seconds that a command may take."""
+
+
+def commands(kill: Sequence[str], restart: Sequence[str]) -> dict[str, tuple[list[str], list[str]]]:
+    """Name to the words of its two commands. Raises UsageError unless each name has both."""
+    found: list[dict[str, list[str]]] = []
+    for option, given in (("--kill", kill), ("--restart", restart)):
+        named: dict[str, list[str]] = {}
+        for text in given:
+            name, equals, command = text.partition("=")
+            try:
+                words = shlex.split(command)
+            except ValueError as error:
+                raise UsageError(f"{option} {text}: {error}") from error
+            if not (equals and name and words) or name in named:
+                raise UsageError(f"{option} {text}: it is NAME=COMMAND, each name once")
+            named[name] = words
+        found.append(named)
+    if set(found[0]) != set(found[1]):
+        raise UsageError("each NAME needs both a --kill and a --restart, or the system stays down")
+    return {name: (words, found[1][name]) for name, words in found[0].items()}
+
+
+class Elsewhere:
+    """What faults need of processes, by commands."""
+
+    can_pause = False
+
+    def __init__(
+        self,
+        given: dict[str, tuple[list[str], list[str]]],
+        targets: list[Target],
+        scout: Generator,
+        limits: Limits,
+        note: Callable[[str, str, str], None],
+    ) -> None:
+        """``targets``: where the services answer; all must accept before one counts as ready again."""
+        self._given, self._targets, self._scout, self._limits, self._note = given, targets, scout, limits, note
+
+    @property
+    def names(self) -> list[str]:
+        """Of what can be killed."""
+        return list(self._given)
+
+    def aim(self, name: str) -> None:
+        """Nothing can be prepared."""
+
+    def freeze(self, names: list[str]) -> None:
+        """Nothing is stopped before its kill command runs."""
+
+    def kill(self, name: str) -> None:
+        """Run the kill command. Raises SubmissionError where it fails."""
+        self._note(name, "kill", "")
+        self._run(name, self._given[name][0])
+
+    def restart(self, name: str) -> None:
+        """Run the restart command. Raises SubmissionError where it fails."""
+        self._run(name, self._given[name][1])
+        self._note(name, "started", "after the grader killed it")
+
+    def wait_ready(self, name: str) -> None:
+        """Until every address accepts connections. Raises SubmissionError."""
+        until = time.monotonic() + self._limits.ready
+        while not all(self._scout.knock(target) for target in self._targets):
+            if time.monotonic() > until:
+                raise SubmissionError(f"{name}: no connection is accepted {self._limits.ready:.0f} s after its restart")
+            time.sleep(0.05)
+        self._note(name, "ready", "")
+
+    def pause(self, name: str) -> None:
+        """Raises UsageError: there is no command for it."""
+        raise UsageError("a system that runs elsewhere cannot be paused")
+
+    resume = pause
+
+    def cpu(self) -> float:
+        """Unknown here: 0."""
+        return 0.0
+
+    def _run(self, name: str, words: list[str]) -> None:
+        try:
+            done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_LONGEST)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise SubmissionError(f"{name}: {shlex.join(words)}: {error}") from error
+        if done.returncode:
+            raise SubmissionError(f"{name}: {shlex.join(words)} ended with {done.returncode}: {done.stderr[-300:]}")
