@@ -86,6 +86,9 @@ class State(IntEnum):
 GOODPUT, SLOWEST_MS = 0.99, 1000.0
 """A step of the speed phase is held with this share done and this p99, from the due time."""
 
+SPEED_ENDED = "a rate that is not held was found"
+"""Why the speed phase ended, where the time did not end it."""
+
 RULES = (
     "contract",
     "ok_not_paid",

@@ -1,7 +1,7 @@
-"""Phase 6: steps of rising rate, each with fresh orders, until one is not held, or the time is over.
+"""Phase 6: steps of fresh orders at rates that rise while they are held, and fall to between when one is not.
 
 A step is held with 99% done and a p99 from the due time of at most a second; that is judged from the history.
-Here only an obvious end of the climb is looked for. One audit over all steps follows.
+Here it is only seen where to go next. One audit over all steps follows.
 """
 
 from __future__ import annotations
@@ -10,13 +10,15 @@ import numpy as np
 
 from ..orders import BLOCK
 from ..shop import stock_blocks
-from ..terms import GOODPUT, SLOWEST_MS, Kind
+from ..terms import GOODPUT, SLOWEST_MS, SPEED_ENDED, Kind
 from .live import Live
 from .load import OPEN, bursts, checkouts
 from .settle import settle
 
 PHASE = "speed"
-_FIRST, _FACTOR = 100.0, 1.5
+_FIRST, _FACTOR = 100.0, 1.6
+_NEAR = 1.2
+"""A rate that was held and one that was not are near enough when they differ by this factor."""
 _STEP = {True: 1.0, False: 4.0}
 """Seconds of a step, in a quick run and in a full one."""
 _SHARE = 0.75
@@ -28,13 +30,13 @@ def run(live: Live) -> None:
     counter, notes, seconds = live.counter, live.notes(PHASE), live.seconds[PHASE]
     began, first, hot = live.clock(), 0, np.zeros(0, dtype=np.int64)
     known = float(live.record.about.get("probe", {}).get("sustained_per_s", 0.0))
-    rate, cost = max(_FIRST, known / 2), 0.0
+    rate, cost, held, lost = max(_FIRST, known / 4), 0.0, 0.0, np.inf
     steps = notes.setdefault("steps", [])
     while True:
         count = max(2, round(rate * _STEP[seconds < 30] / BLOCK))
         left = seconds * _SHARE - (live.clock() - began)
         if steps and count * BLOCK * (cost + 1 / rate) > left:
-            notes["ended"] = "no time was left for a higher step"
+            notes["ended"] = "no time was left for another step"
             break
         stock, hot = stock_blocks(counter, PHASE, live.seed, first, count, hot)
         first += count
@@ -54,9 +56,13 @@ def run(live: Live) -> None:
         )
         good = (answers.status >= 200) & (answers.status < 300)
         p99 = float(np.percentile((answers.done - answers.due)[good] / 1e6, 99)) if good.any() else np.inf
-        if good.mean() < GOODPUT or p99 > SLOWEST_MS:
-            notes["ended"] = "the last step was not held"
+        if good.mean() >= GOODPUT and p99 <= SLOWEST_MS:
+            held = max(held, rate)
+        else:
+            lost = min(lost, rate)
+        if lost / max(held, 1.0) <= _NEAR:
+            notes["ended"] = SPEED_ENDED
             break
-        rate *= _FACTOR
+        rate = held * _FACTOR if np.isinf(lost) else lost / 3 if not held else float(np.sqrt(held * lost))
     live.say("speed: reading everything back")
     settle(live, PHASE, "audit")
