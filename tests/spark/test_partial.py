@@ -231,7 +231,7 @@ def test_an_epoch_that_is_refused_rounds_later(spark: SparkSession, tmp_path: Pa
     with ss.spark.restore(place, spark) as again:
         assert again.epoch == 1 and again.filled("v") == []
         assert tuples(again.read("v", key="G")) == [("G", big)]
-        assert ss.spark.state(place, "s[k]", session=spark).to_dict("list")["k"] == ["x"]
+        assert ss.spark.state(place, "s[g]", session=spark).to_dict("list")["k"] == ["x"]
 
 
 def test_what_partial_state_refuses_on_spark(spark: SparkSession, tmp_path: Path) -> None:
