@@ -22,17 +22,12 @@ def special(record: Record, phase: str, known: set[int]) -> list[Violation]:
 
 
 def _contract(record: Record, phase: str, known: set[int]) -> list[Violation]:
+    """What was asked and did not agree; what could not be asked follows from that."""
     return [
-        Violation(
-            "",
-            "",
-            (),
-            "contract",
-            phase,
-            f"{e['title']}: {e['request']}: expected {e['expected']}, got {e['got'][:200]}",
-        )
+        Violation("", "", (), "contract", phase, f"{e['title']}: {e['request']}: expected {e['expected']}, got {got}")
         for e in record.exchanges
-        if not e["agreed"]
+        for got in (e["got"][:200],)
+        if not e["agreed"] and e.get("asked", True)
     ]
 
 

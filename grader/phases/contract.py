@@ -38,7 +38,7 @@ class _Questions:
         }
         kept["expected"] = expect + "".join(f", {name} {value!r}" for name, value in wanted.items())
         if None in parts:
-            kept.update(got="not asked: an id that it needs was never given", agreed=False)
+            kept.update(got="not asked: an id that it needs was never given", agreed=False, asked=False)
             self._live.record.exchanges.append(kept)
             return b""
         subject = np.array([-1], dtype=np.int64)

@@ -166,7 +166,7 @@ class Supervisor:
         self.tend_others("")
 
     def _pids(self) -> set[int]:
-        return set().union(*(service.tree.pids() for service in self._services.values() if service.tree is not None))
+        return set().union(*(service.tree.pids(0.5) for service in self._services.values() if service.tree is not None))
 
     def tend_others(self, but: str) -> None:
         """The same for all but one, which is being waited for."""

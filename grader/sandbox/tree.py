@@ -17,6 +17,8 @@ from pathlib import Path
 _SET_CHILD_SUBREAPER = 36
 MARK = "GRADER_SERVICE"
 _PATIENCE = 5.0
+_RECENT = 0.5
+"""Seconds: recent enough for measuring."""
 
 
 def adopt_orphans() -> None:
@@ -26,9 +28,19 @@ def adopt_orphans() -> None:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
 
 
-def processes() -> dict[int, tuple[int, int, str]]:
-    """Every process: its parent, its session, its state."""
-    found = {}
+_Everyone = dict[int, tuple[int, int, str]]
+_last: tuple[float, _Everyone] = (-1e9, {})
+
+
+def processes(age: float = 0.0) -> _Everyone:
+    """Every process: its parent, its session, its state; as of at most ``age`` seconds ago.
+
+    A look takes milliseconds, so what is asked every second for each service shares one.
+    """
+    global _last
+    if time.monotonic() - _last[0] < age:
+        return _last[1]
+    found: _Everyone = {}
     for name in os.listdir("/proc"):
         if name.isdigit():
             try:
@@ -37,6 +49,7 @@ def processes() -> dict[int, tuple[int, int, str]]:
                 continue  # it ended meanwhile
             state, parent, _, session = text.rpartition(") ")[2].split()[:4]
             found[int(name)] = int(parent), int(session), state
+    _last = time.monotonic(), found
     return found
 
 
@@ -47,7 +60,7 @@ def _marked(pid: int, mark: bytes) -> bool:
         return False
 
 
-def descendants(first: int, everyone: dict[int, tuple[int, int, str]]) -> set[int]:
+def descendants(first: int, everyone: _Everyone) -> set[int]:
     """Below a process, without it."""
     children: dict[int, list[int]] = {}
     for pid, (parent, _, _) in everyone.items():
@@ -69,9 +82,9 @@ class Tree:
         self.first, self._mark = first, f"{MARK}={mark}".encode()
         self._aimed: set[int] = {first}
 
-    def pids(self) -> set[int]:
-        """Those that live now; zombies have ended."""
-        everyone = processes()
+    def pids(self, age: float = 0.0) -> set[int]:
+        """Those that live now, or did ``age`` seconds ago; zombies have ended."""
+        everyone = processes(age)
         below = descendants(self.first, everyone) | {self.first}
         ours = descendants(os.getpid(), everyone)
         mine = {pid for pid in ours if everyone[pid][1] == self.first or pid in below or _marked(pid, self._mark)}
@@ -111,7 +124,7 @@ class Tree:
     def cpu(self) -> float:
         """Seconds of CPU that those that live now, and their ended children, have taken."""
         total = 0
-        for pid in self.pids():
+        for pid in self.pids(_RECENT):
             try:
                 text = Path("/proc", str(pid), "stat").read_text(errors="replace")
             except OSError:
