@@ -74,7 +74,12 @@ def judge(record: Record) -> Judgement:
                 mine.append(Violation("", "", (), "unavailable", phase, detail))
                 found.append(mine[-1])
             verdict = "fail" if mine else "pass" if required else "measured"
-        if mine and all(v.rule == "unavailable" and v.order < 0 for v in mine) and _busy(record, phase, numbers):
+        if (
+            mine
+            and not numbers.get("stopped")
+            and all(v.rule == "unavailable" and v.order < 0 for v in mine)
+            and _busy(record, phase, numbers)
+        ):
             verdict = "void"
         phases[phase] = PhaseVerdict(verdict, numbers)
     found.sort(key=lambda v: (PHASES.index(v.phase), v.rule, v.label))

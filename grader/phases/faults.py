@@ -80,6 +80,7 @@ def run(live: Live) -> None:
             answers, under_way = _strike(live, fault, usable, float(rng.random()) * latency)
         except SubmissionError as error:
             notes["stopped"] = f"after {fault.what} {fault.service}: {error}"
+            live.counter.finish()
             break
         told.append({"what": fault.what, "service": fault.service, "under_way": under_way})
         _again(live, usable, answers)

@@ -11,10 +11,10 @@ import hashlib
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 from ..errors import SubmissionError
+from ..sandbox import search_path
 from ..submission import Submission
 
 _SKIP = {".git", "__pycache__", ".venv", "node_modules"}
@@ -79,7 +79,7 @@ def _open_up(folder: Path) -> None:
 
 
 def _run(command: tuple[str, ...], folder: Path, seconds: float) -> None:
-    env = {"PATH": f"{Path(sys.prefix) / 'bin'}:/usr/local/bin:/usr/bin:/bin", "HOME": str(folder), "LANG": "C.UTF-8"}
+    env = {"PATH": search_path(), "HOME": str(folder), "LANG": "C.UTF-8"}
     words = [word.replace("{submission}", str(folder)) for word in command]
     try:
         done = subprocess.run(

@@ -31,6 +31,9 @@ _GLANCE = 0.05
 """Seconds between two looks at whether a service is ready."""
 
 
+_NO_PROGRAM, _FIRST_EXITS = 127, 3
+
+
 @dataclass
 class _Service:
     process: Process
@@ -40,6 +43,7 @@ class _Service:
     """It should run; if it does not, it exited by itself."""
     began: float = 0.0
     exits: int = 0
+    seen_ready: bool = False
 
 
 class Supervisor:
@@ -117,17 +121,25 @@ class Supervisor:
         service.wanted, service.began = True, time.monotonic()
 
     def wait_ready(self, name: str) -> None:
-        """Wait until a service is ready. Raises SubmissionError when it is not within its time, or exits."""
+        """Wait until a service is ready; one that exits is started again, as it would be later.
+
+        Raises SubmissionError when it is not ready within its time, and at its first start also when there is no such
+        program or it has exited three times: a student should not wait a minute for that.
+        """
         service = self._services[name]
         ready = service.process.ready
         seconds = ready.timeout or self._limits.ready
-        until = service.began + seconds
+        until, exits = time.monotonic() + seconds, 0
         while not self.is_ready(name):
-            if service.popen is not None and service.popen.poll() is not None:
-                code = service.popen.returncode
-                raise SubmissionError(
-                    f"{name} exited with {code} before it was ready; it printed:\n{self.logs.tail(name)}"
-                )
+            code = service.popen.poll() if service.popen is not None else None
+            if code is not None and time.monotonic() - service.began >= self._limits.restart / 2:
+                exits += 1
+                self._note(name, "exited", str(code))
+                if not service.seen_ready and (code == _NO_PROGRAM or exits == _FIRST_EXITS):
+                    said = self.logs.tail(name)
+                    raise SubmissionError(f"{name} exited with {code} before it was ready; it printed:\n{said}")
+                self._end(service)
+                self.start(name)
             self.tend_others(name)
             if time.monotonic() > until:
                 asked = ready.http or (f"port {ready.tcp}" if ready.tcp else "a port")
@@ -136,6 +148,7 @@ class Supervisor:
                     + self.logs.tail(name)
                 )
             time.sleep(_GLANCE)
+        service.seen_ready = True
         self._note(name, "ready", "")
 
     def is_ready(self, name: str) -> bool:

@@ -12,6 +12,7 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from .programs import search_path
 from .tree import MARK, Tree, keep
 
 _LAUNCH = Path(__file__).resolve().parent / "launch.py"
@@ -50,9 +51,8 @@ class Plain:
         """Start it. Its exit status is 127 where there is no such program."""
         self._starts += 1
         mark = f"{self._run}/{command.name}/{self._starts}"
-        own = Path(sys.prefix) / "bin"
         env = {
-            "PATH": f"{own}:/usr/local/bin:/usr/bin:/bin",
+            "PATH": search_path(),
             "HOME": str(command.home),
             "TMPDIR": str(command.home),
             "LANG": "C.UTF-8",

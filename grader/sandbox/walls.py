@@ -16,6 +16,7 @@ from pathlib import Path
 
 from ..errors import VoidError
 from .plain import LIMITS, Command
+from .programs import search_path
 from .tree import Tree, keep
 
 _HERE = Path(__file__).resolve().parent
@@ -89,7 +90,7 @@ class Walls:
             for path in command.writable:
                 os.chown(path, self._uid, self._uid)
         env = {
-            "PATH": f"{Path(sys.prefix) / 'bin'}:/usr/local/bin:/usr/bin:/bin",
+            "PATH": search_path(),
             "HOME": "/tmp",
             "LANG": "C.UTF-8",
             "PYTHONUNBUFFERED": "1",

@@ -118,6 +118,12 @@ class Counter:
         )
         return said
 
+    def finish(self) -> None:
+        """Send nothing more of a wave that runs, and wait for its end."""
+        self._generator.stop()
+        while self._wave is not None:
+            self.poll(0.1)
+
     def _tend(self) -> None:
         for duty in self.tend:
             duty()

