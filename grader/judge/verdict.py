@@ -51,7 +51,7 @@ def judge(record: Record) -> Judgement:
     found: list[Violation] = []
     phases: dict[str, PhaseVerdict] = {}
     speed: dict[str, Any] | None = None
-    late = {v.order: v for v in _late_changes(record)} if not failure else {}
+    late = _late_changes(record) if not failure else []
     for phase in PHASES:
         if phase not in record.phases or record.phases[phase].get("skipped"):
             why = record.phases.get(phase, {}).get("skipped") or _why_not(phase, asked, failure)
@@ -59,7 +59,7 @@ def judge(record: Record) -> Judgement:
             continue
         mine = violations(record, phase)
         mine += special(record, phase, {v.order for v in mine})
-        mine += [v for v in late.values() if v.phase == phase]
+        mine += [v for v in late if v.phase == phase]
         numbers = {**figures(record, phase), **record.phases[phase]}
         mine += _service(record, phase, numbers)
         found += mine

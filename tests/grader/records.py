@@ -1,0 +1,92 @@
+"""Records made by hand: a run of one block a phase, in which everything went right, for a test to make wrong."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from grader.orders import BLOCK, COLD_PRICE, HOT_ITEMS, SIDE, Blocks
+from grader.orders.blocks import CREDIT, STOCK
+from grader.record import Record, Shot
+from grader.terms import JUDGED, PHASES, Entity, Kind, Limits, State
+
+SECOND = 1_000_000_000
+RUBRIC = {
+    "contract": 10, "duplicates": 15, "load": 15, "scarcity": 15, "faults": 20, "availability": 5, "convergence": 3,
+    "false_refusals": 2, "speed": 15, "safety_cap": 40,
+}  # fmt: skip
+
+
+def right(phases: tuple[str, ...] = JUDGED) -> Record:
+    """Every phase asked for has one block, every order was answered 200 and is paid, every snapshot is clean."""
+    record = Record()
+    record.about.update(
+        command="python -m grader checkout x", repeat="python -m grader checkout x --seed 1", mode="quick", seed=1,
+        asked=list(phases), require=0, rubric=RUBRIC, limits=asdict(Limits()), machine={},
+        submission={"name": "team", "processes": [], "hash": "0" * 64},
+        sandbox={"tier": 1, "name": "bubblewrap", "why": "", "stops": [["good enough for a grade", True]]},
+    )  # fmt: skip
+    for number, phase in enumerate(phases):
+        _phase(record, phase, (1 + 20 * number) * SECOND)
+    snapshot(record, "", 200 * SECOND, accepted=False)
+    return record
+
+
+def _phase(record: Record, phase: str, at: int) -> None:
+    place, blocks = PHASES.index(phase), Blocks.draw([1, PHASES.index(phase)], 0, 1)
+    first = {name: len(record.tables[name]) for name in ("orders", "users", "items")}
+    record.users.append(phase=place, block=0, id=[f"{phase}-u{i}" for i in range(SIDE)], ready=1)
+    prices = [COLD_PRICE] * SIDE + [1] * HOT_ITEMS
+    names = [f"{phase}-i{i}" for i in range(SIDE + HOT_ITEMS)]
+    record.items.append(phase=place, block=0, id=names, price=prices, ready=1)
+    for kind, name, amount in ((Entity.USER, "users", CREDIT), (Entity.ITEM, "items", STOCK)):
+        rows = np.arange(first[name], len(record.tables[name]))
+        record.funds.append(kind=int(kind), subject=rows, amount=amount, at=at)
+    ids = [f"{phase}-o{i}" for i in range(BLOCK)]
+    user = blocks.user + first["users"]
+    numbers = np.arange(BLOCK)
+    record.orders.append(phase=place, number=numbers, user=user, slot=blocks.slot, id=ids, cost=blocks.cost, ready=1)
+    orders = numbers + first["orders"]
+    cold, hot = blocks.item + first["items"], blocks.hot_item + first["items"] + SIDE
+    record.lines.append(order=orders, item=cold, quantity=blocks.cold, price=COLD_PRICE)
+    record.lines.append(order=orders, item=hot, quantity=blocks.hot, price=1)
+    wave = len(record.waves)
+    record.waves.append({"phase": phase, "name": phase, "start": at, "requests": BLOCK, "cpu": 0.01})
+    due = np.full(BLOCK, at + SECOND)
+    times = {"due": due, "sent": due + 100_000, "done": due + 5_000_000}
+    record.history.append(wave=wave, kind=int(Kind.CHECKOUT), subject=orders, attempt=1, status=200, waited=0, **times)
+    record.phases[phase] = {"begin_s": at / 1e9, "end_s": at / 1e9 + 10, "settled_s": 0.0}
+    snapshot(record, phase, at + 3 * SECOND)
+    snapshot(record, phase, at + 5 * SECOND)
+
+
+def snapshot(record: Record, phase: str, at: int, accepted: bool = True) -> None:
+    """What a right system says: every order paid, every balance less by it."""
+    keep = {e: np.ones(len(record.rows(e)), dtype=bool) for e in Entity}
+    if phase:
+        keep = {e: record.rows(e)["phase"] == PHASES.index(phase) for e in Entity}
+    orders, lines = record.orders, record.lines
+    credit, stock = record.initial(Entity.USER, at), record.initial(Entity.ITEM, at)
+    np.subtract.at(credit, orders["user"], orders["cost"])
+    np.subtract.at(stock, lines["item"], lines["quantity"])
+    values = {Entity.ORDER: np.ones(len(orders), dtype=np.int64), Entity.USER: credit, Entity.ITEM: stock}
+    read = {}
+    for entity in Entity:
+        rows = np.flatnonzero(keep[entity])
+        read[entity] = (rows, np.full(len(rows), int(State.READ), dtype=np.int8), values[entity][rows])
+    record.keep(Shot(at, at + SECOND // 10, read), phase, "audit", accepted)
+
+
+def value(record: Record, snapshots: list[int], entity: Entity, subject: int, change: Any) -> None:
+    """Change what some snapshots say of one thing: ``change`` is given the value."""
+    table = record.snapshots
+    mine = np.isin(table["snapshot"], snapshots) & (table["kind"] == entity) & (table["subject"] == subject)
+    assert mine.sum() == len(snapshots)
+    table["value"][mine] = [change(int(old)) for old in table["value"][mine]]
+
+
+def shots(record: Record, phase: str) -> list[int]:
+    """The numbers of a phase's snapshots, and of the last one."""
+    return [n for n, taken in enumerate(record.snapshots_taken) if taken["phase"] in (phase, "")]

@@ -1,0 +1,146 @@
+"""Verdicts, scores and reports of records made by hand."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+from records import SECOND, right, shots, value
+
+from grader.judge import Judgement, judge
+from grader.record import Record, load, save
+from grader.report import write
+from grader.terms import JUDGED, Entity, Kind, State, Status
+
+
+def rules(judgement: Judgement) -> set[tuple[str, str]]:
+    return {(v.rule, v.label) for v in judgement.violations}
+
+
+def orders_of(record: Record, phase: int) -> np.ndarray:
+    return np.flatnonzero(record.orders["phase"] == phase)
+
+
+def test_a_right_run_passes_with_all_points_but_speed() -> None:
+    """Five clean phases: pass, and 85 of 100 without a speed phase."""
+    judgement = judge(right())
+    assert judgement.verdict == "pass" and judgement.violations == ()
+    assert judgement.score is not None and judgement.score.points == 85.0
+    assert ("phase speed", "not asked for") in judgement.not_tested
+
+
+def test_a_run_of_some_phases_has_a_verdict_and_no_score() -> None:
+    """The verdict covers what ran."""
+    judgement = judge(right(("load",)))
+    assert judgement.verdict == "pass" and judgement.score is None
+    assert judgement.phases["faults"].verdict == "not_tested"
+
+
+def test_a_charge_too_many_is_named_and_caps_the_score() -> None:
+    """One order charged twice: its label and id, its phase fails with 0 points, the whole is at most 40."""
+    record = right()
+    order = int(orders_of(record, 4)[7])
+    cost, user = int(record.orders["cost"][order]), int(record.orders["user"][order])
+    value(record, shots(record, "faults"), Entity.USER, user, lambda old: old - cost)
+    judgement = judge(record)
+    assert rules(judgement) == {("charged_times", "faults-000007")} and judgement.verdict == "fail"
+    assert judgement.violations[0].order_id == "faults-o7"
+    assert judgement.score is not None and (judgement.score.points, judgement.score.capped) == (40.0, True)
+
+
+def test_an_effect_after_the_accepted_snapshot_is_unstable() -> None:
+    """The run's last snapshot must say what the accepted pair said."""
+    record = right()
+    for number, phase in ((1, "duplicates"), (2, "load")):
+        item = int(record.lines["item"][record.lines["order"] == orders_of(record, number)[0]][0])
+        value(record, shots(record, phase)[-1:], Entity.ITEM, item, lambda old: old - 1)
+    judgement = judge(record)
+    assert [(v.rule, v.phase) for v in judgement.violations] == [("unstable", "duplicates"), ("unstable", "load")]
+
+
+def test_an_acknowledged_order_that_is_gone_is_not_paid() -> None:
+    """A 404 for an order whose checkout was answered 2xx is a lost acknowledgement, not a mere missing answer."""
+    record = right()
+    order = int(orders_of(record, 4)[3])
+    table = record.snapshots
+    table["state"][(table["kind"] == Entity.ORDER) & (table["subject"] == order)] = State.UNKNOWN
+    assert ("ok_not_paid", "faults-000003") in rules(judge(record))
+
+
+def test_a_refusal_with_enough_of_everything_is_false() -> None:
+    """In the load a 409 to a fresh order is a false refusal; a 429 is none."""
+    for status, expected in ((409, {("false_refusal", "load-000005")}), (429, set())):
+        record = right()
+        order = int(orders_of(record, 2)[5])
+        record.history["status"][record.history["subject"] == order] = status
+        cost, user = int(record.orders["cost"][order]), int(record.orders["user"][order])
+        mine = record.lines["order"] == order
+        undo = [(Entity.ORDER, order, -1), (Entity.USER, user, cost)]
+        undo += [
+            (Entity.ITEM, int(i), int(q))
+            for i, q in zip(record.lines["item"][mine], record.lines["quantity"][mine], strict=True)
+        ]
+        for entity, subject, more in undo:
+            value(record, shots(record, "load"), entity, subject, lambda old, more=more: old + more)
+        assert rules(judge(record)) == expected
+
+
+def slow(record: Record, foreign: float) -> Record:
+    """The load's first ten checkouts time out, all are sent 50 ms late, and somebody took that many cores."""
+    history = record.history
+    mine = np.flatnonzero((history["kind"] == Kind.CHECKOUT) & np.isin(history["subject"], orders_of(record, 2)))
+    history["status"][mine[:10]] = Status.TIMEOUT
+    history["sent"][mine] += 50_000_000
+    record.samples.append(at=45 * SECOND, generator=0.1, services=0.1, foreign=foreign)
+    return record
+
+
+def test_void_only_when_the_machine_was_taken() -> None:
+    """Too little done is void with a late generator and foreign CPU, else a fail; a proven violation always fails."""
+    assert judge(slow(right(), foreign=0.0)).verdict == "fail"
+    busy = slow(right(), foreign=1.5)
+    judgement = judge(busy)
+    assert judgement.verdict == "void" and judgement.score is None
+    order = int(orders_of(busy, 2)[30])
+    value(busy, shots(busy, "load"), Entity.ORDER, order, lambda old: 0)
+    assert judge(busy).verdict == "fail"
+
+
+def test_the_same_record_gives_the_same_bytes(tmp_path: Path) -> None:
+    """Saved, loaded and judged twice: every report is equal; a void or partial run leaves no file to hand in."""
+    record = right()
+    save(record, tmp_path / "run")
+    first, _ = write(tmp_path / "run", tmp_path / "a")
+    write(tmp_path / "run", tmp_path / "b")
+    names = sorted(path.name for path in (tmp_path / "a").iterdir())
+    assert names == ["gradebook.csv", "report.html", "report.json", "results.json"]
+    assert all((tmp_path / "a" / n).read_bytes() == (tmp_path / "b" / n).read_bytes() for n in names)
+    assert json.loads((tmp_path / "a" / "results.json").read_text())["score"] == 85.0
+    again = load(tmp_path / "run")
+    assert judge(again) == first == judge(record)
+    save(slow(right(), foreign=1.5), tmp_path / "void")
+    write(tmp_path / "void", tmp_path / "a")
+    assert sorted(path.name for path in (tmp_path / "a").iterdir()) == ["report.html", "report.json"]
+
+
+def test_what_a_submission_says_is_escaped(tmp_path: Path) -> None:
+    """Names and ids are data in every report: no markup, no control sequence, no formula."""
+    record = right()
+    record.about["submission"]["name"] = "=<script>alert(1)</script>\x1b[2J"
+    record.orders["id"][orders_of(record, 4)[7]] = "<img src=x onerror=alert(1)>"
+    value(record, shots(record, "faults"), Entity.ORDER, int(orders_of(record, 4)[7]), lambda old: 0)
+    save(record, tmp_path / "run")
+    _, text = write(tmp_path / "run", tmp_path / "out")
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "<script" not in page and "<img" not in page and "&lt;img" in page and "\x1b" not in text
+    assert (tmp_path / "out" / "gradebook.csv").read_text().splitlines()[1].startswith("'=<script>")
+
+
+def test_every_judged_phase_counts() -> None:
+    """A violation in any of the phases 1 to 5 fails the run."""
+    for number, phase in enumerate(JUDGED):
+        record = right()
+        value(record, shots(record, phase), Entity.ORDER, int(orders_of(record, number)[0]), lambda old: 0)
+        judgement = judge(record)
+        assert judgement.verdict == "fail" and judgement.phases[phase].verdict == "fail", phase
