@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from ..errors import Error
-from . import batches
+from . import batches, client
 from .driver import Where, driver
 from .handles import Handle
 from .things.lru import KEY
 
+Numbers = npt.NDArray[np.int64]
 Load = Callable[["pa.Array[Any]"], "pa.Table"]
 
 
@@ -50,21 +52,11 @@ class Cache(Handle):
         if not len(codes):
             return _checked(call, load(values), 0)
         parts: list[pa.Table] = []
-        places: list[Any] = []
-        ahead, wait = np.arange(len(values)), False
-        while len(ahead):
-            asked = values.take(pa.array(ahead))
-            head = {"op": "get", "wait": wait, "rows": len(codes)}
-            said, rows, _ = self._ask(head, pa.table({KEY: asked}))
-            mine, theirs = (np.array(said[name], np.int64) for name in ("load", "wait"))
-            here = np.setdiff1d(np.arange(len(ahead)), np.concatenate([mine, theirs]))
-            if rows is not None and len(here):
-                parts.append(rows)
-                places.append(ahead[here])
-            if len(mine):
-                parts.append(self._load(call, load, asked.take(pa.array(mine))))
-                places.append(ahead[mine])
-            ahead, wait = ahead[theirs], True
+        places: list[Numbers] = []
+        with client.Conversation(self._application) as conversation:
+            for place, part in self._found(conversation, call, values, len(codes), load):
+                places.append(place)
+                parts.append(part)
         order = np.empty(len(values), np.int64)
         order[np.concatenate(places)] = np.arange(len(values))
         try:
@@ -73,16 +65,33 @@ class Cache(Handle):
             raise Error(f"{call}: load answered with other columns than before ({error}); keep them the same") from None
         return whole.take(pa.array(order[codes])).combine_chunks()
 
-    def _load(self, call: str, load: Load, keys: pa.Array[Any]) -> pa.Table:
+    def _found(
+        self, conversation: client.Conversation, call: str, values: pa.Array[Any], rows: int, load: Load
+    ) -> Iterator[tuple[Numbers, pa.Table]]:
+        """Rows for all values, some at a time: what is there, what is loaded here, and then what others have loaded."""
+        ahead, wait = np.arange(len(values)), False
+        while len(ahead):
+            asked = values.take(pa.array(ahead))
+            head = {"op": "get", "wait": wait, "rows": rows, "thing": self._name}
+            said, found, _ = conversation.ask(head, pa.table({KEY: asked}))
+            mine, theirs = (np.array(said[name], np.int64) for name in ("load", "wait"))
+            here = np.setdiff1d(np.arange(len(ahead)), np.concatenate([mine, theirs]))
+            if found is not None and len(here):
+                yield ahead[here], found
+            if len(mine):
+                yield ahead[mine], self._load(conversation, call, load, asked.take(pa.array(mine)))
+            ahead, wait = ahead[theirs], True
+
+    def _load(self, conversation: client.Conversation, call: str, load: Load, keys: pa.Array[Any]) -> pa.Table:
         """What nobody has: loaded here, and put where the others find it."""
         try:
             rows = _checked(call, load(keys), len(keys))
         except BaseException:
             # The others shall not wait for it; where the runtime is gone too, nobody does.
             with contextlib.suppress(Error):
-                self._ask({"op": "drop"}, pa.table({KEY: keys}))
+                conversation.ask({"op": "drop", "thing": self._name}, pa.table({KEY: keys}))
             raise
-        self._ask({"op": "put"}, rows.append_column(KEY, keys))
+        conversation.ask({"op": "put", "thing": self._name}, rows.append_column(KEY, keys))
         return rows
 
 

@@ -29,7 +29,7 @@ class Immutable(Handle):
     nbytes: int
 
     def __init__(self, driver: Driver, table: pa.Table) -> None:
-        file = host.memory("table")
+        file = host.memory(driver.application.name)
         try:
             with os.fdopen(os.dup(file), "wb") as out:
                 _write(table, out)

@@ -76,7 +76,7 @@ class Runtime:
             return await self._lease.ask({**head, "thing": name}, table)
 
         described, _ = await ask({"op": "describe"}, None)
-        context = Context(name, ask, self._borrow, self._thing)
+        context = Context(self._application.name, name, ask, self._borrow, self._thing)
         return make(described["kind"], described["options"], context)
 
     def _borrow(self, name: str) -> int | None:

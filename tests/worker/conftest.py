@@ -16,24 +16,17 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-class Switch:
-    """An application that runs until it is switched off."""
-
-    def __init__(self) -> None:
-        self.on = True
-
-    def __call__(self) -> bool:
-        return self.on
-
-
-@pytest.fixture
-def application() -> Iterator[Driver]:
+def running() -> Iterator[Driver]:
     """A driver's side without Spark; when it is closed, nothing is left."""
-    switch = Switch()
-    driver = Driver("127.0.0.1", "127.0.0.1", switch)
+    driver = Driver("127.0.0.1", "127.0.0.1", lambda: True)
     yield driver
     driver.close()
     until(lambda: not runtimes(driver) and left(driver) == [])
+
+
+application = pytest.fixture(running)
+lasting = pytest.fixture(running, scope="module")
+"""One application for all tests of a module, and for all examples of a test."""
 
 
 @pytest.fixture(
@@ -43,11 +36,12 @@ def application() -> Iterator[Driver]:
 def anywhere(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
     """A session in each of the places; those that take long to start are slow."""
     if PLACES[request.param]:
-        yield session_on(PLACES[request.param])
+        # Here, too, a task is tried again.
+        yield session_on(PLACES[request.param].replace("local[2]", "local[2,3]"))
         return
     with kit.Cluster(workers=2) as cluster:
         yield session_on(cluster.url)
         kit.stop()
 
 
-__all__ = ["anywhere", "application", "spark"]
+__all__ = ["anywhere", "application", "lasting", "spark"]

@@ -42,17 +42,17 @@ def left(driver: Driver) -> list[str]:
     names = [driver.application.runtime(), driver.application.home()]
     sockets = Path("/proc/net/unix").read_text()
     out = [name for name in names if host.address(name)[1:] in sockets]
-    return out + [f"{pid}: {target}" for pid, target in held()]
+    return out + [f"{pid}: {target}" for pid, target in held(driver.application.name)]
 
 
-def held() -> list[tuple[int, str]]:
-    """The files in memory that processes of this user hold open."""
+def held(application: str) -> list[tuple[int, str]]:
+    """The files in memory of an application that processes hold open."""
     out = []
     for process in psutil.process_iter():
         with contextlib.suppress(OSError, psutil.Error):
             for file in Path(f"/proc/{process.pid}/fd").iterdir():
                 with contextlib.suppress(OSError):
                     target = os.readlink(file)
-                    if "memfd:sharedstate-lite" in target:
+                    if f"memfd:sharedstate-lite-{application}" in target:
                         out.append((process.pid, target))
     return out

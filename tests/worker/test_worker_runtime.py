@@ -193,7 +193,7 @@ def test_a_closed_handle_leaves_no_memory(application: Driver) -> None:
     """After close() and the last use of the table no process holds its memory, and who asks is told."""
     table = w.share(pa.table({"a": np.arange(1000)}), application)
     mapped = table.table()
-    assert {pid for pid, _ in held()} == {os.getpid(), *runtimes(application)}
+    assert {pid for pid, _ in held(application.application.name)} == {os.getpid(), *runtimes(application)}
     table.close()
     del mapped
     assert left(application) == [application.application.runtime(), application.application.home()]
@@ -233,14 +233,15 @@ from sharedstate_lite.worker.driver import Driver
 driver = Driver("127.0.0.1", "127.0.0.1", lambda: True)
 w.share(pa.table({"a": [1]}), driver).table()
 w.ConcurrentSet(driver).add_new([1])
-print(driver.runtimes()[0]["pid"], flush=True)
+print(driver.runtimes()[0]["pid"], driver.application.name, flush=True)
 sys.stdin.read()
 """
     process = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert process.stdout is not None
-    pid = int(process.stdout.readline())
-    assert Path(f"/proc/{pid}").exists() and held()
+    said, name = process.stdout.readline().decode().split()
+    pid = int(said)
+    assert {process.pid, pid} <= {holder for holder, _ in held(name)}
     process.kill()
     process.communicate()
     until(lambda: not Path(f"/proc/{pid}").exists() or "Z" in Path(f"/proc/{pid}/stat").read_text().split()[2])
-    assert held() == []
+    assert held(name) == []

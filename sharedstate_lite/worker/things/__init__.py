@@ -39,6 +39,7 @@ class Caller:
 class Context:
     """What a thing may use of the runtime that owns it."""
 
+    application: str
     thing: str
     """Its name."""
     driver: Callable[[Head, pa.Table | None], Awaitable[Reply]]

@@ -54,7 +54,7 @@ class Mapped:
         theirs = await asyncio.to_thread(self._context.borrow, self._context.thing)
         if theirs is not None:
             return theirs
-        file = host.memory(self._context.thing)
+        file = host.memory(self._context.application)
         try:
             for start in range(0, self._size, PIECE):
                 _, piece = await self._context.driver({"op": "piece", "start": start, "count": PIECE}, None)

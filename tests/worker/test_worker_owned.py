@@ -1,0 +1,335 @@
+"""What the runtime owns: a cache, a connection pool, coroutines, letters to the driver; asked by many at once."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import psycopg
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from remains import runtimes, until
+
+from sharedstate_lite import postgres
+from sharedstate_lite import worker as w
+from sharedstate_lite.errors import Error
+from sharedstate_lite.worker.driver import Driver
+
+PRODUCTS = 1_000
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[postgres.Server]:
+    """A server with a table of products."""
+    with postgres.Server() as server:
+        numbers = np.arange(PRODUCTS)
+        names = [f"product {n}" for n in numbers]
+        postgres.write(server, "product", pa.table({"id": numbers, "name": names, "price": numbers / 4}))
+        yield server
+
+
+@pytest.fixture(scope="module")
+def wide(lasting: Driver) -> w.Cache:
+    """A cache that forgets nothing."""
+    return w.Cache(lasting, capacity=1_000_000)
+
+
+def doubled(keys: pa.Array[Any]) -> pa.Table:
+    """A row for each key."""
+    return pa.table({"twice": pa.array([2 * key for key in keys.to_pylist()], pa.int64())})
+
+
+class TestCache:
+    """Rows by key: the right ones, none loaded twice, none too old."""
+
+    def test_a_row_for_each_key_in_order(self, application: Driver) -> None:
+        """Hits, misses and repetitions come back in the keys' order, whatever was loaded when."""
+        cache = w.Cache(application, capacity=3)
+        for keys in ([5, 1, 5], [1, 2, 3, 4, 5, 1], [], [9, 5]):
+            assert cache.get_or_load(keys, doubled).column("twice").to_pylist() == [2 * key for key in keys]
+
+    @given(st.lists(st.lists(st.integers(0, 30), min_size=1, max_size=20), min_size=1, max_size=12))
+    def test_many_at_once_load_a_key_once(self, wide: w.Cache, batches: list[list[int]]) -> None:
+        """Of threads that miss the same keys at once, one loads each key, and all have its row."""
+        with TestCache.once:
+            offset = TestCache.next
+            TestCache.next += 1_000
+        loaded: list[int] = []
+
+        def load(keys: pa.Array[Any]) -> pa.Table:
+            loaded.extend(keys.to_pylist())
+            return doubled(keys)
+
+        asked = [[offset + key for key in batch] for batch in batches]
+        with ThreadPoolExecutor(6) as threads:
+            answers = list(threads.map(lambda keys: wide.get_or_load(keys, load), asked))
+        assert [answer.column("twice").to_pylist() for answer in answers] == [[2 * k for k in keys] for keys in asked]
+        assert sorted(loaded) == sorted({key for keys in asked for key in keys})
+
+    once, next = threading.Lock(), 0
+
+    def test_a_load_that_fails_is_tried_by_another(self, application: Driver) -> None:
+        """Who waits for a load that raises loads for itself; what was raised is raised where it was."""
+        cache = w.Cache(application, capacity=10)
+        begun, go_on = threading.Event(), threading.Event()
+
+        def fail(keys: pa.Array[Any]) -> pa.Table:
+            begun.set()
+            assert go_on.wait(20)
+            raise ZeroDivisionError("no source")
+
+        with ThreadPoolExecutor(2) as threads:
+            failing = threads.submit(cache.get_or_load, [1], fail)
+            assert begun.wait(20)
+            waiting = threads.submit(cache.get_or_load, [1], doubled)
+            go_on.set()
+            assert waiting.result(20).column("twice").to_pylist() == [2]
+            with pytest.raises(ZeroDivisionError):
+                failing.result(20)
+
+    def test_a_task_that_dies_gives_its_load_back(self, application: Driver) -> None:
+        """kill -9 of a process in the middle of its load: who waits for it takes the load over."""
+        cache = w.Cache(application, capacity=10)
+        ours, theirs = os.pipe()
+        child = os.fork()
+        if not child:
+
+            def hang(keys: pa.Array[Any]) -> pa.Table:
+                os.write(theirs, b"x")
+                signal.pause()
+                return doubled(keys)
+
+            cache.get_or_load([1], hang)
+        assert os.read(ours, 1) == b"x"
+        with ThreadPoolExecutor(1) as threads:
+            waiting = threads.submit(cache.get_or_load, [1], doubled)
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            assert waiting.result(20).column("twice").to_pylist() == [2]
+        os.close(ours)
+        os.close(theirs)
+
+    def test_a_killed_runtime_loses_no_answer(self, application: Driver) -> None:
+        """After kill -9 of the runtime, in the middle of a load too, the answers are the same."""
+        cache = w.Cache(application, capacity=10)
+        cache.get_or_load([1, 2], doubled)
+
+        def load(keys: pa.Array[Any]) -> pa.Table:
+            os.kill(runtimes(application)[0], signal.SIGKILL)
+            return doubled(keys)
+
+        assert cache.get_or_load([2, 3], load).column("twice").to_pylist() == [4, 6]
+        assert cache.get_or_load([3, 2], doubled).column("twice").to_pylist() == [6, 4]
+
+    def test_what_load_may_not_answer(self, application: Driver) -> None:
+        """Another number of rows, other columns or no table at all: each is named, and nothing is kept."""
+        cache = w.Cache(application, capacity=10)
+        with pytest.raises(Error, match="was given 2 keys and answered with 1 rows"):
+            cache.get_or_load([1, 2], lambda keys: doubled(keys).slice(1))
+        with pytest.raises(Error, match="load answered with a dict; it answers with an Arrow table"):
+            cache.get_or_load([1], lambda keys: {})  # type: ignore[arg-type,return-value]
+        cache.get_or_load([1], doubled)
+        with pytest.raises(Error, match=r"its rows are \(twice int64\), and load answered with \(other string\)"):
+            cache.get_or_load([2], lambda keys: pa.table({"other": ["x"]}))
+        for capacity, ttl in ((0, None), (True, None), (1, 0), (1, -1.0)):
+            with pytest.raises(Error, match=r"capacity=|ttl="):
+                w.Cache(application, capacity, ttl)
+
+
+class TestPool:
+    """PostgreSQL through a few connections that everybody uses."""
+
+    def test_answers_come_in_the_order_of_their_questions(self, application: Driver, server: postgres.Server) -> None:
+        """Many rows of parameters over several connections: each answer says which row it is to; none is missing."""
+        pool = w.ConnectionPool(application, server.dsn, size=3)
+        rng = np.random.default_rng(1)
+        asked = rng.integers(0, PRODUCTS + 100, 5_000)
+        answer = pool.query("SELECT id, name, price FROM product WHERE id = %(id)s", pa.table({"id": asked}))
+        there = np.flatnonzero(asked < PRODUCTS)
+        assert answer.column("row").to_pylist() == there.tolist()
+        assert answer.column("id").to_pylist() == asked[there].tolist()
+        assert answer.column("name").to_pylist() == [f"product {n}" for n in asked[there]]
+
+    def test_never_more_connections_than_its_size(self, application: Driver, server: postgres.Server) -> None:
+        """Twelve threads ask at once, and the server itself counts the connections that they take."""
+        pool = w.ConnectionPool(application, server.dsn, size=2)
+        sql = (
+            "SELECT count(*) AS n FROM pg_stat_activity WHERE pid <> %s AND query LIKE '%%pg_sleep%%', pg_sleep(0.001)"
+        )
+        sql = "SELECT (SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%%pg_sleep%%') AS n, pg_sleep(%s)::text"
+        with ThreadPoolExecutor(12) as threads:
+            told = list(threads.map(lambda _: pool.query(sql, pa.table({"s": [0.002] * 10})), range(24)))
+        assert max(max(answer.column("n").to_pylist()) for answer in told) == 2
+        counts = pool.stats()
+        assert [counts[name] for name in ("connections", "most", "opened", "queries")] == [2, 2, 2, 240]
+
+    def test_a_pool_that_only_reads_says_how_to_write(self, application: Driver, server: postgres.Server) -> None:
+        """An INSERT is refused unless the pool is made for it; then a batch is one transaction."""
+        reads, writes = (w.ConnectionPool(application, server, size=1, writes=writes) for writes in (False, True))
+        with server.connect(autocommit=True) as connection:
+            connection.execute("CREATE TABLE IF NOT EXISTS mark (n int PRIMARY KEY)")
+        insert = "INSERT INTO mark VALUES (%s)"
+        with pytest.raises(Error, match=r"read-only transaction; .*writes=True"):
+            reads.query(insert, pa.table({"n": [1]}))
+        assert writes.query(insert, pa.table({"n": [1, 2]})).to_pydict() == {"row": [0, 1], "changed": [1, 1]}
+        with pytest.raises(Error, match="duplicate key"):
+            writes.query(insert, pa.table({"n": [3, 1]}))
+        assert reads.query("SELECT n FROM mark WHERE n > %s ORDER BY n", pa.table({"n": [0]})).column(
+            "n"
+        ).to_pylist() == [
+            1,
+            2,
+        ]
+
+    def test_writes_that_a_kill_interrupts_are_reported(self, application: Driver, server: postgres.Server) -> None:
+        """The runtime is killed while it writes: Lost, and the rows are there once or not at all, never twice."""
+        pool = w.ConnectionPool(application, server, size=1, writes=True)
+        with server.connect(autocommit=True) as connection:
+            connection.execute("CREATE TABLE IF NOT EXISTS entry (n int)")
+            with ThreadPoolExecutor(1) as threads:
+                sql = "INSERT INTO entry SELECT %s FROM pg_sleep(30)"
+                writing = threads.submit(pool.query, sql, pa.table({"n": [7]}))
+                busy = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'"
+                until(lambda: connection.execute(busy).fetchall()[0][0] == 1)
+                os.kill(runtimes(application)[0], signal.SIGKILL)
+                with pytest.raises(w.Lost, match="not known whether that was done"):
+                    writing.result(20)
+            assert connection.execute("SELECT count(*) FROM entry").fetchall()[0][0] == 0
+
+    def test_a_connection_that_the_server_ends_is_replaced(self, application: Driver, server: postgres.Server) -> None:
+        """A connection that was ended from outside costs an error at most; the next question has a new one."""
+        pool = w.ConnectionPool(application, server, size=1)
+        one = pa.table({"id": [1]})
+        assert pool.query("SELECT name FROM product WHERE id = %s", one).num_rows == 1
+        with server.connect(autocommit=True) as connection:
+            others = "FROM pg_stat_activity WHERE query LIKE '%product%' AND pid <> pg_backend_pid()"
+            assert len(connection.execute(f"SELECT pg_terminate_backend(pid) {others}").fetchall()) == 1
+        with pytest.raises(Error, match="PostgreSQL"):
+            pool.query("SELECT name FROM product WHERE id = %s", one)
+        assert pool.query("SELECT name FROM product WHERE id = %s", one).num_rows == 1
+        assert pool.stats()["connections"] == 1
+
+    def test_nothing_asked_has_columns_all_the_same(self, application: Driver, server: postgres.Server) -> None:
+        """An empty batch, as an empty partition has it, is answered with the columns of a full one."""
+        pool = w.ConnectionPool(application, server, size=1)
+        sql = "SELECT id, name, price FROM product WHERE id = %s"
+        empty = pool.query(sql, pa.table({"id": pa.array([], pa.int64())}))
+        assert empty.num_rows == 0 and empty.schema == pool.query(sql, pa.table({"id": [1]})).schema
+
+    def test_an_open_connection_is_refused(self, application: Driver, server: postgres.Server) -> None:
+        """A connection is not safe to share: the message has the expression, its type, and both ways out."""
+        with server.connect() as connection:
+            assert isinstance(connection, psycopg.Connection)
+            said = r"connection is a psycopg.Connection.*w.share\(table\).*w.ConnectionPool\(session, dsn\)"
+            with pytest.raises(Error, match=f"ConnectionPool: {said}"):
+                w.ConnectionPool(application, connection)  # type: ignore[arg-type]
+
+
+class TestAsyncRuntime:
+    """Coroutines of many tasks on one loop."""
+
+    def test_results_in_order_and_no_more_at_once_than_allowed(self, application: Driver) -> None:
+        """Two callers share the bound; each has its results in its rows' order though later rows end first."""
+        calls = w.AsyncRuntime(application, in_flight=4)
+
+        async def later_first(row: dict[str, Any]) -> dict[str, Any]:
+            await asyncio.sleep(0.02 / (1 + row["n"]))
+            return {"n": row["n"], "square": row["n"] ** 2}
+
+        with ThreadPoolExecutor(2) as threads:
+            batches = [pa.table({"n": np.arange(30)}), pa.table({"n": np.arange(5)})]
+            answers = list(threads.map(lambda batch: calls.map(later_first, batch), batches))
+        for batch, answer in zip(batches, answers, strict=True):
+            assert answer.column("square").to_pylist() == [n**2 for n in batch.column("n").to_pylist()]
+        assert w.metrics().set_index("handle").loc[calls._name]["most"] == 4
+
+    def test_a_coroutine_may_use_the_pool(self, application: Driver, server: postgres.Server) -> None:
+        """A handle that it captures works there; its queries take no more connections than the pool has."""
+        calls, pool = w.AsyncRuntime(application, in_flight=16), w.ConnectionPool(application, server, size=2)
+
+        async def name(row: dict[str, Any]) -> dict[str, Any]:
+            found = await pool.fetch("SELECT name FROM product WHERE id = %s", [row["id"]])
+            return found[0]
+
+        answer = calls.map(name, pa.table({"id": [5, 3, 4] * 20}))
+        assert answer.column("name").to_pylist() == ["product 5", "product 3", "product 4"] * 20
+        assert pool.stats()["most"] == 2
+        with pytest.raises(Error, match=r"for coroutines that an AsyncRuntime runs; elsewhere use query\(\)"):
+            asyncio.run(pool.fetch("SELECT 1"))
+
+    def test_what_a_coroutine_may_not_take_along(self, application: Driver) -> None:
+        """A dict, a lock and an open file that it captures are named, with the type of each and both ways out."""
+        calls, one = w.AsyncRuntime(application), pa.table({"n": [1]})
+        seen: dict[int, int] = {}
+        lock = threading.Lock()
+
+        async def counts(row: dict[str, Any]) -> dict[str, Any]:
+            seen[row["n"]] = 1
+            return row
+
+        async def guarded(row: dict[str, Any]) -> dict[str, Any]:
+            with lock:
+                return row
+
+        def helper() -> int:
+            return len(seen)
+
+        async def indirect(row: dict[str, Any]) -> dict[str, Any]:
+            return {"n": helper()}
+
+        for coroutine, said in (
+            (counts, "seen is a dict"),
+            (guarded, "lock is a _thread.lock"),
+            (indirect, "helper is a"),
+        ):
+            with pytest.raises(Error, match=rf"map: {said}.*not safe to share.*Arrow table.*ConcurrentSet|Cache"):
+                calls.map(coroutine, one)
+
+    def test_the_first_error_is_the_batchs(self, application: Driver) -> None:
+        """What a coroutine raises is raised at the call with its row; the runtime goes on."""
+        calls = w.AsyncRuntime(application)
+
+        async def inverse(row: dict[str, Any]) -> dict[str, Any]:
+            return {"x": 1 / row["n"]}
+
+        with pytest.raises(Error, match="row 2: ZeroDivisionError"):
+            calls.map(inverse, pa.table({"n": [1, 2, 0, 4]}))
+        assert calls.map(inverse, pa.table({"n": [4]})).column("x").to_pylist() == [0.25]
+        empty = calls.map(inverse, pa.table({"n": pa.array([], pa.int64())}), pa.schema({"x": pa.float64()}))
+        assert empty.schema == pa.schema({"x": pa.float64()})
+
+
+class TestMailbox:
+    """Questions of tasks, answered by a function in the driver."""
+
+    def test_each_gets_its_own_answer(self, application: Driver) -> None:
+        """Twenty threads ask at once, a plain and an async handler answer, and nobody gets another's."""
+        for handler in (lambda table: table, self.echo):
+            box = w.Mailbox(application)
+            box.serve(handler)
+            with ThreadPoolExecutor(20) as threads:
+                answers = list(threads.map(box.ask, [pa.table({"n": [n]}) for n in range(60)]))
+            assert [answer.column("n").to_pylist() for answer in answers] == [[n] for n in range(60)]
+
+    @staticmethod
+    async def echo(table: pa.Table) -> pa.Table:
+        """What was asked."""
+        await asyncio.sleep(0)
+        return table
+
+    def test_a_letter_waits_for_somebody_to_serve(self, application: Driver) -> None:
+        """A task that asks before the driver serves has its answer when it does."""
+        box = w.Mailbox(application)
+        with ThreadPoolExecutor(1) as threads:
+            asking = threads.submit(box.ask, pa.table({"n": [1]}))
+            until(lambda: bool(application.runtimes()))
+            box.serve(lambda table: table)
+            assert asking.result(20).num_rows == 1

@@ -1,0 +1,146 @@
+"""What is refused, and that the message has the caller's own expression, the type, and both ways out."""
+
+from __future__ import annotations
+
+import pickle
+import socket
+import threading
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from remains import left, runtimes, until
+
+from sharedstate_lite import worker as w
+from sharedstate_lite.errors import Error
+from sharedstate_lite.worker.driver import Driver
+from sharedstate_lite.worker.driver import driver as driver_of
+
+
+class Prices:
+    """Something of a user."""
+
+    table = {"a": 1}
+
+
+@pytest.mark.parametrize("ways", [r"which every task maps read-only \(w\.share\(", "have the runtime own it"])
+def test_the_message_has_the_callers_expression(application: Driver, ways: str) -> None:
+    """However the argument is written, over several lines too, it stands in the message as it was written."""
+    prices, rows = {"a": 1}, [[1], [2]]
+    with pytest.raises(Error, match=rf"^share: prices is a dict, which is not safe to share.*{ways}"):
+        w.share(prices, application)
+    with pytest.raises(Error, match=rf"^share: rows\[0\] is a list, .*{ways}"):
+        w.share(rows[0], application)
+    with pytest.raises(Error, match=rf"^share: Prices.table is a dict, .*{ways}"):
+        w.share(
+            spark=application,
+            what=Prices.table,
+        )
+    with pytest.raises(Error, match=rf"^share: np.zeros\(3\) is a numpy.ndarray, .*{ways}"):
+        w.share(np.zeros(3), application)
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ({1, 2}, r"is a set.*w.share\(pa.table\(\{'value': list\(it\)\}\)\).*w.ConcurrentSet"),
+        (pd.DataFrame({"a": [1]}), r"is a pandas.*DataFrame.*pa.Table.from_pandas\(it\)"),
+        (threading.Lock(), r"is a _thread.lock.*one thing after the other"),
+        (socket.socket, "is a type"),
+        (lambda: 1, "is a function"),
+        (Prices(), r"is a test_worker_refusal.Prices.*w.share\(table\).*ConcurrentSet, Cache, ConnectionPool"),
+        (None, "is a NoneType"),
+    ],
+)
+def test_everything_else_is_refused(application: Driver, value: Any, said: str) -> None:
+    """Whatever is neither an Arrow table nor a graph is refused by its type, with a way out that suits it."""
+    with pytest.raises(Error, match=f"share: value {said}"):
+        w.share(value, application)
+    assert not application.entries
+
+
+def test_what_is_shared_is_a_copy(application: Driver) -> None:
+    """A numpy array that a table was made from can be changed afterwards: the shared table cannot."""
+    values = np.arange(5)
+    shared = w.share(pa.table({"a": values}), application)
+    values[0] = 99
+    assert shared.table().column("a").to_pylist() == [0, 1, 2, 3, 4]
+    batch = w.share(pa.record_batch({"a": values}), application)
+    assert batch.table().column("a").to_pylist() == [99, 1, 2, 3, 4] and batch.rows == 5
+
+
+@pytest.mark.parametrize(
+    ("arrays", "said"),
+    [
+        (([0, 1], [0, 0], None), "indptr rises to the number of edges, 2; it ends with 1"),
+        (([1, 2], [0], None), "indptr begins with 0"),
+        (([0, 1], [1], None), r"outside 0\.\.0"),
+        (([0, 1], [0], [1.0, 2.0]), "1 edges have"),
+        (([0, 2, 1, 3], [0, 1, 2], None), "indptr rises"),
+    ],
+)
+def test_a_graph_that_is_none_is_refused(arrays: tuple[Any, Any, Any], said: str) -> None:
+    """Arrays that do not fit together are named before they are shared."""
+    pointers, targets, weights = arrays
+    with pytest.raises(Error, match=said):
+        w.CSR(np.array(pointers), np.array(targets), None if weights is None else np.array(weights))
+
+
+def test_a_graph_has_the_edges_that_it_was_made_of() -> None:
+    """Neighbours, degrees and weights by node are those of the list of edges, nodes without edges included."""
+    rng = np.random.default_rng(0)
+    source, target, weight = rng.integers(0, 40, 300), rng.integers(0, 50, 300), rng.random(300)
+    graph = w.CSR.from_edges(source, target, 50, weight)
+    assert (graph.nodes, graph.edges) == (50, 300)
+    again = w.CSR.of(graph.table())
+    for node in range(50):
+        assert again.neighbours(node).tolist() == target[source == node].tolist()
+    assert graph.out_degrees().tolist() == np.bincount(source, minlength=50).tolist()
+
+
+def test_a_table_is_no_graph(application: Driver) -> None:
+    """csr() of a table says what was shared and how to read it."""
+    shared = w.share(pa.table({"a": [1]}), application)
+    with pytest.raises(Error, match=r"what was shared is a table \(a\); read it by .table\(\)"):
+        shared.csr()
+
+
+def test_a_handle_is_an_address(application: Driver) -> None:
+    """A handle pickles in under a kilobyte whatever it stands for, without a DSN, and its text has no secret."""
+    handles = [
+        w.share(pa.table({"a": np.arange(100_000)}), application),
+        w.ConcurrentSet(application),
+        w.ConnectionPool(application, "postgresql://user:hidden@127.0.0.1:1/db"),
+        w.Cache(application),
+    ]
+    for handle in handles:
+        arrived = pickle.loads(pickle.dumps(handle))
+        assert len(pickle.dumps(handle)) < 1_000 and b"hidden" not in pickle.dumps(handle)
+        assert repr(arrived) == repr(handle) and application.application.secret.hex() not in repr(handle)
+        with pytest.raises(Error, match="only the driver that made it can close it"):
+            arrived.close()
+
+
+def test_a_session_that_is_none_is_refused() -> None:
+    """What is no session of Spark Classic is named by its type."""
+    with pytest.raises(Error, match="builtins.str is no session of Spark Classic"):
+        driver_of("local[2]")  # type: ignore[arg-type]
+
+
+def test_the_end_of_the_context_ends_the_runtime() -> None:
+    """Neither close() nor the end of the process: the context says that it has stopped, or its JVM is gone."""
+    for how in ("context", "jvm"):
+        on = [True]
+        with socket.create_server(("127.0.0.1", 0)) as jvm:
+            driver = Driver("127.0.0.1", "127.0.0.1", lambda on=on: on[0], jvm.getsockname())  # type: ignore[misc]
+            gateway, _ = jvm.accept()
+            assert w.ConcurrentSet(driver).add_new([1]).all() and runtimes(driver)
+            if how == "context":
+                on[0] = False
+            else:
+                gateway.close()
+            until(lambda driver=driver: not runtimes(driver) and not left(driver))  # type: ignore[misc]
+            gateway.close()
+        assert not driver.alive

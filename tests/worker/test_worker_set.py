@@ -1,0 +1,140 @@
+"""A set that tasks add to while Spark tries some of them again: nothing is lost, and nothing is told twice."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sharedstate_lite import worker as w
+from sharedstate_lite.errors import Error
+from sharedstate_lite.worker.driver import Driver
+from sharedstate_lite.worker.things import Caller, Context
+from sharedstate_lite.worker.things.members import Members
+
+ANYBODY = Caller(1, 1)
+
+
+async def nobody(*_: Any) -> Any:
+    """Nobody is asked."""
+    raise AssertionError
+
+
+def members() -> Members:
+    """A set without a runtime."""
+    return Members(Context("application", "ConcurrentSet 1", nobody, lambda _: None, nobody), {})
+
+
+def add(members: Members, task: list[Any], values: list[int]) -> list[int]:
+    """Which of the values a task is told are new."""
+    table = pa.table({"value": pa.array(values, pa.int64())})
+    head = {"op": "add", "task": task, "rows": len(values)}
+    _, answer = asyncio.run(members.answer(head, table, ANYBODY))
+    assert answer is not None
+    return [value for value, new in zip(values, answer.column("new").to_pylist(), strict=True) if new]
+
+
+VALUES = st.lists(st.integers(0, 15), unique=True, max_size=8)
+RUNS = st.lists(st.tuples(st.integers(0, 3), st.booleans(), VALUES), max_size=40)
+
+
+@given(RUNS)
+def test_the_last_attempts_have_every_value_once(runs: list[tuple[int, bool, list[int]]]) -> None:
+    """Whatever attempts fail in between, what the last attempt of each partition was told is every value, once.
+
+    A partition that fails is run again from its beginning, as Spark does, while others go on.
+    """
+    shared = members()
+    asked: dict[int, list[list[int]]] = {part: [] for part in range(4)}
+    told: dict[int, list[int]] = {part: [] for part in range(4)}
+    attempts = {part: part for part in range(4)}
+    for number, (part, fails, values) in enumerate(runs):
+        asked[part].append(values)
+        told[part] += add(shared, [0, part, attempts[part], None], values)
+        if fails:
+            attempts[part] = 100 + number
+            told[part] = []
+            for batch in asked[part]:
+                told[part] += add(shared, [0, part, attempts[part], None], batch)
+    everything = [value for values in told.values() for value in values]
+    assert sorted(everything) == sorted({value for batches in asked.values() for batch in batches for value in batch})
+
+
+def test_two_attempts_at_once_are_both_told() -> None:
+    """Of a speculative task either attempt may win, so each is told new, once."""
+    shared = members()
+    assert add(shared, [0, 0, 1, None], [1, 2]) == [1, 2]
+    assert add(shared, [0, 0, 2, None], [1]) == [1]
+    assert add(shared, [0, 0, 1, None], [1, 2, 3]) == [3]
+    assert add(shared, [0, 0, 2, None], [1, 2, 3]) == [2, 3]
+    assert add(shared, [0, 1, 3, None], [1, 2, 3, 4]) == [4]
+
+
+def test_a_second_query_is_refused() -> None:
+    """A second action would find its ids taken, and its rows would be gone without a word."""
+    shared = members()
+    add(shared, [0, 0, 1, "4"], [1])
+    with pytest.raises(Error, match="ConcurrentSet 1: it was filled by another query.*make a ConcurrentSet for each"):
+        add(shared, [3, 0, 9, "5"], [1])
+
+
+COLUMNS: list[Callable[[list[int]], Any]] = [
+    list,
+    np.array,
+    pd.Series,
+    pa.array,
+    lambda values: pa.chunked_array([values[:1], values[1:]]),
+    lambda values: np.array(values, np.int16),
+    lambda values: [f"id {value}" for value in values],
+    lambda values: np.array(values, "datetime64[s]"),
+    lambda values: [bytes([value]) for value in values],
+]
+
+
+@pytest.mark.parametrize("made", COLUMNS)
+def test_columns_of_many_kinds(application: Driver, made: Callable[[list[int]], Any]) -> None:
+    """numpy, pandas, Arrow and lists, of numbers, texts, times and bytes: True for the first of each value."""
+    seen = w.ConcurrentSet(application)
+    assert seen.add_new(made([3, 1, 3, 2, 1])).tolist() == [True, True, False, True, False]
+    assert seen.add_new(made([2, 4])).tolist() == [False, True]
+    assert seen.add_new(made([])[:0] if len(made([1])) else []).tolist() == []
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ([1, None], "ids has 1 NULL of 2"),
+        ([1, "a"], "is no column of one type"),
+        (7, "is no column of one type"),
+        (np.array([2**63], np.uint64), "is no column of one type"),
+    ],
+)
+def test_what_is_no_column_is_refused(application: Driver, values: Any, said: str) -> None:
+    """NULL, mixed types, a single value and a number beyond int64 are named, and nothing is added."""
+    with pytest.raises(Error, match=said):
+        w.ConcurrentSet(application).add_new(values)
+
+
+@given(seed=st.integers(0, 2**32 - 1))
+def test_many_tasks_add_at_once(many: w.ConcurrentSet, seed: int) -> None:
+    """Of batches that eight threads add at once, every value is told new to exactly one of them."""
+    rng = np.random.default_rng(seed)
+    base = rng.integers(0, 2**62)
+    batches = [base + rng.integers(0, 500, rng.integers(1, 300)) for _ in range(24)]
+    with ThreadPoolExecutor(8) as threads:
+        told = [batch[new] for batch, new in zip(batches, threads.map(many.add_new, batches), strict=True)]
+    assert sorted(np.concatenate(told)) == sorted(set(np.concatenate(batches).tolist()))
+
+
+@pytest.fixture(scope="module")
+def many(lasting: Driver) -> w.ConcurrentSet:
+    """A set that all examples of a test add to."""
+    return w.ConcurrentSet(lasting)

@@ -1,0 +1,281 @@
+"""Sharing from Spark's tasks, on one machine, on local-cluster and on a standalone cluster."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import psutil
+import pyarrow as pa
+import pytest
+from remains import runtimes, until
+from sparks import EXECUTOR
+
+from sharedstate_lite import worker as w
+from sharedstate_lite.errors import Error
+from sharedstate_lite.worker import driver as drivers
+from sharedstate_lite.worker import host
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Batches = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+def ids(spark: SparkSession, rows: int = 20_000, values: int = 1_000, tasks: int = 4) -> DataFrame:
+    """A frame of ids with many repetitions, the same for every task."""
+    return spark.range(0, rows, 1, tasks).selectExpr(f"id % {values} AS id")
+
+
+def keeping(seen: w.ConcurrentSet, before: Callable[[], None] = lambda: None) -> Batches:
+    """Keep the rows that the set had not seen; ``before`` runs once a batch, after the set has been asked."""
+
+    def keep(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            new = seen.add_new(batch.column("id"))
+            before()
+            yield batch.filter(pa.array(new))
+
+    return keep
+
+
+def collected(frame: DataFrame) -> list[int]:
+    """The ids of a frame, in order."""
+    return sorted(int(row.id) for row in frame.collect())
+
+
+def test_a_set_drops_what_any_task_has_seen(anywhere: SparkSession) -> None:
+    """Tasks of one host keep every id once between them, with no shuffle."""
+    seen = w.ConcurrentSet(anywhere)
+    kept = ids(anywhere).mapInArrow(keeping(seen), "id long")
+    assert "Exchange" not in kept._jdf.queryExecution().toString()
+    assert collected(kept) == list(range(1_000))
+    row = w.metrics().set_index("handle").loc[seen._name]
+    assert (row["rows"], row["loads"], row["hits"]) == (20_000, 1_000, 19_000)
+    with pytest.raises(Exception, match="filled by another query"):
+        kept.collect()
+    seen.close()
+
+
+def test_every_api_can_share(anywhere: SparkSession) -> None:
+    """A handle works the same from an RDD, mapInPandas, mapInArrow and a UDF, and in the driver."""
+    from pyspark.sql.functions import pandas_udf
+
+    graph = w.share(w.CSR.from_edges(np.arange(100) % 10, np.arange(100) % 7), anywhere)
+    expected = [int(graph.csr().neighbours(node).sum()) for node in range(10)]
+    rdd = anywhere.sparkContext.parallelize(range(10), 4)
+    assert rdd.map(lambda node: int(graph.csr().neighbours(node).sum())).collect() == expected
+
+    def in_pandas(frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+        for frame in frames:
+            yield pd.DataFrame({"id": [int(graph.csr().neighbours(node).sum()) for node in frame["id"]]})
+
+    @pandas_udf("long")  # type: ignore[call-overload]
+    def in_udf(nodes: pd.Series) -> pd.Series:
+        return nodes.map(lambda node: int(graph.csr().neighbours(node).sum()))
+
+    nodes = anywhere.range(0, 10, 1, 4)
+    assert [row.id for row in nodes.mapInPandas(in_pandas, "id long").collect()] == expected
+    assert [row[0] for row in nodes.select(in_udf("id")).collect()] == expected
+    graph.close()
+
+
+def test_tasks_map_one_memory(anywhere: SparkSession) -> None:
+    """Every worker of a host has the same file in memory mapped, read-only, and the driver's is not copied."""
+    table = w.share(pa.table({"a": np.arange(100_000)}), anywhere)
+
+    def look(_: int) -> tuple[int, str, int]:
+        held = table.table()
+        maps = [line.split() for line in Path("/proc/self/maps").read_text().splitlines() if "sharedstate-lite" in line]
+        return os.getpid(), f"{maps[0][1]} {maps[0][4]}", held.num_rows
+
+    said = anywhere.sparkContext.parallelize(range(8), 8).map(look).collect()
+    assert len({pid for pid, _, _ in said}) > 1
+    assert len({inode for _, inode, _ in said}) == 1 and said[0][1].startswith("r--")
+    row = w.metrics().set_index("handle").loc[table._name]
+    assert row["loads"] == 0
+    table.close()
+
+
+def test_foreach_batch_shares(anywhere: SparkSession, tmp_path: Path) -> None:
+    """A function of a micro-batch uses a cache and a mailbox from the tasks that it starts."""
+    cache, box = w.Cache(anywhere, capacity=100), w.Mailbox(anywhere)
+    box.serve(lambda table: table.append_column("twice", pa.array(table.column("id").to_numpy() * 2)))
+    found: list[tuple[int, int]] = []
+
+    def enrich(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            rows = cache.get_or_load(batch.column("id"), lambda keys: box.ask(pa.table({"id": keys})))
+            yield from rows.to_batches()
+
+    def sink(frame: DataFrame, _: int) -> None:
+        found.extend((row.id, row.twice) for row in frame.mapInArrow(enrich, "id long, twice long").collect())
+
+    anywhere.range(0, 50, 1, 2).write.parquet(str(tmp_path / "in"))
+    stream = anywhere.readStream.schema("id long").option("maxFilesPerTrigger", 1).parquet(str(tmp_path / "in"))
+    query = stream.writeStream.foreachBatch(sink).option("checkpointLocation", str(tmp_path / "state")).start()
+    query.processAllAvailable()
+    query.stop()
+    assert sorted(found) == [(n, 2 * n) for n in range(50)]
+    cache.close()
+    box.close()
+
+
+def test_a_killed_attempt_loses_nothing(anywhere: SparkSession) -> None:
+    """A Python worker that is killed after it has added: its partition's next attempt is told new again."""
+    seen = w.ConcurrentSet(anywhere)
+
+    def die() -> None:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        if context is not None and context.attemptNumber() == 0 and context.partitionId() in (0, 3):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    assert collected(ids(anywhere).mapInArrow(keeping(seen, die), "id long")) == list(range(1_000))
+    seen.close()
+
+
+def test_a_killed_runtime_costs_repetition_at_most(anywhere: SparkSession) -> None:
+    """The runtime is killed in the middle of a job: with the final global pass the answer is right."""
+    seen = w.ConcurrentSet(anywhere)
+    assert w.share(pa.table({"a": [1]}), anywhere).table().num_rows == 1
+    (pid,) = runtimes(drivers.driver(anywhere))
+
+    def kill() -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+    kept = ids(anywhere).mapInArrow(keeping(seen, kill), "id long").dropDuplicates(["id"])
+    assert collected(kept) == list(range(1_000))
+    assert pid not in runtimes(drivers.driver(anywhere))
+    seen.close()
+
+
+def test_one_load_a_missing_key(anywhere: SparkSession) -> None:
+    """Tasks that miss the same keys at the same time load each of them once between them."""
+    cache = w.Cache(anywhere, capacity=10_000)
+    box = w.Mailbox(anywhere)
+    loaded: list[int] = []
+
+    def load(table: pa.Table) -> pa.Table:
+        loaded.extend(table.column("id").to_pylist())
+        return table
+
+    box.serve(load)
+
+    def enrich(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            rows = cache.get_or_load(batch.column("id"), lambda keys: box.ask(pa.table({"id": keys})))
+            yield from rows.to_batches()
+
+    kept = ids(anywhere, rows=8_000, values=2_000)
+    assert collected(kept.mapInArrow(enrich, "id long")) == collected(kept)
+    assert sorted(loaded) == list(range(2_000))
+    cache.close()
+    box.close()
+
+
+def test_an_error_in_the_runtime_reaches_the_user(anywhere: SparkSession) -> None:
+    """What a thing refuses in a task fails the job with its message."""
+    box = w.Mailbox(anywhere)
+
+    def refuse(table: pa.Table) -> pa.Table:
+        raise KeyError("no such symbol")
+
+    box.serve(refuse)
+    ask: Callable[[Any], Any] = lambda n: box.ask(pa.table({"n": [n]})).num_rows  # noqa: E731
+    with pytest.raises(Exception, match="its handler raised KeyError: 'no such symbol'"):
+        anywhere.sparkContext.parallelize([1], 1).map(ask).collect()
+    box.close()
+    with pytest.raises(Error, match="it is closed"):
+        box.ask(pa.table({"n": [1]}))
+
+
+@pytest.mark.parametrize("anywhere", ["local-cluster"], indirect=True)
+@pytest.mark.slow
+def test_a_killed_executor_does_not_take_the_runtime_along(anywhere: SparkSession) -> None:
+    """The executor whose worker started the runtime is killed: the runtime stays, and the answer is exact."""
+    seen = w.ConcurrentSet(anywhere)
+    table = w.share(pa.table({"a": [1]}), anywhere)
+    anywhere.sparkContext.parallelize(range(4), 4).map(lambda _: table.table().num_rows).collect()
+    before = runtimes(drivers.driver(anywhere))
+
+    def kill() -> None:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        if context is not None and context.attemptNumber() == 0 and context.partitionId() == 0:
+            for parent in psutil.Process().parents():
+                if EXECUTOR in " ".join(parent.cmdline()):
+                    parent.kill()
+
+    assert collected(ids(anywhere).mapInArrow(keeping(seen, kill), "id long")) == list(range(1_000))
+    assert runtimes(drivers.driver(anywhere)) == before
+    seen.close()
+    table.close()
+
+
+@pytest.mark.parametrize("anywhere", ["local-cluster"], indirect=True)
+@pytest.mark.slow
+def test_one_machine_as_two_hosts(anywhere: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a name for each executor there are two runtimes, each with a copy of the table and a set of its own."""
+    monkeypatch.setenv(host.VARIABLE, "executor")
+    # An application's address is drawn with its first handle.
+    drivers._drivers.pop(str(anywhere.sparkContext.applicationId)).close()
+    table = w.share(pa.table({"a": np.arange(1000)}), anywhere)
+    seen = w.ConcurrentSet(anywhere)
+    kept = ids(anywhere, tasks=8).mapInArrow(keeping(seen, lambda: assert_rows(table, 1000)), "id long")
+    told = collected(kept)
+    assert sorted(set(told)) == list(range(1_000)) and len(told) <= 2_000
+    rows = w.metrics()
+    assert (rows[rows["handle"] == table._name]["loads"] == 1).all()
+    assert rows["host"].nunique() == len(runtimes(drivers.driver(anywhere))) == 2
+    drivers._drivers.pop(str(anywhere.sparkContext.applicationId)).close()
+
+
+def assert_rows(table: w.Immutable, rows: int) -> None:
+    """The shared table has so many rows."""
+    assert table.table().num_rows == rows
+
+
+def test_nothing_is_left_when_the_session_stops(tmp_path: Path) -> None:
+    """A session that stops in a Python that goes on takes its runtime along, with sockets and memory."""
+    script = """
+    import sys
+    import pyarrow as pa
+    import sharedstate_lite as ss
+    from sharedstate_lite.worker import driver
+    session = ss.spark.session()
+    table = ss.worker.share(pa.table({"a": [1]}))
+    print(session.sparkContext.parallelize([1], 1).map(lambda _: table.table().num_rows).collect())
+    pid = driver.driver(session).runtimes()[0]["pid"]
+    ss.spark.stop()
+    print(pid, flush=True)
+    sys.stdin.read()
+    """
+    root = Path(__file__).resolve().parents[2]
+    code = "\n".join(line[4:] for line in script.splitlines())
+    process = subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": str(root)},
+        cwd=tmp_path,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"[1]\n"
+    pid = int(process.stdout.readline())
+    until(lambda: not psutil.pid_exists(pid))
+    fds = [os.readlink(file) for file in Path(f"/proc/{process.pid}/fd").iterdir()]
+    assert not [name for name in fds if "sharedstate-lite" in name]
+    process.communicate(b"")
+    assert process.returncode == 0
