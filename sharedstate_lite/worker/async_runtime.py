@@ -54,7 +54,7 @@ class AsyncRuntime(Handle):
         captured.check(f"{self._name}.map", coroutine)
         from pyspark import cloudpickle
 
-        code = cloudpickle.dumps(coroutine)
+        code: bytes = cloudpickle.dumps(coroutine)  # type: ignore[no-untyped-call]
         digest = hashlib.sha256(code).hexdigest()
         written = schema.serialize().to_pybytes().hex() if schema is not None else ""
         while True:

@@ -63,7 +63,7 @@ class Cache(Handle):
             whole = pa.concat_tables(parts)
         except pa.ArrowInvalid as error:
             raise Error(f"{call}: load answered with other columns than before ({error}); keep them the same") from None
-        return whole.take(pa.array(order[codes])).combine_chunks()
+        return whole.take(order[codes]).combine_chunks()
 
     def _found(
         self, conversation: client.Conversation, call: str, values: pa.Array[Any], rows: int, load: Load
@@ -71,7 +71,7 @@ class Cache(Handle):
         """Rows for all values, some at a time: what is there, what is loaded here, and then what others have loaded."""
         ahead, wait = np.arange(len(values)), False
         while len(ahead):
-            asked = values.take(pa.array(ahead))
+            asked = values.take(ahead)
             head = {"op": "get", "wait": wait, "rows": rows, "thing": self._name}
             said, found, _ = conversation.ask(head, pa.table({KEY: asked}))
             mine, theirs = (np.array(said[name], np.int64) for name in ("load", "wait"))
@@ -79,7 +79,7 @@ class Cache(Handle):
             if found is not None and len(here):
                 yield ahead[here], found
             if len(mine):
-                yield ahead[mine], self._load(conversation, call, load, asked.take(pa.array(mine)))
+                yield ahead[mine], self._load(conversation, call, load, asked.take(mine))
             ahead, wait = ahead[theirs], True
 
     def _load(self, conversation: client.Conversation, call: str, load: Load, keys: pa.Array[Any]) -> pa.Table:

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ..errors import Error
 
@@ -88,10 +87,11 @@ class CSR:
     @classmethod
     def of(cls, table: pa.Table) -> CSR:
         """The graph that a table of :meth:`table` holds; its arrays are views of the table's memory."""
-        arrays = {
-            name: pc.list_flatten(table.column(name)).chunk(0).to_numpy(zero_copy_only=True)
-            for name in table.column_names
-        }
+        arrays: dict[str, Any] = {}
+        for name in table.column_names:
+            # One chunk, and not combined: that would copy it.
+            whole: Any = table.column(name).chunk(0)
+            arrays[name] = whole.values.to_numpy(zero_copy_only=True)
         # It was checked when it was made, and reading all of it here would map all of it.
         out = object.__new__(cls)
         for name in ("indptr", "indices", "weights"):

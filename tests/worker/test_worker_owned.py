@@ -306,6 +306,21 @@ class TestAsyncRuntime:
         empty = calls.map(inverse, pa.table({"n": pa.array([], pa.int64())}), pa.schema({"x": pa.float64()}))
         assert empty.schema == pa.schema({"x": pa.float64()})
 
+    def test_closing_ends_the_calls(self, application: Driver) -> None:
+        """close() in the middle of a batch: whoever waits for it is told, and does not wait for ever."""
+        calls = w.AsyncRuntime(application)
+
+        async def never(row: dict[str, Any]) -> dict[str, Any]:
+            await asyncio.Event().wait()
+            return row
+
+        with ThreadPoolExecutor(1) as threads:
+            waiting = threads.submit(calls.map, never, pa.table({"n": [1, 2]}))
+            until(lambda: bool((w.metrics()["loads"] == 2).any()))
+            calls.close()
+            with pytest.raises(Error, match="it was closed while calls were under way"):
+                waiting.result(20)
+
 
 class TestMailbox:
     """Questions of tasks, answered by a function in the driver."""

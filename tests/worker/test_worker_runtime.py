@@ -13,6 +13,7 @@ import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -178,6 +179,7 @@ def test_shared_memory_cannot_be_written(application: Driver) -> None:
     for array in (csr.indptr, csr.indices, csr.weights):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 7
+    assert all(in_shared_memory(array) for array in (csr.indptr, csr.indices, csr.weights))
     _, _, file = graph._ask({"op": "map"})
     assert file is not None
     with pytest.raises(PermissionError):
@@ -187,6 +189,16 @@ def test_shared_memory_cannot_be_written(application: Driver) -> None:
     with pytest.raises(PermissionError):
         os.ftruncate(file, 1)
     os.close(file)
+
+
+def in_shared_memory(array: Any) -> bool:
+    """Whether an array lies in a mapping of a file in memory."""
+    for line in Path("/proc/self/maps").read_text().splitlines():
+        if "memfd:sharedstate-lite" in line:
+            first, _, last = line.split()[0].partition("-")
+            if int(first, 16) <= array.ctypes.data < int(last, 16):
+                return True
+    return False
 
 
 def test_a_closed_handle_leaves_no_memory(application: Driver) -> None:

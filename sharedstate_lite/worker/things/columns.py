@@ -57,7 +57,7 @@ def rows(name: str, described: Any, sets: list[list[Any] | int], start: int) -> 
         changed = [one for one in sets if isinstance(one, int)]
         numbers = range(start, start + len(sets))
         return pa.table({ROW: pa.array(numbers, pa.int64()), "changed": pa.array(changed, pa.int64())})
-    fields = [pa.field(ROW, pa.int64())]
+    fields: list[pa.Field[Any]] = [pa.field(ROW, pa.int64())]
     for column in described:
         kind = TYPES.get(column.type_code)
         if kind is None:

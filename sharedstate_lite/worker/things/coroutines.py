@@ -10,6 +10,7 @@ import asyncio
 import pickle
 import threading
 from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
 from typing import Any
 
 import pyarrow as pa
@@ -30,6 +31,8 @@ class Coroutines:
         self._room = asyncio.Semaphore(self._in_flight)
         self._loop = asyncio.new_event_loop()
         threading.Thread(target=self._loop.run_forever, daemon=True, name=self._name).start()
+        self._closed = False
+        self._doing: set[Future[list[Any]]] = set()
         self._asked = self._calls = self._now = self._most = self._rows = 0
 
     async def answer(self, head: Head, table: pa.Table | None, caller: Caller) -> Reply:
@@ -44,7 +47,16 @@ class Coroutines:
             return {"unknown": True}, None
         self._asked += 1
         doing = asyncio.run_coroutine_threadsafe(self._all(function, table.to_pylist()), self._loop)
-        results = await asyncio.wrap_future(doing)
+        self._doing.add(doing)
+        try:
+            results = await asyncio.wrap_future(doing)
+        except asyncio.CancelledError:
+            # By close() the calls end; by the end of who asked, this task.
+            if not self._closed:
+                raise
+            raise Error(f"{self._name}: it was closed while calls were under way") from None
+        finally:
+            self._doing.discard(doing)
         self._rows += len(results)
         schema = pa.ipc.read_schema(pa.py_buffer(bytes.fromhex(head["schema"]))) if head["schema"] else None
         return {}, self._table(results, schema)
@@ -57,8 +69,19 @@ class Coroutines:
         return {"queries": self._asked, "loads": self._calls, "most": self._most, "rows": self._rows}
 
     async def close(self) -> None:
-        """End the loop; what runs on it is cancelled."""
-        self._loop.call_soon_threadsafe(self._loop.stop)
+        """Cancel what runs, and end the loop."""
+        self._closed = True
+        for doing in list(self._doing):
+            doing.cancel()
+        asyncio.run_coroutine_threadsafe(self._stop(), self._loop)
+
+    async def _stop(self) -> None:
+        calls = asyncio.all_tasks() - {asyncio.current_task()}
+        for call in calls:
+            call.cancel()
+        if calls:
+            await asyncio.wait(calls, timeout=1)
+        self._loop.stop()
 
     async def _all(self, function: Function, rows: list[dict[str, Any]]) -> list[Any]:
         async def one(position: int, row: dict[str, Any]) -> Any:

@@ -7,6 +7,8 @@ table costs what it adds. A batch's keys are used in the order in which they com
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 
@@ -30,7 +32,7 @@ class Rows:
         self._place: Numbers = np.empty(0, np.int64)
         self._used: Numbers = np.empty(0, np.int64)
         self._since = np.empty(0, np.float64)
-        self._keys: pa.ChunkedArray | None = None
+        self._keys: pa.ChunkedArray[Any] | None = None
         self._clock = 0
         self.count = self.forgotten = 0
 
@@ -40,7 +42,7 @@ class Rows:
         held = self._index.nbytes + self._place.nbytes + self._used.nbytes + self._since.nbytes
         return held + (self._table.nbytes if self._table is not None else 0)
 
-    def get(self, keys: pa.ChunkedArray, now: float) -> tuple[Flags, pa.Table | None]:
+    def get(self, keys: pa.ChunkedArray[Any], now: float) -> tuple[Flags, pa.Table | None]:
         """For different keys, which are there and young enough, and the rows of those, in their order."""
         numbers = self._index.find(keys)
         here = numbers >= 0
@@ -51,9 +53,9 @@ class Rows:
         self._touch(found)
         if self._table is None or not len(found):
             return here, None
-        return here, self._table.take(pa.array(self._place[found]))
+        return here, self._table.take(self._place[found])
 
-    def put(self, keys: pa.ChunkedArray, rows: pa.Table, since: float) -> None:
+    def put(self, keys: pa.ChunkedArray[Any], rows: pa.Table, since: float) -> None:
         """Keep the rows of different keys, as read from their source at ``since`` or later."""
         if self._table is None:
             self._table = rows.slice(0, 0)
@@ -91,7 +93,7 @@ class Rows:
         assert self._table is not None
         live = np.flatnonzero(self._place[: self._index.count] >= 0)
         order = live[np.argsort(self._place[live])]
-        self._table = self._table.take(pa.array(self._place[order])).combine_chunks()
+        self._table = self._table.take(self._place[order]).combine_chunks()
         self._index = self._index.keep(order)
         self._used, self._since = self._used[order], self._since[order]
         self._place = np.arange(len(order), dtype=np.int64)
