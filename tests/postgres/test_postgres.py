@@ -1,82 +1,27 @@
-"""The PostgreSQL server: there in a second, safe from others, and gone without a trace however its owner ends."""
+"""The PostgreSQL server: there in a second, safe from others, and what it refuses."""
 
 from __future__ import annotations
 
-import datetime as dt
 import os
 import pickle
 import shutil
-import signal
 import socket
 import subprocess
-import sys
-import tempfile
-import textwrap
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import hypothesis.strategies as st
-import pandas as pd
 import psutil
 import psycopg
 import pyarrow as pa
 import pytest
-from hypothesis import given
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from servers import OURS, family, listens, port_of, traces
 
 from sharedstate_lite import postgres
-from sharedstate_lite.cache import cache_dir
 from sharedstate_lite.errors import Error
 from sharedstate_lite.postgres import keeper, programs
 
-ROOT = Path(__file__).resolve().parent.parent
-
-pytestmark = pytest.mark.skipif(
-    bool(os.environ.get(postgres.VARIABLE)), reason=f"{postgres.VARIABLE} names a server, and these start their own"
-)
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[postgres.Server]:
-    """One server for the tests that leave it as it was, but for tables."""
-    with postgres.Server() as running:
-        yield running
-
-
-@pytest.fixture(autouse=True)
-def place(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder that other users can reach; servers of a test lie in its ``tmp``, their logs in its ``cache``."""
-    path = Path(tempfile.mkdtemp(prefix="kit-test-"))
-    path.chmod(0o711)
-    (path / "tmp").mkdir(mode=0o711)
-    monkeypatch.setenv("TMPDIR", str(path / "tmp"))
-    monkeypatch.setenv("SHAREDSTATE_LITE_CACHE", str(path / "cache"))
-    yield path
-    shutil.rmtree(path)
-
-
-def traces() -> list[Path]:
-    """What servers of this test have left, or have while they run: folders and logs."""
-    return [*Path(os.environ["TMPDIR"]).iterdir(), *cache_dir("logs").iterdir()]
-
-
-def family(server: postgres.Server) -> list[psutil.Process]:
-    """The server's processes, and its keeper."""
-    assert server.pid is not None
-    running = psutil.Process(server.pid)
-    return [running.parent(), running, *running.children(recursive=True)]  # type: ignore[list-item]
-
-
-def port_of(dsn: str) -> int:
-    """The port in a DSN."""
-    return int(str(conninfo_to_dict(dsn)["port"]))
-
-
-def listens(port: int) -> bool:
-    """Whether anybody takes connections there."""
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
+pytestmark = OURS
 
 
 # --- one server ----------------------------------------------------------------
@@ -275,132 +220,6 @@ def test_folder_that_the_server_may_not_enter(place: Path) -> None:
     place.chmod(0o700)
 
 
-# --- its owner ends --------------------------------------------------------------
-
-OWNER = """
-    import os, sys
-    from sharedstate_lite import postgres
-    from sharedstate_lite.postgres import keeper
-    {first}
-    server = postgres.Server()
-    print(server.pid, server._keeper.pid, server.dsn, flush=True)
-    {then}
-"""
-
-
-@pytest.fixture
-def owner() -> Iterator[Callable[..., tuple[subprocess.Popen[str], list[psutil.Process], int]]]:
-    """Start a process that starts a server and then does something; returns it, the server's processes and its port."""
-    begun: list[subprocess.Popen[str]] = []
-    running: list[psutil.Process] = []
-
-    def start(then: str, first: str = "") -> tuple[subprocess.Popen[str], list[psutil.Process], int]:
-        process = subprocess.Popen(
-            [sys.executable, "-c", textwrap.dedent(OWNER).format(then=then, first=first)],
-            cwd=ROOT,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        begun.append(process)
-        assert process.stdout is not None
-        pid, kept, dsn = process.stdout.readline().split()
-        there = [psutil.Process(int(kept)), psutil.Process(int(pid)), *psutil.Process(int(pid)).children()]
-        running.extend(there)
-        return process, there, port_of(dsn)
-
-    yield start
-    for process in begun:
-        process.kill()
-        process.wait()
-        for pipe in (process.stdin, process.stdout):
-            if pipe is not None:
-                pipe.close()
-    psutil.wait_procs(running, timeout=15)
-
-
-@pytest.mark.parametrize(
-    ("then", "number"),
-    [
-        ("sys.stdin.read()", signal.SIGKILL),
-        ("sys.stdin.read()", signal.SIGTERM),
-        ("sys.stdin.readline(); sys.exit(0)", None),
-        ("sys.stdin.readline(); os._exit(3)", None),
-        ("sys.stdin.readline(); raise SystemExit(1)", None),
-    ],
-)
-def test_it_ends_with_its_owner(owner: Any, then: str, number: signal.Signals | None) -> None:
-    """However the owner ends, killed included, no process, port or folder is left."""
-    process, there, port = owner(then)
-    assert process.stdin is not None
-    if number is not None:
-        process.send_signal(number)
-    else:
-        process.stdin.close()
-    process.wait(timeout=30)
-    assert psutil.wait_procs(there, timeout=15)[1] == []
-    assert not listens(port) and traces() == []
-
-
-@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="elsewhere a copy of the owner keeps the server")
-def test_a_copy_of_the_owner_does_not_keep_it(owner: Any) -> None:
-    """A process that the owner forked holds its pipe too; the server ends with the owner all the same."""
-    then = "child = os.fork(); print(child, flush=True) if child else None; sys.stdin.read()"
-    process, there, _ = owner(then)
-    assert process.stdout is not None
-    child = psutil.Process(int(process.stdout.readline()))
-    process.kill()
-    assert psutil.wait_procs(there, timeout=15)[1] == []
-    assert child.is_running()
-    child.kill()
-
-
-def test_a_forked_copy_may_not_end_it(owner: Any) -> None:
-    """What a forked copy of the owner closes is not the owner's server."""
-    then = (
-        "child = os.fork(); os.waitpid(child, 0) if child else (server.close(), os._exit(0)); "
-        "print(server.connect().execute('SELECT 1').fetchone(), flush=True); sys.stdin.read()"
-    )
-    process, _, _ = owner(then)
-    assert process.stdout is not None and process.stdout.readline() == "(1,)\n"
-
-
-def test_the_pipe_alone_will_do(owner: Any, place: Path) -> None:
-    """Where the system can neither watch a process nor tie one to another, as macOS, a killed owner leaves nothing."""
-    plain = place / "keeper.py"
-    text = Path(keeper.__file__).read_text()
-    plain.write_text(text.replace('"pidfd_open"', '"no_such_call"').replace('startswith("linux")', 'startswith("no")'))
-    process, there, port = owner("sys.stdin.read()", f"keeper.__file__ = {str(plain)!r}")
-    process.kill()
-    assert psutil.wait_procs(there, timeout=15)[1] == []
-    assert not listens(port) and traces() == []
-
-
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux ends a program with its parent")
-def test_killed_keeper_takes_the_server_along() -> None:
-    """A keeper that is killed leaves no server; the folder that it leaves goes with the next start."""
-    server = postgres.Server()
-    kept, *there = family(server)
-    kept.kill()
-    assert psutil.wait_procs(there, timeout=15)[1] == []
-    assert not server.alive
-    left = [path for path in traces() if path.is_dir()]
-    with postgres.Server():
-        assert len(left) == 1 and not left[0].exists()
-    server.close()
-
-
-def test_killed_server_is_noticed() -> None:
-    """A server that is killed leaves nothing, and its owner says that it has ended."""
-    with postgres.Server() as server:
-        kept, running, *others = family(server)
-        running.kill()
-        assert psutil.wait_procs([kept, running, *others], timeout=15)[1] == []
-        assert not server.alive and [path.suffix for path in traces()] == [".log"]
-        with pytest.raises(Error, match="has ended by itself .log: "):
-            server.connect()
-
-
 # --- another server --------------------------------------------------------------
 
 
@@ -418,66 +237,3 @@ def test_dsn_from_the_environment(server: postgres.Server, monkeypatch: pytest.M
     monkeypatch.setenv(postgres.VARIABLE, "host = = nonsense")
     with pytest.raises(Error, match="DSN that cannot be read"):
         postgres.Server()
-
-
-# --- rows ------------------------------------------------------------------------
-
-VALUES: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
-    "s": (pa.string(), st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=6)),
-    "i": (pa.int32(), st.integers(-(2**31), 2**31 - 1)),
-    "n": (pa.int64(), st.integers(-(2**63), 2**63 - 1)),
-    "x": (pa.float64(), st.floats(allow_nan=False)),
-    "b": (pa.bool_(), st.booleans()),
-    "d": (pa.date32(), st.dates(dt.date(1, 1, 1))),
-    "t": (pa.timestamp("us"), st.datetimes(dt.datetime(1, 1, 1))),
-}
-SCHEMA = pa.schema([(name, kind) for name, (kind, _) in VALUES.items()])
-
-
-@given(rows=st.lists(st.fixed_dictionaries({k: st.none() | v for k, (_, v) in VALUES.items()}), max_size=8))
-def test_rows_come_back_as_they_were(server: postgres.Server, rows: list[dict[str, Any]]) -> None:
-    """Every value of every type, NULL, empty text and quotes included, is read back by another route unchanged."""
-    table = pa.Table.from_pylist(rows, schema=SCHEMA)
-    assert postgres.write(server, "Some Rows", table, replace=True) == len(rows)
-    with server.connect() as connection:
-        back = connection.execute('SELECT * FROM "Some Rows"').fetchall()
-    assert back == [tuple(row[name] for name in VALUES) for row in rows]
-
-
-def test_frames_batches_and_keys(server: postgres.Server) -> None:
-    """pandas frames, batches and dictionary columns are rows too; a key is kept; append adds; replace starts anew."""
-    frame = pd.DataFrame({"id": pd.array([1, 2], "Int64"), "name": pd.Categorical(["a", None])}, index=[7, 8])
-    assert postgres.write(server, "kinds", frame, key=["id"]) == 2
-    more = pa.record_batch({"id": pa.array([3]), "name": pa.array(["c"])})
-    assert postgres.write(server, "kinds", iter([more, more.slice(0, 0)]), append=True) == 1
-    with server.connect() as connection:
-        assert connection.execute("SELECT * FROM kinds ORDER BY id").fetchall() == [(1, "a"), (2, None), (3, "c")]
-    assert postgres.write(server.dsn, "kinds", pa.table({"y": pa.array([], pa.float32())}), replace=True) == 0
-
-
-@pytest.mark.parametrize(
-    ("table", "rows", "options", "said"),
-    [
-        ("there", pa.table({"x": [1]}), {}, "it is there already.*append=True.*replace=True"),
-        ("there", pa.table({"x": ["one"]}), {"append": True}, 'invalid input syntax.*"one".*nothing was written'),
-        ("there", pa.table({"y": [1]}), {"append": True}, 'column "y".*does not exist'),
-        ("there", pa.table({"x": [1]}), {"append": True, "replace": True}, "leave replace out"),
-        ("new", pa.table({"x": ["a\0b"]}), {}, "invalid byte sequence"),
-        ("new", pa.table({"x": [[1]]}), {}, "column 'x': list.*has no counterpart"),
-        ("new", pa.table({"x": [1, 1]}), {"key": ["x"]}, "duplicate key|Key .x.=.1. already exists"),
-        ("new", pa.table({"x": [1]}), {"key": ["z"]}, "key column 'z' is not among"),
-        ("new", pa.table({}), {}, "needs columns"),
-        ("new", [], {}, "not one batch"),
-        ("no such schema.new", pa.table({"x": [1]}), {}, 'schema "no such schema" does not exist'),
-    ],
-)
-def test_refused_write_changes_nothing(
-    server: postgres.Server, table: str, rows: Any, options: dict[str, Any], said: str
-) -> None:
-    """A write that is refused, early or in the middle, says why and leaves the database as it was."""
-    postgres.write(server, "there", pa.table({"x": [5]}), replace=True)
-    with pytest.raises(Error, match=said):
-        postgres.write(server, table, rows, **options)
-    with server.connect() as connection:
-        assert connection.execute("SELECT x FROM there").fetchall() == [(5,)]
-        assert connection.execute("SELECT to_regclass('new')").fetchone() == (None,)

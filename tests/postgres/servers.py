@@ -1,0 +1,41 @@
+"""What a PostgreSQL server leaves, or has while it runs."""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+
+import psutil
+import pytest
+from psycopg.conninfo import conninfo_to_dict
+
+from sharedstate_lite import postgres
+from sharedstate_lite.cache import cache_dir
+
+OURS = pytest.mark.skipif(
+    bool(os.environ.get(postgres.VARIABLE)), reason=f"{postgres.VARIABLE} names a server, and these start their own"
+)
+
+
+def traces() -> list[Path]:
+    """What servers of this test have left, or have while they run: folders and logs."""
+    return [*Path(os.environ["TMPDIR"]).iterdir(), *cache_dir("logs").iterdir()]
+
+
+def family(server: postgres.Server) -> list[psutil.Process]:
+    """The server's processes, and its keeper."""
+    assert server.pid is not None
+    running = psutil.Process(server.pid)
+    return [running.parent(), running, *running.children(recursive=True)]  # type: ignore[list-item]
+
+
+def port_of(dsn: str) -> int:
+    """The port in a DSN."""
+    return int(str(conninfo_to_dict(dsn)["port"]))
+
+
+def listens(port: int) -> bool:
+    """Whether anybody takes connections there."""
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
