@@ -71,7 +71,7 @@ def rates(shop: Shop, slow: Shop, say: Callable[[str], None]) -> list[measure.Ro
         say(f"{kind} state")
         values[kind] = shop.ours(kind)
     passing()
-    peers = {name: shop.rate(*runs) for name, runs in passed.items()} | peers
+    peers = {**{name: shop.rate(*runs) for name, runs in passed.items()}, **peers}
     out = []
     for kind, (value, equal) in values.items():
         for against, target in ((PASS, 0.6), (NOTHING, None), (IDIOM, 20.0)):

@@ -104,7 +104,9 @@ class Model:
             with pytest.raises(TimeError, match="visit"):
                 a.check(time)
         rows = data.draw(st.lists(self.rows, max_size=5))
-        assert a.multiplicity(matrix(rows, 3), a.layout.sort_words(matrix(rows, 3), self.strings)).tolist() == [self.now[r] for r in rows]
+        asked = matrix(rows, 3)
+        found = a.multiplicity(asked, a.layout.sort_words(asked, self.strings))
+        assert found.tolist() == [self.now[r] for r in rows]
         whole = a.contents(strings=self.strings)
         assert len(whole.diffs) == len(self.now)
 

@@ -35,9 +35,8 @@ from typing import Any
 
 PREFIX = "sharedstate-postgres-"
 HELD = ".held"
-START_SECONDS = 60
-FAST_SECONDS, QUIT_SECONDS = 60, 10
-"""How long a server may take to end with its data in order, and how long to end at all, before the next harder way."""
+START_SECONDS, FAST_SECONDS, QUIT_SECONDS = 60, 60, 10
+"""How long a server may take to start, to end with its data in order, and to end at all, before the next harder way."""
 PORT_TRIES = 5
 DEATH_SIGNAL = 1
 """PR_SET_PDEATHSIG in Linux's sys/prctl.h."""
