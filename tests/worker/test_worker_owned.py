@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -128,6 +129,25 @@ class TestCache:
 
         assert cache.get_or_load([2, 3], load).column("twice").to_pylist() == [4, 6]
         assert cache.get_or_load([3, 2], doubled).column("twice").to_pylist() == [6, 4]
+
+    def test_no_answer_is_older_than_its_bound(self, application: Driver) -> None:
+        """Over many reads by several threads no value is older, when it is asked for, than ttl seconds."""
+        ttl = 0.05
+        cache = w.Cache(application, capacity=10, ttl=ttl)
+        loads: list[int] = []
+
+        def now(keys: pa.Array[Any]) -> pa.Table:
+            loads.append(len(keys))
+            return pa.table({"read": [time.monotonic()] * len(keys)})
+
+        def ages(_: int) -> list[float]:
+            asked = time.monotonic()
+            return [asked - read for read in cache.get_or_load([1, 2, 3], now).column("read").to_pylist()]
+
+        with ThreadPoolExecutor(4) as threads:
+            told = [age for one in threads.map(ages, range(400)) for age in one]
+        assert max(told) <= ttl
+        assert 3 < sum(loads) < len(told)
 
     def test_what_load_may_not_answer(self, application: Driver) -> None:
         """Another number of rows, other columns or no table at all: each is named, and nothing is kept."""
