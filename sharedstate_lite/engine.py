@@ -103,12 +103,9 @@ class Engine(ABC):
     def install(self, view: View) -> Changes:
         """Add a view, and those it is built on; returns its contents as Changes (empty under partial state)."""
         self._check_open()
-        if not isinstance(view, View):
-            raise ViewError(f"install takes a view made by catalog.view(...), not {type(view).__name__}")
-        if view.name in self.views:
-            raise ViewError(f"view {view.name} is installed already; drop it first, or choose another name")
+        more = intake.installed(view, self.views, self.catalog)
         with self._undoing(structure=True):
-            for each in intake.brought([view], self.views, self.catalog):
+            for each in more:
                 self._add(each)
             self._changed()
         return self._changes(view, self._whole(view))

@@ -86,6 +86,15 @@ def brought(views: Sequence[View], installed: Mapping[str, View], catalog: Catal
     return out
 
 
+def installed(view: object, views: Mapping[str, View], catalog: Catalog | None) -> list[View]:
+    """What installing a view adds, lowest first. Raises ViewError."""
+    if not isinstance(view, View):
+        raise ViewError(f"install takes a view made by catalog.view(...), not {type(view).__name__}")
+    if view.name in views:
+        raise ViewError(f"view {view.name} is installed already; drop it first, or choose another name")
+    return brought([view], views, catalog)
+
+
 def key_words(view: View, key: Any, strings: Strings) -> Words:
     """A key of a view as words int64[len(view.key), 1]. Raises ViewError or RowError."""
     values = tuple(key) if isinstance(key, tuple | list) else (key,)

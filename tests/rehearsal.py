@@ -52,16 +52,49 @@ class Dict:
             del self.runs[each]
 
 
-class Rehearsal(Front):
-    """See the module. Two "processes" take turns, by a count of the bins that were run."""
+class Workers:
+    """Stores of all bins, and two worker "processes" that take turns, by a count of the bins that were run."""
+
+    work: Any
+
+    def _hire(self, lose: int) -> None:
+        self.lose, self.count = lose, 0
+        self.processes: list[OrderedDict[Any, Any]] = [OrderedDict(), OrderedDict()]
+        self.stores: dict[tuple[int, int], Dict] = {}
+
+    def _heads(self) -> Any:
+        return {place: json.loads(store.told) for place, store in self.stores.items() if store.told is not None}
+
+    def _blobs(self, stage: int, part: str) -> list[bytes]:
+        every = [store.runs for (at, _), store in self.stores.items() if at == stage]
+        return [blob for runs in every for (name, _), blob in runs.items() if name == part]
+
+    def _bin(self, stage: int, number: int, mine: list[Message], store: Dict) -> list[Message]:
+        self.count += 1
+        which = 0
+        if self.lose:
+            which = self.count // self.lose % 2
+            if self.count % (self.lose * 3) == 0:
+                self.processes[which].clear()
+        rooms._AROUND, before = self.processes[which], rooms._AROUND
+        try:
+            return rooms.work(self.work, stage, number, mine, store)
+        finally:
+            self.processes[which], rooms._AROUND = rooms._AROUND, before
+
+
+__all__ = ["Dict", "Rehearsal"]
+
+
+class Rehearsal(Workers, Front):
+    """See the module."""
 
     made = 0
 
     def __init__(self, kind: str, views: Any, join: str = "auto", bins: int = 3, lose: int = 0) -> None:
         super().__init__(Blueprint(kind, views, join), bins)
+        self._hire(lose)
         self._begin(self._plan)
-        self.lose, self.count = lose, 0
-        self.processes: list[OrderedDict[Any, Any]] = [OrderedDict(), OrderedDict()]
 
     def checkpoint(self, path: Path) -> None:
         """Write the blueprint and the stores to a new folder; what the processes remember is not in them."""
@@ -79,13 +112,6 @@ class Rehearsal(Front):
         out.epoch, out._ticked, out._owed, out.stores = pickle.loads((path / "stores").read_bytes())
         return out
 
-    def _heads(self) -> Any:
-        return {place: json.loads(store.told) for place, store in self.stores.items() if store.told is not None}
-
-    def _blobs(self, stage: int, part: str) -> list[bytes]:
-        every = [store.runs for (at, _), store in self.stores.items() if at == stage]
-        return [blob for runs in every for (name, _), blob in runs.items() if name == part]
-
     def _rebuild(self, plan: Blueprint, route: Route) -> list[Message]:
         messages = self._ticks(route)
         for name, (stage, place) in tables.bases(self._route).items():
@@ -97,7 +123,7 @@ class Rehearsal(Front):
     def _begin(self, plan: Blueprint) -> None:
         Rehearsal.made += 1
         self.work = Plan(f"rehearsal {Rehearsal.made}", self.bins, plan.routed)
-        self.stores: dict[tuple[int, int], Dict] = {}
+        self.stores = {}
 
     def _run(self, messages: list[Message], kind: str, epoch: int) -> list[Message]:
         stores = {place: store.copy() for place, store in self.stores.items()}
@@ -110,19 +136,3 @@ class Rehearsal(Front):
         assert all(m.stage == 0 for m in messages)
         self.stores = stores
         return messages
-
-    def _bin(self, stage: int, number: int, mine: list[Message], store: Dict) -> list[Message]:
-        self.count += 1
-        which = 0
-        if self.lose:
-            which = self.count // self.lose % 2
-            if self.count % (self.lose * 3) == 0:
-                self.processes[which].clear()
-        rooms._AROUND, before = self.processes[which], rooms._AROUND
-        try:
-            return rooms.work(self.work, stage, number, mine, store)
-        finally:
-            self.processes[which], rooms._AROUND = rooms._AROUND, before
-
-
-__all__ = ["Dict", "Rehearsal"]

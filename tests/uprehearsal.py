@@ -7,20 +7,17 @@ micro-batches: what it does there, another thread would do.
 
 from __future__ import annotations
 
-import json
 import random
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from rehearsal import Dict
+from rehearsal import Dict, Workers
 
 from sharedstate_lite import held, intake
 from sharedstate_lite.arrangement import Arrangement
 from sharedstate_lite.batch import Delta, Layout, concat
-from sharedstate_lite.spark import bins as rooms
 from sharedstate_lite.spark import wire
 from sharedstate_lite.spark.base import Base
 from sharedstate_lite.spark.bins import Message
@@ -81,7 +78,7 @@ class ListBase(Base):
         return held.state_rows(place.operator, [of], strings)
 
 
-class UpRehearsal(UpFront):
+class UpRehearsal(Workers, UpFront):
     """See the module."""
 
     made = 0
@@ -89,10 +86,10 @@ class UpRehearsal(UpFront):
     def __init__(self, views: Any, bins: int = 3, lose: int = 0, seed: int = 0, **options: Any) -> None:
         super().__init__(Blueprint("partial", views, "auto", options), bins)
         self.tables = ListBase(self)
-        self.lose, self.count, self.micro_batches = lose, 0, 0
+        self._hire(lose)
+        self.micro_batches = 0
         self.draw = random.Random(seed)
         self.between: Callable[[], None] | None = None
-        self.processes: list[OrderedDict[Any, Any]] = [OrderedDict(), OrderedDict()]
         self._open_stores(self._plan)
 
     @property
@@ -102,7 +99,7 @@ class UpRehearsal(UpFront):
     def _open_stores(self, plan: Blueprint) -> None:
         UpRehearsal.made += 1
         self.work = UpPlan(f"up {UpRehearsal.made}", self.bins, plan.routed, budget=self._blueprint.budget.set)
-        self.stores: dict[tuple[int, int], Dict] = {}
+        self.stores = {}
 
     def _rebuild(self, plan: Blueprint, route: Any) -> list[Message]:
         self._route = route
@@ -126,13 +123,6 @@ class UpRehearsal(UpFront):
         self._queue.append(job)
         return job
 
-    def _heads(self) -> Any:
-        return {place: json.loads(store.told) for place, store in self.stores.items() if store.told is not None}
-
-    def _blobs(self, stage: int, part: str) -> list[bytes]:
-        every = [store.runs for (at, _), store in self.stores.items() if at == stage]
-        return [blob for runs in every for (name, _), blob in runs.items() if name == part]
-
     def _run(self, messages: Any, kind: str, epoch: int) -> list[Message]:
         self.micro_batches += 1
         stores = {place: store.copy() for place, store in self.stores.items()}
@@ -151,19 +141,6 @@ class UpRehearsal(UpFront):
         if self.between is not None:
             self.between()
         return [*out, *messages]
-
-    def _bin(self, stage: int, number: int, mine: list[Message], store: Dict) -> list[Message]:
-        self.count += 1
-        which = 0
-        if self.lose:
-            which = self.count // self.lose % 2
-            if self.count % (self.lose * 3) == 0:
-                self.processes[which].clear()
-        rooms._AROUND, before = self.processes[which], rooms._AROUND
-        try:
-            return rooms.work(self.work, stage, number, mine, store)
-        finally:
-            self.processes[which], rooms._AROUND = rooms._AROUND, before
 
 
 __all__ = ["ListBase", "UpRehearsal"]

@@ -146,11 +146,7 @@ class Front(ABC):
         Returns its contents as Changes. Raises ViewError.
         """
         self._check_open()
-        if not isinstance(view, View):
-            raise ViewError(f"install takes a view made by catalog.view(...), not {type(view).__name__}")
-        if view.name in self.views:
-            raise ViewError(f"view {view.name} is installed already; drop it first, or choose another name")
-        more = intake.brought([view], self.views, self.catalog)
+        more = intake.installed(view, self.views, self.catalog)
         self._told |= {v.name for v in more}
         return self._changes(view.name, self._change_views([*self.views.values(), *more]))
 

@@ -183,11 +183,7 @@ class UpFront(Desk, Front):
     def install(self, view: View) -> Changes:
         """Add a view: at once, and empty. The keys of the other views that are filled are looked up again."""
         self._check_open()
-        if not isinstance(view, View):
-            raise ViewError(f"install takes a view made by catalog.view(...), not {type(view).__name__}")
-        if view.name in self.views:
-            raise ViewError(f"view {view.name} is installed already; drop it first, or choose another name")
-        more = intake.brought([view], self.views, self.catalog)
+        more = intake.installed(view, self.views, self.catalog)
         self._change_views([*self.views.values(), *more])
         return self._changed_rows(view, [], self.epoch)
 

@@ -10,14 +10,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from raced import BEFORE, RELATIONS
 
 import sharedstate_lite as ss
 
-RELATIONS = {
-    "info": "product STRING, category STRING",
-    "visit": "product STRING, user STRING, length INT",
-    "story": "id INT, author STRING",
-}
 VIEWS = {
     "one": "SELECT product, COUNT(*) AS n, MAX(length) AS m FROM visit GROUP BY product",
     "joined": "SELECT category, COUNT(*) AS n, SUM(length) AS s FROM info JOIN visit USING (product) GROUP BY category",
@@ -25,11 +21,6 @@ VIEWS = {
     "both": "SELECT product, length FROM visit UNION ALL SELECT product, 0 AS length FROM info",
     "by_author": "SELECT author, COUNT(*) AS n FROM story GROUP BY author",
     "stories": "SELECT s.id, s.author, a.n FROM story s JOIN by_author a ON s.author = a.author",
-}
-BEFORE: dict[str, Any] = {
-    "info": [(("a", "F"), 1), (("b", "F"), 1), (("c", "G"), 1)],
-    "visit": [(("a", "x", 1), 1), (("b", "x", 5), 1), (("c", "y", 3), 1)],
-    "story": [((7, "Elena"), 1), ((8, "Elena"), 1), ((9, "Talia"), 1)],
 }
 
 
