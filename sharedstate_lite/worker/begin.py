@@ -48,8 +48,9 @@ def start(application: Application) -> str:
     import sharedstate_lite
 
     job = {
-        "path": sys.path,
-        "package": list(sharedstate_lite.__path__),
+        # An executor's are relative to its folder, and the runtime leaves that.
+        "path": [os.path.abspath(path) for path in sys.path],
+        "package": [os.path.abspath(path) for path in sharedstate_lite.__path__],
         "application": [
             application.name,
             application.secret.hex(),
@@ -88,6 +89,9 @@ def main(job: dict[str, Any]) -> None:
     """Become the runtime of this host, unless there is one."""
     name, secret, driver, identity, override = job["application"]
     application = Application(name, bytes.fromhex(secret), (driver[0], driver[1]), identity, override)
+    # Before the fork, so that what cannot be imported is told.
+    from .runtime import run
+
     listener = host.listener(job["name"])
     if listener is None:
         _say("taken")
@@ -104,8 +108,6 @@ def main(job: dict[str, Any]) -> None:
     nothing = os.open(os.devnull, os.O_RDWR)
     for number in (0, 1, 2):
         os.dup2(nothing, number)
-    from .runtime import run
-
     run(application, job["name"], job["identity"], listener, to_driver)
 
 

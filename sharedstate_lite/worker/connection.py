@@ -19,6 +19,8 @@ from .address import Application
 
 START_SECONDS = 60
 LOCK_SECONDS = 10
+STARTS = 5
+"""A runtime that is gone so often before it has answered will not come up."""
 
 
 class Lost(Error):
@@ -65,8 +67,8 @@ def drop(application: Application) -> None:
 
 def _open(application: Application) -> socket.socket:
     deadline = time.monotonic() + START_SECONDS
-    said = ""
-    while time.monotonic() < deadline:
+    said, starts = "", 0
+    while time.monotonic() < deadline and starts < STARTS:
         sock = _connect(application)
         if sock is not None:
             return sock
@@ -75,10 +77,11 @@ def _open(application: Application) -> socket.socket:
             if sock is not None:
                 return sock
             said = begin.start(application)
+            starts += 1
         if said not in ("ready", "taken"):
             break
     raise Error(
-        f"worker runtime: {said or 'it does not come up'}; it needs the driver that made the handle, with its Spark "
+        f"worker runtime: {'it ends at once' if said in ('', 'ready', 'taken') else said}; it needs the driver that made the handle, with its Spark "
         "session running; make the handle anew in a session that runs"
     )
 

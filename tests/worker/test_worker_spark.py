@@ -19,6 +19,7 @@ import pytest
 from remains import runtimes, until
 from sparks import EXECUTOR
 
+from sharedstate_lite import postgres
 from sharedstate_lite import worker as w
 from sharedstate_lite.errors import Error
 from sharedstate_lite.worker import driver as drivers
@@ -184,6 +185,39 @@ def test_one_load_a_missing_key(anywhere: SparkSession) -> None:
     box.close()
 
 
+def test_tasks_share_connections_and_a_loop(anywhere: SparkSession) -> None:
+    """Eight tasks ask PostgreSQL by a pool and by coroutines: the server never has more connections than the pool."""
+    with postgres.Server() as server:
+        postgres.write(server, "product", pa.table({"id": np.arange(500), "name": [f"p {n}" for n in range(500)]}))
+        pool, calls = w.ConnectionPool(anywhere, server, size=2), w.AsyncRuntime(anywhere, in_flight=8)
+
+        async def name(row: dict[str, Any]) -> dict[str, Any]:
+            return (await pool.fetch("SELECT id, name FROM product WHERE id = %s", [row["id"]]))[0]
+
+        def by_query(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                sql = "SELECT id, name FROM product WHERE id = %(id)s"
+                yield from pool.query(sql, batch).drop_columns(["row"]).to_batches()
+
+        def by_coroutine(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                yield from calls.map(name, batch).to_batches()
+
+        events = ids(anywhere, rows=800, values=500, tasks=8)
+        expected = sorted((n % 500, f"p {n % 500}") for n in range(800))
+        for enrich in (by_query, by_coroutine):
+            rows = events.mapInArrow(enrich, "id long, name string").collect()
+            assert sorted((row.id, row.name) for row in rows) == expected
+        counts = w.metrics().set_index("handle").loc[pool._name]
+        assert counts["opened"] <= 2 and counts["queries"] == 1_600
+        with server.connect() as connection:
+            others = "SELECT count(*) FROM pg_stat_activity WHERE datname IS NOT NULL AND pid <> pg_backend_pid()"
+            assert connection.execute(others).fetchall()[0][0] <= 2
+        calls.close()
+        pool.close()
+        assert pool._name not in set(w.metrics()["handle"])
+
+
 def test_an_error_in_the_runtime_reaches_the_user(anywhere: SparkSession) -> None:
     """What a thing refuses in a task fails the job with its message."""
     box = w.Mailbox(anywhere)
@@ -233,18 +267,17 @@ def test_one_machine_as_two_hosts(anywhere: SparkSession, monkeypatch: pytest.Mo
     drivers._drivers.pop(str(anywhere.sparkContext.applicationId)).close()
     table = w.share(pa.table({"a": np.arange(1000)}), anywhere)
     seen = w.ConcurrentSet(anywhere)
-    kept = ids(anywhere, tasks=8).mapInArrow(keeping(seen, lambda: assert_rows(table, 1000)), "id long")
+
+    def look() -> None:
+        assert table.table().num_rows == 1000
+
+    kept = ids(anywhere, tasks=8).mapInArrow(keeping(seen, look), "id long")
     told = collected(kept)
     assert sorted(set(told)) == list(range(1_000)) and len(told) <= 2_000
     rows = w.metrics()
     assert (rows[rows["handle"] == table._name]["loads"] == 1).all()
     assert rows["host"].nunique() == len(runtimes(drivers.driver(anywhere))) == 2
     drivers._drivers.pop(str(anywhere.sparkContext.applicationId)).close()
-
-
-def assert_rows(table: w.Immutable, rows: int) -> None:
-    """The shared table has so many rows."""
-    assert table.table().num_rows == rows
 
 
 def test_nothing_is_left_when_the_session_stops(tmp_path: Path) -> None:
