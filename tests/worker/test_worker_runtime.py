@@ -22,6 +22,7 @@ from remains import held, left, runtimes, until
 
 from sharedstate_lite import worker as w
 from sharedstate_lite.errors import Error
+from sharedstate_lite.spark.ship import archive
 from sharedstate_lite.worker import client, host, wire
 from sharedstate_lite.worker.address import Application
 from sharedstate_lite.worker.driver import Driver
@@ -40,6 +41,24 @@ def test_many_at_once_start_one_runtime(application: Driver) -> None:
     told = [int(process.communicate(pickle.dumps(seen))[0]) for process in asking]
     assert sum(told) == 3 and len(told) == 6
     assert len(runtimes(application)) == len(application.runtimes()) == 1
+
+
+def test_a_runtime_starts_from_an_archive(application: Driver, tmp_path: Path) -> None:
+    """An executor has the kit as a zip file by a relative path; the runtime that it starts finds it from anywhere."""
+    archive(tmp_path)
+    code = """
+import pickle, sys
+sys.path.insert(0, "sharedstate_lite.zip")
+seen = pickle.load(sys.stdin.buffer)
+print(sys.modules["sharedstate_lite"].__file__, int(seen.add_new([1, 2]).sum()))
+"""
+    seen = w.ConcurrentSet(application)
+    asking = subprocess.Popen(
+        [sys.executable, "-I", "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=tmp_path
+    )
+    said = asking.communicate(pickle.dumps(seen))[0].decode().split()
+    assert "sharedstate_lite.zip" in said[0] and said[1] == "2"
+    assert not seen.add_new([1, 2]).any()
 
 
 def test_threads_of_one_process_ask_at_once(application: Driver) -> None:
