@@ -2,6 +2,7 @@
 
     begun       a new engine that has done some actions, each an epoch or a read
     asked       a read line by line: every question that went up, every answer that came down
+    edges       what went along each edge, counted: questions and answers, messages and rows
     paused      an engine that stops, and sends what some actions make it send
     underway    the messages that then wait
     hand_over   deliver the oldest message on one edge, or on each edge of a path
@@ -96,6 +97,24 @@ def told(engine: Any) -> pd.DataFrame:
     return pd.DataFrame(lines, columns=["from", "to", "what"])
 
 
+def edges(engine: Any) -> pd.DataFrame:
+    """The messages of the trace by edge, in the order of the first: from, to, kind, messages, rows.
+
+    ``rows`` are keys where a question went up, and rows of data where an answer came down.
+    Also for an engine on Spark, whose trace counts rows and carries none: there a question
+    that goes to all bins of an operator is one message for each of them.
+    """
+    told: dict[tuple[str, str, str], list[int]] = {}
+    for event in engine.trace:
+        if event.name in ("upquery", "response", "message"):
+            kind = {"upquery": "question", "response": "answer"}.get(event.name, event.note or "change")
+            count = told.setdefault((event.source, event.target, kind), [0, 0])
+            count[0] += 1
+            count[1] += event.rows
+    lines = [[*edge, *count] for edge, count in told.items()]
+    return pd.DataFrame(lines, columns=["from", "to", "kind", "messages", "rows"])
+
+
 def _capital(title: str) -> str:
     """max(length) as SQL is mostly written: MAX(length)."""
     function, bracket, rest = title.partition("(")
@@ -181,4 +200,4 @@ def _branches(engine: Any, actions: list[Action], turns: int) -> Iterator[Any]:
         yield from _branches(branch, actions[1:], turns - 1)
 
 
-__all__ = ["Action", "asked", "begun", "hand_over", "orders", "paused", "told", "underway"]
+__all__ = ["Action", "asked", "begun", "edges", "hand_over", "orders", "paused", "told", "underway"]

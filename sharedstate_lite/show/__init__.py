@@ -4,6 +4,7 @@
     held        who holds how much, by kind of state, as a picture
     held_chart  the same as a plotly chart, with the picture beside it; operators_chart  by operator
     time_chart, latency_chart, hits_chart     seconds an epoch, seconds a read, hits against a budget
+    waits_chart    how long single things took, as bars of seconds
     emitted     what a view emitted, as plain tuples
     compare     a reader's prediction beside what happened
     tables      data frames of a notebook with their texts on the left
@@ -16,7 +17,7 @@ The rooms, from the bottom up:
     svg         the elements of a picture, and Picture     table, panel    state tables and operators, measured
     heights, layout, routes    where boxes and lines go    outline, contents   from an engine's frames to panels
     scene, graph               the graph of operators      bars, operators, chart     who holds how much
-    axes, series, lines, figure, measured   lines over two axes, drawn and by plotly
+    axes, series, lines, figure, measured   lines over two axes, drawn and by plotly; waits   bars of seconds
     predict, tables            predictions; data frames
     stepper                    a room of its own: recordings drawn and stepped through
 
@@ -33,6 +34,7 @@ from .predict import compare, emitted
 from .stepper import Stepper, static, stepper
 from .svg import Picture
 from .tables import tables
+from .waits import waits_chart
 
 __all__ = [
     "Chart",
@@ -50,4 +52,5 @@ __all__ = [
     "stepper",
     "tables",
     "time_chart",
+    "waits_chart",
 ]

@@ -29,6 +29,8 @@ And the engines of the core, over bins of keys; see docs/spark.md:
     front.py      the driver's half of the protocol; live.py puts it on a query
     staged.py     shared state whose arrangements can be placed in stages
     store.py      state(), changes(), batches(): what the state store holds, as tables (tables.py)
+    planned.py    stages(): Spark's plan, a line a stateful operator
+    course.py     the same stream, late view, restart and reads, in process and on Spark, timed
     job.py        stream(): the same over folders or DataFrames that Spark reads itself, to a sink
     feed.py       what comes into it                outlet.py     what comes out
     spread.py     which number Spark groups a bin by, so that bins lie evenly
@@ -234,8 +236,19 @@ def rescale(checkpoint: str | os.PathLike[str], partitions: int, session: SparkS
     rescaling.rescale(checkpoint, partitions, session)
 
 
+def stages(checkpoint: str | os.PathLike[str], session: SparkSession | None = None) -> pd.DataFrame:
+    """Spark's plan of the engine or stream at ``checkpoint``, a line a stateful operator; see :mod:`.planned`.
+
+    stage, receives, operators, holds, bins, and what Spark's own metadata say: the operator's
+    number, its name, its partitions. Raises CheckpointError.
+    """
+    from . import planned
+
+    return planned.stages(checkpoint, session)
+
+
 def batches(checkpoint: str | os.PathLike[str]) -> pd.DataFrame:
-    """The micro-batches of a checkpoint: number, kind, epoch, and whether it was refused."""
+    """The micro-batches of a checkpoint: number, kind, epoch, whether it was refused, whether its state is kept."""
     from . import store
 
     return store.batches(checkpoint)
@@ -255,6 +268,7 @@ __all__ = [
     "rescale",
     "restore",
     "session",
+    "stages",
     "state",
     "stop",
     "stream",

@@ -80,6 +80,13 @@ class Reader:
             "key.bin AS bin", "user_map_key.part AS part", "user_map_key.run AS run", "user_map_value.blob AS blob"
         )
 
+    def metadata(self) -> list[Row]:
+        """What Spark says of the query's stateful operators; nothing before its first micro-batch."""
+        if self.batch < 0:
+            return []
+        rows: list[Row] = self.session.read.format("state-metadata").load(self._address).collect()
+        return rows
+
     def variable(self, stage: int, name: str) -> DataFrame:
         """One state variable of a stage, as Spark's state reader gives it."""
         # Spark numbers the operators of a query from its end.
@@ -163,7 +170,7 @@ def state(
     (default: the last one that is done); :func:`batches` lists them. Raises CheckpointError for
     what is no checkpoint, ViewError for an operator and TimeError for a batch that is not there.
     """
-    reader = _reader(checkpoint, batch, session)
+    reader = opened(checkpoint, batch, session)
     if reader.route.engine.kind == "partial":
         return upstate.state(reader, operator)
     if operator is None:
@@ -179,7 +186,7 @@ def filled(
     session: SparkSession | None = None,
 ) -> list[tuple[Any, ...]]:
     """The keys that are filled at the checkpoint of a partial engine; see :func:`sharedstate_lite.spark.filled`."""
-    reader = _reader(checkpoint, batch, session)
+    reader = opened(checkpoint, batch, session)
     if reader.route.engine.kind != "partial":
         raise ViewError(f"{checkpoint}: {reader.route.engine.kind} state has no holes, so every key is there")
     return upstate.filled(reader, operator)
@@ -189,7 +196,7 @@ def changes(
     checkpoint: str | os.PathLike[str], operator: str, batch: int, session: SparkSession | None = None
 ) -> pd.DataFrame:
     """What a micro-batch changed in one piece of state: rows with their diff. Raises as :func:`state` does."""
-    after = _reader(checkpoint, batch, session)
+    after = opened(checkpoint, batch, session)
     stage, place = tables.find(after.route, operator)
     if not after.batch:
         return tables.state_rows(place, after.blobs(stage, operator))
@@ -226,7 +233,8 @@ def _told(checkpoint: str | os.PathLike[str]) -> tuple[Path, dict[str, Any]]:
     return where, blueprint.read(where)
 
 
-def _reader(checkpoint: str | os.PathLike[str], batch: int | None, session: SparkSession | None) -> Reader:
+def opened(checkpoint: str | os.PathLike[str], batch: int | None, session: SparkSession | None) -> Reader:
+    """What reads the state at a checkpoint. Raises CheckpointError and TimeError."""
     if session is None:
         from .session import session as running
 

@@ -210,3 +210,16 @@ def test_a_strategy_has_one_colour() -> None:
     beside = show.time_chart({"x": [1, 2], "y": [1, 2], "partial": [1, 2]})
     assert alone.figure.data[0].line.color == beside.figure.data[2].line.color
     assert len({t.line.color for t in beside.figure.data}) == len({t.marker.symbol for t in beside.figure.data}) == 3
+
+
+def test_waits_have_their_numbers() -> None:
+    """Bars of single times say each number with its unit, the shortest too; nothing timed is a plain word."""
+    given = {"a late view": {"full": 0.01, "full on Spark": 8.0}, "a restart": {"full": 0.02}}
+    chart = show.waits_chart(given, title="Waits")
+    told = str(chart._repr_mimebundle_())
+    for said in ("a late view", "a restart", "full on Spark"):
+        assert said in told
+    assert "a late view: full 0.01 s, full on Spark 8 s" in chart.picture.words
+    assert "Nothing was timed" in str(show.waits_chart({})._repr_mimebundle_())
+    with pytest.raises(ss.Error, match="late"):
+        show.waits_chart({"late": {"full": -1.0}})

@@ -13,7 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from conftest import Start
 
 import sharedstate_lite as ss
 from sharedstate_lite.show import held_chart, operators_chart
@@ -168,3 +171,47 @@ def test_charts_take_either(run: Run) -> None:
     for unit in ("rows", "bytes"):
         for chart in (held_chart(states, unit), operators_chart(states, unit)):
             assert "on Spark" in str(chart._repr_mimebundle_())
+
+
+KILLED = """
+    import os, signal
+    import sharedstate_lite as ss
+    with ss.spark.session(memory="1g") as session:
+        view = ss.Catalog({relation!r}).view({sql!r})
+        engine = ss.spark.engine("full", [view], session, checkpoint={place!r}, bins=2)
+        engine.step({{"visit": [(("a", "u", 1), 1), ((None, "u", 3), 1)]}})
+        engine.step({{"visit": [(("a", "u", 5), 1)]}})
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+RELATION = "product STRING, user STRING, length INT"
+LONGEST = "CREATE VIEW longest AS SELECT product, MAX(length) AS length FROM visit GROUP BY product"
+
+
+def test_what_a_killed_driver_left_is_read_from_beside(spark: SparkSession, start: Start, tmp_path: Path) -> None:
+    """After kill -9 of the driver its checkpoint shows state, changes and micro-batches as one process has them."""
+    place = tmp_path / "killed"
+    script = KILLED.replace("Catalog({relation!r})", "Catalog(visit={relation!r})")
+    process = start(script.format(relation=RELATION, sql=LONGEST, place=str(place)))
+    assert process.wait(180) == -9
+    here = ss.engine("full", [ss.Catalog(visit=RELATION).view(LONGEST)])
+    here.step({"visit": [(("a", "u", 1), 1), ((None, "u", 3), 1)]})
+    here.step({"visit": [(("a", "u", 5), 1)]})
+    table = ss.spark.state(place)
+    assert table.operator.tolist() == here.state().operator.tolist()
+    assert all(ss.spark.state(place, name).equals(here.state(name)) for name in table.operator)
+    assert sorted(ss.spark.changes(place, "longest", 1)["diff"]) == [-1, 1]
+    told = ss.spark.batches(place)
+    assert told.values.tolist() == [[0, "epoch", 1, False, True], [1, "epoch", 2, False, True]]
+
+
+def test_a_streams_checkpoint_is_read_like_an_engines(spark: SparkSession, tmp_path: Path) -> None:
+    """A stream that has ended shows each file as an epoch's micro-batch that is kept, and the state after it."""
+    source = tmp_path / "visit"
+    source.mkdir()
+    table = pa.table({"product": ["a"], "user": ["u"], "length": pa.array([4], pa.int32()), "diff": [1]})
+    pq.write_table(table, source / "1.parquet")
+    view, place = ss.Catalog(visit=RELATION).view(LONGEST), tmp_path / "job"
+    with ss.spark.stream("full", [view], {"visit": source}, tmp_path / "out", checkpoint=place, bins=2) as job:
+        job.finish()
+    assert ss.spark.batches(place).values.tolist() == [[0, "epoch", 1, False, True]]
+    assert ss.spark.state(place, "longest").values.tolist() == [["a", 4, 1]]
