@@ -80,9 +80,10 @@ def _open(application: Application) -> socket.socket:
             starts += 1
         if said not in ("ready", "taken"):
             break
+    why = "it ends at once" if said in ("", "ready", "taken") else said
     raise Error(
-        f"worker runtime: {'it ends at once' if said in ('', 'ready', 'taken') else said}; it needs the driver that made the handle, with its Spark "
-        "session running; make the handle anew in a session that runs"
+        f"worker runtime: {why}; it needs the driver that made the handle, with its Spark session running; make the "
+        "handle anew in a session that runs"
     )
 
 

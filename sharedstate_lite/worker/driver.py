@@ -124,7 +124,14 @@ class Driver:
     def wait(self, work: Coroutine[Any, Any, T]) -> T:
         """Have the driver's loop do something, and wait for it."""
         doing: Future[T] = asyncio.run_coroutine_threadsafe(work, self.loop)
-        return doing.result(ASK_SECONDS)
+        try:
+            return doing.result(ASK_SECONDS)
+        except TimeoutError:
+            doing.cancel()
+            raise Error(
+                f"worker: a runtime of application {self.application.name} has not answered within {ASK_SECONDS} s; "
+                "look whether it is stopped, or kill it: a fresh one is started"
+            ) from None
 
     def close(self) -> None:
         """End the runtimes, and let go of everything. Harmless when repeated."""

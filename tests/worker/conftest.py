@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+import numpy as np
+import pyarrow as pa
 import pytest
 from remains import left, runtimes, until
 from sparks import PLACES, session_on, spark
 
 import sharedstate_lite.spark as kit
+from sharedstate_lite import postgres
 from sharedstate_lite.worker.driver import Driver
 
 if TYPE_CHECKING:
@@ -29,6 +32,16 @@ lasting = pytest.fixture(running, scope="module")
 """One application for all tests of a module, and for all examples of a test."""
 
 
+@pytest.fixture(scope="module")
+def server() -> Iterator[postgres.Server]:
+    """A server with a table of products."""
+    with postgres.Server() as server:
+        numbers = np.arange(1_000)
+        names = [f"product {n}" for n in numbers]
+        postgres.write(server, "product", pa.table({"id": numbers, "name": names, "price": numbers / 4}))
+        yield server
+
+
 @pytest.fixture(
     scope="session",
     params=["local", *(pytest.param(name, marks=pytest.mark.slow) for name in PLACES if name != "local")],
@@ -44,4 +57,4 @@ def anywhere(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
         kit.stop()
 
 
-__all__ = ["anywhere", "application", "lasting", "spark"]
+__all__ = ["anywhere", "application", "lasting", "server", "spark"]

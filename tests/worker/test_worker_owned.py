@@ -7,12 +7,10 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
-import psycopg
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -23,18 +21,6 @@ from sharedstate_lite import postgres
 from sharedstate_lite import worker as w
 from sharedstate_lite.errors import Error
 from sharedstate_lite.worker.driver import Driver
-
-PRODUCTS = 1_000
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[postgres.Server]:
-    """A server with a table of products."""
-    with postgres.Server() as server:
-        numbers = np.arange(PRODUCTS)
-        names = [f"product {n}" for n in numbers]
-        postgres.write(server, "product", pa.table({"id": numbers, "name": names, "price": numbers / 4}))
-        yield server
 
 
 @pytest.fixture(scope="module")
@@ -162,95 +148,6 @@ class TestCache:
         for capacity, ttl in ((0, None), (True, None), (1, 0), (1, -1.0)):
             with pytest.raises(Error, match=r"capacity=|ttl="):
                 w.Cache(application, capacity, ttl)
-
-
-class TestPool:
-    """PostgreSQL through a few connections that everybody uses."""
-
-    def test_answers_come_in_the_order_of_their_questions(self, application: Driver, server: postgres.Server) -> None:
-        """Many rows of parameters over several connections: each answer says which row it is to; none is missing."""
-        pool = w.ConnectionPool(application, server.dsn, size=3)
-        rng = np.random.default_rng(1)
-        asked = rng.integers(0, PRODUCTS + 100, 5_000)
-        answer = pool.query("SELECT id, name, price FROM product WHERE id = %(id)s", pa.table({"id": asked}))
-        there = np.flatnonzero(asked < PRODUCTS)
-        assert answer.column("row").to_pylist() == there.tolist()
-        assert answer.column("id").to_pylist() == asked[there].tolist()
-        assert answer.column("name").to_pylist() == [f"product {n}" for n in asked[there]]
-
-    def test_never_more_connections_than_its_size(self, application: Driver, server: postgres.Server) -> None:
-        """Twelve threads ask at once, and the server itself counts the connections that they take."""
-        pool = w.ConnectionPool(application, server.dsn, size=2)
-        sql = (
-            "SELECT count(*) AS n FROM pg_stat_activity WHERE pid <> %s AND query LIKE '%%pg_sleep%%', pg_sleep(0.001)"
-        )
-        sql = "SELECT (SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%%pg_sleep%%') AS n, pg_sleep(%s)::text"
-        with ThreadPoolExecutor(12) as threads:
-            told = list(threads.map(lambda _: pool.query(sql, pa.table({"s": [0.002] * 10})), range(24)))
-        assert max(max(answer.column("n").to_pylist()) for answer in told) == 2
-        counts = pool.stats()
-        assert [counts[name] for name in ("connections", "most", "opened", "queries")] == [2, 2, 2, 240]
-
-    def test_a_pool_that_only_reads_says_how_to_write(self, application: Driver, server: postgres.Server) -> None:
-        """An INSERT is refused unless the pool is made for it; then a batch is one transaction."""
-        reads, writes = (w.ConnectionPool(application, server, size=1, writes=writes) for writes in (False, True))
-        with server.connect(autocommit=True) as connection:
-            connection.execute("CREATE TABLE IF NOT EXISTS mark (n int PRIMARY KEY)")
-        insert = "INSERT INTO mark VALUES (%s)"
-        with pytest.raises(Error, match=r"read-only transaction; .*writes=True"):
-            reads.query(insert, pa.table({"n": [1]}))
-        assert writes.query(insert, pa.table({"n": [1, 2]})).to_pydict() == {"row": [0, 1], "changed": [1, 1]}
-        with pytest.raises(Error, match="duplicate key"):
-            writes.query(insert, pa.table({"n": [3, 1]}))
-        assert reads.query("SELECT n FROM mark WHERE n > %s ORDER BY n", pa.table({"n": [0]})).column(
-            "n"
-        ).to_pylist() == [
-            1,
-            2,
-        ]
-
-    def test_writes_that_a_kill_interrupts_are_reported(self, application: Driver, server: postgres.Server) -> None:
-        """The runtime is killed while it writes: Lost, and the rows are there once or not at all, never twice."""
-        pool = w.ConnectionPool(application, server, size=1, writes=True)
-        with server.connect(autocommit=True) as connection:
-            connection.execute("CREATE TABLE IF NOT EXISTS entry (n int)")
-            with ThreadPoolExecutor(1) as threads:
-                sql = "INSERT INTO entry SELECT %s FROM pg_sleep(30)"
-                writing = threads.submit(pool.query, sql, pa.table({"n": [7]}))
-                busy = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'"
-                until(lambda: connection.execute(busy).fetchall()[0][0] == 1)
-                os.kill(runtimes(application)[0], signal.SIGKILL)
-                with pytest.raises(w.Lost, match="not known whether that was done"):
-                    writing.result(20)
-            assert connection.execute("SELECT count(*) FROM entry").fetchall()[0][0] == 0
-
-    def test_a_connection_that_the_server_ends_is_replaced(self, application: Driver, server: postgres.Server) -> None:
-        """A connection that was ended from outside costs an error at most; the next question has a new one."""
-        pool = w.ConnectionPool(application, server, size=1)
-        one = pa.table({"id": [1]})
-        assert pool.query("SELECT name FROM product WHERE id = %s", one).num_rows == 1
-        with server.connect(autocommit=True) as connection:
-            others = "FROM pg_stat_activity WHERE query LIKE '%product%' AND pid <> pg_backend_pid()"
-            assert len(connection.execute(f"SELECT pg_terminate_backend(pid) {others}").fetchall()) == 1
-        with pytest.raises(Error, match="PostgreSQL"):
-            pool.query("SELECT name FROM product WHERE id = %s", one)
-        assert pool.query("SELECT name FROM product WHERE id = %s", one).num_rows == 1
-        assert pool.stats()["connections"] == 1
-
-    def test_nothing_asked_has_columns_all_the_same(self, application: Driver, server: postgres.Server) -> None:
-        """An empty batch, as an empty partition has it, is answered with the columns of a full one."""
-        pool = w.ConnectionPool(application, server, size=1)
-        sql = "SELECT id, name, price FROM product WHERE id = %s"
-        empty = pool.query(sql, pa.table({"id": pa.array([], pa.int64())}))
-        assert empty.num_rows == 0 and empty.schema == pool.query(sql, pa.table({"id": [1]})).schema
-
-    def test_an_open_connection_is_refused(self, application: Driver, server: postgres.Server) -> None:
-        """A connection is not safe to share: the message has the expression, its type, and both ways out."""
-        with server.connect() as connection:
-            assert isinstance(connection, psycopg.Connection)
-            said = r"connection is a psycopg.Connection.*w.share\(table\).*w.ConnectionPool\(session, dsn\)"
-            with pytest.raises(Error, match=f"ConnectionPool: {said}"):
-                w.ConnectionPool(application, connection)  # type: ignore[arg-type]
 
 
 class TestAsyncRuntime:

@@ -264,7 +264,7 @@ def test_one_machine_as_two_hosts(anywhere: SparkSession, monkeypatch: pytest.Mo
     """With a name for each executor there are two runtimes, each with a copy of the table and a set of its own."""
     monkeypatch.setenv(host.VARIABLE, "executor")
     # An application's address is drawn with its first handle.
-    drivers._drivers.pop(str(anywhere.sparkContext.applicationId)).close()
+    drivers.driver(anywhere).close()
     table = w.share(pa.table({"a": np.arange(1000)}), anywhere)
     seen = w.ConcurrentSet(anywhere)
 
@@ -277,7 +277,7 @@ def test_one_machine_as_two_hosts(anywhere: SparkSession, monkeypatch: pytest.Mo
     rows = w.metrics()
     assert (rows[rows["handle"] == table._name]["loads"] == 1).all()
     assert rows["host"].nunique() == len(runtimes(drivers.driver(anywhere))) == 2
-    drivers._drivers.pop(str(anywhere.sparkContext.applicationId)).close()
+    drivers.driver(anywhere).close()
 
 
 def test_nothing_is_left_when_the_session_stops(tmp_path: Path) -> None:
