@@ -82,6 +82,7 @@ class TestCache:
             with pytest.raises(ZeroDivisionError):
                 failing.result(20)
 
+    @pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")  # from Python 3.12
     def test_a_task_that_dies_gives_its_load_back(self, application: Driver) -> None:
         """kill -9 of a process in the middle of its load: who waits for it takes the load over."""
         cache = w.Cache(application, capacity=10)

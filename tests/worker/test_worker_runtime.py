@@ -70,6 +70,7 @@ def test_threads_of_one_process_ask_at_once(application: Driver) -> None:
     assert all(len(new) == 100 for _, new in told)
 
 
+@pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")  # from Python 3.12
 def test_a_fork_opens_its_own_connection(application: Driver) -> None:
     """A forked process asks over a connection of its own, and its parent's still works."""
     seen = w.ConcurrentSet(application)
@@ -85,6 +86,7 @@ def test_a_fork_opens_its_own_connection(application: Driver) -> None:
     os.close(ours), os.close(theirs)
 
 
+@pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")  # from Python 3.12
 def test_a_fork_of_the_driver_does_not_keep_the_runtime(application: Driver) -> None:
     """The lease belongs to the driver's process: a fork that lives on does not hold it."""
     seen = w.ConcurrentSet(application)
