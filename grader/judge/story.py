@@ -1,4 +1,7 @@
-"""One order's run: each attempt and its answer, the faults around them, and what the services said at the end."""
+"""One order's run: each attempt and its answer, the faults around them, and what the services said at the end.
+
+Only what the history or a snapshot holds is a moment; what is worked out from balances is in ``effects``.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..record import Record
-from ..terms import Entity, Kind, State, status_word
+from ..terms import NEVER_WRITTEN, PHASES, Entity, Kind, State, status_word
 from .violations import Violation, label
+
+FAULTS = ("kill", "pause")
+"""Events that are a fault; an event's word may say more ("kill after an answer")."""
+AROUND = 0.3
+"""Seconds before the first attempt and after the last one in which a fault belongs to a story."""
+TOGETHER = 50_000_000
+"""Nanoseconds: kills so close are one fault, such as that of everything at once."""
 
 
 @dataclass(frozen=True)
@@ -19,16 +29,36 @@ class Moment:
     lane: str
     """grader, order, stock, payment or faults."""
     what: str
+    mark: str
+    """sent, done, refused, unknown, never, kill, pause, up, other or read."""
+    process: str = ""
+
+
+@dataclass(frozen=True)
+class Sum:
+    """What one balance was, should be and is read as; None: it could not be read."""
+
+    entity: Entity
+    id: str
+    start: int
+    orders: int
+    """Paid orders of it."""
+    less: int
+    shown: int | None
 
 
 @dataclass(frozen=True)
 class Story:
-    """Of one order."""
+    """Of one order. ``begin``: when its first checkout was due, in seconds; ``read``: when it was read last."""
 
     label: str
     order_id: str
-    violation: Violation
+    begin: float
+    read: float
     moments: tuple[Moment, ...]
+    paid: str
+    """What the order service said: paid, not paid, or why neither."""
+    sums: tuple[Sum, ...]
 
 
 def named(violations: tuple[Violation, ...]) -> Violation | None:
@@ -43,55 +73,116 @@ def named(violations: tuple[Violation, ...]) -> Violation | None:
     return min(largest, key=lambda v: v.label)
 
 
-def story(record: Record, violation: Violation) -> Story:
-    """What happened to a violation's order."""
-    order, moments = violation.order, []
-    if order >= 0:
-        history = record.history
-        mine = np.flatnonzero((history["kind"] == Kind.CHECKOUT) & (history["subject"] == order))
-        for row in mine:
-            sent, done, status = (int(history[c][row]) for c in ("sent", "done", "status"))
-            if sent:
-                moments.append(Moment(sent / 1e9, "grader", f"checkout sent, attempt {history['attempt'][row]}"))
-            moments.append(Moment(done / 1e9, "grader", status_word(status)))
-        if moments:
-            first, last = moments[0].at - 1, moments[-1].at + 1
-            events = record.events
-            for at, process, what in zip(events["at"], events["process"], events["what"], strict=True):
-                if first <= at / 1e9 <= last:
-                    moments.append(Moment(at / 1e9, "faults", f"{process}: {what}"))
-        moments += _readings(record, violation)
-    return Story(violation.label, violation.order_id, violation, tuple(sorted(moments, key=lambda m: m.at)))
+def faults(record: Record) -> list[tuple[float, str]]:
+    """Kills and pauses by the grader: second of the run, and whom; those at one moment are one."""
+    events = record.events
+    found: list[tuple[int, list[str]]] = []
+    for row in np.argsort(events["at"], kind="stable"):
+        what = str(events["what"][row])
+        if not what.startswith(FAULTS):
+            continue
+        at, said = int(events["at"][row]), f"{what} {events['process'][row]}"
+        if found and at - found[-1][0] < TOGETHER:
+            found[-1][1].append(said)
+        else:
+            found.append((at, [said]))
+    return [(at / 1e9, said[0] if len(said) == 1 else f"{said[0]} and {len(said) - 1} more") for at, said in found]
 
 
-def _readings(record: Record, violation: Violation) -> list[Moment]:
-    kept = [n for n, shot in enumerate(record.snapshots_taken) if shot["phase"] == violation.phase]
+def answers(record: Record, order: int) -> list[tuple[int, int, int, int]]:
+    """An order's checkouts in the order of sending: due, sent, done (ns), status."""
+    history = record.history
+    mine = np.flatnonzero((history["kind"] == Kind.CHECKOUT) & (history["subject"] == order))
+    rows = [tuple(int(history[c][row]) for c in ("due", "sent", "done", "status")) for row in mine]
+    return sorted((due, sent, done, status) for due, sent, done, status in rows)
+
+
+def fault_of(found: list[tuple[float, str]], first: int, last: int) -> int:
+    """Which fault goes with attempts from first to last (ns), by time alone: the first from there on; -1: none."""
+    begin, end = first / 1e9, last / 1e9
+    near = [n for n, (at, _) in enumerate(found) if begin - AROUND <= at <= end + AROUND]
+    return next((n for n in near if found[n][0] >= begin), near[-1] if near else -1)
+
+
+def longest(record: Record) -> int:
+    """Of the faults phase, the order that was tried again and took longest until it was done; -1: none."""
+    history = record.history
+    mine = np.flatnonzero((history["kind"] == Kind.CHECKOUT) & (history["subject"] >= 0))
+    mine = mine[record.orders["phase"][history["subject"][mine]] == PHASES.index("faults")]
+    if not len(mine):
+        return -1
+    subject, status = history["subject"][mine], history["status"][mine]
+    begin = np.full(len(record.orders), np.iinfo(np.int64).max)
+    np.minimum.at(begin, subject, history["due"][mine])
+    unsure = np.isin(np.arange(len(begin)), subject[status < 0])
+    ends = np.zeros(len(begin), dtype=np.int64)
+    good = (status >= 200) & (status < 300)
+    np.maximum.at(ends, subject[good], history["done"][mine][good])
+    took = np.where((ends > 0) & unsure, ends - begin, -1)
+    return int(np.argmax(took)) if took.max() > 0 else -1
+
+
+def story(record: Record, order: int, phase: str) -> Story:
+    """What happened to an order, up to the last snapshot of its phase."""
+    moments, tries = [], answers(record, order)
+    for number, (due, sent, done, status) in enumerate(tries, 1):
+        if sent:
+            moments.append(Moment(sent / 1e9, "grader", f"checkout sent, attempt {number}", "sent"))
+        moments.append(Moment((done or sent or due) / 1e9, "grader", status_word(status), _mark(status)))
+    begin = tries[0][0] / 1e9 if tries else 0.0
+    if tries:
+        first, last = begin - AROUND, tries[-1][2] / 1e9 + AROUND
+        events = record.events
+        for at, process, what in zip(events["at"], events["process"], events["what"], strict=True):
+            if first <= int(at) / 1e9 <= last:
+                word = "kill" if what.startswith("kill") else "pause" if what.startswith("pause") else "other"
+                word = "up" if what in ("ready", "resume") else word
+                moments.append(Moment(int(at) / 1e9, "faults", str(what), word, str(process)))
+    moments.sort(key=lambda m: m.at)
+    paid, sums, read = _readings(record, order, phase)
+    return Story(label(record, order), record.orders["id"][order], begin, read, tuple(moments), paid, sums)
+
+
+def _mark(status: int) -> str:
+    if status in NEVER_WRITTEN:
+        return "never"
+    return "done" if 200 <= status < 300 else "refused" if 400 <= status < 500 else "unknown"
+
+
+def _readings(record: Record, order: int, phase: str) -> tuple[str, tuple[Sum, ...], float]:
+    kept = [n for n, shot in enumerate(record.snapshots_taken) if shot["phase"] == phase]
     if not kept:
-        return []
-    shot, order = record.shot(kept[-1]), violation.order
-    lines = record.lines
-    parts = [("order", Entity.ORDER, order), ("payment", Entity.USER, int(record.orders["user"][order]))]
-    parts += [("stock", Entity.ITEM, int(item)) for item in lines["item"][lines["order"] == order]]
-    moments = []
-    for lane, entity, subject in parts:
-        rows, states, values = shot.read[entity]
-        at = np.flatnonzero(rows == subject)
-        if len(at):
-            moments.append(
-                Moment(shot.end / 1e9, lane, _said(record, entity, subject, states[at[0]], values[at[0]], shot.begin))
-            )
-    return moments
+        return "not read", (), 0.0
+    shot, orders, lines = record.shot(kept[-1]), record.orders, record.lines
+    rows, states, values = shot.read[Entity.ORDER]
+    at = np.flatnonzero(rows == order)
+    paid_orders = rows[(states == State.READ) & (values != 0)]
+    paid = _paid(int(states[at[0]]), int(values[at[0]])) if len(at) else "not read"
+    user = int(orders["user"][order])
+    of_user = paid_orders[orders["user"][paid_orders] == user]
+    sums = [_sum(record, shot.read, Entity.USER, user, len(of_user), int(orders["cost"][of_user].sum()), shot.begin)]
+    paid_lines = np.isin(lines["order"], paid_orders)
+    for item in lines["item"][lines["order"] == order]:
+        mine = paid_lines & (lines["item"] == item)
+        count, less = len(np.unique(lines["order"][mine])), int(lines["quantity"][mine].sum())
+        sums.append(_sum(record, shot.read, Entity.ITEM, int(item), count, less, shot.begin))
+    return paid, tuple(sums), shot.end / 1e9
 
 
-def _said(record: Record, entity: Entity, subject: int, state: int, value: int, begin: int) -> str:
-    if state != State.READ:
-        return {State.UNKNOWN: "says that there is no such thing", State.MALFORMED: "answers nothing readable"}.get(
-            State(state), "does not answer"
-        )
-    if entity == Entity.ORDER:
-        return "says paid" if value else "says not paid"
-    word = "credit" if entity == Entity.USER else "stock"
-    return f"says {word} {value:,}, of {record.initial(entity, begin)[subject]:,}"
+def _sum(record: Record, read: object, entity: Entity, subject: int, orders: int, less: int, begin: int) -> Sum:
+    assert isinstance(read, dict)
+    rows, states, values = read[entity]
+    at = np.flatnonzero(rows == subject)
+    seen = len(at) and states[at[0]] == State.READ
+    shown = int(values[at[0]]) if seen else None
+    start = int(record.initial(entity, begin)[subject])
+    return Sum(entity, str(record.rows(entity)["id"][subject]), start, orders, less, shown)
 
 
-__all__ = ["Moment", "Story", "label", "named", "story"]
+def _paid(state: int, value: int) -> str:
+    if state == State.READ:
+        return "paid" if value else "not paid"
+    return {State.UNKNOWN: "no such order", State.MALFORMED: "nothing readable"}.get(State(state), "no answer")
+
+
+__all__ = ["Moment", "Story", "Sum", "answers", "fault_of", "faults", "label", "longest", "named", "story"]

@@ -1,96 +1,218 @@
-"""report.html in a first form: one file, no script, nothing from outside; every value from a system is escaped."""
+"""report.html: one file without script or anything from outside, read in the order of the questions of its readers.
+
+Verdict and score (a teacher in five seconds), phases, the story of one order (a student), every violation by
+pattern, waiting time, speed, score, what was not tested, where it ran, words. Whatever a submission said goes through
+words.safe; the page's own policy forbids scripts and loads besides.
+"""
 
 from __future__ import annotations
 
-from html import escape
-
 from ..judge import Judgement
-from ..judge.story import named, story
+from ..judge.story import Story, longest, named, story
+from ..judge.violations import Violation
 from ..record import Record
-from .model import found, sentence
+from ..terms import JUDGED, PHASES
+from .causes import CAUSES
+from .charts import steps, waiting
+from .groups import CANDIDATES, exchange, groups, headline, rules_table, usual
+from .model import found
+from .style import STYLE
+from .timeline import facts, log_lines, sums, timeline
+from .words import ID, LINE, TEXT, code, counted, row, safe, seconds, sign
 
-_STYLE = """
-:root { color-scheme: light dark; --bg: #fff; --band: #f3f5f7; --ink: #1a1e23; --soft: #535c66; --line: #cfd6dd;
- --good: #0b5394; --bad: #a33800; }
-@media (prefers-color-scheme: dark) { :root { --bg: #15181c; --band: #1d2227; --ink: #e6e9ed; --soft: #a5afba;
- --line: #3a424b; --good: #82bdf2; --bad: #ffa270; } }
-* { box-sizing: border-box; }
-body { margin: 0; background: var(--bg); color: var(--ink); font: 15px/1.5 system-ui, sans-serif; }
-main { max-width: 1096px; margin: 0 auto; padding: 20px 24px 56px; overflow-wrap: break-word; }
-h1 { font-size: 24px; margin: 0; } h2 { font-size: 20px; margin: 32px 0 4px; } .soft { color: var(--soft); }
-.verdict { border: 1px solid var(--line); border-left: 12px solid var(--c); padding: 14px 20px; margin-top: 16px; }
-.verdict b { color: var(--c); font-size: 32px; } .fail { --c: var(--bad); } .pass { --c: var(--good); }
-.void { --c: var(--soft); }
-table { border-collapse: collapse; width: 100%; font-size: 14px; } th { text-align: left; color: var(--soft); }
-th, td { padding: 6px 12px 6px 0; border-top: 1px solid var(--line); vertical-align: top; font-weight: 400; }
-td.fail { color: var(--bad); font-weight: 650; } td.pass { color: var(--good); font-weight: 650; }
-pre, code { font-family: ui-monospace, monospace; font-size: 13px; white-space: pre-wrap; }
-@media print { :root { color-scheme: light; } }
-"""
-_SHOWN = 60
-"""Violations in the page; the rest is in report.json."""
+DOES = {
+    "contract": "asks every route, right and wrong",
+    "duplicates": "sends the same checkout many times",
+    "load": "sends many different orders",
+    "scarcity": "offers too little stock, then too little credit",
+    "faults": "kills and pauses each process during checkouts",
+    "speed": "raises the rate until it is too much",
+}
+WORDS = (
+    ("Attempt", "one sending of a checkout. An order may be sent often; it must take effect once or not at all."),
+    ("Done, refused", "answered 2xx: the order is paid. Answered 4xx: nothing happened, and nothing will."),
+    ("No promise", "a 5xx, a timeout or a closed connection: it may have happened or not."),
+    ("Kill, pause", "kill -9 ends a process without warning; SIGSTOP freezes it for a few seconds."),
+    ("Charged twice, how it is known", "each order of one user costs a different power of 8, so a wrong balance says "
+     "which order is wrong, and how often."),
+    ("Candidates", "where a balance cannot tell, the orders among which the guilty one is."),
+    ("p50, p99", "half of all waited less than p50, 99 of 100 less than p99; counted from the moment each was due."),
+    ("Held", "a rate at which 99% are done, p99 is at most 1 s and every balance is right."),
+    ("Void", "the machine was too busy, or the grader failed: no verdict and no score. Run it again."),
+)  # fmt: skip
 
 
-def _row(*cells: object, kind: str = "td", classes: tuple[str, ...] = ()) -> str:
-    marks = [*classes, *[""] * (len(cells) - len(classes))]
-    told = (
-        f"<{kind}{f' class={c!r}' if c else ''}>{escape(str(x))}</{kind}>" for x, c in zip(cells, marks, strict=True)
-    )
-    return f"<tr>{''.join(told)}</tr>"
+def _upper(text: str) -> str:
+    said = safe(text, TEXT)
+    return said if said[:1] == "&" else said[:1].upper() + said[1:]
+
+
+def _lead(judgement: Judgement, first: Violation | None) -> str:
+    if first is not None:
+        return headline(first)
+    return safe(judgement.why.partition("\n")[0], LINE) or "No rule was broken in what was tested."
+
+
+def _verdict(record: Record, judgement: Judgement, first: Violation | None, told: Story | None) -> str:
+    word, score = judgement.verdict, judgement.score
+    points = f"<span>{score.points:g} of 100</span>" if score else "<span>no score</span>"
+    cap = f"<em>{score.total:g} before the cap for a broken safety rule</em>" if score and score.capped else ""
+    if score is None and word != "void":
+        cap = "<em>a score needs phases 1 to 5</em>"
+    parts = [f"<section class='verdict {word}'><div class='stamp'><b>{sign(word)}{word.upper()}</b>{points}{cap}</div>"]
+    parts.append(f"<div class='lead'><h2>{_lead(judgement, first)}</h2>")
+    if first is not None:
+        parts.append(f"<p>{_upper(first.detail)}.</p>")
+        more = len(judgement.violations) - 1
+        parts.append("<p><a href='#order'>The whole story</a>")
+        parts.append(f" · <a href='#rules'>{counted(more, 'more violation')}</a></p>" if more else "</p>")
+    elif word == "pass":
+        missing = [name for name in JUDGED if judgement.phases[name].verdict == "not_tested"]
+        parts.append("<p>Every balance adds up, every acknowledged order is paid, no refused one is.</p>")
+        parts.append(f"<p>Only what ran was judged; left out: {', '.join(missing)}.</p>" if missing else "")
+    if first is not None and told is not None:
+        cells = (
+            f"<div class='{'' if right else 'no'}'><dt>{ask}</dt><dd>"
+            f"{sign('pass' if right else 'fail', 'good' if right else 'bad')}{said}</dd></div>"
+            for _, ask, said, right in facts(judgement, first.rule, first.order, told)
+        )
+        parts.append(f"<dl class='facts'>{''.join(cells)}</dl>")
+    return "".join([*parts, "</div></section>"])
+
+
+def _phases(record: Record, judgement: Judgement) -> str:
+    rows = [
+        row("Phase", "What the grader does", "Verdict", "Found", "Time", kind="th", classes=("", "", "", "", "num"))
+    ]
+    for number, name in enumerate(PHASES, 1):
+        phase = judgement.phases[name]
+        said = phase.why or (found(record, judgement, name) if phase.figures else "")
+        broken = sum(v.phase == name for v in judgement.violations)
+        text = f"<b>{counted(broken, 'violation')}.</b> {safe(said)}" if broken else safe(said)
+        tone = {"pass": "good", "fail": "bad"}.get(phase.verdict, "")
+        word = f"<span class='{tone}'>{sign(phase.verdict)}{phase.verdict.replace('_', ' ')}</span>"
+        figures = phase.figures
+        took = seconds(figures["end_s"] - figures["begin_s"]) if "end_s" in figures and "begin_s" in figures else ""
+        classes = ("name", "does", "word", "found", "num")
+        cells = (f"{number} <b>{name}</b>", DOES[name], word, text, took)
+        rows.append(row(*cells, classes=classes, mark="broke" if phase.verdict == "fail" else ""))
+    return f"<section><h2>Six phases</h2><table class='phases'>{''.join(rows)}</table></section>"
+
+
+def _named(record: Record, judgement: Judgement, first: Violation, told: Story | None) -> str:
+    cause = CAUSES[first.rule]
+    parts = ["<section id='order'>"]
+    if told is not None:
+        parts.append(f"<h2>What happened to order {code(told.label)}</h2><p class='soft'>In your system it is ")
+        parts.append(f"{code(told.order_id)}. Times count from the moment at which its first checkout was due, ")
+        parts.append(f"{seconds(told.begin)} into the run.</p>")
+        parts.append(timeline(record, told, facts(judgement, first.rule, first.order, told)))
+    else:
+        parts.append(f"<h2>What happened in phase {safe(first.phase)}</h2><p>{safe(first.detail)}.</p>")
+        if first.rule == "contract":
+            parts.append(exchange(record))
+        if first.candidates:
+            names = ", ".join(code(name) for name in first.candidates[:CANDIDATES])
+            more = f", and {len(first.candidates) - CANDIDATES:,} more" if len(first.candidates) > CANDIDATES else ""
+            parts.append(f"<p>No balance tells which order it was; it is among: {names}{more}.</p>")
+    look = "".join(f"<li>{safe(place)}</li>" for place in cause.look)
+    parts.append(f"<div class='why'><div class='rule'><h3>The rule that broke: {safe(cause.name)}</h3>")
+    parts.append(f"<p>{safe(cause.rule)}</p><p><b>Found:</b> {safe(first.detail)}.</p>")
+    parts.append(sums(told) if told is not None else "")
+    parts.append(f"</div><div><h3>The usual cause</h3><p>{safe(usual(first))}</p></div>")
+    parts.append(f"<div><h3>Where to look</h3><ol>{look}</ol></div></div>")
+    return "".join([*parts, log_lines(record, told) if told is not None else "", "</section>"])
+
+
+def _survivor(record: Record, judgement: Judgement) -> str:
+    """On a pass: the order that waited longest through a fault."""
+    order = longest(record)
+    if order < 0:
+        return ""
+    told = story(record, order, "faults")
+    seen = facts(judgement, "", order, told)
+    head = f"<section id='order'><h2>The longest wait through a fault: order {code(told.label)}</h2>"
+    return head + timeline(record, told, seen) + "</section>"
+
+
+def _tables(record: Record, judgement: Judgement) -> str:
+    about, score = record.about, judgement.score
+    parts = []
+    if score is not None:
+        rows = [row("Part", "Measured", "Points", "Of", kind="th", classes=("", "", "num", "num"))]
+        for part in score.parts:
+            cells = (safe(part.name.replace("_", " ")), safe(part.measured), f"{part.points:.1f}", f"{part.most:g}")
+            rows.append(row(*cells, classes=("", "", "num", "num")))
+        rows.append(row("<b>sum</b>", "", f"<b>{score.total:.1f}</b>", "100", classes=("", "", "num", "num")))
+        if score.capped:
+            cells = ("<b>cap</b>", "a safety rule is broken", f"<b>{score.points:.1f}</b>", "")
+            rows.append(row(*cells, classes=("bad", "bad", "num bad", "")))
+        parts.append(f"<section><h2>Score</h2><table class='score'>{''.join(rows)}</table></section>")
+    left = "".join(row(f"<b>{safe(what, ID)}</b>", safe(why)) for what, why in judgement.not_tested)
+    parts.append(f"<section><h2>What was not tested, and why</h2><table class='env'>{left}</table></section>")
+    machine = ", ".join(f"{name} {value}" for name, value in sorted(about.get("machine", {}).items()))
+    names = ", ".join(f"{p['name']} ({p['role']})" for p in about["submission"]["processes"][:20])
+    box = about["sandbox"]
+    pairs = [
+        ("Machine", safe(machine)),
+        ("Processes", safe(names)),
+        ("Submission's hash", code(about["submission"].get("hash", ""), ID)),
+        ("Seed", safe(about["seed"])),
+        ("Limits", safe(", ".join(f"{n} {v:g}" for n, v in sorted(about["limits"].items())), 600)),
+        ("Sandbox", f"tier {safe(box['tier'])}: {safe(box['name'])}. {safe(box['why'])}"),
+    ]
+    parts.append("<section><h2>Where and how it ran</h2><table class='env'>")
+    parts += [row(name, text) for name, text in pairs]
+    parts.append(f"</table><table class='score'>{row('A submission that', 'is stopped here', kind='th')}")
+    for threat, stopped in box["stops"]:
+        parts.append(row(safe(threat), f"{sign('done' if stopped else 'never')}{'yes' if stopped else 'no'}"))
+    return "".join([*parts, "</table></section>"])
 
 
 def as_html(record: Record, judgement: Judgement) -> str:
-    """The page."""
-    about, violations = record.about, judgement.violations
-    title = f"{about['submission']['name']}: {judgement.verdict}"
+    """The page: a pure function of the record and its judgement."""
+    about, first = record.about, named(judgement.violations)
+    name = safe(about["submission"]["name"], ID)
+    told = story(record, first.order, first.phase) if first is not None and first.order >= 0 else None
+    ends = [float(phase.get("end_s", 0.0)) for phase in record.phases.values()]
+    points = f", {judgement.score.points:g} of 100" if judgement.score else ""
     parts = [
         "<!doctype html><html lang='en'><head><meta charset='utf-8'>",
+        "<meta http-equiv='Content-Security-Policy' content=\"default-src 'none'; style-src 'unsafe-inline'\">",
         "<meta name='viewport' content='width=device-width, initial-scale=1'>",
-        f"<title>{escape(title)}</title><style>{_STYLE}</style></head><body><main>",
-        f"<h1>{escape(about['submission']['name'])}: checkout assignment</h1>",
-        f"<p class='soft'>Run it again: <code>{escape(about['repeat'])}</code></p>",
-        f"<section class='verdict {judgement.verdict}'><b>{judgement.verdict.upper()}</b>",
-        f"<p>{escape(sentence(judgement))}</p></section>",
-        "<h2>Phases</h2><table>",
-        _row("Phase", "Verdict", "Found", kind="th"),
+        "<meta name='color-scheme' content='light dark'>",
+        f"<title>{name}: {judgement.verdict}{points}</title><style>{STYLE}</style></head><body><main>",
+        f"<header><h1>{name}: checkout assignment</h1><p class='about'><span>{safe(about['mode'])} run</span>",
+        f"<span>took {seconds(max(ends, default=0.0))}</span><span>seed {safe(about['seed'])}</span>",
+        f"<span>sandbox tier {safe(about['sandbox']['tier'])}</span></p>",
+        f"<p class='soft'>Run it again: {code(about['repeat'], 600)}</p></header>",
+        _verdict(record, judgement, first, told),
+        _phases(record, judgement),
     ]
-    for name, phase in judgement.phases.items():
-        said = phase.why or found(record, judgement, name)
-        parts.append(_row(name, phase.verdict.replace("_", " "), said, classes=("", phase.verdict)))
-    parts.append("</table>")
-    first = named(violations)
-    if first is not None and first.order >= 0:
-        told = story(record, first)
-        parts.append(f"<h2>What happened to order <code>{escape(told.label)}</code></h2>")
-        parts.append(f"<p>In the system it is <code>{escape(told.order_id)}</code>. Rule {escape(first.rule)}: ")
-        parts.append(f"{escape(first.detail)}.</p><table>")
-        parts.append(_row("Second of the run", "Who", "What", kind="th"))
-        parts += [_row(f"{moment.at:.4f}", moment.lane, moment.what) for moment in told.moments]
-        parts.append("</table>")
-    if violations:
-        parts.append(f"<h2>{len(violations):,} violations</h2><table>")
-        parts.append(_row("Rule", "Phase", "Order", "Detail", kind="th"))
-        for v in violations[:_SHOWN]:
-            among = f"one of {len(v.candidates)}: {', '.join(v.candidates[:6])}" if v.candidates and not v.label else ""
-            parts.append(_row(v.rule, v.phase, v.label or among, v.detail))
-        parts.append("</table>")
-        if len(violations) > _SHOWN:
-            parts.append(f"<p>and {len(violations) - _SHOWN:,} more in report.json</p>")
-    if judgement.score is not None:
-        parts.append(f"<h2>Score: {judgement.score.points} of 100</h2><table>")
-        parts.append(_row("Part", "Measured", "Points", "Of", kind="th"))
-        parts += [_row(part.name, part.measured, part.points, part.most) for part in judgement.score.parts]
-        parts.append(_row("sum", "before the cap" if judgement.score.capped else "", judgement.score.total, ""))
-        parts.append("</table>")
-    parts.append("<h2>What was not tested, and why</h2><table>")
-    parts += [_row(what, why) for what, why in judgement.not_tested]
-    parts.append("</table>")
-    parts.append(f"<h2>Sandbox</h2><p>Tier {about['sandbox']['tier']}: {escape(about['sandbox']['name'])}. ")
-    parts.append(f"{escape(about['sandbox']['why'])}</p><table>")
-    parts.append(_row("A submission that", "is stopped", kind="th"))
-    parts += [_row(threat, "yes" if stopped else "no") for threat, stopped in about["sandbox"]["stops"]]
-    parts.append("</table>")
     if about.get("failure"):
-        parts.append(f"<h2>Why it ended early</h2><pre>{escape(about['failure']['why'])}</pre>")
-    parts.append("</main></body></html>\n")
-    return "".join(parts)
+        why = "\n".join(safe(line) for line in str(about["failure"]["why"]).splitlines()[:60])
+        parts.append(f"<section><h2>Why it ended early</h2><pre>{why}</pre></section>")
+    if first is not None:
+        parts.append(_named(record, judgement, first, told))
+    elif judgement.verdict == "pass":
+        parts.append(_survivor(record, judgement))
+    parts.append(f"<section id='rules'><h2>{counted(len(judgement.violations), 'violation')}, by rule</h2>")
+    parts.append(f"{rules_table(judgement)}{groups(record, judgement)}</section>")
+    chart, table = waiting(record, judgement), steps(judgement)
+    parts.append(f"<section><h2>How long a checkout took</h2>{chart}</section>" if chart else "")
+    if table:
+        speed = judgement.speed
+        best = (
+            f"{'At least ' if speed['at_least'] else ''}{speed['sustained_per_s']:,.0f} a second" if speed else "None"
+        )
+        parts.append(f"<section><h2>How many checkouts a second</h2><p>{best} held. Held: 99% done, p99 at most 1 s ")
+        parts.append(f"from the moment each was due, every balance right.</p>{table}</section>")
+    parts.append(_tables(record, judgement))
+    words = "".join(f"<div><dt>{word}</dt><dd>{meaning}</dd></div>" for word, meaning in WORDS)
+    parts.append(
+        f"<section><h2>Words used here</h2><dl class='words'>{words}</dl></section><footer>Everything here is in "
+    )
+    parts.append(
+        "report.json too. <code>python -m grader replay</code> writes this page again from the record.</footer>"
+    )
+    return "".join([*parts, "</main></body></html>\n"])

@@ -1,0 +1,135 @@
+"""Violations in groups of one pattern, and what each order's page facts are: paid, taken, charged."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+from ..judge import Judgement
+from ..judge.story import answers, fault_of, faults
+from ..judge.violations import Violation
+from ..record import Record
+from ..terms import RULES
+from .causes import CAUSES
+from .words import LINE, TEXT, code, counted, row, safe
+
+GROUPS, ORDERS, CANDIDATES = 8, 6, 6
+"""At most so many groups, orders in each, and candidates of one violation; the rest is a number."""
+
+
+def pattern(violation: Violation) -> tuple[str, str, str]:
+    """What violations of one group share: rule, phase, and the detail with all longer numbers left out."""
+    detail = re.sub(r"[\d,]{3,}\d", "N", violation.detail) if violation.order >= 0 else ""
+    return violation.rule, violation.phase, detail
+
+
+def times(judgement: Judgement, order: int, rule: str, paid: bool) -> tuple[str, bool]:
+    """How often an order was charged (or its stock taken), as the audit found it; whether that is right."""
+    for v in judgement.violations:
+        if v.rule == rule and v.order == order:
+            return _often(v.detail) or "a wrong sum", False
+    return ("once" if paid else "never"), True
+
+
+def _often(detail: str) -> str:
+    """The audit's count of an effect, as a word; "" where it found a sum only."""
+    said = re.match(r"(?:charged|taken)(?:, and not paid| (-?\d+) times)", detail)
+    return "" if said is None else {None: "once", "0": "never", "2": "twice"}.get(said[1], f"{said[1]} times")
+
+
+def usual(violation: Violation) -> str:
+    """The usual cause, by whether there was too much or too little of an effect."""
+    cause = CAUSES[violation.rule]
+    little = cause.little and re.match(r"(?:charged|taken) (?:0|-\d+) times", violation.detail)
+    return cause.little if little else cause.usual
+
+
+def headline(violation: Violation) -> str:
+    """What is wrong with the named order, in a few words of page text."""
+    said = CAUSES[violation.rule]
+    who = f"Order {code(violation.label)}" if violation.label else f"Phase {safe(violation.phase)}"
+    often = _often(violation.detail)
+    if often and violation.label:
+        tail = ", and it is not paid" if often == "once" else ""
+        money = violation.rule == "charged_times"
+        return f"{who} was charged {often}{tail}." if money else f"{who}: its stock was taken {often}{tail}."
+    return f"{who} {safe(said.told)}." if violation.label and said.told else f"{who}: {safe(said.name)}."
+
+
+def rules_table(judgement: Judgement) -> str:
+    """Every rule, and how often it was broken."""
+    count = Counter(v.rule for v in judgement.violations)
+    rows = [row("Rule", "What it asks", "Broken", kind="th", classes=("", "wide", "num"))]
+    for rule in RULES:
+        said = CAUSES[rule]
+        number = f"<b class='bad'>{count[rule]:,}</b>" if count[rule] else "0"
+        name = f"<b>{safe(said.name)}</b><br>{code(rule)}"
+        rows.append(row(name, safe(said.rule), number, classes=("", "wide", "num"), mark="some" if count[rule] else ""))
+    return f"<table class='rules'>{''.join(rows)}</table>"
+
+
+def groups(record: Record, judgement: Judgement) -> str:
+    """The groups, largest first."""
+    found: dict[tuple[str, str, str], list[Violation]] = {}
+    for violation in judgement.violations:
+        found.setdefault(pattern(violation), []).append(violation)
+    ordered = sorted(found.items(), key=lambda pair: (-len(pair[1]), pair[0]))
+    parts, seen, known = [], set(), faults(record)
+    for (rule, phase, _), members in ordered[:GROUPS]:
+        cause = CAUSES[rule]
+        first = members[0]
+        head = safe(first.detail) if first.order >= 0 or len(members) == 1 else safe(cause.rule)
+        parts.append(f"<div class='group'><h3>{safe(cause.name)}: {counted(len(members), 'violation')} ")
+        parts.append(f"in phase {safe(phase)}</h3><p>{head}</p>")
+        if rule not in seen:
+            parts.append(f"<p class='soft'><b>Usual cause.</b> {safe(usual(first))}</p>")
+        seen.add(rule)
+        parts.append(_orders(record, members, known) if first.order >= 0 else _loose(members))
+        if len(members) > ORDERS:
+            parts.append(f"<p class='soft'>and {len(members) - ORDERS:,} more in report.json</p>")
+        parts.append("</div>")
+    rest = sum(len(members) for _, members in ordered[GROUPS:])
+    if rest:
+        parts.append(f"<p class='soft'>{counted(len(ordered) - GROUPS, 'more group')} with ")
+        parts.append(f"{counted(rest, 'violation')}: see report.json.</p>")
+    return "".join(parts)
+
+
+def _orders(record: Record, members: list[Violation], known: list[tuple[float, str]]) -> str:
+    rows = [row("Order", "In your system", "Answers", "Fault nearest in time", kind="th", classes=("", "wide"))]
+    for violation in members[:ORDERS]:
+        tries = answers(record, violation.order)
+        said = ", ".join(_short(status) for _, _, _, status in tries[:5]) + (", …" if len(tries) > 5 else "")
+        at = fault_of(known, tries[0][0], max(done for _, _, done, _ in tries)) if tries else -1
+        fault = f"{at + 1}: {safe(known[at][1], 60)}" if at >= 0 else "none"
+        rows.append(
+            row(code(violation.label), code(violation.order_id, 40), said or "none", fault, classes=("", "wide"))
+        )
+    return f"<table class='orders'>{''.join(rows)}</table>"
+
+
+def _loose(members: list[Violation]) -> str:
+    rows = []
+    for v in members[:ORDERS]:
+        names = ", ".join(code(name) for name in v.candidates[:CANDIDATES])
+        more = len(v.candidates) - CANDIDATES
+        among = f"<br><span class='soft'>One of {len(v.candidates):,}: {names}" if names else ""
+        tail = f", and {more:,} more" if more > 0 else ""
+        rows.append(f"<li>{safe(v.detail, TEXT)}{among}{tail}{'</span>' if among else ''}</li>")
+    return f"<ul>{''.join(rows)}</ul>"
+
+
+def _short(status: int) -> str:
+    return str(status) if status >= 100 else {-1: "timeout", -2: "lost", -3: "not HTTP"}.get(status, "not sent")
+
+
+def exchange(record: Record) -> str:
+    """The first answer that is not as agreed: request, expected, got."""
+    for asked in record.exchanges:
+        if not asked["agreed"] and asked.get("asked", True):
+            rows = [
+                row(name, code(asked[key], TEXT))
+                for name, key in (("Request", "request"), ("Expected", "expected"), ("Got", "got"))
+            ]
+            return f"<p>{safe(asked['title'], LINE)}</p><table class='pairs'>{''.join(rows)}</table>"
+    return ""

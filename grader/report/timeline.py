@@ -1,0 +1,256 @@
+"""The story of one order as a table: time runs down, a lane for the grader, each service and the faults.
+
+Drawn solid is only what the history or a snapshot holds. A row's sentence stands alone, since lanes have no words on
+a narrow page. Rows are not to scale. A long story keeps its beginning, its end and its faults.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ..judge import Judgement
+from ..judge.story import Moment, Story
+from ..record import Record
+from ..terms import Entity
+from .groups import times
+from .words import LINE, code, counted, row, safe, seconds, sign
+
+LANES = ("order", "stock", "payment")
+MOST_ROWS, KEPT = 14, 6
+MOST_LOG = 8
+SAYS = {
+    "done": "answered: done",
+    "refused": "answered: refused",
+    "unknown": "no promise: an error or no answer",
+    "never": "never sent",
+    "kill": "killed",
+    "pause": "paused",
+    "up": "ready, or runs again",
+    "read": "read by the grader",
+}
+_EFFECT = {
+    "done": "Done, it says.",
+    "refused": "Refused, it says: there must be no effect, now or later.",
+    "unknown": "The order may be done or not; the sender cannot know.",
+    "never": "There was no request, so there is no effect.",
+}
+
+
+@dataclass
+class _Row:
+    at: float
+    mark: str
+    count: int = 1
+    ends: dict[str, int] = field(default_factory=dict)
+    moment: Moment | None = None
+    numbers: list[str] = field(default_factory=list)
+
+
+def facts(judgement: Judgement, rule: str, order: int, told: Story) -> list[tuple[str, str, str, bool]]:
+    """Lane, question, answer, and whether that is right: of the named order, as the last snapshot has it."""
+    paid = told.paid == "paid"
+    taken, taken_right = times(judgement, order, "taken_times", paid)
+    charged, charged_right = times(judgement, order, "charged_times", paid)
+    wrong = rule in ("ok_not_paid", "refused_but_paid")
+    return [
+        ("order", "Order service says", told.paid, not wrong),
+        ("stock", "Stock was taken", taken, taken_right),
+        ("payment", "The user was charged", charged, charged_right),
+    ]
+
+
+def _rows(moments: tuple[Moment, ...]) -> list[_Row]:
+    """Sends in a row are one row, and so are the answers after them: forty at once are two."""
+    rows: list[_Row] = []
+    for m in moments:
+        last = rows[-1] if rows else None
+        if m.lane == "faults":
+            rows.append(_Row(m.at, m.mark, moment=m))
+        elif m.mark == "sent":
+            if last and last.mark == "sent":
+                last.count += 1
+            else:
+                last = _Row(m.at, "sent", moment=m)
+                rows.append(last)
+            last.numbers.append(m.what.rsplit(" ", 1)[-1])
+        elif last and last.ends:
+            last.ends[m.mark] = last.ends.get(m.mark, 0) + 1
+            last.count += 1
+        else:
+            rows.append(_Row(m.at, m.mark, moment=m, ends={m.mark: 1}))
+    return rows
+
+
+def _cut(rows: list[_Row]) -> tuple[list[_Row], int, int]:
+    """Beginning, end and the faults between; where the gap is, and how many rows are in it."""
+    if len(rows) <= MOST_ROWS:
+        return rows, -1, 0
+    middle = [r for r in rows[KEPT:-KEPT] if r.mark in ("kill", "pause")][: MOST_ROWS - 2 * KEPT]
+    kept = rows[:KEPT] + middle + rows[-KEPT:]
+    return kept, KEPT + len(middle), len(rows) - len(kept)
+
+
+def _cell(line: str, mark: str = "", words: str = "", tone: str = "") -> str:
+    inner = f"<span class='at'>{mark}</span><span class='lab'>{words}</span>" if mark else ""
+    return f"<td class='lane {line} {tone}'>{inner}</td>"
+
+
+def timeline(record: Record, told: Story, seen: list[tuple[str, str, str, bool]]) -> str:
+    """The table."""
+    own = _homes(record)
+    rows, gap, missing = _cut(_rows(told.moments))
+    heads = [
+        ("Grader", "sends, reads"),
+        *((lane.capitalize(), "service") for lane in LANES),
+        ("Faults", "and restarts"),
+    ]
+    titles = "".join(f"<th scope='col' class='lane'><b>{a}</b> <span>{b}</span></th>" for a, b in heads)
+    parts = ["<table class='story'><colgroup><col class='when'><col class='l' span='5'><col></colgroup><thead><tr>"]
+    parts.append(f"<th scope='col' class='when'>Time</th>{titles}<th scope='col' class='say'>What happened</th></tr>")
+    parts.append("</thead><tbody>")
+    down: dict[str, str] = {}
+    waiting = 0
+    for place, r in enumerate(rows):
+        if place == gap:
+            dots = "".join(_cell("") for _ in range(5))
+            parts.append(f"<tr><td class='when'>…</td>{dots}<td class='say soft'>{missing:,} more moments.</td></tr>")
+        parts.append(f"<tr{' class=hit' if r.mark in ('kill', 'pause') else ''}>")
+        parts.append(f"<td class='when'>{seconds(r.at - told.begin)}</td>")
+        before = waiting
+        if r.mark == "sent":
+            waiting += r.count
+            number = r.numbers[0] if r.count == 1 else f"{r.count:,}"
+            parts.append(_cell(_open(before, waiting), f"<i class='disc'>{number}</i>", "sent"))
+        elif r.ends:
+            waiting = max(0, waiting - r.count)
+            main = max(r.ends, key=lambda k: r.ends[k])
+            words = "done" if main == "done" else "refused" if main == "refused" else "no answer"
+            parts.append(_cell(_open(before, waiting), sign(main), words if len(r.ends) == 1 else "mixed"))
+        else:
+            parts.append(_cell(_open(before, waiting)))
+        parts += _services(r, own, down)
+        parts.append(f"<td class='say'>{_sentence(r)}</td></tr>")
+    parts.append(_last(told, seen))
+    parts.append("</tbody></table><ul class='key'><li><i class='bar'></i>a request is open</li>")
+    parts.append("<li><i class='run'></i>runs</li><li><i class='off'></i>down or paused</li>")
+    return "".join(parts) + "".join(f"<li>{sign(m)}{words}</li>" for m, words in SAYS.items()) + "</ul>"
+
+
+def _homes(record: Record) -> dict[str, set[str]]:
+    """The processes whose fault is one of a lane's service; a service without its own lives in all but databases."""
+    processes = record.about["submission"]["processes"]
+    rest = {str(p["name"]) for p in processes if p["role"] not in ("database", *LANES)}
+    any_service = {str(p["name"]) for p in processes if p["role"] != "database"}
+    return {lane: {str(p["name"]) for p in processes if p["role"] == lane} or rest or any_service for lane in LANES}
+
+
+def _open(before: int, after: int) -> str:
+    return f"{'top-open' if before else ''} {'end-open' if after else ''}"
+
+
+def _services(r: _Row, own: dict[str, set[str]], down: dict[str, str]) -> list[str]:
+    cells, m = [], r.moment
+    process = m.process if m and m.lane == "faults" else ""
+    for lane in LANES:
+        mine = process in own[lane]
+        top = "top-off" if lane in down else "top-run"
+        if mine and r.mark in ("kill", "pause"):
+            down[lane] = process
+        elif mine and r.mark == "up":
+            down.pop(lane, None)
+        line = f"{top} {'end-off' if lane in down else 'end-run'}"
+        shown = mine and r.mark in ("kill", "pause", "up")
+        cells.append(_cell(line, sign(r.mark), "ready" if r.mark == "up" else SAYS[r.mark]) if shown else _cell(line))
+    cells.append(_cell("", sign(r.mark), safe(m.what, 24)) if process and m else _cell(""))
+    return cells
+
+
+def _sentence(r: _Row) -> str:
+    m = r.moment
+    if m and m.lane == "faults":
+        who = code(m.process)
+        said = {"kill": "The grader kills {} (kill -9).", "pause": "The grader stops {} (SIGSTOP)."}
+        said["up"] = "{} runs again." if m.what == "resume" else "{} is ready."
+        return f"<b>{said[r.mark].format(who)}</b>" if r.mark in said else f"{who}: {safe(m.what, 60)}."
+    if r.mark == "sent":
+        if r.count > 1:
+            return f"The checkout is sent {r.count:,} times at once (attempts {r.numbers[0]} to {r.numbers[-1]})."
+        return (
+            "The checkout is sent."
+            if r.numbers[0] == "1"
+            else f"The same checkout is sent again, attempt {r.numbers[0]}."
+        )
+    if r.count > 1:
+        return (
+            "Answers: "
+            + ", ".join(f"{n:,} {k.replace('unknown', 'uncertain')}" for k, n in sorted(r.ends.items()))
+            + "."
+        )
+    words = safe(m.what) if m else ""
+    return f"{words[:1].upper()}{words[1:]}. <small>{_EFFECT[r.mark]}</small>"
+
+
+def _last(told: Story, seen: list[tuple[str, str, str, bool]]) -> str:
+    parts = [
+        f"<tr class='end'><td class='when'>{seconds(told.read - told.begin)}</td>{_cell('', sign('read'), 'reads all')}"
+    ]
+    for _, _, said, right in seen:
+        tone, mark = ("right", sign("pass", "good")) if right else ("wrong", sign("fail", "bad"))
+        parts.append(_cell("top-run", mark, said, tone))
+    parts.append(_cell(""))
+    listed = "".join(
+        f"<li class='{'' if right else 'bad'}'>{sign('pass' if right else 'fail', 'good' if right else 'bad')}"
+        f"{question}: {said}</li>"
+        for _, question, said, right in seen
+    )
+    parts.append("<td class='say'><b>Everything is quiet, and the grader reads every order, credit and stock.</b> ")
+    return (
+        "".join(parts)
+        + f"<small>How often is worked out from the balances.</small><ul class='now'>{listed}</ul></td></tr>"
+    )
+
+
+def sums(told: Story) -> str:
+    """Each balance of the order: start, paid orders, should be, shown."""
+    parts = []
+    for s in told.sums:
+        word = "credit of user" if s.entity == Entity.USER else "stock of item"
+        shown = "not readable" if s.shown is None else f"{s.shown:,}"
+        rows = [
+            row(f"{word} {code(s.id, 40)}, at the start", f"{s.start:,}", classes=("", "num")),
+            row(f"less {counted(s.orders, 'paid order')}", f"−{s.less:,}", classes=("", "num")),
+            row("should be", f"{s.start - s.less:,}", classes=("", "num")),
+            row("is read as", shown, classes=("", "num")),
+        ]
+        gap = 0 if s.shown is None else s.shown - (s.start - s.less)
+        if gap:
+            word = "missing" if gap < 0 else "too much"
+            rows.append(row(f"<b>{word}</b>", f"<b>{abs(gap):,}</b>", classes=("bad", "num bad")))
+        parts.append(f"<table class='sum'>{''.join(rows)}</table>")
+    return "".join(parts)
+
+
+def log_lines(record: Record, told: Story) -> str:
+    """Lines of the processes' logs that name the order, its user or its items; bounded, a few a process."""
+    ids = [i for i in (told.order_id, *(s.id for s in told.sums)) if len(i) >= 3]
+    parts = []
+    for name, text in sorted(record.logs.items()):
+        hits = [line for line in text.splitlines() if any(_names(line[:4000], i) for i in ids)]
+        if hits:
+            shown = "\n".join(safe(line, LINE) for line in hits[:MOST_LOG])
+            more = f"\n… {len(hits) - MOST_LOG:,} more" if len(hits) > MOST_LOG else ""
+            parts.append(
+                f"<div class='log'><h3>Log of {code(name)}, lines with its ids</h3><pre>{shown}{more}</pre></div>"
+            )
+    return "".join(parts[:4])
+
+
+def _names(line: str, name: str) -> bool:
+    """Whether a line holds an id as a word of its own."""
+    at = line.find(name)
+    while at >= 0:
+        around = line[at - 1 : at] + line[at + len(name) : at + len(name) + 1]
+        if not any(c.isalnum() for c in around):
+            return True
+        at = line.find(name, at + 1)
+    return False

@@ -1,0 +1,160 @@
+"""report.html: what stands in it, what must never, and that it is a function of the record."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+from records import SECOND, right, shots, value
+
+from grader.judge import judge
+from grader.record import Record, save
+from grader.report import write
+from grader.report.as_html import as_html
+from grader.report.causes import CAUSES
+from grader.report.words import seconds
+from grader.terms import RULES, Entity
+
+NASTY = "</pre></style><script>alert(1)</script><img src=x onerror=alert(1)>'\"&\x1b[2J\u202e"
+VOID = {"meta", "br", "path", "circle", "rect", "line", "col"}
+DRAWN = {"svg", "path", "circle", "rect", "line"}
+KNOWN = set(
+    "html head title style body main header section footer h1 h2 h3 p span b em i small a code pre div dl dt dd ul ol "
+    "li table colgroup thead tbody tr th td figure figcaption".split()
+)
+
+
+class Page(HTMLParser):
+    """Tags that nest, of known names; text; every address that the page knows."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.text = ""
+        self.links: list[str] = []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        assert tag in KNOWN | VOID | DRAWN, tag
+        for name, said in attrs:
+            assert not name.startswith("on") and name != "src"
+            if name == "href":
+                self.links.append(said or "")
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        assert tag in VOID
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] != "style":
+            self.text += data
+
+
+def charged_twice() -> tuple[Record, int]:
+    """In the faults, one order's first answer was lost to a kill, and its retry charged its user again."""
+    record = right()
+    record.about["submission"]["processes"] = [{"name": n, "role": n} for n in ("order", "stock", "payment")]
+    order = int(np.flatnonzero(record.orders["phase"] == 4)[7])
+    history = record.history
+    first = int(np.flatnonzero(history["subject"] == order)[0])
+    at = int(history["due"][first])
+    history["status"][first] = -2
+    again = {c: int(history[c][first]) for c in ("wave", "kind", "subject", "waited")}
+    times = {"due": at + SECOND, "sent": at + SECOND, "done": at + SECOND + 9_000_000}
+    record.history.append(**again, **times, attempt=2, status=200)
+    for after, what in ((2_000_000, "kill"), (SECOND // 2, "started"), (SECOND // 2 + 9, "ready")):
+        record.events.append(at=at + after, process="payment", what=what, detail="")
+    cost, user = int(record.orders["cost"][order]), int(record.orders["user"][order])
+    value(record, shots(record, "faults"), Entity.USER, user, lambda old: old - cost)
+    record.logs["payment"] = f"POST /pay/{record.users['id'][user]}/{cost}\nnothing of it\n"
+    return record, order
+
+
+def test_the_page_tells_the_story_of_one_order(tmp_path: Path) -> None:
+    """Attempts, answers, the kill, what each service said, the sum, the cause, the log; from the record alone."""
+    record, order = charged_twice()
+    save(record, tmp_path / "run")
+    write(tmp_path / "run", tmp_path / "a")
+    write(tmp_path / "run", tmp_path / "b")
+    page = (tmp_path / "a" / "report.html").read_bytes()
+    assert page == (tmp_path / "b" / "report.html").read_bytes()
+    text = re.sub(r"\s+", " ", Page(page.decode()).text)
+    cost = int(record.orders["cost"][order])
+    told = (
+        "FAIL", "40 of 100", "Order faults-000007 was charged twice.", "faults-o7", "The checkout is sent.",
+        "The grader kills payment", "The connection closed without an answer", "payment is ready",
+        "sent again, attempt 2",
+        "Answered 200", "Order service says: paid", "Stock was taken: once", "The user was charged: twice",
+        f"missing{cost:,}", CAUSES["charged_times"].rule, CAUSES["charged_times"].usual, "POST /pay/", "✕ 1",
+    )  # fmt: skip
+    assert [part for part in told if part not in text] == []
+    assert "nothing of it" not in text
+
+
+def test_a_page_has_every_part_and_nothing_from_outside() -> None:
+    """Six phases, every rule, chart, score, what was not tested, sandbox; links stay inside, nothing loads."""
+    for record in (right(), right(("load",)), charged_twice()[0]):
+        html = as_html(record, judge(record))
+        page = Page(html)
+        for part in (
+            "Six phases",
+            "How long a checkout took",
+            "What was not tested",
+            "Sandbox",
+            "Words used here",
+            *RULES,
+        ):
+            assert part in page.text, part
+        assert all(link.startswith("#") and f"id='{link[1:]}'" in html for link in page.links)
+        assert "url(" not in html and "@import" not in html and "://" not in html and "default-src 'none'" in html
+
+
+def test_nothing_that_a_submission_says_is_markup_or_endless() -> None:
+    """Names, ids, logs, answers, roles and faults of any content and length stay text, cut; no control character."""
+    for text in (NASTY, NASTY * 3000):
+        record, order = charged_twice()
+        record.about["submission"]["name"] = record.about["machine"]["system"] = text
+        record.about["failure"] = {"kind": "submission", "why": text}
+        record.about["submission"]["processes"].append({"name": text, "role": text})
+        record.exchanges.append(dict.fromkeys(("title", "request", "expected", "got"), text) | {"agreed": False})
+        for column in (record.orders["id"], record.users["id"], record.items["id"]):
+            column[:] = [text] * len(column)
+        at = int(record.events["at"][0])
+        record.events.append(at=at + 1, process=text, what=text, detail=text)
+        record.logs["payment"] = record.logs[text[:60]] = f"{text}\n" * 50
+        html = as_html(record, judge(record))
+        Page(html)
+        assert "<script" not in html and "<img" not in html and "\x1b" not in html and "\u202e" not in html
+        assert len(html) < 300_000
+
+
+def test_many_violations_are_a_page_of_bounded_size() -> None:
+    """Groups of one pattern, a few orders of each, the rest as a number."""
+    record = right()
+    table = record.snapshots
+    table["value"][table["kind"] == Entity.ORDER] = 0
+    table["value"][table["kind"] == Entity.USER] -= 1
+    judgement = judge(record)
+    html = as_html(record, judgement)
+    assert len(judgement.violations) > 100 and "more in report.json" in html and len(html) < 300_000
+
+
+def test_every_rule_has_its_cause() -> None:
+    """No rule can break without a cause and a place to look at."""
+    assert set(CAUSES) == set(RULES)
+    assert all(c.rule and c.usual and c.look for c in CAUSES.values())
+
+
+def test_lengths_of_time_in_words() -> None:
+    """Three units, and a minus where a fault came before the first attempt."""
+    assert [seconds(t) for t in (0, 0.0034, 0.64, 3.41, 61, 125, -0.25)] == [
+        "0 ms", "3.4 ms", "640 ms", "3.41 s", "61 s", "2 min 5 s", "−250 ms",
+    ]  # fmt: skip
