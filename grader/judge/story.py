@@ -122,6 +122,19 @@ def longest(record: Record) -> int:
     return int(np.argmax(took)) if took.max() > 0 else -1
 
 
+def example(record: Record, violation: Violation) -> int:
+    """Of the candidates of a violation that names no order, the one that was done last; -1: none was sent."""
+    numbers = {int(name.rpartition("-")[2]) for name in violation.candidates}
+    orders = record.orders
+    mine = np.flatnonzero((orders["phase"] == PHASES.index(violation.phase)) & np.isin(orders["number"], list(numbers)))
+    history = record.history
+    sent = record.checkouts() & np.isin(history["subject"], mine) & (history["sent"] > 0)
+    if not sent.any():
+        return -1
+    done = np.where((history["status"] >= 200) & (history["status"] < 300), history["done"], 0)[sent]
+    return int(history["subject"][sent][int(np.argmax(done))])
+
+
 def story(record: Record, order: int, phase: str) -> Story:
     """What happened to an order, up to the last snapshot of its phase."""
     moments, tries = [], answers(record, order)
@@ -139,6 +152,8 @@ def story(record: Record, order: int, phase: str) -> Story:
                 word = "up" if what in ("ready", "resume") else word
                 moments.append(Moment(int(at) / 1e9, "faults", str(what), word, str(process)))
     moments.sort(key=lambda m: m.at)
+    while moments and moments[0].mark in ("up", "other"):
+        del moments[0]  # a process that ran before the story began
     paid, sums, read = _readings(record, order, phase)
     return Story(label(record, order), record.orders["id"][order], begin, read, tuple(moments), paid, sums)
 
@@ -185,4 +200,4 @@ def _paid(state: int, value: int) -> str:
     return {State.UNKNOWN: "no such order", State.MALFORMED: "nothing readable"}.get(State(state), "no answer")
 
 
-__all__ = ["Moment", "Story", "Sum", "answers", "fault_of", "faults", "label", "longest", "named", "story"]
+__all__ = ["Moment", "Story", "Sum", "answers", "example", "fault_of", "faults", "label", "longest", "named", "story"]

@@ -8,7 +8,8 @@ words.safe; the page's own policy forbids scripts and loads besides.
 from __future__ import annotations
 
 from ..judge import Judgement
-from ..judge.story import Story, longest, named, story
+from ..judge.score import Score
+from ..judge.story import Story, example, longest, named, story
 from ..judge.violations import Violation
 from ..record import Record
 from ..terms import JUDGED, PHASES
@@ -28,6 +29,8 @@ DOES = {
     "faults": "kills and pauses each process during checkouts",
     "speed": "raises the rate until it is too much",
 }
+_GRADED = "good enough for a grade"
+"""What the sandbox's list says of itself beside what it stops."""
 WORDS = (
     ("Attempt", "one sending of a checkout. An order may be sent often; it must take effect once or not at all."),
     ("Done, refused", "answered 2xx: the order is paid. Answered 4xx: nothing happened, and nothing will."),
@@ -40,6 +43,10 @@ WORDS = (
     ("Held", "a rate at which 99% are done, p99 is at most 1 s and every balance is right."),
     ("Void", "the machine was too busy, or the grader failed: no verdict and no score. Run it again."),
 )  # fmt: skip
+
+
+def _most(score: Score) -> str:
+    return f"{sum(part.most for part in score.parts):g}"
 
 
 def _upper(text: str) -> str:
@@ -55,7 +62,7 @@ def _lead(judgement: Judgement, first: Violation | None) -> str:
 
 def _verdict(record: Record, judgement: Judgement, first: Violation | None, told: Story | None) -> str:
     word, score = judgement.verdict, judgement.score
-    points = f"<span>{score.points:g} of 100</span>" if score else "<span>no score</span>"
+    points = f"<span>{score.points:g} of {_most(score)}</span>" if score else "<span>no score</span>"
     cap = f"<em>{score.total:g} before the cap for a broken safety rule</em>" if score and score.capped else ""
     if score is None and word != "void":
         cap = "<em>a score needs phases 1 to 5</em>"
@@ -108,17 +115,22 @@ def _named(record: Record, judgement: Judgement, first: Violation, told: Story |
         parts.append(f"{seconds(told.begin)} into the run.</p>")
         parts.append(timeline(record, told, facts(judgement, first.rule, first.order, told)))
     else:
-        parts.append(f"<h2>What happened in phase {safe(first.phase)}</h2><p>{safe(first.detail)}.</p>")
+        parts.append(f"<h2>What happened in phase {safe(first.phase)}</h2><p>{_upper(first.detail)}.</p>")
         if first.rule == "contract":
             parts.append(exchange(record))
         if first.candidates:
             names = ", ".join(code(name) for name in first.candidates[:CANDIDATES])
             more = f", and {len(first.candidates) - CANDIDATES:,} more" if len(first.candidates) > CANDIDATES else ""
             parts.append(f"<p>No balance tells which order it was; it is among: {names}{more}.</p>")
+            one = example(record, first)
+            if one >= 0:
+                other = story(record, one, first.phase)
+                parts.append(f"<h3>One of them: {code(other.label)}, in your system {code(other.order_id)}</h3>")
+                parts.append(timeline(record, other, facts(judgement, first.rule, one, other)))
     look = "".join(f"<li>{safe(place)}</li>" for place in cause.look)
     parts.append(f"<div class='why'><div class='rule'><h3>The rule that broke: {safe(cause.name)}</h3>")
     parts.append(f"<p>{safe(cause.rule)}</p><p><b>Found:</b> {safe(first.detail)}.</p>")
-    parts.append(sums(told) if told is not None else "")
+    parts.append(sums(told, first.rule) if told is not None else "")
     parts.append(f"</div><div><h3>The usual cause</h3><p>{safe(usual(first))}</p></div>")
     parts.append(f"<div><h3>Where to look</h3><ol>{look}</ol></div></div>")
     return "".join([*parts, log_lines(record, told) if told is not None else "", "</section>"])
@@ -143,7 +155,7 @@ def _tables(record: Record, judgement: Judgement) -> str:
         for part in score.parts:
             cells = (safe(part.name.replace("_", " ")), safe(part.measured), f"{part.points:.1f}", f"{part.most:g}")
             rows.append(row(*cells, classes=("", "", "num", "num")))
-        rows.append(row("<b>sum</b>", "", f"<b>{score.total:.1f}</b>", "100", classes=("", "", "num", "num")))
+        rows.append(row("<b>sum</b>", "", f"<b>{score.total:.1f}</b>", _most(score), classes=("", "", "num", "num")))
         if score.capped:
             cells = ("<b>cap</b>", "a safety rule is broken", f"<b>{score.points:.1f}</b>", "")
             rows.append(row(*cells, classes=("bad", "bad", "num bad", "")))
@@ -160,11 +172,14 @@ def _tables(record: Record, judgement: Judgement) -> str:
         ("Seed", safe(about["seed"])),
         ("Limits", safe(", ".join(f"{n} {v:g}" for n, v in sorted(about["limits"].items())), 600)),
         ("Sandbox", f"tier {safe(box['tier'])}: {safe(box['name'])}. {safe(box['why'])}"),
+        (_GRADED.capitalize(), "yes" if dict(box["stops"]).get(_GRADED) else "no: for the student's own eyes"),
     ]
     parts.append("<section><h2>Where and how it ran</h2><table class='env'>")
     parts += [row(name, text) for name, text in pairs]
     parts.append(f"</table><table class='score'>{row('A submission that', 'is stopped here', kind='th')}")
     for threat, stopped in box["stops"]:
+        if threat == _GRADED:
+            continue
         parts.append(row(safe(threat), f"{sign('done' if stopped else 'never')}{'yes' if stopped else 'no'}"))
     return "".join([*parts, "</table></section>"])
 
@@ -175,7 +190,7 @@ def as_html(record: Record, judgement: Judgement) -> str:
     name = safe(about["submission"]["name"], ID)
     told = story(record, first.order, first.phase) if first is not None and first.order >= 0 else None
     ends = [float(phase.get("end_s", 0.0)) for phase in record.phases.values()]
-    points = f", {judgement.score.points:g} of 100" if judgement.score else ""
+    points = f", {judgement.score.points:g} of {_most(judgement.score)}" if judgement.score else ""
     parts = [
         "<!doctype html><html lang='en'><head><meta charset='utf-8'>",
         "<meta http-equiv='Content-Security-Policy' content=\"default-src 'none'; style-src 'unsafe-inline'\">",

@@ -38,6 +38,7 @@ th:last-child,td:last-child{padding-right:0}.num{text-align:right;white-space:no
 .facts>div{border-top:2px solid var(--line);padding-top:6px}.facts>div.no{border-color:var(--bad)}
 .facts dt{font-size:13px;color:var(--soft)}.facts dd{margin:0;font-size:17px;font-weight:650}
 
+.phases .name{white-space:nowrap}
 .phases .word{white-space:nowrap;font-weight:650}.phases tr.broke td{background:var(--badband)}
 .phases td:first-child,.phases th:first-child{padding-left:12px}
 .phases tr.broke td:first-child{box-shadow:inset 4px 0 0 var(--bad)}

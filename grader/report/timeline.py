@@ -210,10 +210,11 @@ def _last(told: Story, seen: list[tuple[str, str, str, bool]]) -> str:
     )
 
 
-def sums(told: Story) -> str:
-    """Each balance of the order: start, paid orders, should be, shown."""
+def sums(told: Story, rule: str) -> str:
+    """Each balance of the order, those of the rule first: start, paid orders, should be, shown."""
     parts = []
-    for s in told.sums:
+    first = Entity.ITEM if rule == "taken_times" else Entity.USER
+    for s in sorted(told.sums, key=lambda s: s.entity != first):
         word = "credit of user" if s.entity == Entity.USER else "stock of item"
         shown = "not readable" if s.shown is None else f"{s.shown:,}"
         rows = [

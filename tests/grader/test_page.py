@@ -147,6 +147,15 @@ def test_many_violations_are_a_page_of_bounded_size() -> None:
     assert len(judgement.violations) > 100 and "more in report.json" in html and len(html) < 300_000
 
 
+def test_where_no_order_can_be_named_one_of_the_candidates_is_told() -> None:
+    """A shared item's stock is a sum: the page names candidates, and tells one of them as an example."""
+    record = right()
+    item = int(record.lines["item"][record.lines["order"] == np.flatnonzero(record.orders["phase"] == 3)[0]][-1])
+    value(record, shots(record, "scarcity"), Entity.ITEM, item, lambda old: old - 500)
+    text = Page(as_html(record, judge(record))).text
+    assert "it is among: scarcity-0" in text and "One of them: scarcity-0" in text and "The checkout is sent." in text
+
+
 def test_every_rule_has_its_cause() -> None:
     """No rule can break without a cause and a place to look at."""
     assert set(CAUSES) == set(RULES)
