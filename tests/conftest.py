@@ -15,7 +15,7 @@ import pytest
 
 from sharedstate_lite.cache import cache_dir
 
-SCALES = {"small": 30, "full": 300}
+SCALES = {"small": 20, "full": 300}
 """SCALE, and how many examples hypothesis draws by default."""
 
 os.environ.setdefault("SCALE", "small")

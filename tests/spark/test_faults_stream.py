@@ -28,7 +28,8 @@ WAIT = 180
 MANY: Any = [((f"p{n % 12}", "u1", 1_000 + n), 1) for n in range(20_000)]
 
 
-@pytest.mark.parametrize("kind", ["full", pytest.param("shared", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["full", "shared"])
 def test_a_worker_that_is_killed_is_no_end(spark: SparkSession, kind: str, tmp_path: Path) -> None:
     """Workers killed between and in micro-batches: the stream tries again by itself, its changes are as ever."""
     source = tmp_path / "shop"
@@ -116,6 +117,7 @@ with ss.spark.session(memory="1g") as session:
 """
 
 
+@pytest.mark.slow
 def test_a_driver_that_is_killed_in_a_batch(spark: SparkSession, start: Start, tmp_path: Path) -> None:
     """kill -9 in a micro-batch: another stream on the checkpoint completes it; each change is in the changelog once."""
     source, place, sink = tmp_path / "shop", tmp_path / "c", tmp_path / "out"

@@ -60,7 +60,7 @@ class Run:
         return range(FIRST, len(STEPS))
 
 
-@pytest.fixture(scope="module", params=["full", "shared"])
+@pytest.fixture(scope="module", params=["shared", pytest.param("full", marks=pytest.mark.slow)])
 def run(request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
     """All steps, then a compaction; few micro-batches are kept, and the folder's name has a blank and a quote."""
     catalog = ss.Catalog(
