@@ -55,6 +55,8 @@ def _upper(text: str) -> str:
 
 
 def _lead(judgement: Judgement, first: Violation | None) -> str:
+    if judgement.verdict == "void":
+        return f"No verdict: {safe(judgement.why.partition(chr(10))[0], LINE)}."
     if first is not None:
         return headline(first)
     return safe(judgement.why.partition("\n")[0], LINE) or "No rule was broken in what was tested."
@@ -68,7 +70,10 @@ def _verdict(record: Record, judgement: Judgement, first: Violation | None, told
         cap = "<em>a score needs phases 1 to 5</em>"
     parts = [f"<section class='verdict {word}'><div class='stamp'><b>{sign(word)}{word.upper()}</b>{points}{cap}</div>"]
     parts.append(f"<div class='lead'><h2>{_lead(judgement, first)}</h2>")
-    if first is not None:
+    if word == "void":
+        seen = f" What was seen, {safe(first.phase)}: {safe(first.detail)}." if first is not None else ""
+        parts.append(f"<p>It says nothing about the submission. Run it again on a quiet machine.{seen}</p>")
+    elif first is not None:
         parts.append(f"<p>{_upper(first.detail)}.</p>")
         more = len(judgement.violations) - 1
         parts.append("<p><a href='#order'>The whole story</a>")
@@ -207,7 +212,7 @@ def as_html(record: Record, judgement: Judgement) -> str:
     if about.get("failure"):
         why = "\n".join(safe(line) for line in str(about["failure"]["why"]).splitlines()[:60])
         parts.append(f"<section><h2>Why it ended early</h2><pre>{why}</pre></section>")
-    if first is not None:
+    if first is not None and judgement.verdict != "void":
         parts.append(_named(record, judgement, first, told))
     elif judgement.verdict == "pass":
         parts.append(_survivor(record, judgement))

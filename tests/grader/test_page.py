@@ -101,7 +101,10 @@ def test_the_page_tells_the_story_of_one_order(tmp_path: Path) -> None:
 
 def test_a_page_has_every_part_and_nothing_from_outside() -> None:
     """Six phases, every rule, chart, score, what was not tested, sandbox; links stay inside, nothing loads."""
-    for record in (right(), right(("load",)), charged_twice()[0]):
+    void = right(("load",))
+    void.about["failure"] = {"kind": "void", "why": "a port was taken"}
+    assert "No verdict: a port was taken." in Page(as_html(void, judge(void))).text
+    for record in (right(), right(("load",)), charged_twice()[0], void):
         html = as_html(record, judge(record))
         page = Page(html)
         for part in (
