@@ -52,6 +52,8 @@ def headline(violation: Violation) -> str:
     if often and violation.label:
         tail = ", and it is not paid" if often == "once" else ""
         money = violation.rule == "charged_times"
+        if often == "never":
+            return f"{who} was never charged." if money else f"{who}: its stock was never taken."
         return f"{who} was charged {often}{tail}." if money else f"{who}: its stock was taken {often}{tail}."
     return f"{who} {safe(said.told)}." if violation.label and said.told else f"{who}: {safe(said.name)}."
 

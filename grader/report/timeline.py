@@ -30,7 +30,7 @@ SAYS = {
 }
 _EFFECT = {
     "done": "Done, it says.",
-    "refused": "Refused, it says: there must be no effect, now or later.",
+    "refused": "Refused, it says: this request has no effect, and never will.",
     "unknown": "The order may be done or not; the sender cannot know.",
     "never": "There was no request, so there is no effect.",
 }
@@ -51,7 +51,13 @@ def facts(judgement: Judgement, rule: str, order: int, told: Story) -> list[tupl
     paid = told.paid == "paid"
     taken, taken_right = times(judgement, order, "taken_times", paid)
     charged, charged_right = times(judgement, order, "charged_times", paid)
-    wrong = rule in ("ok_not_paid", "refused_but_paid")
+    # A balance that nobody could read says nothing of how often.
+    unread = {s.entity for s in told.sums if s.shown is None}
+    if Entity.ITEM in unread:
+        taken, taken_right = "cannot be read", False
+    if Entity.USER in unread:
+        charged, charged_right = "cannot be read", False
+    wrong = told.paid not in ("paid", "not paid") or rule in ("ok_not_paid", "refused_but_paid")
     return [
         ("order", "Order service says", told.paid, not wrong),
         ("stock", "Stock was taken", taken, taken_right),

@@ -15,7 +15,7 @@ from grader.report import write
 from grader.report.as_html import as_html
 from grader.report.causes import CAUSES
 from grader.report.words import seconds
-from grader.terms import RULES, Entity
+from grader.terms import RULES, Entity, State
 
 NASTY = "</pre></style><script>alert(1)</script><img src=x onerror=alert(1)>'\"&\x1b[2J\u202e"
 VOID = {"meta", "br", "path", "circle", "rect", "line", "col"}
@@ -157,6 +157,15 @@ def test_where_no_order_can_be_named_one_of_the_candidates_is_told() -> None:
     value(record, shots(record, "scarcity"), Entity.ITEM, item, lambda old: old - 500)
     text = Page(as_html(record, judge(record))).text
     assert "it is among: scarcity-0" in text and "One of them: scarcity-0" in text and "The checkout is sent." in text
+
+
+def test_what_could_not_be_read_is_not_called_right() -> None:
+    """Where services lost an order, its user and its items, the page claims neither once nor never."""
+    record = right()
+    record.snapshots["state"][np.isin(record.snapshots["snapshot"], shots(record, "faults"))] = State.UNKNOWN
+    text = Page(as_html(record, judge(record))).text
+    assert "Order service says: no such order" in text
+    assert "Stock was taken: cannot be read" in text and "The user was charged: cannot be read" in text
 
 
 def test_every_rule_has_its_cause() -> None:
