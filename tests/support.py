@@ -32,7 +32,7 @@ def examples(count: int, place: Mapping[str, Any] = ENGINES) -> settings:
     """Hypothesis settings: ``count`` examples, fewer over bins, ten times as many at SCALE=full."""
     # Explaining a failure costs minutes here, and the operations explain themselves.
     phases = [p for p in Phase if p is not Phase.explain]
-    count = count if place is ENGINES else 2 + count // 4
+    count = count if place is ENGINES else 2
     return settings(max_examples=count * (10 if os.environ.get("SCALE") == "full" else 1), phases=phases)
 
 

@@ -27,7 +27,7 @@ def test_bins_equal_the_in_process_engine(name: str, label: str) -> None:
     case = CASES[name]
     view = case.declare()[1][-1]
 
-    @examples(4)
+    @examples(2)
     @given(epochs(relations_of(view)), st.lists(keys_of(view), max_size=2), st.integers(1, 5), st.integers(0, 4))
     def run(steps: list[Input], keys: list[Any], bins: int, lose: int) -> None:
         kind, join = KINDS[label]
@@ -55,7 +55,7 @@ def test_state_and_late_views_over_bins(name: str, kind: str) -> None:
     """Rule 5 over bins: a view installed late equals one installed early; state() lists what one process lists."""
     case = CASES[name]
 
-    @examples(3)
+    @examples(2)
     @given(st.data())
     def run(data: st.DataObject) -> None:
         catalog, views = case.declare()
