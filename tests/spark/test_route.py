@@ -77,8 +77,6 @@ def test_what_stands_on_itself_has_a_copy() -> None:
 
 
 def test_what_spark_cannot_do_is_said_by_name() -> None:
-    """Delta joins, partial state, and joins on keys of different sizes are refused, and named."""
+    """Delta joins are refused, and named with the joins that there are."""
     with pytest.raises(ss.ViewError, match="join='delta'.*on Spark the shared engine joins auto, linear"):
         route("shared", "SELECT user FROM visit", join="delta")
-    with pytest.raises(ss.ViewError, match="engine 'partial': on Spark"):
-        route("partial", "SELECT user FROM visit")
