@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable, Iterator
+import subprocess
+import time
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import psutil
@@ -21,6 +23,9 @@ from sharedstate_lite.spark.settings import MASTER, VARIABLE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+Start = Callable[..., "subprocess.Popen[str]"]
+"""What the fixture ``start`` gives: starts a script in a process of its own."""
 
 PLACES = {"local": "local[2]", "local-cluster": "local-cluster[2,1,1024]", "standalone": ""}
 """By the parameter of ``everywhere``; a test that wants some of them only says so with ``indirect=True``."""
@@ -56,6 +61,15 @@ def everywhere(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
 def last(items: list[pytest.Item]) -> None:
     """Put the tests that exchange the session behind all others; for ``pytest_collection_modifyitems``."""
     items.sort(key=lambda item: "everywhere" in getattr(item, "fixturenames", ()))
+
+
+def until(process: subprocess.Popen[str], happened: Callable[[], bool], seconds: float = 180) -> None:
+    """Wait until something has happened, which the process brings about; fails where that ends first."""
+    deadline = time.monotonic() + seconds
+    while not happened():
+        assert process.poll() is None and time.monotonic() < deadline, process.stderr
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=0.005)
 
 
 def processes(word: str, among: Iterable[psutil.Process] | None = None) -> list[psutil.Process]:

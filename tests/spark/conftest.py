@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import subprocess
 import sys
 import textwrap
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from sparks import everywhere, last, spark
+from sparks import Start, everywhere, last, spark
 
 ROOT = Path(__file__).resolve().parents[2]
-Start = Callable[..., "subprocess.Popen[str]"]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -54,13 +51,4 @@ def start(tmp_path: Path) -> Iterator[Start]:
         process.communicate()
 
 
-def until(process: subprocess.Popen[str], happened: Callable[[], bool], seconds: float = 180) -> None:
-    """Wait until something has happened, which the process brings about; fails where that ends first."""
-    deadline = time.monotonic() + seconds
-    while not happened():
-        assert process.poll() is None and time.monotonic() < deadline, process.stderr
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(timeout=0.005)
-
-
-__all__ = ["Start", "everywhere", "spark", "start", "until"]
+__all__ = ["everywhere", "spark", "start"]

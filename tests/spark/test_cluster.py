@@ -9,8 +9,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from conftest import Start
-from sparks import processes
+from sparks import Start, processes
 
 import sharedstate_lite.spark as kit
 from sharedstate_lite.errors import Error

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 import pytest
-from conftest import Start, until
 from rehearsal import Rehearsal
 from shopping import EPOCHS, RELATIONS, RESULT, bag, rows, views
-from sparks import WORKER, kill
+from sparks import WORKER, Start, kill, until
 
 import sharedstate_lite as ss
 

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 import psutil
 import pyarrow.parquet as pq
 import pytest
-from conftest import Start, until
 from shopping import COUNTS, EPOCHS, RELATIONS, RESULT, arrow, bag, changelog, expected, folders, views
-from sparks import WORKER, kill
+from sparks import WORKER, Start, kill, until
 
 import sharedstate_lite as ss
 from sharedstate_lite.spark import feed

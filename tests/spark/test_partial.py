@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import psutil
 import pytest
-from conftest import Start
+from sparks import Start
 from support import bag, tuples
 
 import sharedstate_lite as ss

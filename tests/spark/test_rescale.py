@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from conftest import Start, until
 from shopping import EPOCHS, RELATIONS, bag, changelog, expected, folders, rows, views
+from sparks import Start, until
 
 import sharedstate_lite as ss
 from sharedstate_lite.spark import rescaling, spread

@@ -16,7 +16,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from conftest import Start
+from sparks import Start
 
 import sharedstate_lite as ss
 from sharedstate_lite.show import held_chart, operators_chart

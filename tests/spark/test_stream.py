@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 import pytest
-from conftest import Start, until
 from shopping import EPOCHS, RELATIONS, arrow, bag, changelog, expected, folders, views
+from sparks import Start, until
 
 import sharedstate_lite as ss
 
