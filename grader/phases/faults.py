@@ -7,7 +7,6 @@ answer is sent again, and some that were acknowledged. At the end: a stable, cle
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -130,13 +129,16 @@ def _strike(live: Live, fault: Fault, orders: Longs, delay: float) -> tuple[Resu
     )
     result = _word(live, least, answered=fault.what == ANSWERED)
     if fault.what != ANSWERED and result is None:
-        time.sleep(delay)
+        # The moment of a fault is drawn; a burst that is over sooner has none left to wait for.
+        result = _wait(live, delay)
     at = counter.now()
     supervisor.freeze(names)
     if fault.what == PAUSE:
         for name in names:
             supervisor.pause(name)
+        until = live.clock() + live.limits.pause
         result = result or _wait(live, live.limits.pause)
+        counter.wait(until - live.clock())  # a pause lasts, whether or not anything is asked meanwhile
         for name in names:
             supervisor.resume(name)
     else:
@@ -145,7 +147,7 @@ def _strike(live: Live, fault: Fault, orders: Longs, delay: float) -> tuple[Resu
         for name in names:
             supervisor.restart(name)
             if fault.what == RECOVERY:
-                time.sleep(delay)  # somewhere within its start
+                counter.wait(delay)  # the drawn moment, somewhere within its start: no service tells how far it is
                 supervisor.kill(name)
                 supervisor.restart(name)
             supervisor.wait_ready(name)
@@ -170,7 +172,6 @@ def _wait(live: Live, seconds: float) -> Result | None:
     while (left := until - live.clock()) > 0:
         said = live.counter.poll(min(left, 0.1))
         if isinstance(said, Result):
-            live.counter.wait(left if seconds == live.limits.pause else 0)
             return said
     return None
 

@@ -19,6 +19,8 @@ from ..wire.jobs import Target
 
 _LONGEST = 30.0
 """Seconds that a command may take."""
+_GLANCE = 0.05
+"""Seconds between two looks at what is asked again and again."""
 
 
 def commands(kill: Sequence[str], restart: Sequence[str]) -> dict[str, tuple[list[str], list[str]]]:
@@ -84,7 +86,7 @@ class Elsewhere:
         while not all(self._scout.knock(target) for target in self._targets):
             if time.monotonic() > until:
                 raise SubmissionError(f"{name}: no connection is accepted {self._limits.ready:.0f} s after its restart")
-            time.sleep(0.05)
+            time.sleep(_GLANCE)  # another machine's service announces nothing: it can only be asked again
         self._note(name, "ready", "")
 
     def pause(self, name: str) -> None:

@@ -147,7 +147,7 @@ class Supervisor:
                     f"{name} is not ready after {seconds:.0f} s: {asked} does not answer; it printed:\n"
                     + self.logs.tail(name)
                 )
-            time.sleep(_GLANCE)
+            time.sleep(_GLANCE)  # a port that begins to listen announces nothing: it can only be asked again
         service.seen_ready = True
         self._note(name, "ready", "")
 

@@ -129,7 +129,7 @@ class Counter:
             duty()
 
     def wait(self, seconds: float) -> None:
-        """Let time pass, and tend."""
+        """Let time pass, and tend: for what the assignment itself states in seconds, a stable time or a pause."""
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0:
             self._tend()

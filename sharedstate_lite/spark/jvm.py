@@ -78,6 +78,7 @@ class Jvm:
         self._process.wait()
         if os.name != "nt":
             deadline = time.monotonic() + ORPHAN_SECONDS
+            # Executors are the JVM's children, not ours: the system tells nobody else that the last of them has gone.
             while _signal(self._process.pid, 0) and time.monotonic() < deadline:
                 time.sleep(0.02)
             _signal(self._process.pid, signal.SIGKILL)

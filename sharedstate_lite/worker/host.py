@@ -97,7 +97,7 @@ def alone(seconds: float) -> Iterator[None]:
             except OSError:
                 if time.monotonic() > deadline:
                     break
-                time.sleep(0.005)
+                time.sleep(0.005)  # flock() waits for ever or not at all
             else:
                 break
         yield

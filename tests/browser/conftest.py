@@ -32,5 +32,5 @@ def tools() -> dict[str, str]:
             [npm, "ci", "--no-audit", "--no-fund"], cwd=cache_dir("browser"), capture_output=True, text=True
         )
         if done.returncode:
-            pytest.skip(f"npm could not install playwright-core: {done.stderr.strip().splitlines()[-1:]}")
+            pytest.fail(f"npm could not install playwright-core: {done.stderr.strip().splitlines()[-1:]}")
     return {"node": node, "chromium": chromium, "driver": str(driver)}

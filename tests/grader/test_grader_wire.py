@@ -6,6 +6,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -165,18 +166,18 @@ def test_what_is_no_answer_is_told_apart(generator: Generator) -> None:
 
 
 def test_the_clock_does_not_wait_for_a_stalled_server(generator: Generator) -> None:
-    """While a server stalls, later requests are still sent when they are due, on connections of their own."""
-    began = time.monotonic()
+    """While a server answers nobody, all later requests are still sent, on connections of their own."""
+    everybody = threading.Barrier(40)
 
     def serve(connection: socket.socket, number: int) -> None:
-        while connection.recv(4096):
-            time.sleep(max(0.0, began + 0.3 - time.monotonic()))
-            connection.sendall(OK)
+        with suppress(threading.BrokenBarrierError):  # then nothing is answered, and the test fails by the status
+            while connection.recv(4096):
+                everybody.wait(timeout=10)
+                connection.sendall(OK)
 
     result = run(generator, serve, 40)
-    late = result.sent - result.sent[0] - np.arange(40) * 1_000_000
     assert set(result.status) == {200} and result.opened == 40
-    assert np.median(late) < 20_000_000
+    assert result.sent.max() < result.done.min(), "the last was sent before the first was answered"
 
 
 def test_what_cannot_be_sent_in_time_is_dropped(generator: Generator) -> None:
@@ -185,7 +186,7 @@ def test_what_cannot_be_sent_in_time_is_dropped(generator: Generator) -> None:
 
     def serve(connection: socket.socket, number: int) -> None:
         while connection.recv(4096):
-            time.sleep(max(0.0, began + 0.3 - time.monotonic()))
+            time.sleep(max(0.0, began + 0.3 - time.monotonic()))  # longer than the patience, which is a time too
             connection.sendall(OK)
 
     result = run(generator, serve, 10, connections=2, patience=50_000_000)

@@ -57,7 +57,7 @@ if os.fork() == 0:
     os.setsid()
     if os.fork() == 0:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        time.sleep(600)
+        time.sleep(600)  # it stays until it is killed; not for ever, should the wall not hold
     os._exit(0)
 print("away", flush=True)
 time.sleep(600)
