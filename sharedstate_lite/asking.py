@@ -4,6 +4,7 @@
     asked       a read line by line: every question that went up, every answer that came down
     edges       what went along each edge, counted: questions and answers, messages and rows
     paused      an engine that stops, and sends what some actions make it send
+    anew        the same engine begun, and paused, as often as wanted
     underway    the messages that then wait
     hand_over   deliver the oldest message on one edge, or on each edge of a path
     orders      the same actions in every order of delivery that the edges allow
@@ -19,7 +20,7 @@ nothing to tell of them here (see :mod:`.walk` for their epochs).
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -49,6 +50,19 @@ def paused(engine: Any, *actions: Action) -> Any:
     for action in actions:
         _act(engine, action)
     return engine
+
+
+def anew(views: Sequence[View], past: Sequence[Action], *actions: Action) -> Callable[..., Any]:
+    """What begins the same race anew: called with the fixes to switch off, it gives a new engine.
+
+    That engine has done ``past``; where there are ``actions`` it is then paused, and what they send waits.
+    """
+
+    def begin(*without: str) -> Any:
+        engine = begun(views, past, without=without)
+        return paused(engine, *actions) if actions else engine
+
+    return begin
 
 
 def _act(engine: Any, action: Action) -> None:
@@ -200,4 +214,4 @@ def _branches(engine: Any, actions: list[Action], turns: int) -> Iterator[Any]:
         yield from _branches(branch, actions[1:], turns - 1)
 
 
-__all__ = ["Action", "asked", "begun", "edges", "hand_over", "orders", "paused", "told", "underway"]
+__all__ = ["Action", "anew", "asked", "begun", "edges", "hand_over", "orders", "paused", "told", "underway"]

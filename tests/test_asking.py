@@ -65,6 +65,18 @@ def test_an_engine_begins_with_epochs_and_reads() -> None:
     assert asking.begun([shown], [DAN], kind="full").kind == "full"
 
 
+def test_a_race_begins_anew_each_time() -> None:
+    """Each call gives an engine of its own, with the fixes that it names switched off; without actions it runs."""
+    catalog = ss.Catalog(**SCHEMA)
+    begin = asking.anew([catalog.view(f"CREATE VIEW result AS {COUNT}")], [{"visit": []}], *ACTIONS)
+    one, other = begin("rule18"), begin()
+    assert one is not other and len(asking.underway(one)) == 2
+    asking.hand_over(one, "visit", "result.group1")
+    assert len(asking.underway(other)) == 2 and one.without == {"rule18"} and not other.without
+    running = asking.anew(list(one.views.values()), [DAN])()
+    assert running.epoch == 1 and running.read("result", key="Potato").visits.item() == 1
+
+
 def test_a_message_is_handed_over_by_its_edge() -> None:
     """The oldest message of the named edge arrives, the others wait on; an edge without one is an error."""
     engine = asking.paused(shop(sql=COUNT), *ACTIONS)
