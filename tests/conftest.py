@@ -3,6 +3,10 @@
 SCALE is ``small`` (the default, what ``make test`` runs) or ``full`` (``make slow``);
 the fixture ``scale`` gives it to a test, and hypothesis draws more examples at
 ``full``. Examples are derived from the test itself, so a run repeats the last one.
+
+`make test` runs two processes (pytest-xdist). A Spark session is one a process and takes
+seconds to start, so all tests that use one stay together; so do the tests of a file that
+share a server. The tests of the other files go to whichever process is free.
 """
 
 from __future__ import annotations
@@ -35,6 +39,21 @@ def pytest_configure(config: pytest.Config) -> None:
     if os.environ["SCALE"] not in SCALES:
         raise pytest.UsageError(f"SCALE={os.environ['SCALE']}: it is one of {', '.join(SCALES)}")
     hypothesis.settings.load_profile(os.environ["SCALE"])
+
+
+SESSIONS = {"spark", "everywhere", "anywhere"}
+"""Fixtures that give a Spark session."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Say which tests must run in one process."""
+    for item in items:
+        fixtures = {name: found for name, (*_, found) in item._fixtureinfo.name2fixturedefs.items() if found}  # type: ignore[attr-defined]
+        if SESSIONS & set(fixtures) or "on Spark" in item.nodeid:
+            item.add_marker(pytest.mark.xdist_group("spark"))
+        elif any(found.scope == "module" for found in fixtures.values()):
+            item.add_marker(pytest.mark.xdist_group(item.path.stem))
 
 
 @pytest.fixture(scope="session")
