@@ -16,6 +16,12 @@
     pipeline.py   make, on Spark          folder.py    epochs; manifest, checksums, order in time
     progress.py   how far it is           __main__.py  the command line
 
+And what the experiments on sharing inside a worker read, each as a DataFrame of any size and as a table:
+
+    ids.py        skewed ids              products.py  products and categories, also into PostgreSQL
+    graphs.py     power-law graphs        ticks.py     market ticks
+    numbered.py   rows by their number, on Spark or here
+
 Importing this imports no pyspark; make does.
 """
 

@@ -1,0 +1,64 @@
+"""Rows that are a function of their number, made by Spark's tasks: any part anywhere, alone, again.
+
+    frame(session, count, make, schema)    rows 0 .. count - 1 as a DataFrame
+    table(count, make)                     the same rows in this process
+
+``make`` gets row numbers (int64[n]) and answers with a column of n values a name. Since a
+row depends on nothing but its number and a key (:mod:`.draws`), neither the number of
+tasks nor the session shows in what is made, and an executor that is lost costs its rows
+made again. Used by :mod:`.ids`, :mod:`.products`, :mod:`.graphs` and :mod:`.ticks`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from sharedstate_lite.errors import Error
+
+from .draws import Whole
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Columns = Mapping[str, Any]
+Make = Callable[[Whole], Columns]
+PIECE = 1 << 16
+"""Rows made at a time; a batch of them is what a task holds."""
+
+
+def frame(session: SparkSession, count: int, make: Make, schema: str, tasks: int | None = None) -> DataFrame:
+    """Rows 0 .. count - 1 as a DataFrame of ``schema``, made when it is used, each time anew.
+
+    ``tasks``: default as many as Spark runs at once. Raises Error for a count below 0.
+    """
+    pieces = _pieces(count)
+    tasks = max(1, min(tasks or session.sparkContext.defaultParallelism, pieces or 1))
+
+    def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for piece in batch.column(0).to_numpy().tolist():
+                yield _made(piece, count, make)
+
+    return session.range(0, pieces, 1, tasks).mapInArrow(task, schema)
+
+
+def table(count: int, make: Make) -> pa.Table:
+    """The same rows as an Arrow table. Raises Error for a count below 0."""
+    batches = [_made(piece, count, make) for piece in range(max(1, _pieces(count)))]
+    return pa.Table.from_batches(batches).combine_chunks()
+
+
+def _pieces(count: int) -> int:
+    if isinstance(count, bool) or not isinstance(count, int) or count < 0:
+        raise Error(f"{count!r} rows: their number is a whole one from 0")
+    return -(-count // PIECE)
+
+
+def _made(piece: int, count: int, make: Make) -> pa.RecordBatch:
+    numbers = np.arange(piece * PIECE, min((piece + 1) * PIECE, count), dtype=np.int64)
+    columns = make(numbers)
+    return pa.RecordBatch.from_arrays([pa.array(values) for values in columns.values()], names=list(columns))

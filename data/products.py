@@ -1,0 +1,85 @@
+"""Products and their categories, as a DataFrame and in PostgreSQL.
+
+``product``: id BIGINT 0 .. n - 1, name TEXT, category INT, hits BIGINT (how often it was
+looked at; few products have many). ``category``: id INT, name TEXT. :func:`load` puts both
+into a server, with the two indexes that look-ups by id and by (category, hits) need.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from sharedstate_lite import postgres
+from sharedstate_lite.errors import Error
+from sharedstate_lite.postgres.rows import connected
+from sharedstate_lite.spark.jdbc import write
+
+from . import numbered
+from .draws import Whole, below, key, uniform
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+PRODUCTS, CATEGORIES = 1_000_000, 100
+MOST_HITS = 1_000_000_000
+SCHEMA = "id BIGINT, name STRING, category INT, hits BIGINT"
+
+
+def draw(numbers: Whole, seed: int = 0, categories: int = CATEGORIES) -> dict[str, Any]:
+    """These products' columns; hits fall off as a power law. Raises Error for no categories at all."""
+    if categories < 1:
+        raise Error(f"{categories} categories: products are in one or more")
+    hits = np.minimum((1.0 - uniform(key(seed, 3), numbers)) ** -1.25, MOST_HITS).astype(np.int64)
+    return {
+        "id": numbers,
+        "name": np.char.add("product ", numbers.astype(np.str_)),
+        "category": below(categories, key(seed, 2), numbers).astype(np.int32),
+        "hits": hits,
+    }
+
+
+def products(
+    session: SparkSession,
+    count: int = PRODUCTS,
+    seed: int = 0,
+    categories: int = CATEGORIES,
+    tasks: int | None = None,
+) -> DataFrame:
+    """``count`` products as a DataFrame, a function of the seed alone."""
+    draw(np.empty(0, np.int64), seed, categories)
+    return numbered.frame(session, count, functools.partial(draw, seed=seed, categories=categories), SCHEMA, tasks)
+
+
+def table(count: int, seed: int = 0, categories: int = CATEGORIES) -> pa.Table:
+    """The same products in this process."""
+    return numbered.table(count, functools.partial(draw, seed=seed, categories=categories))
+
+
+def names(categories: int = CATEGORIES) -> pa.Table:
+    """The categories."""
+    numbers = np.arange(categories, dtype=np.int32)
+    return pa.table({"id": pa.array(numbers), "name": pa.array(np.char.add("category ", numbers.astype(np.str_)))})
+
+
+def load(
+    session: SparkSession,
+    server: postgres.Server | str,
+    count: int = PRODUCTS,
+    seed: int = 0,
+    categories: int = CATEGORIES,
+) -> int:
+    """``product`` and ``category`` in a PostgreSQL server, each task copying its rows; returns the products' number.
+
+    What stood under these names is replaced. Raises Error where the server refuses; the
+    products are then there as a whole, or not at all.
+    """
+    postgres.write(server, "category", names(categories), replace=True, key=["id"])
+    written = write(products(session, count, seed, categories), server, "product", replace=True)
+    with connected(server) as connection:
+        connection.execute("ALTER TABLE product ADD PRIMARY KEY (id)")
+        connection.execute("CREATE INDEX ON product (category, hits DESC, id)")
+    return written

@@ -1,0 +1,86 @@
+"""Market ticks: last trades of symbols, some far busier than others, in the shape of the DEBS Grand Challenge 2022.
+
+Row n is one event: ``symbol`` STRING, ``security_type`` INT (0 equity, 1 index),
+``last_trade_price`` FLOAT and ``last_trade`` TIMESTAMP (microseconds, no zone). Symbols are
+drawn by Zipf's law; a price swings around its symbol's own in waves of some hours, so that moving averages
+cross; time goes on with n, and an event may be up to ``jitter`` seconds older than the
+one before it. The organisers' own data are not for everybody's use; these are made here.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from sharedstate_lite.errors import Error
+
+from . import numbered
+from .draws import Whole, Zipf, bits, key, uniform
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+SYMBOLS = 5_504
+FIRST = np.datetime64("2021-11-08T08:00:00", "us")
+INDEX_SHARE = 16
+"""One symbol of so many is an index."""
+EXCHANGES = np.array(["FR", "NL", "ETR"])
+SCHEMA = "symbol STRING, security_type INT, last_trade_price FLOAT, last_trade TIMESTAMP_NTZ"
+
+
+def draw(
+    numbers: Whole,
+    seed: int = 0,
+    symbols: int = SYMBOLS,
+    per_second: float = 100.0,
+    jitter: float = 5.0,
+    skew: float = 1.0,
+) -> dict[str, Any]:
+    """These events' columns. Raises Error for no symbols, no speed, or a jitter below 0."""
+    if symbols < 1 or not per_second > 0 or jitter < 0:
+        raise Error(
+            f"ticks: symbols={symbols}, per_second={per_second}, jitter={jitter}: 1 or more, above 0, 0 or more"
+        )
+    which = Zipf(symbols, skew).draw(key(seed, 6), numbers)
+    late = uniform(key(seed, 7), numbers) * jitter
+    seconds = np.maximum(numbers / per_second - late, 0.0)
+    return {
+        "symbol": names(which, seed),
+        "security_type": _is_index(which, seed).astype(np.int32),
+        "last_trade_price": _price(which, seconds, numbers, seed),
+        "last_trade": FIRST + (seconds * 1e6).astype("timedelta64[us]"),
+    }
+
+
+def names(which: Whole, seed: int = 0) -> Any:
+    """What symbols are called, by their rank: letters, a dot, the exchange."""
+    letters = np.char.mod("S%04d", which)
+    where = EXCHANGES[(bits(key(seed, 8), which) % np.uint64(len(EXCHANGES))).astype(np.int64)]
+    return np.char.add(np.where(_is_index(which, seed), np.char.add("I", letters), letters), np.char.add(".", where))
+
+
+def _is_index(which: Whole, seed: int) -> Any:
+    return bits(key(seed, 9), which) % np.uint64(INDEX_SHARE) == 0
+
+
+def _price(which: Whole, seconds: Any, numbers: Whole, seed: int) -> Any:
+    own = 10.0 + 490.0 * uniform(key(seed, 10), which)
+    hours = 1.0 + 7.0 * uniform(key(seed, 11), which)
+    wave = np.sin(seconds / (3600.0 * hours) * 2 * np.pi + 2 * np.pi * uniform(key(seed, 12), which))
+    noise = uniform(key(seed, 13), numbers) - 0.5
+    return np.round(own * (1.0 + 0.05 * wave + 0.002 * noise), 2).astype(np.float32)
+
+
+def ticks(session: SparkSession, count: int, seed: int = 0, tasks: int | None = None, **more: Any) -> DataFrame:
+    """``count`` events as a DataFrame, a function of the seed and of :func:`draw`'s parameters alone."""
+    draw(np.empty(0, np.int64), seed, **more)
+    return numbered.frame(session, count, functools.partial(draw, seed=seed, **more), SCHEMA, tasks)
+
+
+def table(count: int, seed: int = 0, **more: Any) -> pa.Table:
+    """The same events in this process."""
+    draw(np.empty(0, np.int64), seed, **more)
+    return numbered.table(count, functools.partial(draw, seed=seed, **more))
