@@ -101,7 +101,7 @@ class Rehearsal(Workers, Front):
         self._check_open()
         path.mkdir()
         blueprint.write(path, self._blueprint, self.kind, {"join": self.join, "bins": self.bins, "lose": self.lose})
-        (path / "stores").write_bytes(pickle.dumps((self.epoch, self._ticked, self._owed, self.stores)))
+        (path / "stores").write_bytes(pickle.dumps((self.epoch, self._ticked, self._told, self.stores)))
 
     @classmethod
     def restore(cls, path: Path) -> Rehearsal:
@@ -109,7 +109,7 @@ class Rehearsal(Workers, Front):
         told = blueprint.read(path)
         plan = blueprint.built(told, path)
         out = cls(plan.kind, plan.views, plan.join, told["options"]["bins"], told["options"]["lose"])
-        out.epoch, out._ticked, out._owed, out.stores = pickle.loads((path / "stores").read_bytes())
+        out.epoch, out._ticked, out._told, out.stores = pickle.loads((path / "stores").read_bytes())
         return out
 
     def _rebuild(self, plan: Blueprint, route: Route) -> list[Message]:

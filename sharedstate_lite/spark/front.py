@@ -42,10 +42,8 @@ class Front(ABC):
         self._ticked = False
         # Strings of recent epochs: to look one up costs a tenth of adding it.
         self._names = Names()
-        self._owed: list[Message] = []
-        """What views that were there before step 1 sent when others came or went: a part of what step 1 emits."""
         self._told: set[str] = set()
-        """Views that came before step 1, whose contents ``install`` returned."""
+        """Views that came late, whose contents ``install`` returned: before step 1, they alone owe it no first row."""
         self._use(plan, plan.checked())
 
     def _use(self, plan: Blueprint, route: Route) -> None:
@@ -96,11 +94,11 @@ class Front(ABC):
         self._check_open()
         try:
             deltas, messages = self._epoch(inputs)
-            out = self._owed + self._run(messages, "epoch", self.epoch + 1)
+            out = self._owed() + self._run(messages, "epoch", self.epoch + 1)
         except Error as error:
             self.trace.record("refused", self.kind, note=str(error)[:200])
             raise
-        self._ticked, self._owed = True, []
+        self._ticked = True
         self.epoch = self.trace.epoch = self.epoch + 1
         self.trace.record("epoch", self.kind, rows=sum(len(d.diffs) for d in deltas.values()))
         return {name: self._changes(name, out) for name in self.views}
@@ -147,7 +145,6 @@ class Front(ABC):
         """
         self._check_open()
         more = intake.installed(view, self.views, self.catalog)
-        self._told |= {v.name for v in more}
         return self._changes(view.name, self._change_views([*self.views.values(), *more]))
 
     def drop(self, view: str | View) -> None:
@@ -162,17 +159,20 @@ class Front(ABC):
             raise ViewError(
                 f"view {gone.name} is the last one, and an engine on Spark has at least one; close() ends it"
             )
-        self._told.discard(gone.name)
         self._change_views(left)
 
     def _change_views(self, views: list[View]) -> list[Message]:
         plan = Blueprint(self.kind, views, self.join)
         route = plan.checked()
-        out = self._rebuild(plan, route)
+        before, names = self._told, {v.name for v in views}
+        self._told = {name for name in names if name in before or name not in self.views}
+        try:
+            out = self._rebuild(plan, route)
+        except BaseException:
+            self._told = before
+            raise
         self._use(plan, route)
         self._ticked = True
-        if self.epoch == 0:
-            self._owed = [m for m in out if m.what not in self._told]
         return out
 
     def compact(self) -> None:
@@ -231,6 +231,16 @@ class Front(ABC):
                 delta = apply(self._route.operators[at].node, delta, strings)
             messages += ship(number, channel, delta, self.bins, strings, net=True)
         return deltas, messages
+
+    def _owed(self) -> list[Message]:
+        """What step 1 emits beside what the bins send: they sent it when views came or went before it."""
+        if self.epoch or not self._ticked:
+            return []
+        engine, out = self._blueprint, []
+        for view in (v for v in self.views.values() if v.name not in self._told):
+            blob = wire.pack(engine._rows(view, None, None), [c.type for c in view.schema], engine.dictionary.strings)
+            out.append(Message(0, 0, OUT, view.name, blob))
+        return out
 
     @staticmethod
     def _ticks(route: Route) -> list[Message]:

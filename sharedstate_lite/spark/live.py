@@ -78,6 +78,7 @@ class SparkEngine(Front):
         options = self._options(bins)
         self.bins = options["bins"]
         self._label = dict(enumerate(options["labels"]))
+        self._told = set(options.get("told", []))
         self._query = self._made(options, self._plan, self._route)
         copies.clear(self.location, options["generation"])
         self._query.start()
@@ -122,6 +123,7 @@ class SparkEngine(Front):
             "generation": name,
             "home": str(self.location),
             "began": int(time.time()),
+            "told": sorted(self._told),
         }
 
     def _run(self, messages: list[Message], kind: str, epoch: int) -> list[Message]:

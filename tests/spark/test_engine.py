@@ -83,6 +83,17 @@ def test_an_engine_on_spark_is_the_one_in_process(spark: SparkSession, kind: str
             assert bag(out["result"]) == {("Fruit", 20): -1, ("Fruit", 30): 1, ("Vegetable", 30): -1}
 
 
+def test_what_step_1_owes_survives_a_restart(spark: SparkSession, tmp_path: Path) -> None:
+    """An engine that is closed between an install at epoch 0 and step 1 emits, when resumed, what step 1 owes."""
+    catalog = ss.Catalog(t="k STRING")
+    early, late = (catalog.view(f"CREATE VIEW {n} AS SELECT COUNT(*) AS n FROM t") for n in ("early", "late"))
+    with ss.spark.engine("full", [early], spark, checkpoint=tmp_path / "place", bins=1) as engine:
+        assert bag(engine.install(late)) == {(0,): 1}
+    with ss.spark.restore(tmp_path / "place", spark) as engine:
+        out = engine.step({"t": [(("a",), 1)]})
+    assert {name: bag(changes) for name, changes in out.items()} == {"early": {(1,): 1}, "late": {(0,): -1, (1,): 1}}
+
+
 def bag(changes: ss.Changes) -> dict[Any, int]:
     """Changes as row -> diff."""
     return {tuple(row[:-2]): row[-1] for row in changes.to_pandas().itertuples(index=False, name=None)}

@@ -214,6 +214,22 @@ def test_views_that_come_and_go() -> None:
         there.install(late)
 
 
+def test_a_hole_that_is_filled_at_once_is_stored() -> None:
+    """A late view that is answered by what another view holds in the same bin is filled in the store too (rule 16)."""
+    catalog = ss.Catalog(**RELATIONS)
+    sql = "AS SELECT product, COUNT(*) AS n FROM visit GROUP BY product"
+    there = UpRehearsal([catalog.view(f"CREATE VIEW early {sql}")], 1)
+    there.step(BEFORE)
+    there.install(catalog.view(f"CREATE VIEW late {sql}"))
+    for name in ("early", "late"):
+        there.read(name, key="b")
+        assert there.filled(name) == [("b",)]
+        there.forget_processes()
+        there.clear_count()
+        there.read(name, key="b")
+        assert (there.micro_batches, there.tables.reads) == (1, 0)
+
+
 def test_what_was_joined_with_an_evicted_aggregate_is_evicted_too() -> None:
     """Rows joined with an aggregate that becomes a hole become holes with it, and all of them are named (rule 19)."""
     catalog = ss.Catalog(**RELATIONS)

@@ -119,6 +119,23 @@ def test_views_that_come_and_go_before_step_1(kind: str) -> None:
 
 
 @every_kind
+def test_what_step_1_owes_survives_a_restart(kind: str, tmp_path: Path) -> None:
+    """A checkpoint between an install at epoch 0 and step 1: step 1 of what is restored emits what it would have."""
+    out = []
+    for engine in made(kind, "SELECT COUNT(*) AS n FROM visit", "SELECT product FROM visit"):
+        views = engine.catalog.views
+        late = views.get("late") or engine.catalog.view("CREATE VIEW late AS SELECT MAX(length) AS most FROM visit")
+        engine.install(late)
+        place = tmp_path / type(engine).__name__
+        engine.checkpoint(place)
+        again = engine.restore(place) if isinstance(engine, Rehearsal) else ss.restore(place)
+        for each in (engine, again):
+            out.append({n: tuples(c.to_pandas()) for n, c in each.step({"visit": [(("a", "u", 3), 1)]}).items()})
+    assert out[0]["v0"] == [(1, 1, 1)] and out[0]["late"] == [(None, 1, -1), (3, 1, 1)]
+    assert all(each == out[0] for each in out[1:])
+
+
+@every_kind
 def test_what_answers_for_the_last_epoch_only(kind: str) -> None:
     """A read of an earlier epoch, a handle and evict are refused by name."""
     there, _ = made(kind, contract.RESULT)
