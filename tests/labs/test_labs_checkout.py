@@ -1,0 +1,67 @@
+"""labs/checkout: the system that the assignment starts from loses what its page says, and the right one loses nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+LAB = ROOT / "labs" / "checkout"
+SAFETY = "contract,duplicates,load,scarcity,faults"
+
+
+def grade(name: str, phases: str, out: Path) -> tuple[int, dict[str, Any], str]:
+    """Exit status, report.json, and what was printed."""
+    words = ["--quick", "--phases", phases, "--seed", "7", "--convergence", "3", "--report", str(out)]
+    done = subprocess.run(
+        [sys.executable, "-m", "grader", "checkout", str(LAB / name), *words],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=180,
+    )
+    return done.returncode, json.loads((out / "report.json").read_text()), done.stdout + done.stderr
+
+
+def told() -> set[tuple[str, str]]:
+    """Phase and rule of each violation that the lab's page shows."""
+    return set(re.findall(r"^\| (\w+) \| (\w+) \| ", (LAB / "README.md").read_text(), re.M)) - {("phase", "rule")}
+
+
+def test_the_first_system_keeps_the_contract_and_charges_twice(tmp_path: Path) -> None:
+    """Every route answers as agreed, and checkouts of one order at the same time are paid more than once."""
+    code, report, text = grade("start", "contract,duplicates", tmp_path)
+    assert code == 1 and report["phases"]["contract"]["verdict"] == "pass", text
+    found = {(v["phase"], v["rule"]) for v in report["violations"]}
+    assert found and found == {pair for pair in told() if pair[0] == "duplicates"}, text
+    assert any(re.fullmatch(r"charged \d+ times, should be once", v["detail"]) for v in report["violations"])
+
+
+def test_one_transaction_in_one_database_is_paid_once(tmp_path: Path) -> None:
+    """The same phases find nothing in the right system."""
+    code, report, text = grade("one-database", "contract,duplicates", tmp_path)
+    assert code == 0 and report["verdict"] == "pass" and report["violations"] == [], text
+
+
+@pytest.mark.slow
+def test_the_first_system_loses_what_its_page_says(tmp_path: Path) -> None:
+    """All safety phases: those that the page names fail, by the rules that it names, and the others pass."""
+    code, report, text = grade("start", SAFETY, tmp_path)
+    assert code == 1, text
+    assert {(v["phase"], v["rule"]) for v in report["violations"]} == told(), text
+
+
+@pytest.mark.slow
+def test_the_right_system_passes_every_safety_phase(tmp_path: Path) -> None:
+    """Kills of the service and of the database included."""
+    code, report, text = grade("one-database", SAFETY, tmp_path)
+    assert code == 0 and report["violations"] == [], text
+    assert {report["phases"][phase]["verdict"] for phase in SAFETY.split(",")} == {"pass"}, text
