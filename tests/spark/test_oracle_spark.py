@@ -73,9 +73,9 @@ def test_a_stream_is_what_batch_sql_says(
         job.finish()
         progress = job.progress()
     record_property("stream, seconds", time.perf_counter() - begun)
-    record_property("rows", progress["rows"].sum())
+    record_property("rows", int(progress["rows"].sum()))
     after = progress.iloc[2:]
-    record_property("rows a second after the second batch", after["rows"].sum() / after["seconds"].sum())
+    record_property("rows a second after the second batch", float(after["rows"].sum() / after["seconds"].sum()))
     assert len(list(sink.glob("result/batch-*.parquet"))) <= size["epochs"]
     begun = time.perf_counter()
     for relation, folder in named.items():
