@@ -11,15 +11,31 @@ import numpy as np
 from ..shop.stocking import new_items, new_orders, new_users, top_up
 from ..terms import Entity, Kind
 from ..wire.jobs import Longs
-from .goods import full, ready
+from .goods import full, own, ready
 from .live import Live
 from .settle import drain, settle
 
 PHASE = "scarcity"
 _MOST, _TIMES = 20, 3
 """K, and how many times as many orders there are."""
+_LEAST = 4
+_TRIED = 4 * _TIMES - 5
+"""Refused ones tried again, for each of K: 2 K before a top-up and 1.5 K after it, in both halves."""
+_SHARE = 0.6
+"""Of the phase's time, for them."""
 _PRICE = 10
 _PASSES = 8
+
+
+def _enough(live: Live) -> int:
+    """K: fewer where one checkout takes long, as what is refused is tried again one by one, several times."""
+    usable, middles = ready(live, own(live, PHASE, 1))
+    if not len(usable):
+        return _MOST
+    before = live.clock()
+    live.counter.send(PHASE, "how long one takes", Kind.CHECKOUT, usable, middles, connections=1)
+    each = _TRIED * max(1e-3, live.clock() - before)
+    return int(max(_LEAST, min(_MOST, _SHARE * live.seconds[PHASE] / each)))
 
 
 def _by_stock(live: Live, enough: int) -> tuple[Longs, Entity, Longs]:
@@ -44,7 +60,7 @@ def _by_credit(live: Live, enough: int) -> tuple[Longs, Entity, Longs]:
 
 def run(live: Live) -> None:
     """The phase."""
-    enough = _MOST
+    enough = _enough(live)
     for by, make in (("stock", _by_stock), ("credit", _by_credit)):
         live.say(f"scarcity: enough {by} for {enough}, {enough * _TIMES} orders")
         began = live.clock()
@@ -66,7 +82,7 @@ def run(live: Live) -> None:
         if not _sell_out(live, by, usable, enough + more):
             return
         if live.clock() - began > live.seconds[PHASE] / 2:
-            enough = max(4, enough // 4)  # a slow system gets a smaller second half
+            enough = max(_LEAST, enough // 4)  # a system that got slower gets a smaller second half
 
 
 def _sell_out(live: Live, by: str, orders: Longs, enough: int) -> bool:

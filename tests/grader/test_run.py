@@ -56,7 +56,7 @@ def of_this_run(mark: str) -> list[str]:
 
 def test_a_right_system_passes_and_its_record_gives_the_same_report(tmp_path: Path) -> None:
     """A pass is exit 0; judging the record again writes the same bytes, elsewhere and without the system."""
-    code, report, text = phase("contract,scarcity", zoo.HERE / "single", tmp_path / "live")
+    code, report, text = phase("contract,scarcity", zoo.right("single", tmp_path / "single"), tmp_path / "live")
     assert code == 0 and report["verdict"] == "pass", text
     assert report["violations"] == [] and report["phases"]["scarcity"]["verdict"] == "pass"  # type: ignore[index]
     code, text = grade("replay", tmp_path / "live", "--report", tmp_path / "again")
@@ -82,7 +82,8 @@ def test_interrupted_it_leaves_nothing(tmp_path: Path) -> None:
     """Ctrl-C in the middle: exit 130, no process of the submission lives, no scratch folder is left."""
     scratch = tmp_path / "scratch"
     scratch.mkdir()
-    process = start("checkout", zoo.HERE / "single", "--quick", "--phases", "load", TMPDIR=str(scratch))
+    folder = zoo.right("single", tmp_path / "single")
+    process = start("checkout", folder, "--quick", "--phases", "load", TMPDIR=str(scratch))
     until = time.monotonic() + 30
     while not of_this_run(str(scratch)) and time.monotonic() < until:
         with suppress(subprocess.TimeoutExpired):

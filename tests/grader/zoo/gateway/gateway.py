@@ -7,7 +7,8 @@ import http.client
 import json
 import sys
 import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from web import Handler, serve
 
 LINES = threading.local()
 
@@ -23,16 +24,7 @@ def ask(port, method, path):
     return answer.status, body
 
 
-class Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
-
-    def do_GET(self):
-        self.do("GET")
-
-    def do_POST(self):
-        self.do("POST")
-
+class Front(Handler):
     def do(self, method):
         if self.path == "/health":
             return self.say(200, b"{}")
@@ -52,16 +44,9 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         for piece in filter(None, (body[:7], body[7:])):
             self.wfile.write(b"%x\r\n%s\r\n" % (len(piece), piece))
+            self.wfile.flush()
         self.wfile.write(b"0\r\n\r\n")
-
-    def log_message(self, *_):
-        pass
-
-
-class Server(ThreadingHTTPServer):
-    request_queue_size = 1024
-    daemon_threads = True
 
 
 if __name__ == "__main__":
-    Server(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
+    serve(sys.argv[1], None, Front)

@@ -1,17 +1,18 @@
 """A right system over one PostgreSQL: each request is one transaction; rows are locked in one order, so none deadlocks.
 
-    python3 app.py PORT DATABASE_PORT
+    DATABASE_PORT=... python3 app.py PORT
 
 Whatever the database did not confirm is answered 503: the commit may have happened.
 """
 
 import json
+import os
 import queue
 import sys
 import uuid
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import psycopg
+from web import Refused, serve
 
 TABLES = """
 CREATE TABLE IF NOT EXISTS users (id text PRIMARY KEY, credit bigint NOT NULL CHECK (credit >= 0));
@@ -21,12 +22,10 @@ CREATE TABLE IF NOT EXISTS orders (id text PRIMARY KEY, usr text NOT NULL, paid 
 POOL = queue.SimpleQueue()
 
 
-class Refused(Exception):
-    """4xx, without effect."""
-
-
 def connect():
-    return psycopg.connect(f"host=127.0.0.1 port={sys.argv[2]} user=shop dbname=postgres", autocommit=False)
+    return psycopg.connect(
+        f"host=127.0.0.1 port={os.environ['DATABASE_PORT']} user=shop dbname=postgres", autocommit=False
+    )
 
 
 def one(db, query, *values):
@@ -131,36 +130,7 @@ def reply(method, words):
         return 503, {"error": str(error)}
 
 
-class Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
-    wbufsize = -1
-
-    def do_GET(self):
-        self.do("GET")
-
-    def do_POST(self):
-        self.do("POST")
-
-    def do(self, method):
-        words = self.path.strip("/").split("/")
-        status, body = (200, {}) if words == ["health"] else reply(method, words)
-        raw = json.dumps(body).encode()
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(raw)))
-        self.end_headers()
-        self.wfile.write(raw)
-
-    def log_message(self, *_):
-        pass
-
-
-class Server(ThreadingHTTPServer):
-    request_queue_size = 1024
-    daemon_threads = True
-
-
 if __name__ == "__main__":
     with connect() as first:
         first.execute(TABLES)
-    Server(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
+    serve(sys.argv[1], reply)

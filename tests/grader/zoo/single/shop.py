@@ -9,19 +9,17 @@ import json
 import os
 import sys
 import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+from web import Refused, serve
+
 LOCK = threading.Lock()
+LOG: list[int] = []
 USERS: dict[str, int] = {}
 ITEMS: dict[str, list[int]] = {}
 ORDERS: dict[str, dict] = {}
 FRESH: set[str] = set()
 PENDING: list[bytes] = []
-
-
-class Refused(Exception):
-    """4xx, without effect."""
 
 
 def apply(change):
@@ -137,51 +135,27 @@ def answer(log, method, words):
     raise Refused("there is no such route")
 
 
-class Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
-    wbufsize = -1
-
-    def do_GET(self):
-        self.do("GET")
-
-    def do_POST(self):
-        self.do("POST")
-
-    def do(self, method):
-        try:
-            with LOCK:
-                status, body = 200, answer(self.server.log, method, self.path.strip("/").split("/"))
-        except (Refused, ValueError) as error:
-            status, body = 400, {"error": str(error)}
-        raw = json.dumps(body).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(raw)))
-        self.end_headers()
-        self.wfile.write(raw)
-
-    def log_message(self, *_):
-        pass
+def reply(method, words):
+    """Status and body."""
+    try:
+        with LOCK:
+            return 200, answer(LOG[0], method, words)
+    except (Refused, ValueError) as error:
+        return 400, {"error": str(error)}
 
 
-class Server(ThreadingHTTPServer):
-    request_queue_size = 1024
-    daemon_threads = True
-
-
-def main():
-    path = Path(sys.argv[2]) / "log"
+def open_log(folder):
+    """Replay what is there, without a line that was cut off, and go on behind it."""
+    path = Path(folder) / "log"
     if path.exists():
         whole, end, torn = path.read_bytes().rpartition(b"\n")
         for line in whole.splitlines():
             apply(json.loads(line))
         if torn:
             os.truncate(path, len(whole) + len(end))
-    server = Server(("127.0.0.1", int(sys.argv[1])), Handler)
-    server.log = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    server.serve_forever()
+    LOG.append(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND))
 
 
 if __name__ == "__main__":
-    main()
+    open_log(sys.argv[2])
+    serve(sys.argv[1], reply)

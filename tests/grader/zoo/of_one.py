@@ -1,0 +1,173 @@
+"""Mutants of the systems that are one process, or one process and a database."""
+
+from __future__ import annotations
+
+from .model import Mutant
+
+MUTANTS = [
+    Mutant(
+        "lost-update-on-a-user",
+        "single",
+        "shop.py",
+        "def checkout(log, order_id):\n",
+        "def checkout(log, order_id):\n"
+        "    found = USERS.get(ORDERS.get(order_id, {}).get('user'))\n"
+        "    LOCK.release()\n"
+        "    import time\n"
+        "    time.sleep(0.002)\n"
+        "    LOCK.acquire()\n"
+        "    if found is not None:\n"
+        "        USERS[ORDERS[order_id]['user']] = found\n",
+        "load",
+        "charged_times",
+    ),
+    Mutant(
+        "always-200",
+        "single",
+        "shop.py",
+        '        case "POST", "orders", "checkout", order:\n            return checkout(log, order)\n',
+        '        case "POST", "orders", "checkout", order:\n            return {}\n',
+        "load",
+        "ok_not_paid",
+    ),
+    Mutant(
+        "takes-stock-twice-now-and-then",
+        "single",
+        "shop.py",
+        '    credit = look(USERS, order["user"]) - sum(',
+        "    if order_id.endswith('7'):\n"
+        "        item, quantity, _ = order['items'][0]\n"
+        "        stock, price = ITEMS[item]\n"
+        "        commit(log, {'items': {item: [stock - quantity, price]}})\n"
+        '    credit = look(USERS, order["user"]) - sum(',
+        "load",
+        "taken_times",
+    ),
+    Mutant(
+        "always-4xx",
+        "single",
+        "shop.py",
+        "    order = look(ORDERS, order_id)\n",
+        "    raise Refused('no')\n    order = look(ORDERS, order_id)\n",
+        "load",
+        "false_refusal",
+    ),
+    Mutant(
+        "effect-after-4xx",
+        "single",
+        "shop.py",
+        '"orders": {order_id: {**order, "paid": True}}})\n    return {}\n',
+        '"orders": {order_id: {**order, "paid": True}}})\n'
+        "    if order_id.endswith('a'):\n        raise Refused('timeout of a dependency')\n    return {}\n",
+        "load",
+        "refused_but_paid",
+    ),
+    Mutant(
+        "only-in-memory",
+        "single",
+        "shop.py",
+        "    os.write(log, line)\n",
+        "    del line\n",
+        "faults",
+        "ok_not_paid",
+    ),
+    Mutant(
+        "acknowledges-before-it-is-durable",
+        "single",
+        "shop.py",
+        "    os.write(log, line)\n",
+        "    PENDING.append(line)\n"
+        "    if len(PENDING) > 40:\n"
+        "        os.write(log, b''.join(PENDING))\n"
+        "        PENDING.clear()\n",
+        "faults",
+        "ok_not_paid",
+    ),
+    Mutant(
+        "charges-again-after-a-restart",
+        "single",
+        "shop.py",
+        '    if order["paid"]:\n        return {}\n',
+        '    if order["paid"] and order_id in FRESH:\n        return {}\n    FRESH.add(order_id)\n',
+        "faults",
+        "charged_times",
+    ),
+    Mutant(
+        "charges-on-every-checkout",
+        "single",
+        "shop.py",
+        '    if order["paid"]:\n        return {}\n',
+        '    if order["paid"] and order_id.endswith("0"):\n        return {}\n',
+        "duplicates",
+        "charged_times",
+    ),
+    Mutant(
+        "keeps-what-it-refuses",
+        "single",
+        "shop.py",
+        '    if credit < 0:\n        raise Refused("out of credit")\n    commit(log, {"users"',
+        "    if credit < 0:\n"
+        "        commit(log, {'items': items})\n"
+        '        raise Refused("out of credit")\n'
+        '    commit(log, {"users"',
+        "duplicates",
+        "taken_times",
+    ),
+    Mutant(
+        "sells-one-too-many",
+        "single",
+        "shop.py",
+        "        if stock < quantity:\n",
+        "        if stock + 1 < quantity:\n",
+        "scarcity",
+        "negative",
+    ),
+    Mutant(
+        "never-sells-the-last-one",
+        "single",
+        "shop.py",
+        "        if stock < quantity:\n",
+        "        if stock < quantity + 1:\n",
+        "scarcity",
+        "leaked",
+    ),
+    Mutant(
+        "pays-beyond-the-credit",
+        "single",
+        "shop.py",
+        '            credit = look(USERS, user) + (int(amount) if what == "add_funds" else -int(amount))\n'
+        "            if credit < 0:\n",
+        '            credit = look(USERS, user) + (int(amount) if what == "add_funds" else -int(amount))\n'
+        "            if credit < -10:\n",
+        "contract",
+        "contract",
+    ),
+    Mutant(
+        "reads-the-credit-then-writes-it",
+        "postgres",
+        "app.py",
+        '    one(db, "UPDATE users SET credit = credit - %s WHERE id = %s RETURNING credit", cost, user)\n',
+        '    (credit,) = one(db, "SELECT credit FROM users WHERE id = %s", user)\n'
+        '    one(db, "UPDATE users SET credit = %s WHERE id = %s RETURNING credit", credit - cost, user)\n',
+        "load",
+        "charged_times",
+    ),
+    Mutant(
+        "commits-the-stock-before-it-charges",
+        "postgres",
+        "app.py",
+        '    cost = sum(quantity * price for _, quantity, price in lines)\n    one(db, "UPDATE users',
+        '    db.commit()\n    cost = sum(quantity * price for _, quantity, price in lines)\n    one(db, "UPDATE users',
+        "duplicates",
+        "taken_times",
+    ),
+    Mutant(
+        "answers-400-when-the-database-is-away",
+        "postgres",
+        "app.py",
+        '        return 503, {"error": str(error)}\n',
+        '        return 400, {"error": str(error)}\n',
+        "faults",
+        "refused_but_paid",
+    ),
+]

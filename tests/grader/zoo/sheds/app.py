@@ -1,0 +1,23 @@
+"""The one-process shop, but it sheds load: 429, before anything is done, beyond so many requests at once."""
+
+import sys
+import threading
+
+import shop
+from web import serve
+
+ROOM = threading.BoundedSemaphore(48)
+
+
+def reply(method, words):
+    if not ROOM.acquire(blocking=False):
+        return 429, {"error": "too many at once"}
+    try:
+        return shop.reply(method, words)
+    finally:
+        ROOM.release()
+
+
+if __name__ == "__main__":
+    shop.open_log(sys.argv[2])
+    serve(sys.argv[1], reply)
