@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 
 import psutil
 import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 
 import sharedstate_lite.spark as kit
 from sharedstate_lite.errors import Error
@@ -91,6 +93,34 @@ def kill(word: str, most: int | None = None) -> int:
             process.kill()
             killed += 1
     return killed
+
+
+@pytest.fixture
+def kill_workers(spark: SparkSession) -> Iterator[Callable[[], int]]:
+    """Kills the Python workers of the shared session, with what starts them; none of them is met by a later test.
+
+    Spark keeps idle workers, and a task that is given one whose starter is gone fails; on one machine its job with it.
+    """
+    killed = []
+
+    def now() -> int:
+        killed.append(kill(WORKER))
+        return killed[-1]
+
+    yield now
+    # Each failure takes a dead worker out of the pool; a job that passes has tasks enough for all that are alive.
+    failures, tasks = 0, 8
+    jobs: list[Callable[[], object]] = [  # RDDs and Arrow have a pool each
+        lambda: spark.sparkContext.parallelize(range(tasks), tasks).map(lambda one: one).count(),
+        lambda: spark.range(tasks, numPartitions=tasks).mapInArrow(lambda batches: batches, "id LONG").count(),
+    ]
+    while jobs:
+        try:
+            jobs[0]()
+            del jobs[0]
+        except (Py4JJavaError, PySparkException):
+            failures += 1
+            assert failures <= sum(killed), "Spark gives tasks dead workers, more often than any were killed"
 
 
 WORKER = "pyspark.daemon"

@@ -23,7 +23,6 @@ import pyarrow as pa
 from .. import columns, held, ingest
 from ..arrangement import Arrangement
 from ..batch import Delta
-from ..errors import Error
 from ..held import Held
 from ..plan import Schema, Type
 from ..words import Strings, Words
@@ -156,16 +155,9 @@ class Rows(Base):
     @staticmethod
     def _tried(read: Callable[[], Any]) -> Any:
         """A job that reads base tables, again where a worker was killed. Raises Error for what fails each time."""
-        from pyspark.errors import PySparkException
+        from .query import tried
 
-        from .query import TRIES, reason
-
-        for left in reversed(range(TRIES)):
-            try:
-                return read()
-            except PySparkException as error:
-                if not left:
-                    raise Error(f"a base table cannot be read: {reason(str(error))}") from error
+        return tried(read, "a base table cannot be read")
 
     @staticmethod
     def _strings(asked: list[Asked]) -> Strings:
@@ -196,9 +188,8 @@ class Rows(Base):
         return self.table(relation).size()
 
     def shown(self, place: Held) -> pd.DataFrame:
-        strings = Strings()
-        rows = _delta(self.table(place.relation).frame().drop("batch").toArrow(), self.schemas[place.relation],
-                      place.relation, strings)  # fmt: skip
+        strings, frame = Strings(), self.table(place.relation).frame().drop("batch")
+        rows = _delta(self._tried(frame.toArrow), self.schemas[place.relation], place.relation, strings)
         shown = Arrangement(place.arrangement.name, place.arrangement.layout)
         shown.insert(rows.rows, rows.diffs, strings)
         of = Held(place.operator, place.relation, place.kind, shown, place.schema, base=True)

@@ -15,13 +15,14 @@ import base64
 import json
 import logging
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.ipc
-from pyspark.errors import StreamingQueryException
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException, StreamingQueryException
 
 from .. import errors
 from ..errors import CheckpointError, Error
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
+T = TypeVar("T")
 KEPT = 2
 TRIES = 8
 """When workers die together with what starts them, each attempt ends at another of those that were idle."""
@@ -159,6 +161,20 @@ class Query:
 def committed(checkpoint: Path) -> int:
     """How many micro-batches below a checkpoint folder of Spark's are done."""
     return 1 + max((int(f.name) for f in (checkpoint / "commits").glob("[0-9]*") if f.name.isdigit()), default=-1)
+
+
+def tried(job: Callable[[], T], what: str) -> T:
+    """What a job of Spark's gives that changes nothing else; again where it failed, as when workers were killed.
+
+    Raises Error, which says ``what`` cannot be done, for what fails each time.
+    """
+    for left in reversed(range(TRIES)):
+        try:
+            return job()
+        except (PySparkException, Py4JJavaError) as error:
+            if not left:
+                raise Error(f"{what}: {reason(str(error))}") from error
+    raise AssertionError(TRIES)
 
 
 def _load(file: Path) -> pa.Table:

@@ -18,6 +18,7 @@ from . import tables
 from .bins import Message
 from .inbox import table, write
 from .processor import COLUMNS, WIRE
+from .query import tried
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -44,7 +45,8 @@ def rebuild(old: Reader, new: Query, to: Route, label: dict[int, int], ticks: It
     if ticking:
         rows = [(m.bin, m.stage, m.channel, m.what, m.blob) for m in ticking]
         moved = moved.union(new.session.createDataFrame(rows, WIRE))
-    moved.coalesce(1).write.mode("overwrite").parquet(str(first / "parts"))
+    frame = moved.coalesce(1)
+    tried(lambda: frame.write.mode("overwrite").parquet(str(first / "parts")), "the base tables cannot be read")
     return next((first / "parts").glob("part-*.parquet"))
 
 

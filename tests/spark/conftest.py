@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from sparks import Start, everywhere, last, spark
+from sparks import Start, everywhere, kill_workers, last, spark
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -51,4 +51,4 @@ def start(tmp_path: Path) -> Iterator[Start]:
         process.communicate()
 
 
-__all__ = ["everywhere", "spark", "start"]
+__all__ = ["everywhere", "kill_workers", "spark", "start"]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +15,10 @@ import psutil
 import pytest
 from rehearsal import Rehearsal
 from shopping import EPOCHS, RELATIONS, RESULT, bag, rows, views
-from sparks import WORKER, Start, kill, until
+from sparks import Start, until
 
 import sharedstate_lite as ss
+from sharedstate_lite.spark.query import TRIES, tried
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,14 +27,16 @@ WAIT = 180
 
 
 @pytest.mark.parametrize("kind", ["shared", pytest.param("full", marks=pytest.mark.slow)])
-def test_workers_that_are_killed_and_files_that_are_lost(spark: SparkSession, kind: str, tmp_path: Path) -> None:
+def test_workers_that_are_killed_and_files_that_are_lost(
+    spark: SparkSession, kill_workers: Callable[[], int], kind: str, tmp_path: Path
+) -> None:
     """Killed workers change nothing; a lost or altered input file is named, and its epoch done once it is back."""
     live = tmp_path / "a place"
     with ss.engine(kind, views()) as here:
         with ss.spark.engine(kind, views(), spark, checkpoint=live, bins=2) as there:
             here.step(EPOCHS[0])
             there.step(EPOCHS[0])
-            assert kill(WORKER)
+            assert kill_workers()
             out, expected = there.step(EPOCHS[1]), here.step(EPOCHS[1])
             assert {v: bag(c) for v, c in out.items()} == {v: bag(c) for v, c in expected.items()}
             assert set(ss.spark.partitions(live, session=spark)["found"]) <= {"missing", "new"}
@@ -57,6 +61,45 @@ def test_workers_that_are_killed_and_files_that_are_lost(spark: SparkSession, ki
             assert again.epoch == 3
             assert rows(again.read("result")) == rows(here.read("result"))
             assert bag(again.step(EPOCHS[3])["result"]) == bag(here.step(EPOCHS[3])["result"])
+
+
+@pytest.mark.parametrize("kind", ["full", "partial"])
+@pytest.mark.slow
+def test_installs_and_lookups_where_workers_are_gone(
+    spark: SparkSession, kill_workers: Callable[[], int], kind: str
+) -> None:
+    """A view that comes late, and a key that is a hole, are computed by jobs of their own: those are tried again."""
+    catalog = ss.Catalog(t="k STRING, n INT")
+    early, late = (
+        catalog.view(f"CREATE VIEW by_{c} AS SELECT {c}, COUNT(*) AS rows FROM t GROUP BY {c}") for c in "kn"
+    )
+    with ss.spark.engine(kind, [early], spark, bins=2) as engine:
+        engine.step({"t": [(("a", 1), 1), (("b", 1), 1)]})
+        assert rows(engine.read("by_k", key="a")) == [("a", 1)]
+        assert kill_workers()
+        engine.install(late)
+        assert kill_workers()
+        assert rows(engine.read("by_n", key=1)) == [(1, 2)]
+
+
+def test_a_job_that_dead_workers_fail_is_run_again(spark: SparkSession, kill_workers: Callable[[], int]) -> None:
+    """What the kit asks Spark for beside its streams is asked again until it is there; an error that stays is told."""
+
+    def job() -> int:
+        return spark.range(4, numPartitions=2).mapInArrow(lambda batches: batches, "id LONG").count()
+
+    assert job() == 4
+    assert kill_workers()
+    assert tried(job, "it cannot be counted") == 4
+    tries = []
+
+    def lost() -> None:
+        tries.append(len(tries))
+        spark.range(1).selectExpr("raise_error('lost')").collect()
+
+    with pytest.raises(ss.Error, match="it cannot be counted: .*lost"):
+        tried(lost, "it cannot be counted")
+    assert len(tries) == TRIES
 
 
 HUGE = 2**62

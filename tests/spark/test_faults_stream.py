@@ -6,6 +6,7 @@ import contextlib
 import signal
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ import psutil
 import pyarrow.parquet as pq
 import pytest
 from shopping import COUNTS, EPOCHS, RELATIONS, RESULT, arrow, bag, changelog, expected, folders, views
-from sparks import WORKER, Start, kill, until
+from sparks import Start, until
 
 import sharedstate_lite as ss
 from sharedstate_lite.spark import feed
@@ -29,7 +30,9 @@ MANY: Any = [((f"p{n % 12}", "u1", 1_000 + n), 1) for n in range(20_000)]
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["full", "shared"])
-def test_a_worker_that_is_killed_is_no_end(spark: SparkSession, kind: str, tmp_path: Path) -> None:
+def test_a_worker_that_is_killed_is_no_end(
+    spark: SparkSession, kill_workers: Callable[[], int], kind: str, tmp_path: Path
+) -> None:
     """Workers killed between and in micro-batches: the stream tries again by itself, its changes are as ever."""
     source = tmp_path / "shop"
     for number in range(4):
@@ -44,7 +47,7 @@ def test_a_worker_that_is_killed_is_no_end(spark: SparkSession, kind: str, tmp_p
                 pq.write_table(each.to_arrow(), target)
         if number in (0, 2):
             # The next micro-batch begins with workers that are gone.
-            killed.append(kill(WORKER))
+            killed.append(kill_workers())
 
     named = {r: source / r for r in RELATIONS}
     with ss.spark.stream(kind, views(), named, sink, session=spark, checkpoint=tmp_path / "c", bins=2) as job:
@@ -57,7 +60,7 @@ def test_a_worker_that_is_killed_is_no_end(spark: SparkSession, kind: str, tmp_p
         deadline = time.monotonic() + WAIT
         while not begun.exists():
             assert job.active and time.monotonic() < deadline
-        killed.append(kill(WORKER))
+        killed.append(kill_workers())
         job.finish()
         assert job.active
     assert len(killed) == 3 and min(killed) > 0
@@ -70,7 +73,9 @@ def test_a_worker_that_is_killed_is_no_end(spark: SparkSession, kind: str, tmp_p
 
 
 @pytest.mark.slow
-def test_what_fails_each_time_ends_the_stream(spark: SparkSession, tmp_path: Path) -> None:
+def test_what_fails_each_time_ends_the_stream(
+    spark: SparkSession, kill_workers: Callable[[], int], tmp_path: Path
+) -> None:
     """A stream whose workers are killed in each attempt ends after eight and says so; then it goes on where it was."""
     source = tmp_path / "shop"
     folders(source, 0)
@@ -86,7 +91,7 @@ def test_what_fails_each_time_ends_the_stream(spark: SparkSession, tmp_path: Pat
     def killer() -> None:
         while not over.wait(0.02):
             with contextlib.suppress(AssertionError):  # none has been started yet
-                kill(WORKER)
+                kill_workers()
 
     thread = threading.Thread(target=killer)
     thread.start()
@@ -140,8 +145,6 @@ def test_a_driver_that_is_killed_in_a_batch(spark: SparkSession, start: Start, t
 def test_a_file_that_is_lost_while_the_stream_runs(spark: SparkSession, tmp_path: Path) -> None:
     """Spark reads a listed file that has gone as an empty one: the batch fails, and is done once it is back."""
     source, sink = tmp_path / "shop", tmp_path / "out"
-    # Workers that earlier tests killed are replaced now: a batch that is tried again would have Spark list files anew.
-    spark.range(8, numPartitions=2).mapInPandas(lambda frames: frames, "id LONG").count()
     for number in range(3):
         folders(source, number)
     lost = source / "visit" / "epoch=00002" / "part.parquet"
