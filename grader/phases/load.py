@@ -62,10 +62,12 @@ def run(live: Live) -> None:
     snapshot(counter, PHASE, "how long reading takes")
     cost += 2 * (live.clock() - before) / max(1, len(live.record.orders))
     top = float(live.limits.top_rate)
-    rate = float(live.rate) or max(1.0, min(top, sustained / 2))
+    # Where nothing was done, no rate is too low; the failure should not take long to show.
+    rate = float(live.rate) or (max(1.0, min(top, sustained / 2)) if sustained else float(BLOCK))
     left = max(3.0, seconds - (live.clock() - began))
     # As many orders as their set-up and reading leave time for, and as are sent in the time that is left.
-    count = max(2, int(min(rate * (1 - _SHARE) * left, _SHARE * left / cost)) // BLOCK)
+    least = 2 if rate * left > BLOCK else 1
+    count = max(least, int(min(rate * (1 - _SHARE) * left, _SHARE * left / cost)) // BLOCK)
     live.record.about["probe"] = {"sustained_per_s": round(sustained, 1), "order_s": round(cost, 6)}
     notes["rate"], notes["orders"] = round(rate, 1), count * BLOCK
     if "stopped" not in notes:

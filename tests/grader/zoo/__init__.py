@@ -6,9 +6,9 @@
 
 from __future__ import annotations
 
-from . import of_one
+from . import of_many, of_one
 from .model import HERE, RIGHT, Mutant, Right, plant, right
 
-MUTANTS = [*of_one.MUTANTS]
+MUTANTS = [*of_one.MUTANTS, *of_many.MUTANTS]
 
 __all__ = ["HERE", "MUTANTS", "RIGHT", "Mutant", "Right", "plant", "right"]

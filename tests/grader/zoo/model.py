@@ -36,6 +36,12 @@ class Mutant:
     """The one that must catch it."""
     rule: str
     """And by which rule, among others."""
+    also: str = ""
+    """A phase that must run too for the mistake to show."""
+    seconds: float = 0.0
+    """Of its phase; 0: what is enough for the others."""
+    slow: bool = False
+    """It takes longer than a few seconds, as its base's effects may take long to complete."""
 
 
 RIGHT = {

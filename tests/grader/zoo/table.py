@@ -1,0 +1,60 @@
+"""The matrix as Markdown: system by verdict by violations, a column of verdicts over the passes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .model import RIGHT
+from .trial import MUTANTS
+
+Came = dict[str, Any]
+
+
+def verdicts(rows: list[Came]) -> str:
+    """One word where all passes agree, else each pass's."""
+    words = [row["verdict"] for row in sorted(rows, key=lambda row: int(row["pass"]))]
+    return f"{words[0]} x {len(words)}" if len(set(words)) == 1 else " ".join(words)
+
+
+def rules(rows: list[Came]) -> str:
+    """Which rules were broken, and in how many of the passes where not in all."""
+    seen: dict[str, int] = {}
+    for row in rows:
+        for rule in row["rules"]:
+            seen[rule] = seen.get(rule, 0) + 1
+    return ", ".join(
+        rule if times == len(rows) else f"{rule} ({times} of {len(rows)})" for rule, times in sorted(seen.items())
+    )
+
+
+def speeds(rows: list[Came]) -> str:
+    """The rates that were held, least and most."""
+    held = [row["speed"]["sustained_per_s"] for row in rows if row.get("speed")]
+    return f"{min(held):,} to {max(held):,}" if held else ""
+
+
+def table(results: list[Came], passes: int) -> str:
+    """The whole page's tables, and a last line that counts."""
+    by: dict[tuple[str, str, str], list[Came]] = {}
+    for came in results:
+        by.setdefault((came["role"], came["name"], ", ".join(came["asked"])), []).append(came)
+    lines = ["| right system | verdict | violations | checkouts/s held |", "|---|---|---|---|"]
+    for name in RIGHT:
+        for (role, who, _), rows in by.items():
+            if (role, who) == ("right", name):
+                lines.append(f"| {name} | {verdicts(rows)} | {rules(rows) or 'none'} | {speeds(rows)} |")
+    lines += ["", "| mutant | of | must fail by | verdict | violations | mended |", "|---|---|---|---|---|---|"]
+    for (role, name, asked), rows in by.items():
+        if role == "mutant":
+            mutant = MUTANTS[name]
+            mended = (
+                verdicts(by.get(("mended", mutant.base, asked), [])) if ("mended", mutant.base, asked) in by else ""
+            )
+            must = f"{mutant.phase}: {mutant.rule}"
+            lines.append(f"| {name} | {mutant.base} | {must} | {verdicts(rows)} | {rules(rows)} | {mended} |")
+    wrong = [came for came in results if came["wrong"]]
+    seconds = sum(came["seconds"] for came in results)
+    count = f"{len(results)} trials in {passes} passes, {seconds / 60 / passes:.0f} minutes a pass"
+    lines += ["", f"{count}; {len(wrong)} not as they must be" + (":" if wrong else ".")]
+    lines += [f"- pass {came['pass']}, {came['role']} {came['name']}: {came['wrong']}" for came in wrong]
+    return "\n".join(lines)

@@ -1,0 +1,123 @@
+"""One system of the zoo on some phases, graded in a process of its own: what came of it as one line of JSON.
+
+    python tests/grader/zoo/trial.py NAME [--phases a,b] [--budget S] [--convergence S] [--stable S] [--seed N]
+
+NAME is a right system or a mutant. ``Trial`` says what to run and whether what came of it is as it must be.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[3]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "grader")]
+
+import zoo  # noqa: E402
+from grader.judge import judge  # noqa: E402
+from grader.record import load  # noqa: E402
+from grader.session import SHARES, Wish, run  # noqa: E402
+from grader.submission import read_submission  # noqa: E402
+from grader.terms import PHASES, Limits  # noqa: E402
+
+SECONDS = {"contract": 1.0, "duplicates": 1.2, "load": 1.2, "scarcity": 3.0, "faults": 6.0, "speed": 6.0}
+"""Of a phase that is run for one mistake: enough for each mutant to show itself."""
+CONVERGENCE = 3.0
+"""Seconds."""
+MUTANTS = {mutant.name: mutant for mutant in zoo.MUTANTS}
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A system, the phases, and the numbers of the run."""
+
+    name: str
+    phases: tuple[str, ...]
+    budget: float
+    convergence: float
+    stable: float = 0.5
+    seed: int = 1
+
+    @classmethod
+    def of_mutant(cls, name: str, seed: int = 1, mended: bool = False) -> Trial:
+        """A mutant, or its base, on the phase that must catch the mutant."""
+        mutant = MUTANTS[name]
+        phases = tuple(phase for phase in PHASES if phase in (mutant.phase, mutant.also))
+        budget = max((mutant.seconds or SECONDS[phase]) / SHARES[phase] for phase in phases)
+        convergence = zoo.RIGHT[mutant.base].convergence if "faults" in phases else CONVERGENCE
+        return cls(mutant.base if mended else name, phases, budget, convergence, seed=seed)
+
+    @classmethod
+    def of_right(cls, name: str, budget: float, seed: int = 1) -> Trial:
+        """A right system on every phase, as in a run of the command line that takes so long."""
+        return cls(name, PHASES, budget, 20.0, Limits.stable, seed)
+
+    def start(self) -> subprocess.Popen[str]:
+        """In a process of its own; its last line is what came of it."""
+        words = ["--phases", ",".join(self.phases), "--budget", self.budget, "--convergence", self.convergence]
+        words += ["--stable", self.stable, "--seed", self.seed]
+        command = [sys.executable, str(Path(__file__).resolve()), self.name, *map(str, words)]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def wrong(self, came: dict[str, Any]) -> str:
+        """Why what came of it is not as it must be; "" if it is."""
+        mutant = MUTANTS.get(self.name)
+        if mutant is None:
+            return "" if came["verdict"] == "pass" and not came["rules"] else f"it must pass, not {came['verdict']}"
+        if came["phases"][mutant.phase] != "fail":
+            return f"{mutant.phase} must fail, not {came['phases'][mutant.phase]}"
+        caught = f"{mutant.phase}: {mutant.rule}" in came["rules"]
+        return "" if caught else f"{mutant.phase} must fail by {mutant.rule}, not by {came['rules']}"
+
+
+def grade(trial: Trial, folder: Path, out: Path) -> dict[str, Any]:
+    """Run it: verdict, phases' verdicts, how often each rule was broken in each phase, speed, seconds."""
+    mutant = MUTANTS.get(trial.name)
+    system = zoo.plant(mutant, folder) if mutant else zoo.right(trial.name, folder)
+    limits = Limits(budget=trial.budget, convergence=trial.convergence, stable=trial.stable)
+    began = time.monotonic()
+    wish = Wish(read_submission(system), trial.phases, limits, trial.seed, 0, f"a trial of {trial.name}", "quick")
+    run(wish, out, lambda said: print(f"{time.monotonic() - began:6.1f} s {said}", file=sys.stderr, flush=True))
+    judgement = judge(load(out))
+    rules: dict[str, int] = {}
+    for found in judgement.violations:
+        word = f"{found.phase}: {found.rule}"
+        rules[word] = rules.get(word, 0) + 1
+    return {
+        "verdict": judgement.verdict,
+        "why": judgement.why,
+        "phases": {name: phase.verdict for name, phase in judgement.phases.items()},
+        "rules": rules,
+        "details": [f"{v.phase}: {v.rule}: {v.label} {v.detail}" for v in judgement.violations[:5]],
+        "speed": judgement.speed,
+        "seconds": round(time.monotonic() - began, 1),
+    }
+
+
+def main() -> int:
+    """Exit 0 whatever the verdict; what came of it is the last line."""
+    parser = argparse.ArgumentParser(prog="trial.py", description=__doc__.splitlines()[0])
+    parser.add_argument("name", choices=[*zoo.RIGHT, *MUTANTS], metavar="NAME")
+    parser.add_argument("--phases", default=",".join(PHASES))
+    parser.add_argument("--budget", type=float, default=110.0)
+    parser.add_argument("--convergence", type=float, default=3.0)
+    parser.add_argument("--stable", type=float, default=0.5)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--record", type=Path, help="a folder in which the record is kept")
+    given = parser.parse_args()
+    phases = tuple(given.phases.split(","))
+    trial = Trial(given.name, phases, given.budget, given.convergence, given.stable, given.seed)
+    with tempfile.TemporaryDirectory(prefix="zoo-") as scratch:
+        print(json.dumps(grade(trial, Path(scratch, "system"), given.record or Path(scratch, "record"))))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
