@@ -16,7 +16,7 @@ from .load import OPEN, bursts, checkouts
 from .settle import settle
 
 PHASE = "speed"
-_FIRST, _FACTOR = 100.0, 1.6
+_FIRST, _FACTOR = 100.0, 2.5
 _NEAR = 1.2
 """A rate that was held and one that was not are near enough when they differ by this factor."""
 _STEP = {True: 1.0, False: 4.0}
@@ -33,11 +33,14 @@ def run(live: Live) -> None:
     rate, cost, held, lost = max(_FIRST, known / 4), 0.0, 0.0, np.inf
     steps = notes.setdefault("steps", [])
     while True:
-        count = max(2, round(rate * _STEP[seconds < 30] / BLOCK))
-        left = seconds * _SHARE - (live.clock() - began)
-        if steps and count * BLOCK * (cost + 1 / rate) > left:
+        step, left = _STEP[seconds < 30], seconds * _SHARE - (live.clock() - began)
+        # The rate for whose set-up, and step, there is time.
+        most = (left / step - 1) / cost if steps else rate
+        if most < rate and most < held * _NEAR:
             notes["ended"] = "no time was left for another step"
             break
+        rate = min(rate, most)
+        count = max(2, round(rate * step / BLOCK))
         stock, hot = stock_blocks(counter, PHASE, live.seed, first, count, hot)
         first += count
         cost = stock.seconds / len(stock.orders)
