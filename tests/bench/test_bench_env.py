@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from bench import environment
 from bench.pathway import env
 from sharedstate_lite.errors import Error
 
@@ -60,7 +61,7 @@ def test_what_pip_refuses_is_one_sentence(cache: Path, tmp_path: Path, monkeypat
 
 def test_another_python_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """A Python that the lock has no wheels for is told before anything is made."""
-    monkeypatch.setattr(env, "PYTHONS", ((3, 99), (3, 99)))
+    monkeypatch.setattr(environment, "PYTHONS", ((3, 99), (3, 99)))
     with pytest.raises(Error, match=r"locked for Python 3.99 to 3.99, and this is 3\.\d+"):
         env.make(print)
 
