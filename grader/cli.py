@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
 import sys
 import time
@@ -19,6 +20,7 @@ from .submission.model import service_urls
 from .terms import PHASES, Limits
 
 PASS, FAIL, VOID, USAGE, INTERRUPTED = 0, 1, 2, 64, 130
+_HERE = Path(__file__).resolve().parent.parent
 _EXITS = {"pass": PASS, "fail": FAIL, "void": VOID}
 
 
@@ -125,7 +127,9 @@ def _checkout(given: argparse.Namespace, words: list[str]) -> int:
         left = f", about {most - past:.0f} s left" if most > past else ""
         print(f"[{past:6.1f} s{left}] {text}", file=sys.stderr, flush=True)
 
-    out = given.report or Path("reports") / f"checkout-{time.strftime('%Y%m%d-%H%M%S')}"
+    out = (given.report or Path("reports") / f"checkout-{time.strftime('%Y%m%d-%H%M%S')}").absolute()
+    if wish.submission.folder is not None:
+        os.chdir(_HERE)  # children look for modules where they are started, and that may be a submission
     run(wish, out, say)
     judgement, text = write(out, out)
     print(text)

@@ -69,7 +69,7 @@ class Supervisor:
         ports = {name: service.process.port or next(free) for name, service in self._services.items()}
         self.places = Places(ports, self._data, str(folder))
         self.logs = Logs()
-        self._bounds = Bounds(self._pids, scratch / "data", limits.memory, limits.disk, limits.files)
+        self._bounds = Bounds(self._pids, scratch, limits.memory, limits.disk, limits.files)
 
     @property
     def names(self) -> list[str]:
@@ -114,6 +114,7 @@ class Supervisor:
                 {key: fill(value, name) for key, value in process.env.items()},
                 home,
                 (Path(self._data(name)),),
+                tuple(self.places.ports.values()),
             )
             service.popen, service.tree = self._sandbox.start(command)
         finally:

@@ -70,7 +70,8 @@ def main() -> None:
     words = list(asked["bwrap"])
     for source, destination, writable in binds:
         words += ["--bind" if writable else "--ro-bind", source, destination]
-    words += ["--remount-ro", "/"]  # what is bound keeps its own state; nothing else can be written
+    # What is bound keeps its own state; nothing else can be written, or files in memory would fill it.
+    words += ["--remount-ro", "/dev", "--remount-ro", "/"]
     for name, soft in asked["limits"].items():
         limit = getattr(resource, f"RLIMIT_{name}")
         most = resource.getrlimit(limit)[1]

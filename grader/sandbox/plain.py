@@ -33,6 +33,8 @@ class Command:
     home: Path = Path("/tmp")
     writable: tuple[Path, ...] = ()
     """Folders that it may write to, where others are closed."""
+    ports: tuple[int, ...] = ()
+    """Ports of the run that it may connect to, where others are closed."""
 
 
 class Plain:
@@ -47,6 +49,11 @@ class Plain:
     def close(self) -> None:
         """Nothing is held."""
 
+    def _words(self, command: Command) -> list[str]:
+        """The command line that limits itself and then becomes the command."""
+        limits = [f"{name}={value}" for name, value in LIMITS.items() if not (name == "NPROC" and os.geteuid() == 0)]
+        return [sys.executable, "-I", "-S", str(_LAUNCH), *limits, "--", *command.words]
+
     def start(self, command: Command) -> tuple[subprocess.Popen[bytes], Tree]:
         """Start it. Its exit status is 127 where there is no such program."""
         self._starts += 1
@@ -60,9 +67,8 @@ class Plain:
             **command.env,
             MARK: mark,
         }
-        limits = [f"{name}={value}" for name, value in LIMITS.items() if not (name == "NPROC" and os.geteuid() == 0)]
         process = subprocess.Popen(
-            [sys.executable, "-I", "-S", str(_LAUNCH), *limits, "--", *command.words],
+            self._words(command),
             cwd=command.folder,
             env=env,
             stdin=subprocess.DEVNULL,

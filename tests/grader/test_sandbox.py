@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import socket
 import subprocess
 import time
@@ -14,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from grader.errors import VoidError
-from grader.sandbox import Command, Plain, Sandbox, Tier, Walls, choose
+from grader.sandbox import Command, Plain, Sandbox, Tier, Walls, choose, landlock
 from grader.sandbox.tree import processes
 from grader.wire.client import Generator
 from grader.wire.jobs import Target
@@ -176,11 +177,22 @@ def test_services_reach_each_other_and_the_generator_reaches_them(walls: Walls, 
 
 
 def test_without_bubblewrap_the_tier_is_lower_and_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine without bwrap gets tier 3, with the reason, and never a false tier 1."""
+    """Without bwrap a machine gets tier 2 if its kernel has Landlock, else tier 3; with the reason, never a false 1."""
     monkeypatch.setenv("PATH", str(tmp_path))
+    tier, _ = choose(uuid.uuid4().hex, tmp_path, None)
+    assert tier.number == (2 if landlock() else 3) and "bubblewrap" in tier.why
+    monkeypatch.setattr("grader.sandbox.locked.landlock", lambda: 0)
     tier, sandbox = choose(uuid.uuid4().hex, tmp_path, None)
-    assert (
-        tier.number == 3 and isinstance(sandbox, Plain) and "bubblewrap" in tier.why and "not for grades" in tier.name
-    )
+    assert type(sandbox) is Plain and tier.number == 3
+    assert "bubblewrap" in tier.why and "Landlock" in tier.why and "not for grades" in tier.name
     with pytest.raises(VoidError, match="bwrap"):
         Walls(uuid.uuid4().hex, tmp_path, None)
+
+
+def test_a_tier_that_does_not_run_is_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is there by name and cannot start a process is refused by trying it, with its own words."""
+    monkeypatch.setattr(shutil, "which", lambda name: "/bin/false")
+    monkeypatch.setattr("grader.sandbox.locked._LOCK", tmp_path / "not-there.py")
+    tier, _ = choose(uuid.uuid4().hex, tmp_path, None)
+    assert tier.number == 3 and "tier 1: " in tier.why
+    assert "not-there.py" in tier.why or not landlock()

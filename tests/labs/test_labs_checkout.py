@@ -1,4 +1,4 @@
-"""labs/checkout: the system that the assignment starts from loses what its page says, and the right one loses nothing."""
+"""labs/checkout: the system that the assignment starts from loses what its page says, the right one nothing."""
 
 from __future__ import annotations
 
