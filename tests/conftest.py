@@ -4,14 +4,13 @@ SCALE is ``small`` (the default, what ``make test`` runs) or ``full`` (``make sl
 the fixture ``scale`` gives it to a test, and hypothesis draws more examples at
 ``full``. Examples are derived from the test itself, so a run repeats the last one.
 
-`make test` runs two processes (pytest-xdist). A Spark session is one a process and takes
-seconds to start, so all tests that use one stay together; so do the tests of a file that
-share a server. The tests of the other files go to whichever process is free.
+`make test` runs two processes; :mod:`together` says which tests stay in one.
 """
 
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import hypothesis
 import hypothesis.configuration
@@ -41,19 +40,12 @@ def pytest_configure(config: pytest.Config) -> None:
     hypothesis.settings.load_profile(os.environ["SCALE"])
 
 
-SESSIONS = {"spark", "everywhere", "anywhere"}
-"""Fixtures that give a Spark session."""
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Which tests run in one process; called by pytest-xdist, with ``-n``."""
+    from together import Together
 
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Say which tests must run in one process."""
-    for item in items:
-        fixtures = {name: found for name, (*_, found) in item._fixtureinfo.name2fixturedefs.items() if found}  # type: ignore[attr-defined]
-        if SESSIONS & set(fixtures) or "on Spark" in item.nodeid:
-            item.add_marker(pytest.mark.xdist_group("spark"))
-        elif any(found.scope == "module" for found in fixtures.values()):
-            item.add_marker(pytest.mark.xdist_group(item.path.stem))
+    return Together(config, log)
 
 
 @pytest.fixture(scope="session")
