@@ -5,6 +5,7 @@
     held_chart  the same as a plotly chart, with the picture beside it; operators_chart  by operator
     time_chart, latency_chart, hits_chart     seconds an epoch, seconds a read, hits against a budget
     waits_chart    how long single things took, as bars of seconds
+    rungs_chart    one number for each rung of a ladder, as bars
     emitted     what a view emitted, as plain tuples
     compare     a reader's prediction beside what happened
     tables      data frames of a notebook with their texts on the left
@@ -17,7 +18,7 @@ The rooms, from the bottom up:
     svg         the elements of a picture, and Picture     table, panel    state tables and operators, measured
     heights, layout, routes    where boxes and lines go    outline, contents   from an engine's frames to panels
     scene, graph               the graph of operators      bars, operators, chart     who holds how much
-    axes, series, lines, figure, measured   lines over two axes, drawn and by plotly; waits   bars of seconds
+    axes, series, lines, figure, measured   lines over two axes, drawn and by plotly; waits, rungs   bars
     predict, tables            predictions; data frames
     stepper                    a room of its own: recordings drawn and stepped through
 
@@ -31,6 +32,7 @@ from .chart import Chart, held_chart, operators_chart
 from .graph import graph
 from .measured import hits_chart, latency_chart, time_chart
 from .predict import compare, emitted
+from .rungs import rungs_chart
 from .stepper import Stepper, static, stepper
 from .svg import Picture
 from .tables import tables
@@ -48,6 +50,7 @@ __all__ = [
     "hits_chart",
     "latency_chart",
     "operators_chart",
+    "rungs_chart",
     "static",
     "stepper",
     "tables",

@@ -1,0 +1,105 @@
+"""A ladder as bars: one number for each rung, in the order of the ladder, with the reason where a rung is absent.
+
+Where the largest number is many times the smallest, lengths are logarithmic, and the line
+below the chart says so; numbers always stand beside the bars. An absent rung has its place and no bar.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from .axes import WORTH, written
+from .chart import Chart
+from .figure import GRID, TONES, layout
+from .lines import ROOMS, nothing
+from .series import values
+from .svg import Drawing, Picture, rect, text
+from .text import fit, width, wrap
+
+MARGIN, PITCH, BAR = 14.0, 30.0, 18.0
+LOGARITHMIC = "Lengths are logarithmic: each tenfold is as long as the last."
+HUE = "inserted"
+
+
+def rungs_chart(
+    amounts: Mapping[str, float], unit: str, title: str = "", absent: Mapping[str, str] | None = None
+) -> Chart:
+    """One bar a rung, ``{rung: amount}`` in ``unit``; ``absent``: rungs that could not run, and why.
+
+    Raises Error for what is no amount.
+    """
+    import plotly.graph_objects as go
+
+    title, missing = title or unit, dict(absent or {})
+    shown = dict(zip(amounts, values("the ladder", amounts.values(), "amounts").tolist(), strict=True))
+    if not shown:
+        return Chart(go.Figure(layout=layout(title, 140)), nothing(title, "No rung ran."))
+    log = _logarithmic(list(shown.values()))
+    figure = go.Figure()
+    names = [*shown, *missing]
+    figure.add_bar(
+        y=list(shown),
+        x=list(shown.values()),
+        orientation="h",
+        text=[f"{written(v)} {unit}" for v in shown.values()],
+        textposition="auto",
+        marker={"color": TONES[HUE]},
+        hovertemplate=f"%{{y}}: %{{x:,.3~g}} {unit}<extra></extra>",
+    )
+    for name in missing:
+        figure.add_annotation(x=0, xref="x domain", xanchor="left", y=name, text="absent", showarrow=False)
+    down = {"autorange": "reversed", "automargin": True, "categoryorder": "array", "categoryarray": names}
+    across = {"title": {"text": f"{unit}{', logarithmic' if log else ''}", "standoff": 6}, "gridcolor": GRID}
+    across |= {"type": "log"} if log else {"rangemode": "tozero"}
+    if missing:
+        down["range"] = [len(names) - 0.5, -0.5]
+        del down["autorange"]
+    height = 130 + 32 * len(names)
+    figure.update_layout(layout(title, height, showlegend=False, xaxis=across, yaxis=down))
+    words = [title, *(f"  {name}: {written(v)} {unit}" for name, v in shown.items())]
+    words += [f"  {name}: absent, {why}" for name, why in missing.items()]
+    drawings = (_draw(shown, missing, unit, title, log, room) for room in ROOMS)
+    return Chart(figure, Picture("\n".join(words), *drawings))
+
+
+def _logarithmic(amounts: list[float]) -> bool:
+    """Whether small bars would be hairlines; zeros have no place on such a scale."""
+    return min(amounts) > 0 and max(amounts) / min(amounts) >= WORTH
+
+
+def _share(value: float, amounts: list[float], log: bool) -> float:
+    """The length of a bar, as a share of the longest."""
+    if not log:
+        return value / (max(amounts) or 1)
+    low = math.floor(math.log10(min(amounts)) - 1e-9)
+    return (math.log10(value) - low) / (math.log10(max(amounts)) - low)
+
+
+def _draw(
+    shown: Mapping[str, float], missing: Mapping[str, str], unit: str, title: str, log: bool, room: float
+) -> Drawing:
+    amounts = list(shown.values())
+    left = MARGIN + min(max(width(name, 13, True) for name in [*shown, *missing]), room * 0.34) + 12
+    numbers = max(width(f"{written(v)} {unit}") for v in amounts) + 10
+    room_for_bars = room - MARGIN - left - numbers
+    body = [text((MARGIN, 22), fit(title, room - 2 * MARGIN, 14, True), kind="b", size=14, tip=title)]
+    body.append(rect(0, 33, room, 1, fill="hairline"))
+    y = 46.0
+    for name in [*shown, *missing]:
+        body.append(text((MARGIN, y + 14), fit(name, left - MARGIN - 8, 13, True), kind="b", size=13, tip=name))
+        if name in shown:
+            long = max(_share(shown[name], amounts, log) * room_for_bars, 1.0)
+            body.append(rect(left, y, long, BAR, fill=HUE))
+            body.append(text((left + long + 6, y + 14), f"{written(shown[name])} {unit}", kind="m"))
+        else:
+            said = f"absent: {missing[name]}"
+            body.append(text((left, y + 14), fit(said, room - MARGIN - left), kind="m", tip=said))
+        y += PITCH
+    for words in wrap(LOGARITHMIC, room - 2 * MARGIN, 2) if log else []:
+        body.append(text((MARGIN, y + 8), words, kind="m"))
+        y += 18
+    return Drawing(room, y + MARGIN, "".join(body))
+
+
+__all__ = ["rungs_chart"]
