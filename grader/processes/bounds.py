@@ -46,12 +46,18 @@ class Bounds:
     """Raises SubmissionError from ``tick`` when the services take too much."""
 
     def __init__(
-        self, pids: Callable[[], set[int]], data: Path, most_memory: int, most_disk: int, most_files: int
+        self,
+        pids: Callable[[], set[int]],
+        data: Path,
+        most_memory: int,
+        most_disk: int,
+        most_files: int,
+        who: tuple[str, str] = ("the services take", "{data} holds"),
     ) -> None:
-        """Bytes, bytes and a number."""
+        """Bytes, bytes and a number; ``who`` takes memory, and where files are, as a message begins."""
         self._pids, self._data = pids, data
         self._most_memory, self._most_disk, self._most_files = most_memory, most_disk, most_files
-        self._due = 0.0
+        self._due, self._who = 0.0, who
 
     def tick(self) -> None:
         """Look, if a second has passed."""
@@ -61,10 +67,10 @@ class Bounds:
         taken = memory(self._pids())
         if taken > self._most_memory:
             raise SubmissionError(
-                f"the services take {taken >> 20:,} MiB of memory; {self._most_memory >> 20:,} are the most"
+                f"{self._who[0]} {taken >> 20:,} MiB of memory; {self._most_memory >> 20:,} are the most"
             )
         size, files = disk(self._data)
         if size > self._most_disk:
-            raise SubmissionError(f"{{data}} holds {size >> 20:,} MiB; {self._most_disk >> 20:,} are the most")
+            raise SubmissionError(f"{self._who[1]} {size >> 20:,} MiB; {self._most_disk >> 20:,} are the most")
         if files > self._most_files:
-            raise SubmissionError(f"{{data}} holds {files:,} files; {self._most_files:,} are the most")
+            raise SubmissionError(f"{self._who[1]} {files:,} files; {self._most_files:,} are the most")

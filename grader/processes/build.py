@@ -1,7 +1,8 @@
-"""The copy of the submission that runs, and its build commands: with the network, with a time limit, once a content.
+"""The copy of the submission that runs, and its build commands: with the network, inside limits, once a content.
 
 What was built is kept under the content's hash, at a path that stays the same, since a virtual environment holds
-its own path.
+its own path. A build writes to the copy and its own home, where the kernel has Landlock; everywhere its time,
+memory, disk and output are limited, and what it leaves running is ended.
 """
 
 from __future__ import annotations
@@ -11,11 +12,16 @@ import hashlib
 import os
 import shutil
 import subprocess
+import time
+import uuid
 from pathlib import Path
 
-from ..errors import SubmissionError
-from ..sandbox import search_path
+from ..errors import SubmissionError, VoidError
+from ..sandbox import Command, Locked, Plain, search_path
 from ..submission import Submission
+from ..terms import Limits
+from .bounds import EVERY, Bounds
+from .logs import Logs
 
 _SKIP = {".git", "__pycache__", ".venv", "node_modules"}
 MOST_BYTES, MOST_FILES = 200_000_000, 20_000
@@ -78,17 +84,47 @@ def _open_up(folder: Path) -> None:
                 path.chmod(path.stat().st_mode | (0o755 if path.is_dir() else 0o444))
 
 
-def _run(command: tuple[str, ...], folder: Path, seconds: float) -> None:
-    env = {"PATH": search_path(), "HOME": str(folder), "LANG": "C.UTF-8"}
-    words = [word.replace("{submission}", str(folder)) for word in command]
+def _sandbox(folder: Path) -> Plain:
+    """What a build runs in: locked in where that can be had, in limits everywhere."""
+    run = uuid.uuid4().hex
     try:
-        done = subprocess.run(
-            words, cwd=folder, env=env, capture_output=True, text=True, timeout=seconds, stdin=subprocess.DEVNULL
-        )
-    except FileNotFoundError as error:
-        raise SubmissionError(f"build: there is no program {words[0]!r}") from error
-    except subprocess.TimeoutExpired as error:
-        raise SubmissionError(f"build: {' '.join(words)!r} took longer than {seconds:.0f} s") from error
-    if done.returncode:
-        tail = "\n".join((done.stdout + done.stderr).splitlines()[-15:])
-        raise SubmissionError(f"build: {' '.join(words)!r} ended with {done.returncode}:\n{tail}")
+        locked = Locked(run, folder, network=True)
+    except VoidError:
+        return Plain(run)
+    if locked.uid >= 0:
+        for root, folders, files in os.walk(folder):
+            for name in (".", *folders, *files):
+                os.chown(Path(root, name), locked.uid, locked.uid, follow_symlinks=False)
+    return locked
+
+
+def _run(command: tuple[str, ...], folder: Path, seconds: float) -> None:
+    words = tuple(word.replace("{submission}", str(folder)) for word in command)
+    if shutil.which(words[0], path=search_path()) is None and not (folder / words[0]).exists():
+        raise SubmissionError(f"build: there is no program {words[0]!r}")
+    home = folder.parent / "home"
+    home.mkdir(exist_ok=True)
+    logs = Logs()
+    output = logs.pipe("build")
+    try:
+        process, tree = _sandbox(folder).start(Command("build", words, folder, output, {}, home, (folder,)))
+    finally:
+        os.close(output)
+    who = ("build: it takes", "build: its folder holds")
+    bounds = Bounds(tree.pids, folder.parent, Limits.memory, Limits.disk, Limits.files, who)
+    until, code = time.monotonic() + seconds, None
+    try:
+        while code is None:
+            try:
+                code = process.wait(min(EVERY, max(0.0, until - time.monotonic())))
+            except subprocess.TimeoutExpired:
+                bounds.tick()
+                if time.monotonic() >= until:
+                    raise SubmissionError(f"build: {' '.join(words)!r} took longer than {seconds:.0f} s") from None
+    finally:
+        tree.kill()
+        process.wait()
+        logs.close()
+        shutil.rmtree(home, ignore_errors=True)
+    if code:
+        raise SubmissionError(f"build: {' '.join(words)!r} ended with {code}:\n{logs.tail('build')}")

@@ -12,6 +12,8 @@ from collections import deque
 
 FIRST, LAST = 200_000, 400_000
 """Bytes kept of the beginning and of the end."""
+_PIECE, _PIPE = 65_536, 1 << 20
+"""Bytes read at once, and the most that a pipe holds."""
 
 
 class _Log:
@@ -79,7 +81,7 @@ class Logs:
         while self._open:
             for key, _ in self._selector.select():
                 try:
-                    data = os.read(key.fd, 65_536)
+                    data = os.read(key.fd, _PIECE)
                 except BlockingIOError:
                     continue
                 with self._lock:
@@ -91,12 +93,25 @@ class Logs:
                         self._selector.unregister(key.fd)
                         os.close(key.fd)
 
+    def _rest(self, pipe: int, log: _Log) -> None:
+        """What is in a pipe by now, and no more: its writer may go on for ever."""
+        for _ in range(_PIPE // _PIECE):
+            try:
+                data = os.read(pipe, _PIECE)
+            except BlockingIOError:
+                return
+            if not data:
+                return
+            log.add(data)
+
     def close(self) -> None:
         """Stop reading, also from who never closes its end."""
         self._open = False
         os.write(self._wake_write, b".")
         self._thread.join()
         for key in list(self._selector.get_map().values()):
+            if key.data is not None:
+                self._rest(key.fd, self._logs[key.data])
             os.close(key.fd)
         self._selector.close()
         os.close(self._wake_write)

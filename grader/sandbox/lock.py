@@ -2,8 +2,9 @@
 
     python -I -S lock.py JSON
 
-The object says: abi, readable and writable (files and folders), ports (that TCP may connect to), uid (-1: stay who you
-are), limits, command. Linux only; the rules are those of the kernel's page on Landlock, by its ABI's numbers.
+The object says: abi, readable and writable (files and folders), ports (that TCP may connect to; null: all), uid
+(-1: stay who you are), limits, command. Linux only; the rules are those of the kernel's page on Landlock, by its ABI's
+numbers.
 
 Taking another uid keeps the right to pass folders that only root may enter, and no other: what is
 behind them is Landlock's to allow. Rights are given up once and for all, for every child too.
@@ -42,8 +43,9 @@ def ruleset(asked: dict[str, Any]) -> int:
     abi = asked["abi"]
     every = EVERY[min(abi, 5)]
     words = [every]
+    ports = asked["ports"]
     if abi >= 4:
-        words.append(CONNECT_TCP)
+        words.append(CONNECT_TCP if ports is not None else 0)
     if abi >= 6:
         words.append(SCOPE_ABSTRACT_SOCKETS | SCOPE_SIGNALS)
     attributes = struct.pack(f"{len(words)}Q", *words)
@@ -57,7 +59,7 @@ def ruleset(asked: dict[str, Any]) -> int:
         kept = access & every if os.path.isdir(path) else access & every & FILE
         check(LIBC.syscall(ADD_RULE, rules, PATH_BENEATH, struct.pack("=Qi", kept, place), 0), f"landlock: {path}")
         os.close(place)
-    for port in asked["ports"] if abi >= 4 else []:
+    for port in ports or () if abi >= 4 else ():
         check(LIBC.syscall(ADD_RULE, rules, NET_PORT, struct.pack("QQ", CONNECT_TCP, port), 0), f"landlock: {port}")
     return rules
 

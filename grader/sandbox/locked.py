@@ -22,6 +22,8 @@ _LOCK = Path(__file__).resolve().parent / "lock.py"
 _CREATE_RULESET, _VERSION = 444, 1
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/proc")
 _ETC = ("passwd", "group", "hosts", "nsswitch.conf", "ld.so.cache", "localtime", "alternatives")
+_NETWORK = ("resolv.conf", "host.conf", "gai.conf", "services", "ssl", "pki", "ca-certificates", "pip.conf")
+"""Also below /etc: what names and certificates of other machines are looked up in."""
 
 
 def landlock() -> int:
@@ -34,28 +36,30 @@ def landlock() -> int:
 class Locked(Plain):
     """Starts commands that Landlock has locked in. Raises VoidError where the kernel has none."""
 
-    def __init__(self, run: str, submission: Path | None) -> None:
-        """``run`` is unlike any other run's; ``submission`` is what may be read."""
+    def __init__(self, run: str, submission: Path | None, network: bool = False) -> None:
+        """``run`` is unlike any other run's; ``submission`` is what may be read; with the network no port is closed."""
         super().__init__(run)
         self.abi = landlock()
         if self.abi < 1:
             raise VoidError("this kernel has no Landlock (Linux 5.13 or later, with lsm=landlock)")
-        self._submission = submission
-        self._uid = _nobody() if os.geteuid() == 0 else -1
+        self._submission, self._network = submission, network
+        self.uid = _nobody() if os.geteuid() == 0 else -1
+        """Whom the commands run as; -1: as who calls."""
 
     def _words(self, command: Command) -> list[str]:
         writable = [str(path) for path in dict.fromkeys((*command.writable, command.home))]
-        if self._uid >= 0:
+        if self.uid >= 0:
             for path in writable:
-                os.chown(path, self._uid, self._uid)
+                os.chown(path, self.uid, self.uid)
         python = [str(Path(prefix).resolve()) for prefix in (sys.base_prefix, sys.prefix)]
+        etc = (*_ETC, *_NETWORK) if self._network else _ETC
         submission = [str(self._submission)] if self._submission is not None else []
         asked = {
             "abi": self.abi,
-            "readable": [*_SYSTEM, *(f"/etc/{name}" for name in _ETC), *python, *submission],
+            "readable": [*_SYSTEM, *(f"/etc/{name}" for name in etc), *python, *submission],
             "writable": writable,
-            "ports": command.ports,
-            "uid": self._uid,
+            "ports": None if self._network else command.ports,
+            "uid": self.uid,
             "limits": LIMITS,
             "command": command.words,
         }

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from grader.errors import SubmissionError
-from grader.processes import prepare
+from grader.processes import build, prepare
+from grader.sandbox import landlock
 from grader.submission import Submission
 
 
@@ -20,14 +23,15 @@ def submission(folder: Path, *build: tuple[str, ...]) -> Submission:
 
 def test_it_is_built_once_a_content(tmp_path: Path) -> None:
     """The same files are not built again, other files are, and the path does not change between runs."""
-    log = tmp_path / "log"
-    team = submission(tmp_path / "team", ("sh", "-c", f"echo built >> {log} && echo {{submission}} > where"))
+    made = "echo {submission} > where; head -c 16 /dev/urandom > made"
+    team = submission(tmp_path / "team", ("sh", "-c", made))
     first, mark = prepare(team, tmp_path / "cache", 10)
-    assert prepare(team, tmp_path / "cache", 10) == (first, mark) and log.read_text() == "built\n"
+    once = (first / "made").read_bytes()
+    assert prepare(team, tmp_path / "cache", 10) == (first, mark) and (first / "made").read_bytes() == once
     assert (first / "where").read_text().strip() == str(first)
     (team.folder or first).joinpath("app.py").write_text("print(2)\n")
     second, other = prepare(team, tmp_path / "cache", 10)
-    assert other != mark and second != first and log.read_text() == "built\nbuilt\n"
+    assert other != mark and second != first and (second / "made").read_bytes() != once
     assert os.stat(first / "app.py").st_mode & 0o444 == 0o444
 
 
@@ -64,3 +68,65 @@ def test_a_build_that_fails_says_why(tmp_path: Path, command: tuple[str, ...], s
     for _ in range(2):
         with pytest.raises(SubmissionError, match=said):
             prepare(team, tmp_path / "cache", 1)
+
+
+def test_a_build_reads_and_changes_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the kernel has Landlock; without it the same build gets at both, and the page says so."""
+    secret = tmp_path / "secret"
+    secret.write_text("hidden checks")
+    steals = ("sh", "-c", f"cat {secret} > got; echo forged > {tmp_path}/results.json; true")
+    team = submission(tmp_path / "team", steals)
+    if not landlock():
+        pytest.skip("this kernel has no Landlock: run this on Linux 5.13 or later, booted with lsm=landlock")
+    folder, _ = prepare(team, tmp_path / "one", 10)
+    assert (folder / "got").read_text() == "" and not (tmp_path / "results.json").exists()
+    monkeypatch.setattr("grader.sandbox.locked.landlock", lambda: 0)
+    folder, _ = prepare(team, tmp_path / "two", 10)
+    assert (folder / "got").read_text() == "hidden checks" and (tmp_path / "results.json").exists()
+
+
+def test_a_build_without_end_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Output without end does not fill memory, files without end are too many."""
+    team = submission(tmp_path / "loud", ("sh", "-c", "head -c 3000000 /dev/zero; exit 1"))
+    with pytest.raises(SubmissionError, match="ended with 1") as raised:
+        prepare(team, tmp_path / "cache", 10)
+    assert len(str(raised.value)) < 700_000
+    monkeypatch.setattr(build, "EVERY", 0.05)
+    monkeypatch.setattr(build.Limits, "files", 300)
+    team = submission(tmp_path / "many", ("sh", "-c", "n=0; while :; do n=$((n+1)); : > f$n; done"))
+    with pytest.raises(SubmissionError, match="build: its folder holds .* files; 300 are the most"):
+        prepare(team, tmp_path / "cache", 60)
+
+
+LEAVES = """
+import sys
+from pathlib import Path
+from grader.processes import prepare
+from grader.sandbox import adopt_orphans
+from grader.submission import Submission
+adopt_orphans()
+daemon = f"(setsid sh -c 'sleep 300; : {sys.argv[1]}' &) ; echo built"
+prepare(Submission("team", Path(sys.argv[1]), {}, (), (("sh", "-c", daemon),)), Path(sys.argv[2]), 100)
+print("done")
+"""
+
+
+def test_what_a_build_leaves_running_is_ended(tmp_path: Path) -> None:
+    """A daemon that holds the build's output open neither keeps the grader waiting nor outlives the build."""
+    submission(tmp_path / "team")
+    words = [sys.executable, "-c", LEAVES, str(tmp_path / "team"), str(tmp_path / "cache")]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    assert done.stdout == "done\n", done.stderr
+    # What does not end would be there still; that it was started is in the build's own word that it is built.
+    assert str(tmp_path / "team") not in everything()
+
+
+def everything() -> str:
+    """The command lines of all processes."""
+    found = []
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            found.append(Path("/proc", name, "cmdline").read_bytes().decode(errors="replace"))
+        except OSError:
+            continue  # it has ended
+    return "\n".join(found)
