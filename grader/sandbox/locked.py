@@ -22,8 +22,8 @@ _LOCK = Path(__file__).resolve().parent / "lock.py"
 _CREATE_RULESET, _VERSION = 444, 1
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/proc")
 _ETC = ("passwd", "group", "hosts", "nsswitch.conf", "ld.so.cache", "localtime", "alternatives")
-_NETWORK = ("resolv.conf", "host.conf", "gai.conf", "services", "ssl", "pki", "ca-certificates", "pip.conf")
-"""Also below /etc: what names and certificates of other machines are looked up in."""
+_FOLDERS = ("alternatives", "ca-certificates", "ld.so.conf.d", "pki/tls/certs", "ssl/certs", "ssl/openssl.cnf")
+"""Below /etc, for builds: folders without secrets, whatever right of root's a process has kept."""
 
 
 def landlock() -> int:
@@ -52,7 +52,7 @@ class Locked(Plain):
             for path in writable:
                 os.chown(path, self.uid, self.uid)
         python = [str(Path(prefix).resolve()) for prefix in (sys.base_prefix, sys.prefix)]
-        etc = (*_ETC, *_NETWORK) if self._network else _ETC
+        etc = _for_all() if self._network else _ETC
         submission = [str(self._submission)] if self._submission is not None else []
         asked = {
             "abi": self.abi,
@@ -64,6 +64,12 @@ class Locked(Plain):
             "command": command.words,
         }
         return [sys.executable, "-I", "-S", str(_LOCK), json.dumps(asked)]
+
+
+def _for_all() -> list[str]:
+    """What /etc has for everybody: its files that anyone may read, and some folders."""
+    files = [path.name for path in Path("/etc").iterdir() if path.is_file() and path.stat().st_mode & 0o004]
+    return [*sorted(files), *_FOLDERS]
 
 
 def _nobody() -> int:
