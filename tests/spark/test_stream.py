@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections import Counter
 from pathlib import Path
@@ -83,7 +84,10 @@ def test_dataframes_several_relations_to_a_function(spark: SparkSession, tmp_pat
     for number, epoch in enumerate(EPOCHS):
         for relation in RELATIONS:
             if epoch.get(relation):
-                pq.write_table(arrow(relation, epoch[relation]), tmp_path / relation / f"{number}.parquet")
+                file = tmp_path / relation / f"{number}.parquet"
+                pq.write_table(arrow(relation, epoch[relation]), file)
+                # Files are taken in the order of their times, and a file system has the same time for some milliseconds.
+                os.utime(file, (number, number))
     visit = spark.readStream.schema("product STRING, user STRING, length INT, diff BIGINT").parquet(
         str(tmp_path / "visit")
     )
