@@ -86,7 +86,7 @@ def test_dataframes_several_relations_to_a_function(spark: SparkSession, tmp_pat
             if epoch.get(relation):
                 file = tmp_path / relation / f"{number}.parquet"
                 pq.write_table(arrow(relation, epoch[relation]), file)
-                # Files are taken in the order of their times, and a file system has the same time for some milliseconds.
+                # Files are taken in the order of their times, which some milliseconds of a file system share.
                 os.utime(file, (number, number))
     visit = spark.readStream.schema("product STRING, user STRING, length INT, diff BIGINT").parquet(
         str(tmp_path / "visit")
