@@ -20,7 +20,7 @@ from typing import Any
 from .errors import SubmissionError, VoidError
 from .phases import RUN, Live
 from .phases.settle import settle_all
-from .processes import Elsewhere, Sampler, Supervisor, prepare
+from .processes import Elsewhere, Sampler, Supervisor, left_out, prepare
 from .record import Record, save
 from .sandbox import adopt_orphans, choose
 from .shop import Counter, Routes
@@ -133,6 +133,8 @@ def _live(wish: Wish, record: Record, scratch: Path, say: Callable[[str], None],
     counter = Counter(record, generator, routes, limits)
     now[0] = counter.now
     services: Supervisor | Elsewhere | None = supervisor
+    if folder is None:
+        record.about["untested"] = left_out(list(wish.ways))
     if wish.ways:
         scout = Generator()
         ends.callback(scout.close)

@@ -108,6 +108,7 @@ def _not_tested(record: Record, phases: dict[str, PhaseVerdict]) -> tuple[tuple[
     left = [(f"phase {name}", phase.why) for name, phase in phases.items() if phase.verdict == "not_tested"]
     for fault in record.phases.get("faults", {}).get("left_out", []):
         left.append((fault, "no time was left for it in this run"))
+    left += [(what, why) for what, why in record.about.get("untested", [])]
     left.append(("power loss", "not built in this version: what was never synced to disk is not dropped"))
     left.append(("a network between the services that loses or delays messages", "all processes run on one machine"))
     return tuple(left)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import shlex
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 
@@ -19,6 +20,8 @@ from ..wire.jobs import Target
 
 _LONGEST = 30.0
 """Seconds that a command may take."""
+_TOLD = 300
+"""Bytes of what it printed that a message has."""
 _GLANCE = 0.05
 """Seconds between two looks at what is asked again and again."""
 
@@ -41,6 +44,23 @@ def commands(kill: Sequence[str], restart: Sequence[str]) -> dict[str, tuple[lis
     if set(found[0]) != set(found[1]):
         raise UsageError("each NAME needs both a --kill and a --restart, or the system stays down")
     return {name: (words, found[1][name]) for name, words in found[0].items()}
+
+
+def left_out(names: Sequence[str]) -> list[tuple[str, str]]:
+    """What no verdict on a system elsewhere speaks of, and why; ``names`` is what can be killed."""
+    there = "it runs elsewhere, and the grader has started none of its processes"
+    left = [
+        ("what it may read, write and reach", f"no sandbox: {there}"),
+        ("limits on its memory, disk and files", there),
+        ("a start from nothing, and a process that exits by itself", there),
+        ("cores that it takes", there),
+    ]
+    if names:
+        left.append(
+            (f"pauses (SIGSTOP) of {', '.join(names)}", "there are commands to kill and to restart, none to pause")
+        )
+        left.append(("kills of anything else that it consists of", "no --kill and --restart names it"))
+    return left
 
 
 class Elsewhere:
@@ -100,9 +120,20 @@ class Elsewhere:
         return 0.0
 
     def _run(self, name: str, words: list[str]) -> None:
-        try:
-            done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_LONGEST)
-        except (OSError, subprocess.TimeoutExpired) as error:
-            raise SubmissionError(f"{name}: {shlex.join(words)}: {error}") from error
-        if done.returncode:
-            raise SubmissionError(f"{name}: {shlex.join(words)} ended with {done.returncode}: {done.stderr[-300:]}")
+        # Not a pipe: what a restart starts would hold it open, and its end would never come.
+        with tempfile.TemporaryFile() as said:
+            try:
+                done = subprocess.run(
+                    words,
+                    stdin=subprocess.DEVNULL,
+                    stdout=said,
+                    stderr=said,
+                    timeout=_LONGEST,
+                    start_new_session=True,  # Ctrl-C is for the grader, not for what has been started again
+                )
+            except (OSError, subprocess.TimeoutExpired) as error:
+                raise SubmissionError(f"{name}: {shlex.join(words)}: {error}") from error
+            if done.returncode:
+                said.seek(max(0, said.tell() - _TOLD))
+                words_ = said.read().decode(errors="replace").strip()
+                raise SubmissionError(f"{name}: {shlex.join(words)} ended with {done.returncode}: {words_}")
