@@ -22,6 +22,10 @@ from nbclient.exceptions import CellExecutionError
 ROOT = Path(__file__).resolve().parents[2]
 
 
+TIMEOUTS = {"small": 300, "full": 3600}
+"""By SCALE: after how many seconds a cell is one that never ends."""
+
+
 class Here(AsyncKernelManager):
     """A kernel of this very interpreter."""
 
@@ -40,8 +44,12 @@ class Ran:
     kernel: str
 
 
-def run(notebook: Any, folder: Path = ROOT / "notebooks", timeout: int = 300) -> Ran:
-    """Run it in ``folder``, importing this checkout; the outputs are left in the notebook."""
+def run(notebook: Any, folder: Path = ROOT / "notebooks", timeout: int | None = None) -> Ran:
+    """Run it in ``folder``, importing this checkout; the outputs are left in the notebook.
+
+    ``timeout`` is in seconds a cell; without one, what SCALE allows.
+    """
+    timeout = timeout or TIMEOUTS[os.environ.get("SCALE", "small")]
     paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
     settings = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
     # With it, the kernel would leave standard error alone, which it gathers into cells for a learner.
