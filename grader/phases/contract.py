@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ..shop import Wave
 from ..shop.answers import fields, read_amount, read_id, read_paid
 from ..shop.routes import ROUTES, middle
 from ..terms import Kind, status_word
@@ -42,7 +43,7 @@ class _Questions:
             self._live.record.exchanges.append(kept)
             return b""
         subject = np.array([-1], dtype=np.int64)
-        answer = self._live.counter.send(PHASE, title, kind, subject, [end], bodies=True)
+        answer = self._live.counter.send(Wave(PHASE, title, kind, subject, [end], bodies=True))
         status, body = int(answer.status[0]), answer.bodies[0]
         said = status // 100 == 2 and expect != REFUSED or status // 100 == 4 and expect != DONE
         kept["got"] = f"{status_word(status)} {body[:_SHOWN].decode(errors='replace')}".strip()

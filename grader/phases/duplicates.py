@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..shop import Wave
 from ..shop.stocking import top_up
 from ..terms import Entity, Kind
 from ..wire.jobs import Longs
@@ -30,7 +31,7 @@ def _send(live: Live, name: str, orders: Longs, times: int, attempt: int, gap: i
     due = np.repeat(np.arange(len(usable), dtype=np.int64) * gap, times)
     ends = [one for one in middles for _ in range(times)]
     subject = np.repeat(usable, times)
-    live.counter.send(PHASE, name, Kind.CHECKOUT, subject, ends, due=due, connections=1024, attempt=attempt)
+    live.counter.send(Wave(PHASE, name, Kind.CHECKOUT, subject, ends, due=due, connections=1024, attempt=attempt))
 
 
 def run(live: Live) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..errors import SubmissionError
 from ..orders import BLOCK
-from ..shop import stock_blocks
+from ..shop import Wave, stock_blocks
 from ..shop.routes import middle
 from ..terms import Kind
 from ..wire.jobs import Longs, Result
@@ -96,7 +96,7 @@ def _calm(live: Live, orders: Longs) -> float:
         return 0.0
     ends = [middle(one) for one in live.record.orders["id"][usable]]
     none = np.zeros(len(usable), dtype=np.int64)
-    answers = live.counter.send(PHASE, "calm", Kind.CHECKOUT, usable, ends, due=none, connections=1024)
+    answers = live.counter.send(Wave(PHASE, "calm", Kind.CHECKOUT, usable, ends, due=none, connections=1024))
     return float(np.median(answers.done - answers.sent)) / 1e9
 
 
@@ -116,13 +116,7 @@ def _strike(live: Live, fault: Fault, orders: Longs, delay: float) -> tuple[Resu
     least = min(_UNDER_WAY, len(orders))
     after = int(fault.what == ANSWERED)
     counter.begin(
-        PHASE,
-        "burst",
-        Kind.CHECKOUT,
-        orders,
-        ends,
-        due=none,
-        connections=1024,
+        Wave(PHASE, "burst", Kind.CHECKOUT, orders, ends, due=none, connections=1024),
         tell_after=after,
         tell_sent=0 if after else least,
         start=start,
@@ -186,7 +180,9 @@ def _again(live: Live, orders: Longs, answers: Result) -> None:
         if not len(chosen):
             return
         ends = [middle(one) for one in live.record.orders["id"][chosen]]
-        again = live.counter.send(PHASE, "sent again", Kind.CHECKOUT, chosen, ends, attempt=attempt, connections=BLOCK)
+        again = live.counter.send(
+            Wave(PHASE, "sent again", Kind.CHECKOUT, chosen, ends, attempt=attempt, connections=BLOCK)
+        )
         silent = (again.status < 200) | (again.status >= 500)
         if not silent.any():
             return

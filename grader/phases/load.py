@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..orders import BLOCK
-from ..shop import Stock, snapshot, stock_blocks
+from ..shop import Stock, Wave, snapshot, stock_blocks
 from ..shop.routes import middle
 from ..terms import Kind
 from ..wire.jobs import Longs
@@ -50,7 +50,7 @@ def run(live: Live) -> None:
             notes["stopped"] = "no order could be set up"
             break
         before = live.clock()
-        answers = counter.send(PHASE, "probe", Kind.CHECKOUT, subjects, middles)
+        answers = counter.send(Wave(PHASE, "probe", Kind.CHECKOUT, subjects, middles))
         took = live.clock() - before
         done = int(((answers.status >= 200) & (answers.status < 300)).sum())
         sustained, cost = done / took, stock.seconds / len(stock.orders)
@@ -76,6 +76,6 @@ def run(live: Live) -> None:
         subjects, middles = checkouts(live, stock)
         live.say(f"load: {len(subjects):,} checkouts at {rate:,.0f} a second")
         due = bursts(len(subjects), rate)
-        counter.send(PHASE, "load", Kind.CHECKOUT, subjects, middles, due=due, connections=OPEN)
+        counter.send(Wave(PHASE, "load", Kind.CHECKOUT, subjects, middles, due=due, connections=OPEN))
     live.say("load: reading everything back")
     settle(live, PHASE, "audit")

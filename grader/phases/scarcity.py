@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..shop import Wave
 from ..shop.stocking import new_items, new_orders, new_users, top_up
 from ..terms import Entity, Kind
 from ..wire.jobs import Longs
@@ -33,7 +34,7 @@ def _enough(live: Live) -> int:
     if not len(usable):
         return _MOST
     before = live.clock()
-    live.counter.send(PHASE, "how long one takes", Kind.CHECKOUT, usable, middles, connections=1)
+    live.counter.send(Wave(PHASE, "how long one takes", Kind.CHECKOUT, usable, middles, connections=1))
     each = _TRIED * max(1e-3, live.clock() - before)
     return int(max(_LEAST, min(_MOST, _SHARE * live.seconds[PHASE] / each)))
 
@@ -70,14 +71,14 @@ def run(live: Live) -> None:
             live.notes(PHASE)["stopped"] = f"{len(orders) - len(usable)} of {len(orders)} orders could not be set up"
             return
         none = np.zeros(len(usable), dtype=np.int64)
-        live.counter.send(PHASE, f"short of {by}", Kind.CHECKOUT, usable, middles, due=none, connections=1024)
+        live.counter.send(Wave(PHASE, f"short of {by}", Kind.CHECKOUT, usable, middles, due=none, connections=1024))
         if not _sell_out(live, by, usable, enough):
             return
         more = enough // 2
         unit = 1 if entity == Entity.ITEM else _PRICE
         top_up(live.counter, PHASE, entity, row, full(1, more * unit))
         live.counter.send(
-            PHASE, f"short of {by}", Kind.CHECKOUT, usable, middles, due=none, connections=1024, attempt=2
+            Wave(PHASE, f"short of {by}", Kind.CHECKOUT, usable, middles, due=none, connections=1024, attempt=2)
         )
         if not _sell_out(live, by, usable, enough + more):
             return
@@ -97,7 +98,9 @@ def _sell_out(live: Live, by: str, orders: Longs, enough: int) -> bool:
             break
         before = sold
         usable, middles = ready(live, unpaid)
-        live.counter.send(PHASE, f"short of {by}", Kind.CHECKOUT, usable, middles, connections=1, attempt=3 + number)
+        live.counter.send(
+            Wave(PHASE, f"short of {by}", Kind.CHECKOUT, usable, middles, connections=1, attempt=3 + number)
+        )
     good = settle(live, PHASE, f"short of {by}")
     snapshot = len(record.snapshots_taken) - 1
     rounds = live.notes(PHASE).setdefault("rounds", [])

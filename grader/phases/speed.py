@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..orders import BLOCK
-from ..shop import stock_blocks
+from ..shop import Wave, stock_blocks
 from ..terms import GOODPUT, SLOWEST_MS, SPEED_ENDED, Kind
 from .live import Live
 from .load import OPEN, bursts, checkouts
@@ -51,7 +51,9 @@ def run(live: Live) -> None:
         live.say(f"speed: {rate:,.0f} a second")
         due = bursts(len(subjects), rate)
         before = live.supervisor.cpu() if live.supervisor else 0.0
-        answers = counter.send(PHASE, f"step {rate:.0f}", Kind.CHECKOUT, subjects, middles, due=due, connections=OPEN)
+        answers = counter.send(
+            Wave(PHASE, f"step {rate:.0f}", Kind.CHECKOUT, subjects, middles, due=due, connections=OPEN)
+        )
         after = live.supervisor.cpu() if live.supervisor else 0.0
         took = max(1e-3, (int(answers.done.max()) - int(answers.due[0])) / 1e9)
         steps.append(

@@ -4,9 +4,9 @@
 and writes each into the record, `stocking` makes users, items and orders, `reading` takes snapshots.
 """
 
-from .counter import Counter
+from .counter import Counter, Wave
 from .reading import snapshot
 from .routes import Routes
 from .stocking import Stock, stock_blocks
 
-__all__ = ["Counter", "Routes", "Stock", "snapshot", "stock_blocks"]
+__all__ = ["Counter", "Routes", "Stock", "Wave", "snapshot", "stock_blocks"]

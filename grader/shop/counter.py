@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,6 +18,25 @@ CLOSED = 32
 """Connections of a closed loop: set-up and reading."""
 
 
+@dataclass(frozen=True)
+class Wave:
+    """Requests of one kind that are sent together."""
+
+    phase: str
+    name: str
+    kind: Kind
+    subject: Longs
+    """Rows of the record, by kind."""
+    middles: list[bytes]
+    """The ends of their paths."""
+    due: Longs | None = None
+    """Nanoseconds since the wave's start. None: a closed loop, each request as soon as it may."""
+    connections: int = CLOSED
+    attempt: int = 1
+    bodies: bool = False
+    """Whether the answers' bodies are kept."""
+
+
 class Counter:
     """Sends for one run. Times are nanoseconds since the run began."""
 
@@ -26,70 +46,43 @@ class Counter:
         self.tend: list[Callable[[], None]] = []
         """Called ten times a second while a wave runs or time passes."""
         self.origin = time.monotonic_ns()
-        self._wave: tuple[int, Kind, Longs, int, Longs] | None = None
+        self._wave: tuple[int, Wave, Longs] | None = None
 
     def now(self) -> int:
         """Nanoseconds since the run began."""
         return time.monotonic_ns() - self.origin
 
-    def send(
-        self,
-        phase: str,
-        name: str,
-        kind: Kind,
-        subject: Longs,
-        middles: list[bytes],
-        *,
-        due: Longs | None = None,
-        connections: int = CLOSED,
-        attempt: int = 1,
-        bodies: bool = False,
-    ) -> Result:
-        """Send a wave and wait for its end. Without ``due``: a closed loop, each request as soon as it may."""
-        self.begin(
-            phase, name, kind, subject, middles, due=due, connections=connections, attempt=attempt, bodies=bodies
-        )
+    def send(self, wave: Wave) -> Result:
+        """Send a wave and wait for its end."""
+        self.begin(wave)
         while True:
             said = self.poll(0.1)
             if isinstance(said, Result):
                 return said
 
-    def begin(
-        self,
-        phase: str,
-        name: str,
-        kind: Kind,
-        subject: Longs,
-        middles: list[bytes],
-        *,
-        due: Longs | None = None,
-        connections: int = CLOSED,
-        attempt: int = 1,
-        bodies: bool = False,
-        tell_after: int = 0,
-        tell_sent: int = 0,
-        start: int = 0,
-    ) -> None:
+    def begin(self, wave: Wave, tell_after: int = 0, tell_sent: int = 0, start: int = 0) -> None:
         """Send a wave, and go on; ``poll`` until its result. ``start``: of the run, 0 for now."""
-        shapes, shape = self._routes.shapes(kind, len(middles))
+        shapes, shape = self._routes.shapes(wave.kind, len(wave.middles))
         start = start or self.now()
         job = Job(
             self._routes.targets,
             shapes,
             shape,
-            middles,
-            np.zeros(len(middles), dtype=np.int64) if due is None else due,
+            wave.middles,
+            np.zeros(len(wave.middles), dtype=np.int64) if wave.due is None else wave.due,
             start + self.origin,
-            connections,
+            wave.connections,
             int(self.limits.timeout * 1e9),
-            0 if due is None else int(self.limits.timeout * 1e9),
-            bodies,
+            0 if wave.due is None else int(self.limits.timeout * 1e9),
+            wave.bodies,
             tell_after,
             tell_sent,
         )
         number = len(self.record.waves)
-        self.record.waves.append({"phase": phase, "name": name, "start": start, "requests": len(middles)})
-        self._wave = number, kind, subject, attempt, job.due + start
+        self.record.waves.append(
+            {"phase": wave.phase, "name": wave.name, "start": start, "requests": len(wave.middles)}
+        )
+        self._wave = number, wave, job.due + start
         self._generator.start(job)
 
     def poll(self, seconds: float) -> Word | Result | None:
@@ -98,7 +91,7 @@ class Counter:
         said = self._generator.poll(seconds)
         if not isinstance(said, Result) or self._wave is None:
             return said
-        number, kind, subject, attempt, due = self._wave
+        number, wave, due = self._wave
         self._wave = None
         about = self.record.waves[number]
         about.update(end=self.now(), cpu=round(said.cpu, 4), opened=said.opened)
@@ -107,9 +100,9 @@ class Counter:
         said.due = due
         self.record.history.append(
             wave=number,
-            kind=int(kind),
-            subject=subject,
-            attempt=attempt,
+            kind=int(wave.kind),
+            subject=wave.subject,
+            attempt=wave.attempt,
             due=due,
             sent=said.sent,
             done=said.done,

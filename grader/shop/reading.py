@@ -11,7 +11,7 @@ from ..record.tables import Column
 from ..terms import PHASES, Entity, Kind, State
 from ..wire.jobs import Longs
 from .answers import read_amount, read_paid
-from .counter import CLOSED, Counter
+from .counter import CLOSED, Counter, Wave
 from .routes import middle
 
 TRIES = 3
@@ -50,7 +50,7 @@ def _read(counter: Counter, phase: str, name: str, entity: Entity) -> tuple[Colu
             break
         middles = [middle(ids[row]) for row in subject[left]]
         answers = counter.send(
-            phase, name, kind, subject[left], middles, attempt=attempt, bodies=True, connections=CLOSED
+            Wave(phase, name, kind, subject[left], middles, attempt=attempt, bodies=True, connections=CLOSED)
         )
         for at, code, body in zip(left, answers.status, answers.bodies, strict=True):
             if 200 <= code < 300:

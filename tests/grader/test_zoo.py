@@ -1,61 +1,95 @@
-"""Right systems pass the phases, and each wrong one is caught by the phase and the rule that are meant for it."""
+"""Right systems pass the phases, and each wrong one is caught by the phase and the rule that are meant for it.
+
+Every trial is a grader with its own processes and mostly waits, so several run at once.
+"""
 
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 import zoo
+from zoo.trial import Trial
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+from grader.terms import JUDGED
 
+AT_ONCE = 4
+LONGEST = 240
+"""Seconds of a trial, on a machine that is busy with others."""
+OFTEN = ("single", "three", "fast")
+"""Right systems on every phase in each run of the tests: one process, a saga, and epochs; the others when slow."""
+BUDGET = 14.0
+"""Seconds of such a run, what must converge aside."""
 
-def grade(folder: Path, phases: str, out: Path) -> tuple[int, dict[str, Any], str]:
-    """Exit status, report.json, and what was printed."""
-    words = ["--quick", "--phases", phases, "--seed", "3", "--convergence", "3", "--report", str(out)]
-    done = subprocess.run(
-        [sys.executable, "-m", "grader", "checkout", str(folder), *words],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    return done.returncode, json.loads((out / "report.json").read_text()), done.stdout + done.stderr
+Came = dict[str, Any]
 
 
-FIRST = {mutant.phase: mutant for mutant in reversed(zoo.MUTANTS)}
-"""One mutant a phase for every run of the tests; all of them, and every right system, in the slow ones."""
-ELSEWHERE = ("load", "duplicates")
-"""Not these: the load takes long, and test_run.py has a mutant in duplicates."""
+def came_of(trial: Trial) -> Came:
+    """Run it."""
+    process = trial.start()
+    try:
+        out, err = process.communicate(timeout=LONGEST)
+    finally:
+        process.kill()
+    assert process.returncode == 0, err
+    came: Came = json.loads(out.splitlines()[-1])
+    return came
 
 
-def slowly(name: str, often: bool) -> object:
-    return pytest.param(name, marks=() if often else pytest.mark.slow)
+@pytest.fixture(scope="module")
+def trials(request: pytest.FixtureRequest) -> Iterator[Callable[[Trial], Came]]:
+    """What came of a trial; those of all chosen tests are begun at once."""
+    mine = [item for item in request.session.items if item.path == request.path and isinstance(item, pytest.Function)]
+    wanted = [item.callspec.params["trial"] for item in mine if hasattr(item, "callspec")]
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        running = {trial: pool.submit(came_of, trial) for trial in wanted}
+        yield lambda trial: running[trial].result()
+        for future in running.values():
+            future.cancel()
 
 
-@pytest.mark.parametrize("name", [slowly(name, name == "single") for name in zoo.RIGHT])
-def test_a_right_system_passes_every_phase(name: str, tmp_path: Path, scale: str) -> None:
+def slowly(trial: Trial, often: bool) -> object:
+    return pytest.param(trial, id=trial.name, marks=() if often else pytest.mark.slow)
+
+
+RIGHT = [slowly(Trial(name, JUDGED, BUDGET, right.convergence), name in OFTEN) for name, right in zoo.RIGHT.items()]
+WRONG = [slowly(Trial.of_mutant(mutant.name), not mutant.slow) for mutant in zoo.MUTANTS]
+
+
+@pytest.mark.parametrize("trial", RIGHT)
+def test_a_right_system_passes_every_phase(trial: Trial, trials: Callable[[Trial], Came]) -> None:
     """What mutants are made of is right: with its one place mended, each of them passes."""
-    code, report, text = grade(
-        zoo.right(name, tmp_path / "system"),
-        "contract,duplicates,load,scarcity,faults" if scale == "full" else "contract,duplicates,scarcity,faults",
-        tmp_path / "out",
-    )
-    assert code == 0 and report["violations"] == [], text
+    came = trials(trial)
+    assert not trial.wrong(came), (trial.wrong(came), came)
+    assert {phase for phase, verdict in came["phases"].items() if verdict == "pass"} == set(JUDGED), came
 
 
-@pytest.mark.parametrize(
-    "name", [slowly(m.name, m is FIRST[m.phase] and m.phase not in ELSEWHERE) for m in zoo.MUTANTS]
-)
-def test_a_wrong_system_is_caught(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("trial", WRONG)
+def test_a_wrong_system_is_caught(trial: Trial, trials: Callable[[Trial], Came]) -> None:
     """The mutant fails in its phase, by its rule."""
-    mutant = next(mutant for mutant in zoo.MUTANTS if mutant.name == name)
-    code, report, text = grade(zoo.plant(mutant, tmp_path / "system"), mutant.phase, tmp_path / "out")
-    assert code == 1 and report["phases"][mutant.phase]["verdict"] == "fail", text
-    assert mutant.rule in {v["rule"] for v in report["violations"]}, text
+    came = trials(trial)
+    assert not trial.wrong(came), (trial.wrong(came), came)
+
+
+@pytest.mark.parametrize("mutant", zoo.MUTANTS, ids=lambda mutant: mutant.name)
+def test_a_mutant_is_wrong_in_one_place(mutant: zoo.Mutant, tmp_path: Path) -> None:
+    """It is its base, file by file, but for one text in one file, which is still a program."""
+    wrong, right = zoo.plant(mutant, tmp_path / "wrong"), zoo.right(mutant.base, tmp_path / "right")
+    files = [path.relative_to(right) for path in right.rglob("*") if path.is_file()]
+    assert [f for f in files if (wrong / f).read_bytes() != (right / f).read_bytes()] == [Path(mutant.file)]
+    text = (wrong / mutant.file).read_text()
+    before, _, after = (right / mutant.file).read_text().partition(mutant.right)
+    assert text == before + mutant.wrong + after
+    compile(text, mutant.file, "exec")
+
+
+def test_the_page_tells_of_every_system() -> None:
+    """docs/zoo.md has a row for each right system and for each mutant, and no other."""
+    page = (Path(zoo.HERE).parents[2] / "docs" / "zoo.md").read_text()
+    rows = {line.split("|")[1].strip() for line in page.splitlines() if line.startswith("| ")}
+    heads = {"right system", "mutant"}
+    assert rows - heads == {*zoo.RIGHT, *(mutant.name for mutant in zoo.MUTANTS)}
