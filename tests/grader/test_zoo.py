@@ -88,8 +88,7 @@ def test_a_mutant_is_wrong_in_one_place(mutant: zoo.Mutant, tmp_path: Path) -> N
 
 
 def test_the_page_tells_of_every_system() -> None:
-    """docs/zoo.md has a row for each right system and for each mutant, and no other."""
-    page = (Path(zoo.HERE).parents[2] / "docs" / "zoo.md").read_text()
-    rows = {line.split("|")[1].strip() for line in page.splitlines() if line.startswith("| ")}
-    heads = {"right system", "mutant"}
-    assert rows - heads == {*zoo.RIGHT, *(mutant.name for mutant in zoo.MUTANTS)}
+    """The matrix of docs/zoo.md has a row for each right system and for each mutant, and no other."""
+    page = (zoo.HERE.parents[2] / "docs" / "zoo.md").read_text().partition("## The matrix")[2]
+    rows = [line.split("|")[1].strip() for line in page.splitlines() if line.startswith("| ")]
+    assert rows == ["right system", *zoo.RIGHT, "mutant", *(mutant.name for mutant in zoo.MUTANTS)]
