@@ -13,6 +13,7 @@ from typing import NoReturn
 from .errors import RecordError, SubmissionError, UsageError, VoidError
 from .explain import explanation
 from .processes import commands
+from .progress import Shown
 from .report import write
 from .session import SHARES, Wish, run
 from .submission import Submission, read_submission
@@ -117,20 +118,13 @@ def _checkout(given: argparse.Namespace, words: list[str]) -> int:
         return PASS
     if sys.platform != "linux":
         raise UsageError("the grader runs on Linux (on Windows: in WSL); it needs epoll and /proc")
-    began = time.monotonic()
-
     wish = _wish(given, words)
     most = wish.limits.budget * sum(SHARES[phase] for phase in wish.phases)
-
-    def say(text: str) -> None:
-        past = time.monotonic() - began
-        left = f", about {most - past:.0f} s left" if most > past else ""
-        print(f"[{past:6.1f} s{left}] {text}", file=sys.stderr, flush=True)
-
     out = (given.report or Path("reports") / f"checkout-{time.strftime('%Y%m%d-%H%M%S')}").absolute()
     if wish.submission.folder is not None:
         os.chdir(_HERE)  # children look for modules where they are started, and that may be a submission
-    run(wish, out, say)
+    with Shown(most) as shown:
+        run(wish, out, shown.say)
     judgement, text = write(out, out)
     print(text)
     print(f"  report: {out / 'report.html'}")

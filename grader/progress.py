@@ -1,0 +1,73 @@
+"""Where a run is, and about how long it will take: one line that moves in a terminal, lines elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TextColumn
+from rich.progress_bar import ProgressBar
+from rich.text import Text
+
+
+class _Bar(BarColumn):
+    """Filled by time, since that is what a run is made of."""
+
+    def render(self, task: Task) -> ProgressBar:
+        total = task.total or 1.0
+        return ProgressBar(total=total, completed=min(total, task.elapsed or 0.0), width=24)
+
+
+class _Left(ProgressColumn):
+    """Seconds past, and left at most."""
+
+    def render(self, task: Task) -> Text:
+        past = task.elapsed or 0.0
+        left = (task.total or 0.0) - past
+        return Text(f"{past:.0f} s, about {left:.0f} s left" if left > 0 else f"{past:.0f} s, ending soon")
+
+
+class Shown:
+    """What a run says on its way. A context manager."""
+
+    def __init__(
+        self, most: float, console: Console | None = None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """``most`` seconds are what it may take; the console is standard error's unless another is given."""
+        self._most, self._clock, self._began = most, clock, clock()
+        self._console = console or Console(stderr=True, highlight=False, soft_wrap=True)
+        self._phase, self._since = "", self._began
+        self._line: Progress | None = None
+        if self._console.is_terminal:
+            columns = (SpinnerColumn(), _Bar(), _Left(), TextColumn("{task.description}", markup=False))
+            self._line = Progress(*columns, console=self._console, transient=True)
+            self._task = self._line.add_task("", total=most)
+
+    def __enter__(self) -> Shown:
+        if self._line is not None:
+            self._line.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._line is not None:
+            self._line.stop()
+
+    def say(self, text: str) -> None:
+        """The run is here now."""
+        now = self._clock()
+        past = now - self._began
+        if self._line is None:
+            left = f", about {self._most - past:.0f} s left" if self._most > past else ""
+            print(f"[{past:6.1f} s{left}] {text}", file=sys.stderr, flush=True)
+            return
+        phase = text.partition(":")[0]
+        if phase != self._phase:
+            if self._phase:
+                self._line.console.print(f"  {self._phase:<32} {now - self._since:6.1f} s", style="dim", markup=False)
+            self._phase, self._since = phase, now
+        self._line.update(self._task, description=text)

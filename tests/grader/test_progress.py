@@ -1,0 +1,36 @@
+"""Where a run is: lines for a log, one moving line for a terminal."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+
+from grader.progress import Shown
+
+
+def test_a_log_has_a_line_a_step(capsys: pytest.CaptureFixture[str]) -> None:
+    """Seconds past, about how many are left, and where the run is; none are left once it takes longer than said."""
+    times = iter([0.0, 2.0, 9.0, 31.0])
+    with Shown(30.0, Console(file=io.StringIO()), clock=lambda: next(times)) as shown:
+        for text in ("load: probe", "load: 648 checkouts at 133 a second", "last look at everything"):
+            shown.say(text)
+    assert capsys.readouterr().err == (
+        "[   2.0 s, about 28 s left] load: probe\n"
+        "[   9.0 s, about 21 s left] load: 648 checkouts at 133 a second\n"
+        "[  31.0 s] last look at everything\n"
+    )
+
+
+def test_a_terminal_has_one_line_and_what_is_done() -> None:
+    """The step and the time left stand in a line that moves; a phase that is over leaves one with its seconds."""
+    screen = Console(file=io.StringIO(), force_terminal=True, width=100, color_system=None)
+    times = iter([0.0, 1.0, 2.0, 4.5])
+    with Shown(30.0, screen, clock=lambda: next(times)) as shown:
+        shown.say("load: probe")
+        shown.say("load: [bold]648 checkouts")
+        shown.say("faults: 1 of 13, kill stock")
+    text = screen.file.getvalue()  # type: ignore[attr-defined]
+    assert "load                                3.5 s" in text.replace("\x1b", "")
+    assert "faults: 1 of 13, kill stock" in text and "s left" in text and text.count("\n  load") <= 1
