@@ -1,0 +1,54 @@
+"""Trades to the challenger's batches: cut by number, with symbols that each asks about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from ..errors import Error
+from .challenger_pb2 import Batch, Event
+
+ASKED = (5, 19)
+"""How many symbols a batch asks about, as in the organisers' data."""
+COLUMNS = ("symbol", "security_type", "last_trade_price", "last_trade")
+
+
+def batches(ticks: pa.Table, size: int = 1_000, seed: int = 0, unpriced: float = 0.0) -> Iterator[Batch]:
+    """The trades in batches of ``size``; ``unpriced`` is the share of events that lose their price.
+
+    ``ticks`` has a trade a row, in the order in which they come: symbol, security_type (0 equity,
+    1 index), last_trade_price, last_trade (timestamp). A batch asks about 5 to 19 different symbols,
+    or all if there are fewer; one of many trades is asked about more often. Raises Error
+    for a table that lacks a column or a row, a size below 1, and a share that is none.
+    """
+    missing = [name for name in COLUMNS if name not in ticks.column_names]
+    if missing or not len(ticks):
+        what = f"has no column {missing[0]}" if missing else "is empty"
+        raise Error(f"batches: the table of trades {what}; it has a row a trade with {', '.join(COLUMNS)}")
+    if size < 1 or not 0 <= unpriced <= 1:
+        raise Error(f"batches: size={size}, unpriced={unpriced}: a size is from 1, a share from 0 to 1")
+    return _batches(ticks, size, np.random.default_rng([seed, size]), unpriced)
+
+
+def _batches(ticks: pa.Table, size: int, chance: np.random.Generator, unpriced: float) -> Iterator[Batch]:
+    names = np.array(ticks.column("symbol").to_pylist(), dtype=object)
+    different = sorted(set(names))
+    kinds = ticks.column("security_type").to_pylist()
+    prices = ticks.column("last_trade_price").cast(pa.float32()).to_numpy().copy()
+    prices[chance.random(len(prices)) < unpriced] = 0
+    at = ticks.column("last_trade").cast(pa.timestamp("ns")).cast(pa.int64()).to_numpy()
+    seconds, nanos = (part.tolist() for part in np.divmod(at, 1_000_000_000))
+    for number, first in enumerate(range(0, len(names), size)):
+        batch = Batch(seq_id=number, last=first + size >= len(names))
+        wanted = int(chance.integers(ASKED[0], ASKED[1] + 1))
+        drawn = names[chance.integers(0, len(names), 4 * wanted)]
+        # Where a few symbols have nearly all trades, the rest comes from all symbols alike.
+        asked = dict.fromkeys([*drawn, *chance.permutation(different)[:wanted]])
+        batch.lookup_symbols.extend(list(asked)[:wanted])
+        for row in range(first, min(first + size, len(names))):
+            event = Event(symbol=names[row], security_type=kinds[row], last_trade_price=prices[row])
+            event.last_trade.seconds, event.last_trade.nanos = seconds[row], nanos[row]
+            batch.events.append(event)
+        yield batch

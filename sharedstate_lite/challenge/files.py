@@ -1,0 +1,121 @@
+"""Hand-off through files: what a dataflow without shared state does with a partner that wants to be asked and answered.
+
+    challenger -> this process -> files -> streaming query -> files -> this process -> challenger
+
+One file a batch goes into a folder that the query lists; its answers are files again,
+which count when Spark's own list of them (``_spark_metadata``) names them: before that
+they may be half written, or of an attempt that failed. A queue such as Kafka in place of the folders is
+the same course with other hops. What it buys: all that is under way lies on disk, whoever dies.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlparse
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ..errors import Error
+from .rows import ROWS, slices
+from .run import Run
+from .stream import WIRE, packed, spread, through, unpacked
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LOOK_SECONDS = 0.005
+"""Between two looks for answers: Spark tells nobody when it has listed a file."""
+
+
+def by_files(address: str, session: SparkSession, *, parts: int | None = None, **options: Any) -> int:
+    """Answer a whole benchmark; returns its number. The files are in a temporary folder, which goes at the end.
+
+    ``parts`` is how many parts the symbols are cut into (default: as many as tasks run at
+    once). Options are :class:`.run.Run`'s. Raises Error for what failed, and where Spark did.
+    """
+    marks = spread(session, parts)
+    with (
+        tempfile.TemporaryDirectory(prefix="sharedstate-lite-") as home,
+        Run(address, **{"name": "files", **options}) as run,
+    ):
+        inbox, outbox = Inbox(Path(home) / "in", marks), Outbox(Path(home) / "out")
+        inbox.put(-1, ROWS.empty_table())  # the query's start is not the benchmark's
+        answers = through(session.readStream.schema(WIRE).parquet(str(inbox.path))).writeStream
+        query = answers.format("parquet").option("checkpointLocation", f"{home}/spark").start(str(outbox.path))
+
+        def listen() -> None:
+            while not run.over(LOOK_SECONDS):
+                for table in outbox.fresh():
+                    run.answer(table)
+                if not query.isActive:
+                    run.fail(Error(f"by_files: the query on Spark ended: {str(query.exception())[:300]}"))
+
+        try:
+            while not list(outbox.fresh()) and query.isActive:
+                run.over(LOOK_SECONDS)
+            listening = threading.Thread(target=listen, name="sharedstate-lite challenge", daemon=True)
+            listening.start()
+            for number, rows, _ in run.batches():
+                inbox.put(number, rows)
+            number = run.wait()
+            listening.join()
+        finally:
+            query.stop()
+        return number
+
+
+class Inbox:
+    """The folder that the query reads: one file a batch, with a row a part."""
+
+    def __init__(self, path: Path, marks: list[int]) -> None:
+        self.path, self._marks = path, marks
+        path.mkdir()
+        self._stamp = 0
+
+    def put(self, number: int, rows: pa.Table) -> None:
+        """Write a batch's file; it is there whole, and later than those before it."""
+        file = self.path / f"{number + 1:08d}.parquet"
+        blobs = [packed(part) for part in slices(rows, len(self._marks))]
+        columns: Any = [
+            pa.array(self._marks, pa.int32()),
+            pa.array([number] * len(blobs), pa.int64()),
+            pa.array(blobs, pa.binary()),
+        ]
+        unfinished = file.with_name(f".{file.name}")
+        pq.write_table(pa.table(columns, names=["label", "upto", "blob"]), unfinished)
+        # Files of one millisecond would be read in any order.
+        self._stamp = max(unfinished.stat().st_mtime_ns, self._stamp + 1_000_000)
+        os.utime(unfinished, ns=(self._stamp, self._stamp))
+        unfinished.replace(file)
+
+
+class Outbox:
+    """The folder that the query writes."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._next = 0
+        self._seen: set[str] = set()
+
+    def fresh(self) -> Iterator[pa.Table]:
+        """The answers of files that Spark has listed since."""
+        while True:
+            lists = [self.path / "_spark_metadata" / f"{self._next}{end}" for end in ("", ".compact")]
+            found = next((path for path in lists if path.exists()), None)
+            if found is None:
+                return
+            for line in found.read_text().splitlines()[1:]:
+                path = unquote(urlparse(json.loads(line)["path"]).path)
+                if path not in self._seen:
+                    self._seen.add(path)
+                    blobs: list[Any] = pq.read_table(path).column("blob").to_pylist()
+                    for blob in blobs:
+                        yield unpacked(blob)
+            self._next += 1

@@ -1,0 +1,219 @@
+"""The challenger, as a process: hands out batches, takes answers, notes when. Run by :mod:`.challenger`.
+
+Standard input carries the batches, an Arrow stream of a column of messages, and then
+nothing: its end is the order to stop, however the owner ends. Standard output carries
+the port, one line.
+
+The six calls are the organisers'. Any number of benchmarks may run at once, each with all
+batches; nextBatch may be called several times at once. What breaks the protocol is refused by a gRPC status:
+
+    INVALID_ARGUMENT     no query to answer, or an answer to one that was not asked for
+    NOT_FOUND            no such benchmark
+    FAILED_PRECONDITION  not started, ended already, an answer to a batch that was not handed out
+    ALREADY_EXISTS       a second answer
+    OUT_OF_RANGE         a batch after the last one
+
+A second service, ``SharedStateLite.Records/record``, answers after a benchmark (its number as
+text) with what happened, as an Arrow stream: see :meth:`Course.table`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import sys
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NoReturn
+
+import grpc
+import pyarrow as pa
+from google.protobuf.empty_pb2 import Empty
+
+from .calls import RECORDS, UNLIMITED, handlers
+from .challenger_pb2 import Q1, Q2, Benchmark, BenchmarkConfiguration, ResultQ1, ResultQ2
+
+THREADS = 16
+_RECORD: list[Any] = [
+    pa.field("batch", pa.int64()),
+    pa.field("query", pa.int8()),
+    pa.field("sent", pa.float64()),
+    pa.field("came", pa.float64()),
+    pa.field("answer", pa.binary()),
+]
+RECORD = pa.schema(_RECORD)
+
+
+class Course:
+    """One benchmark: what was handed out and what came back. Times are seconds since startBenchmark."""
+
+    def __init__(self, asked: BenchmarkConfiguration) -> None:
+        self.asked = asked
+        self.queries = sorted(set(asked.queries))
+        self.began: float | None = None
+        self.ended: float | None = None
+        self.sent: list[float] = []
+        self.came: dict[tuple[int, int], tuple[float, bytes]] = {}
+
+    def table(self) -> pa.Table:
+        """A row for each batch that was handed out and each query: batch, query (0 is Q1), sent, came, answer.
+
+        ``came`` and ``answer`` (the message) are null where no answer came. The metadata say name, type and seconds.
+        """
+        told = [
+            (n, q, sent, *self.came.get((n, q), (None, None))) for n, sent in enumerate(self.sent) for q in self.queries
+        ]
+        about = {"name": self.asked.benchmark_name, "type": self.asked.benchmark_type, "seconds": self.ended}
+        columns = list(zip(*told, strict=True)) or [()] * len(RECORD)
+        return pa.table(
+            [pa.array(column, field.type) for column, field in zip(columns, RECORD, strict=True)],
+            schema=RECORD.with_metadata({"about": json.dumps(about)}),
+        )
+
+
+class Service:
+    """The calls, for gRPC's threads."""
+
+    def __init__(self, batches: list[bytes], clock: Callable[[], float] = time.perf_counter) -> None:
+        self._batches, self._clock = batches, clock
+        self._courses: dict[int, Course] = {}
+        self._numbers = itertools.count(1)
+        self._lock = threading.Lock()
+
+    def createNewBenchmark(self, asked: BenchmarkConfiguration, context: grpc.ServicerContext) -> Benchmark:
+        """A new benchmark, not started."""
+        if not asked.queries or not set(asked.queries) <= {Q1, Q2}:
+            _refuse(
+                context,
+                grpc.StatusCode.INVALID_ARGUMENT,
+                "queries names Q1, Q2 or both, for there is nothing else to answer",
+            )
+        with self._lock:
+            number = next(self._numbers)
+            self._courses[number] = Course(asked)
+        return Benchmark(id=number)
+
+    def startBenchmark(self, asked: Benchmark, context: grpc.ServicerContext) -> Empty:
+        """From now on time counts."""
+        with self._lock:
+            course = self._course(asked.id, context)
+            if course.began is not None:
+                _refuse(context, grpc.StatusCode.FAILED_PRECONDITION, f"benchmark {asked.id} has been started before")
+            course.began = self._clock()
+        return Empty()
+
+    def nextBatch(self, asked: Benchmark, context: grpc.ServicerContext) -> bytes:
+        """The next one, as it was serialized before anything was measured."""
+        with self._lock:
+            course = self._running(asked.id, context)
+            number = len(course.sent)
+            if number == len(self._batches):
+                _refuse(
+                    context,
+                    grpc.StatusCode.OUT_OF_RANGE,
+                    f"benchmark {asked.id}: batch {number - 1} said that it is the last",
+                )
+            course.sent.append(self._now(course))
+        return self._batches[number]
+
+    def resultQ1(self, answer: ResultQ1, context: grpc.ServicerContext) -> Empty:
+        """An answer to Q1."""
+        return self._result(Q1, answer, context)
+
+    def resultQ2(self, answer: ResultQ2, context: grpc.ServicerContext) -> Empty:
+        """An answer to Q2."""
+        return self._result(Q2, answer, context)
+
+    def endBenchmark(self, asked: Benchmark, context: grpc.ServicerContext) -> Empty:
+        """Time counts no more. Answers may be missing; the record says which."""
+        with self._lock:
+            course = self._running(asked.id, context)
+            course.ended = self._now(course)
+        return Empty()
+
+    def record(self, asked: bytes, context: grpc.ServicerContext) -> bytes:
+        """See the module."""
+        with self._lock:
+            course = self._course(int(asked), context)
+            if course.ended is None:
+                _refuse(context, grpc.StatusCode.FAILED_PRECONDITION, f"benchmark {int(asked)} has not been ended")
+            table = course.table()
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, table.schema) as writer:
+            writer.write_table(table)
+        return sink.getvalue().to_pybytes()
+
+    def _result(self, query: Any, answer: ResultQ1 | ResultQ2, context: grpc.ServicerContext) -> Empty:
+        message, batch = answer.SerializeToString(), answer.batch_seq_id
+        with self._lock:
+            course = self._running(answer.benchmark_id, context)
+            now = self._now(course)
+            if query not in course.queries:
+                _refuse(
+                    context,
+                    grpc.StatusCode.INVALID_ARGUMENT,
+                    f"Q{query + 1} is no query of benchmark {answer.benchmark_id}",
+                )
+            if not 0 <= batch < len(course.sent):
+                _refuse(context, grpc.StatusCode.FAILED_PRECONDITION, f"batch {batch} has not been handed out")
+            if (batch, query) in course.came:
+                _refuse(
+                    context, grpc.StatusCode.ALREADY_EXISTS, f"Q{query + 1} of batch {batch} has been answered before"
+                )
+            course.came[batch, query] = now, message
+        return Empty()
+
+    def _now(self, course: Course) -> float:
+        assert course.began is not None
+        return self._clock() - course.began
+
+    def _course(self, number: int, context: grpc.ServicerContext) -> Course:
+        course = self._courses.get(number)
+        if course is None:
+            _refuse(context, grpc.StatusCode.NOT_FOUND, f"there is no benchmark {number}; createNewBenchmark makes one")
+        return course
+
+    def _running(self, number: int, context: grpc.ServicerContext) -> Course:
+        course = self._course(number, context)
+        if course.began is None or course.ended is not None:
+            why = "has not been started" if course.began is None else "has been ended"
+            _refuse(context, grpc.StatusCode.FAILED_PRECONDITION, f"benchmark {number} {why}")
+        return course
+
+
+def _refuse(context: grpc.ServicerContext, code: grpc.StatusCode, why: str) -> NoReturn:
+    context.abort(code, why)
+    raise AssertionError("abort raises")
+
+
+def serve(batches: list[bytes]) -> tuple[grpc.Server, int]:
+    """A server on a free port of the loopback interface, started."""
+    service = Service(batches)
+    server = grpc.server(ThreadPoolExecutor(THREADS), options=UNLIMITED)
+    calls = {name: getattr(service, name) for name in dir(service) if not name.startswith("_") and name != "record"}
+    record = grpc.method_handlers_generic_handler(
+        RECORDS, {"record": grpc.unary_unary_rpc_method_handler(service.record)}
+    )
+    server.add_generic_rpc_handlers((handlers(calls), record))
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    return server, port
+
+
+def main() -> None:
+    """The process."""
+    stdin: Any = sys.stdin.buffer
+    with pa.ipc.open_stream(stdin) as reader:
+        batches: Any = reader.read_all().column("batch").to_pylist()
+    server, port = serve(batches)
+    sys.stdout.write(f"{port}\n")
+    sys.stdout.flush()
+    while stdin.read(1 << 16):
+        continue
+    server.stop(None)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,89 @@
+"""Both queries in a single pass: one event after the other, plain Python, messages in and messages out.
+
+What every other way must equal, so it shares nothing with them but the messages. The
+rules, which docs/worker.md explains:
+
+- A window is five minutes of event time, aligned to the clock. Its close is the price of its
+  last trade by timestamp; of equal timestamps, the one that came last.
+- A trade of a later window closes the symbol's open one: EMA = close * 2/(1+j) + EMA * (1 - 2/(1+j))
+  for j = 38 and 100, from 0. Windows without trades are passed over.
+- Buy where EMA 38 comes above EMA 100, Sell where it comes below; the time is the window's end.
+- A trade of a window that is closed, or was passed over, is dropped. An event without a
+  price (0 or no number) or without a time is no trade.
+- A batch's questions are answered after all of its events.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from .challenger_pb2 import Batch, CrossoverEvent, Event, Indicator, ResultQ1, ResultQ2
+
+WINDOW = 5 * 60
+NANO = 1_000_000_000
+
+
+@dataclass
+class Symbol:
+    """One symbol: its open window, its averages, its crossovers, oldest first."""
+
+    security: int
+    window: int
+    at: int
+    close: float
+    ema_38: float = 0.0
+    ema_100: float = 0.0
+    crossed: list[tuple[int, int]] = field(default_factory=list)
+
+    def end(self) -> None:
+        """Close the window that is open."""
+        before = self.ema_38, self.ema_100
+        self.ema_38 = self.close * (2 / (1 + 38)) + self.ema_38 * (1 - 2 / (1 + 38))
+        self.ema_100 = self.close * (2 / (1 + 100)) + self.ema_100 * (1 - 2 / (1 + 100))
+        seconds = (self.window + 1) * WINDOW
+        if self.ema_38 > self.ema_100 and before[0] <= before[1]:
+            self.crossed.append((seconds, CrossoverEvent.Buy))
+        elif self.ema_38 < self.ema_100 and before[0] >= before[1]:
+            self.crossed.append((seconds, CrossoverEvent.Sell))
+
+
+def answers(batches: Iterable[Batch], benchmark: int = 0) -> Iterator[tuple[ResultQ1, ResultQ2]]:
+    """Both answers to each batch, in order."""
+    symbols: dict[str, Symbol] = {}
+    for batch in batches:
+        for event in batch.events:
+            take(symbols, event)
+        first = ResultQ1(benchmark_id=benchmark, batch_seq_id=batch.seq_id)
+        second = ResultQ2(benchmark_id=benchmark, batch_seq_id=batch.seq_id)
+        for name in batch.lookup_symbols:
+            symbol = symbols.get(name)
+            if symbol is None:
+                first.indicators.append(Indicator(symbol=name))
+                continue
+            first.indicators.append(Indicator(symbol=name, ema_38=symbol.ema_38, ema_100=symbol.ema_100))
+            for seconds, signal in symbol.crossed[-3:]:
+                crossover = CrossoverEvent(symbol=name)
+                crossover.ts.seconds = seconds
+                crossover.security_type, crossover.signal_type = symbol.security, signal  # type: ignore[assignment]
+                second.crossover_events.append(crossover)
+        yield first, second
+
+
+def take(symbols: dict[str, Symbol], event: Event) -> None:
+    """One event into the symbols."""
+    price = event.last_trade_price
+    if not event.HasField("last_trade") or price == 0 or not math.isfinite(price):
+        return
+    at = event.last_trade.seconds * NANO + event.last_trade.nanos
+    window = at // (WINDOW * NANO)
+    symbol = symbols.get(event.symbol)
+    if symbol is None:
+        symbols[event.symbol] = Symbol(event.security_type, window, at, price)
+        return
+    if window > symbol.window:
+        symbol.end()
+        symbol.window, symbol.at, symbol.close = window, at, price
+    elif window == symbol.window and at >= symbol.at:
+        symbol.at, symbol.close = at, price

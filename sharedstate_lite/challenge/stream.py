@@ -1,0 +1,76 @@
+"""The inner half as a streaming query: batches come as rows, a stateful operator answers them.
+
+A row is what one batch, or several, have for one part: a table of :data:`.rows.ROWS` as a blob,
+so that the symbols of a part arrive as one columnar batch, and their state is one blob in the state
+store. Spark reads and writes that state once a micro-batch, and keeps a checkpoint of it: a query that
+dies goes on. Where rows come from and answers go to, :mod:`.files` and :mod:`.source` say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+import pyarrow as pa
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+
+from ..errors import Error
+from ..spark.spread import labels
+from .market import Market
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+WIRE = "label INT, upto BIGINT, blob BINARY"
+"""The part as Spark groups it, the last batch, the rows."""
+
+
+def packed(table: pa.Table) -> bytes:
+    """A table as bytes."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return sink.getvalue().to_pybytes()
+
+
+def unpacked(blob: bytes) -> pa.Table:
+    """A table from bytes."""
+    with pa.ipc.open_stream(blob) as reader:
+        return reader.read_all()
+
+
+class Part(StatefulProcessor):
+    """The market of one part's symbols."""
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        """Declare the state."""
+        self._state = handle.getValueState("market", "blob BINARY")
+
+    def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[pd.DataFrame]:
+        """A part's rows of one micro-batch."""
+        frame = pd.concat(rows).sort_values("upto")
+        held = self._state.get()
+        market = Market(None if held is None else unpacked(bytes(held[0])))
+        answers = market.step(pa.concat_tables(unpacked(bytes(blob)) for blob in frame["blob"]))
+        self._state.update((packed(market.state()),))
+        told = {"label": [int(key[0])], "upto": [int(frame["upto"].iloc[-1])], "blob": [packed(answers)]}
+        yield pd.DataFrame(told)
+
+    def close(self) -> None:
+        """Nothing is held beyond the micro-batch."""
+
+
+def through(wire: DataFrame) -> DataFrame:
+    """Answers to a stream of rows (``WIRE``), as the same kind of rows."""
+    return wire.groupBy("label").transformWithStateInPandas(
+        statefulProcessor=Part(), outputStructType=WIRE, outputMode="Append", timeMode="None"
+    )
+
+
+def spread(session: SparkSession, parts: int | None) -> list[int]:
+    """A label a part (default: as many parts as tasks run at once). Raises Error for a number that cannot be."""
+    count = session.sparkContext.defaultParallelism if parts is None else parts
+    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+        raise Error(f"parts={parts!r}: it is a number of parts from 1")
+    return labels(count)

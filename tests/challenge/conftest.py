@@ -1,0 +1,38 @@
+"""One challenger for all tests of this folder, and an application without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from drawn import TRADES
+from sparks import spark
+
+from data import ticks
+from sharedstate_lite.challenge import Challenger, batches
+from sharedstate_lite.challenge.challenger_pb2 import Batch
+from sharedstate_lite.worker.driver import Driver
+
+
+@pytest.fixture(scope="session")
+def handed_out() -> list[Batch]:
+    """40 batches, more than two days, with trades that come late and events without a price."""
+    return list(batches(ticks.table(TRADES, seed=3, symbols=30, per_second=0.02, jitter=400.0), 100, unpriced=0.05))
+
+
+@pytest.fixture(scope="session")
+def challenger(handed_out: list[Batch]) -> Iterator[Challenger]:
+    """It runs."""
+    with Challenger(handed_out) as challenger:
+        yield challenger
+
+
+@pytest.fixture
+def application() -> Iterator[Driver]:
+    """A driver's side without Spark."""
+    driver = Driver("127.0.0.1", "127.0.0.1", lambda: True)
+    yield driver
+    driver.close()
+
+
+__all__ = ["application", "challenger", "handed_out", "spark"]

@@ -1,0 +1,55 @@
+"""The Grand Challenge on Spark: each way answers as the single pass does, and survives what it says it survives."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import pytest
+from drawn import check
+from sparks import WORKER, kill
+
+from sharedstate_lite.challenge import Challenger, by_files, by_mailbox, by_source, mailbox
+from sharedstate_lite.challenge.challenger_pb2 import Batch
+from sharedstate_lite.errors import Error
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.mark.parametrize("way", [by_mailbox, by_files, by_source], ids=lambda way: way.__name__)
+def test_ways_on_spark(
+    spark: SparkSession, challenger: Challenger, handed_out: list[Batch], way: Callable[..., int]
+) -> None:
+    """Every answer is the single pass' own, with several batches under way at once."""
+    number = way(challenger.address, spark, ahead=8)
+    check(challenger.record(number), handed_out, number)
+
+
+def test_too_many_parts_are_refused(spark: SparkSession, challenger: Challenger) -> None:
+    """Parts that cannot run at once would wait for each other for ever: Spark says so, and it is told."""
+    with pytest.raises(Error, match="could not run 50 tasks at once"):
+        by_mailbox(challenger.address, spark, parts=50)
+    for way in (by_mailbox, by_files, by_source):
+        with pytest.raises(Error, match="parts=0"):
+            way(challenger.address, spark, parts=0)
+
+
+def test_killed_workers_lose_nothing(
+    spark: SparkSession, challenger: Challenger, handed_out: list[Batch], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python workers that are killed mid-way, kill -9, are begun again, and no answer is lost or wrong."""
+    killed = threading.Event()
+    plain = mailbox.Desk.answer
+
+    async def deadly(desk: mailbox.Desk, letter: object) -> object:
+        if b'"upto": 9' in letter.schema.metadata[b"letter"] and not killed.is_set():  # type: ignore[attr-defined]
+            killed.set()
+            kill(WORKER)
+        return await plain(desk, letter)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(mailbox.Desk, "answer", deadly)
+    number = by_mailbox(challenger.address, spark, ahead=1)
+    assert killed.is_set()
+    check(challenger.record(number), handed_out, number)
