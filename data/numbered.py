@@ -35,30 +35,31 @@ def frame(session: SparkSession, count: int, make: Make, schema: str, tasks: int
 
     ``tasks``: default as many as Spark runs at once. Raises Error for a count below 0.
     """
-    pieces = _pieces(count)
-    tasks = max(1, min(tasks or session.sparkContext.defaultParallelism, pieces or 1))
+    _check(count)
+    tasks = max(1, min(tasks or session.sparkContext.defaultParallelism, count))
+    size = max(1, min(PIECE, -(-count // tasks)))
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for piece in batch.column(0).to_numpy().tolist():
-                yield _made(piece, count, make)
+                yield _made(piece, size, count, make)
 
-    return session.range(0, pieces, 1, tasks).mapInArrow(task, schema)
+    return session.range(0, -(-count // size), 1, tasks).mapInArrow(task, schema)
 
 
 def table(count: int, make: Make) -> pa.Table:
     """The same rows as an Arrow table. Raises Error for a count below 0."""
-    batches = [_made(piece, count, make) for piece in range(max(1, _pieces(count)))]
+    _check(count)
+    batches = [_made(piece, PIECE, count, make) for piece in range(max(1, -(-count // PIECE)))]
     return pa.Table.from_batches(batches).combine_chunks()
 
 
-def _pieces(count: int) -> int:
+def _check(count: int) -> None:
     if isinstance(count, bool) or not isinstance(count, int) or count < 0:
         raise Error(f"{count!r} rows: their number is a whole one from 0")
-    return -(-count // PIECE)
 
 
-def _made(piece: int, count: int, make: Make) -> pa.RecordBatch:
-    numbers = np.arange(piece * PIECE, min((piece + 1) * PIECE, count), dtype=np.int64)
+def _made(piece: int, size: int, count: int, make: Make) -> pa.RecordBatch:
+    numbers = np.arange(piece * size, min((piece + 1) * size, count), dtype=np.int64)
     columns = make(numbers)
     return pa.RecordBatch.from_arrays([pa.array(values) for values in columns.values()], names=list(columns))

@@ -24,6 +24,7 @@ The rooms, in the order in which to read them:
     walk, inside, asking, measure        what notebooks call: epochs, arrangements and reads as tables; time
     postgres, spark                      a PostgreSQL server of one's own; the same engines at scale
     worker                               what the tasks of one host share: the immutable, and the owned
+    usecases                             what sharing there buys: the same answers, one way after the other
     show, doctor, demo                   pictures; is this machine ready; a first look
 """
 
@@ -76,7 +77,7 @@ def __getattr__(name: str) -> Any:
     if _missing is not None and name in __all__:
         raise _missing
     # Spark and the others are there without being imported: the core runs without them.
-    if name in ("postgres", "spark", "worker", "show", "oracle"):
+    if name in ("postgres", "spark", "worker", "usecases", "show", "oracle"):
         return importlib.import_module(f".{name}", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

@@ -7,6 +7,7 @@
     calls = w.AsyncRuntime(session)            # .map(coroutine, batch) -> Arrow table, in order
     cache = w.Cache(session, capacity=65_536)  # .get_or_load(keys, load) -> Arrow table; one load a missing key
     box = w.Mailbox(session)                   # driver: .serve(handler); task: .ask(batch) -> answer
+    whole = w.Exchange(session, parts=2)       # each task puts a slice, all get the whole: .all(round, part, slice)
     w.metrics(), w.processes()                 # what the runtimes tell of themselves
 
 Handles are made in the driver and used in tasks (RDD, mapInPandas, mapInArrow,
@@ -21,7 +22,7 @@ foreachBatch); they travel as addresses. All have close() and are context manage
     connection.py  a process's connections to its runtime      client.py  a question: asked again, or lost
     driver.py      the application's side, and the lease
     csr.py, immutable.py, concurrent_set.py, cache.py (batches.py), connection_pool.py, async_runtime.py (captured.py),
-    mailbox.py, metrics.py                                     what a user calls
+    mailbox.py, exchange.py, metrics.py                        what a user calls
     refusal.py     what is refused, and how it is told
 """
 
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from .connection import Lost
     from .connection_pool import ConnectionPool
     from .csr import CSR
+    from .exchange import Exchange
     from .immutable import Immutable, share
     from .mailbox import Mailbox
     from .metrics import metrics, processes
@@ -47,6 +49,7 @@ _HOME = {
     "Cache": "cache",
     "ConcurrentSet": "concurrent_set",
     "ConnectionPool": "connection_pool",
+    "Exchange": "exchange",
     "Immutable": "immutable",
     "Lost": "connection",
     "Mailbox": "mailbox",
@@ -71,6 +74,7 @@ __all__ = [
     "Cache",
     "ConcurrentSet",
     "ConnectionPool",
+    "Exchange",
     "Immutable",
     "Lost",
     "Mailbox",

@@ -25,6 +25,11 @@ class Handle:
         self._driver: Driver | None = driver
         self._pid = os.getpid()
 
+    @property
+    def name(self) -> str:
+        """What it is called in ``metrics()`` and in errors."""
+        return self._name
+
     def _ask(self, head: dict[str, Any], table: pa.Table | None = None, *, again: bool = True) -> Answered:
         """What the runtime of this host answers."""
         return client.ask(self._application, {**head, "thing": self._name}, table, again=again)

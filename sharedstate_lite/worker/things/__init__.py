@@ -21,6 +21,7 @@ KINDS = {
     "Cache": "cached.Cached",
     "ConcurrentSet": "members.Members",
     "ConnectionPool": "pool.Pool",
+    "Exchange": "letters.Letters",
     "Immutable": "mapped.Mapped",
     "Mailbox": "letters.Letters",
 }

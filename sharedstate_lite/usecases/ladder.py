@@ -1,0 +1,152 @@
+"""A ladder: the same computation on one rung after the other, each timed, counted and held to one answer.
+
+    climb(rungs)        runs every rung: a warm-up, then so many runs; the steps, in order
+    same(steps)         whether all rungs that ran gave the same answer
+    table(steps)        a line a step
+    digest(frame)       a DataFrame's rows as their number and one sum of hashes: their order does not matter
+
+A rung that cannot be climbed here is a step with the reason and without a time. Seconds
+are of this machine and this moment; what is counted is the same on every run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from ..errors import Error
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+Answer = tuple[int, int]
+"""Rows, and the sum of their hashes modulo 2**63."""
+Progress = Callable[[str, float], None]
+"""Told which rung runs, and which share of its runs is done."""
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What one run gave: its answer, and what was counted meanwhile, such as connections."""
+
+    answer: object
+    counts: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Rung:
+    """One way to compute it over ``events`` events; ``absent`` says why it cannot be gone here."""
+
+    events: int
+    run: Callable[[], Ran]
+    absent: str = ""
+
+
+@dataclass(frozen=True)
+class Step:
+    """A rung that was climbed: ``seconds`` of each run, and those of an ``empty`` one, which are subtracted."""
+
+    name: str
+    events: int
+    seconds: Sequence[float] = ()
+    empty: float = 0.0
+    answer: object = None
+    counts: Mapping[str, float] = field(default_factory=dict)
+    """Those of the first run, before anything was warm."""
+    absent: str = ""
+
+    @property
+    def took(self) -> float:
+        """The median run less an empty one, in seconds; never below a millisecond, which is noise."""
+        return max(median(self.seconds) - self.empty, 0.001)
+
+    @property
+    def ms(self) -> float:
+        """Milliseconds an event."""
+        return self.took / max(self.events, 1) * 1e3
+
+
+def climb(
+    rungs: Mapping[str, Rung],
+    *,
+    runs: int = 1,
+    warm: int = 1,
+    empty: Callable[[], object] | None = None,
+    progress: Progress | None = None,
+) -> list[Step]:
+    """Run each rung ``warm`` times unmeasured and ``runs`` times measured; ``empty`` is timed likewise, before.
+
+    Raises Error for no measured run, and where a rung answers otherwise on a later run.
+    """
+    if runs < 1 or warm < 0:
+        raise Error(f"climb: {runs} runs after {warm} to warm up: take one run or more, and no negative warm-up")
+    nothing = min(_seconds(empty) for _ in range(runs + warm)) if empty is not None else 0.0
+    steps = []
+    for name, rung in rungs.items():
+        if rung.absent:
+            steps.append(Step(name, rung.events, absent=rung.absent))
+            continue
+        done: list[Ran] = []
+        seconds = []
+        for number in range(warm + runs):
+            if progress is not None:
+                progress(name, number / (warm + runs))
+            began = perf_counter()
+            done.append(rung.run())
+            seconds.append(perf_counter() - began)
+        if any(ran.answer != done[0].answer for ran in done):
+            raise Error(f"climb: {name} gave {[ran.answer for ran in done]}: a rung gives the same answer every time")
+        steps.append(Step(name, rung.events, seconds[warm:], nothing, done[0].answer, done[0].counts))
+    return steps
+
+
+def same(steps: Sequence[Step]) -> bool:
+    """Whether all rungs that ran over as many events gave the same answer, and at least two of them did."""
+    ran = [step for step in steps if not step.absent]
+    by: dict[int, list[object]] = {}
+    for step in ran:
+        by.setdefault(step.events, []).append(step.answer)
+    return len(ran) > 1 and all(answer == found[0] for found in by.values() for answer in found)
+
+
+def table(steps: Sequence[Step]) -> pd.DataFrame:
+    """A line a step: events, milliseconds an event, how many times as fast as the first, and what was counted."""
+    first = next((step for step in steps if not step.absent), None)
+    lines: list[dict[str, object]] = []
+    for step in steps:
+        line: dict[str, object] = {"rung": step.name, "events": step.events}
+        if step.absent or first is None:
+            lines.append(line | {"note": f"absent: {step.absent}"})
+        else:
+            lines.append(line | {"ms an event": step.ms, "times": first.ms / step.ms, **step.counts})
+    columns = list(dict.fromkeys(name for line in lines for name in line))
+    return pd.DataFrame(lines, columns=columns).set_index("rung")
+
+
+def times(steps: Sequence[Step], name: str, against: str) -> float:
+    """How many times as fast, by milliseconds an event, one rung is as another. Raises Error where one did not run."""
+    by = {step.name: step for step in steps if not step.absent}
+    for wanted in (name, against):
+        if wanted not in by:
+            raise Error(f"times: rung {wanted!r} did not run; those that did are {', '.join(by)}")
+    return by[against].ms / by[name].ms
+
+
+def digest(frame: DataFrame) -> Answer:
+    """A DataFrame's rows as a bag: their number, and the sum of their hashes. Runs it, and brings no row here."""
+    from pyspark.sql import functions as f
+
+    hashed = frame.select(f.xxhash64(*frame.columns).cast("decimal(38,0)").alias("h"))
+    row = hashed.agg(f.count("*"), f.sum("h")).collect()[0]
+    return int(row[0]), int(row[1] or 0) % 2**63
+
+
+def _seconds(action: Callable[[], object]) -> float:
+    began = perf_counter()
+    action()
+    return perf_counter() - began

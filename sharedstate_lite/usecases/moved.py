@@ -1,0 +1,54 @@
+"""What a computation shuffled, as Spark's own books have it: records and bytes that its stages wrote for others.
+
+Read from the status store of the session's context, which is there without the web page.
+Counted are the stages that ran; one that Spark skipped, because its output was still
+there, wrote nothing again.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Moved:
+    """``records`` and ``bytes`` written to shuffles, ``jobs``, and ``tasks`` of the stages that wrote."""
+
+    records: int
+    bytes: int
+    jobs: int
+    tasks: int
+
+
+def moved(session: SparkSession, action: Callable[[], T]) -> tuple[T, Moved]:
+    """What an action returns, and what Spark moved for it."""
+    context: Any = session.sparkContext
+    group = f"moved {secrets.token_hex(6)}"
+    context.setJobGroup(group, "counted by sharedstate_lite")
+    try:
+        result = action()
+    finally:
+        context.setLocalProperty("spark.jobGroup.id", None)
+        context.setLocalProperty("spark.job.description", None)
+    scala = context._jsc.sc()
+    # Spark enters what happened after it has told the result.
+    scala.listenerBus().waitUntilEmpty()
+    tracker = context.statusTracker()
+    jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
+    stages = {stage for job in jobs if job is not None for stage in job.stageIds}
+    said = [scala.statusStore().lastStageAttempt(stage) for stage in sorted(stages)]
+    wrote = [stage for stage in said if stage.shuffleWriteRecords()]
+    return result, Moved(
+        records=sum(int(stage.shuffleWriteRecords()) for stage in wrote),
+        bytes=sum(int(stage.shuffleWriteBytes()) for stage in wrote),
+        jobs=len(jobs),
+        tasks=sum(int(stage.numTasks()) for stage in wrote),
+    )

@@ -1,0 +1,106 @@
+"""Graphs: every rung gives the ranks and components that plain Python gives."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import hypothesis.strategies as st
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+
+from data import graphs as made
+from sharedstate_lite.errors import Error
+from sharedstate_lite.usecases import dataflow, graphs, ladder, readonly
+from sharedstate_lite.usecases.graphs import Graph, Near
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ITERATIONS = 4
+
+
+def ranked(graph: Graph, iterations: int) -> list[float]:
+    """PageRank by its definition, an edge at a time."""
+    ranks = [1.0] * graph.nodes
+    degrees = [0] * graph.nodes
+    edges = list(zip(graph.source.tolist(), graph.target.tolist(), strict=True))
+    for source, _ in edges:
+        degrees[source] += 1
+    for _ in range(iterations):
+        heard = [0.0] * graph.nodes
+        for source, target in edges:
+            heard[target] += ranks[source] / degrees[source]
+        ranks = [0.15 + 0.85 * one for one in heard]
+    there = {node for edge in edges for node in edge}
+    scale = len(there) / sum(ranks[node] for node in there) if there else 1.0
+    return [rank * scale if node in there else rank for node, rank in enumerate(ranks)]
+
+
+def connected(graph: Graph) -> list[int]:
+    """Components by union of sets, the least node standing for each."""
+    parent = list(range(graph.nodes))
+
+    def root(node: int) -> int:
+        while parent[node] != node:
+            node = parent[node]
+        return node
+
+    for source, target in zip(graph.source.tolist(), graph.target.tolist(), strict=True):
+        ends = sorted((root(source), root(target)))
+        parent[ends[1]] = ends[0]
+    return [root(node) for node in range(graph.nodes)]
+
+
+nodes = st.shared(st.integers(1, 12), key="nodes")
+ends = nodes.flatmap(lambda n: st.lists(st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)), max_size=30))
+
+
+@given(nodes, ends)
+def test_kernels(count: int, edges: list[tuple[int, int]]) -> None:
+    """On any graph, with sinks, loops and edges that come twice, the kernels equal the definitions."""
+    pairs = np.array(edges, np.int64).reshape(-1, 2)
+    graph = Graph(pairs[:, 0], pairs[:, 1], count)
+    assert Near(graphs.pagerank(graph, ITERATIONS)) == Near(ranked(graph, ITERATIONS))
+    assert graphs.components(graph).tolist() == connected(graph)
+
+
+def test_every_rung(spark: SparkSession, tmp_path: Path) -> None:
+    """GraphX, joins, dictionaries, arrays, sharing and the exchange agree, on a graph with a sink and a lonely node."""
+    table = made.table(300, 2_000, islands=3, seed=1)
+    source, target = (np.append(table.column(name).to_numpy(), end) for name, end in (("source", 5), ("target", 300)))
+    graph = Graph(source, target, 302)
+    edges = dataflow.write(graph, tmp_path / "edges.txt")
+    steps = ladder.climb(readonly.pagerank_rungs(spark, graph, edges, ITERATIONS), warm=0)
+    assert all(step.answer == Near(ranked(graph, ITERATIONS)) for step in steps if not step.absent)
+    steps += ladder.climb(readonly.components_rungs(spark, graph, edges), warm=0)
+    assert all(step.answer == Near(connected(graph)) for step in steps[8:] if not step.absent)
+    ran = [step.name for step in steps if not step.absent]
+    assert len(ran) >= 14 and ran.count("GraphX") == ran.count("shared, one job") == 2
+
+
+def test_graphframes_are_there_or_told_absent(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Without the jar the rung says why and what mends it, and the variable that names a jar of one's own."""
+    monkeypatch.setenv("SHAREDSTATE_LITE_GRAPHFRAMES_JAR", str(tmp_path / "gone.jar"))
+    assert "gone.jar is no file" in dataflow.absent() and "SHAREDSTATE_LITE_GRAPHFRAMES_JAR" in dataflow.absent()
+    monkeypatch.delenv("SHAREDSTATE_LITE_GRAPHFRAMES_JAR")
+    monkeypatch.setenv("SHAREDSTATE_LITE_CACHE", str(tmp_path))
+    assert "it was not fetched yet" in dataflow.absent() and "fetches it" in dataflow.absent()
+
+
+@pytest.mark.skipif(bool(dataflow.absent()), reason=f"GraphFrames: {dataflow.absent()}")
+def test_graphframes(spark: SparkSession, tmp_path: Path) -> None:
+    """Where the jar is had, GraphFrames gives the same."""
+    graph = Graph.of(made.table(300, 2_000, islands=3), 300)
+    outside = dataflow.Outside(spark, graph, dataflow.write(graph, tmp_path / "edges.txt"), 2)
+    assert Near(outside.frames_pagerank(ITERATIONS)) == Near(ranked(graph, ITERATIONS))
+    assert outside.frames_components().tolist() == connected(graph)
+
+
+def test_what_is_no_graph_is_refused() -> None:
+    """A node outside the graph is told; ranks that are nearly equal are equal, others are not."""
+    with pytest.raises(Error, match=r"outside 0\.\.1"):
+        Graph.of(pa.table({"source": [0], "target": [2]}), 2)
+    assert Near([1.0, 2.0]) == Near([1.0 + 1e-12, 2.0]) and Near([1.0]) != Near([1.0 + 1e-6])

@@ -1,0 +1,51 @@
+"""The ladder itself: what is timed, counted, compared and left out."""
+
+from __future__ import annotations
+
+import pytest
+
+from sharedstate_lite.errors import Error
+from sharedstate_lite.usecases import ladder
+from sharedstate_lite.usecases.ladder import Ran, Rung, Step
+
+
+def test_a_ladder_is_climbed_rung_by_rung() -> None:
+    """Each rung runs as often as asked, its warm-up is not timed, and its counts are those of the first run."""
+    runs: list[str] = []
+
+    def rung(name: str, answer: int) -> Rung:
+        def run() -> Ran:
+            runs.append(name)
+            return Ran(answer, {"run": runs.count(name)})
+
+        return Rung(10, run)
+
+    told: list[tuple[str, float]] = []
+    rungs = {"a": rung("a", 1), "b": Rung(10, lambda: Ran(0), absent="no jar"), "c": rung("c", 1)}
+    steps = ladder.climb(rungs, runs=2, warm=1, progress=lambda name, share: told.append((name, share)))
+    assert runs == ["a"] * 3 + ["c"] * 3 and [len(step.seconds) for step in steps] == [2, 0, 2]
+    assert [step.counts for step in steps] == [{"run": 1}, {}, {"run": 1}] and told[1] == ("a", 1 / 3)
+    assert ladder.same(steps)
+    table = ladder.table(steps)
+    assert list(table.index) == ["a", "b", "c"] and table.loc["b", "note"] == "absent: no jar"
+
+
+def test_an_empty_run_is_subtracted() -> None:
+    """Milliseconds an event are those of the median run without the empty one's; two rungs compare by them."""
+    slow = Step("slow", 100, (5.0, 1.2, 1.1), 0.2)
+    fast = Step("fast", 1_000, (0.7,), 0.2)
+    assert slow.ms == pytest.approx(10.0) and fast.ms == pytest.approx(0.5)
+    assert ladder.times([slow, fast], "fast", "slow") == pytest.approx(20.0)
+    with pytest.raises(Error, match="'other' did not run"):
+        ladder.times([slow, fast], "other", "slow")
+
+
+def test_other_answers_are_seen() -> None:
+    """Rungs over as many events must agree, a rung with itself too; one rung alone proves nothing."""
+    one, two, fewer = Step("a", 9, (1.0,), answer=1), Step("b", 9, (1.0,), answer=2), Step("c", 3, (1.0,), answer=7)
+    assert not ladder.same([one, two]) and ladder.same([one, fewer]) and not ladder.same([one])
+    answers = iter([1, 2])
+    with pytest.raises(Error, match="the same answer every time"):
+        ladder.climb({"a": Rung(1, lambda: Ran(next(answers)))}, runs=1, warm=1)
+    with pytest.raises(Error, match="one run or more"):
+        ladder.climb({}, runs=0)

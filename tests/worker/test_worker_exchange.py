@@ -1,0 +1,83 @@
+"""Slices that tasks exchange: all get the same whole, in the order of parts, round after round."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from sharedstate_lite import worker as w
+from sharedstate_lite.errors import Error
+from sharedstate_lite.worker import exchange
+from sharedstate_lite.worker.driver import Driver
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
+
+PARTS, ROUNDS = 3, 4
+
+
+def test_all_get_the_whole(application: Driver) -> None:
+    """Each round's whole is the slices in order, the same memory for all; earlier rounds are let go of."""
+    with w.Exchange(application, PARTS) as slices, ThreadPoolExecutor(PARTS) as pool:
+
+        def run(part: int) -> list[list[int]]:
+            rows = [pa.table({"n": [10 * round + part] * part}) for round in range(ROUNDS)]
+            return [slices.all(round, part, table).column("n").to_pylist() for round, table in enumerate(rows)]
+
+        said = list(pool.map(run, range(PARTS)))
+        assert (
+            said
+            == [[[10 * round + part for part in range(PARTS) for _ in range(part)] for round in range(ROUNDS)]] * PARTS
+        )
+        assert sum(entry.kind == "Immutable" for entry in application.entries.values()) == 1
+    assert not application.entries
+
+
+def test_a_slice_may_come_again(application: Driver) -> None:
+    """Another attempt that puts its slices again is told what the first one was, and nobody else is disturbed."""
+    with w.Exchange(application, 2) as slices, ThreadPoolExecutor(2) as pool:
+        for _ in range(2):
+            asked = [pool.submit(slices.all, 0, part, pa.table({"n": [part]})) for part in (1, 0)]
+            assert [one.result().column("n").to_pylist() for one in asked] == [[0, 1]] * 2
+        assert slices.all(0, 1, pa.table({"n": [1]})).num_rows == 2
+
+
+def test_what_does_not_fit_is_told(application: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A part that is not there, a slice of other columns, one that never comes: an error says which."""
+    monkeypatch.setattr(exchange, "PATIENCE", 0.2)
+    with w.Exchange(application, 2) as slices, ThreadPoolExecutor(2) as pool:
+        with pytest.raises(Error, match="part 2 of 2"):
+            slices.all(0, 2, pa.table({"n": [1]}))
+        with pytest.raises(Error, match=r"round 7 has 1 of 2 slices after 0.2 s; all tasks must run at once"):
+            slices.all(7, 0, pa.table({"n": [1]}))
+        asked = [pool.submit(slices.all, 8, part, pa.table({name: [1]})) for part, name in enumerate("nm")]
+        for one in asked:
+            with pytest.raises(Error, match="round 8: the slices have different columns"):
+                one.result()
+    with pytest.raises(Error, match="parts=0"):
+        w.Exchange(application, 0)
+
+
+def test_on_spark(anywhere: SparkSession) -> None:
+    """Tasks of one job pass slices round, in barrier mode, wherever they run."""
+    with w.Exchange(anywhere, 2) as slices:
+
+        def run(part: int, rows: Iterator[int]) -> Iterator[int]:
+            mine = np.array(list(rows), np.int64)
+            for round in range(ROUNDS):
+                whole = slices.all(round, part, pa.table({"n": mine})).column("n").to_numpy()
+                mine = mine + int(whole.sum())
+            yield from mine.tolist()
+
+        said = anywhere.sparkContext.parallelize([1, 2, 3, 4], 2).barrier().mapPartitionsWithIndex(run).collect()
+    total, expected = 0, np.array([1, 2, 3, 4])
+    for _ in range(ROUNDS):
+        total = int(expected.sum())
+        expected = expected + total
+    assert said == expected.tolist()
