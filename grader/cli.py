@@ -6,6 +6,7 @@ import argparse
 import os
 import shlex
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import NoReturn
@@ -17,6 +18,7 @@ from .progress import Shown
 from .report import write
 from .session import SHARES, Wish, run
 from .submission import Submission, read_submission
+from .submission.archive import unpack
 from .submission.model import service_urls
 from .terms import PHASES, Limits
 
@@ -43,7 +45,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="python -m grader", description="Grades checkout systems.")
     commands = parser.add_subparsers(dest="what", required=True, parser_class=_Parser)
     grade = commands.add_parser("checkout", help="grade a submission")
-    grade.add_argument("submission", nargs="?", help="a folder with checkout.toml")
+    grade.add_argument("submission", nargs="?", help="a folder with checkout.toml, or a .zip, .tar or .tar.gz of one")
     length = grade.add_mutually_exclusive_group()
     length.add_argument("--quick", action="store_true", help="within 2 minutes")
     length.add_argument("--full", action="store_true", help="within 12 minutes (the default)")
@@ -66,7 +68,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _wish(given: argparse.Namespace, words: list[str]) -> Wish:
+def _wish(given: argparse.Namespace, words: list[str], scratch: Path) -> Wish:
     if (given.submission is None) == (given.url is None):
         raise UsageError("either a submission's folder or --url, and not both")
     if given.url is None and (given.kill or given.restart):
@@ -88,13 +90,13 @@ def _wish(given: argparse.Namespace, words: list[str]) -> Wish:
     if given.url is not None:
         submission = Submission(given.url, None, service_urls(given.url))
     else:
-        folder = Path(given.submission)
-        if not folder.is_dir():
-            raise UsageError(f"{folder} is no folder")
+        path = Path(given.submission)
+        if not path.is_dir() and not path.is_file():
+            raise UsageError(f"{path} is no folder and no archive")
         try:
-            submission = read_submission(folder)
+            submission = read_submission(path if path.is_dir() else unpack(path, scratch))
         except SubmissionError as error:
-            submission, broken = Submission(folder.resolve().name, None, {}), str(error)
+            submission, broken = Submission(path.resolve().name, None, {}), str(error)
     command = shlex.join(["python", "-m", "grader", *words])
     mode = "quick" if given.quick else "full"
     return Wish(
@@ -118,13 +120,14 @@ def _checkout(given: argparse.Namespace, words: list[str]) -> int:
         return PASS
     if sys.platform != "linux":
         raise UsageError("the grader runs on Linux (on Windows: in WSL); it needs epoll and /proc")
-    wish = _wish(given, words)
-    most = wish.limits.budget * sum(SHARES[phase] for phase in wish.phases)
-    out = (given.report or Path("reports") / f"checkout-{time.strftime('%Y%m%d-%H%M%S')}").absolute()
-    if wish.submission.folder is not None:
-        os.chdir(_HERE)  # children look for modules where they are started, and that may be a submission
-    with Shown(most) as shown:
-        run(wish, out, shown.say)
+    with tempfile.TemporaryDirectory(prefix="checkout-unpacked-") as scratch:
+        wish = _wish(given, words, Path(scratch))
+        most = wish.limits.budget * sum(SHARES[phase] for phase in wish.phases)
+        out = (given.report or Path("reports") / f"checkout-{time.strftime('%Y%m%d-%H%M%S')}").absolute()
+        if wish.submission.folder is not None:
+            os.chdir(_HERE)  # children look for modules where they are started, and that may be a submission
+        with Shown(most) as shown:
+            run(wish, out, shown.say)
     judgement, text = write(out, out)
     print(text)
     print(f"  report: {out / 'report.html'}")

@@ -19,12 +19,12 @@ from pathlib import Path
 from ..errors import SubmissionError, VoidError
 from ..sandbox import Command, Locked, Plain, search_path
 from ..submission import Submission
+from ..submission.archive import MOST_BYTES, MOST_FILES
 from ..terms import Limits
 from .bounds import EVERY, Bounds
 from .logs import Logs
 
 _SKIP = {".git", "__pycache__", ".venv", "node_modules"}
-MOST_BYTES, MOST_FILES = 200_000_000, 20_000
 
 
 def content_hash(folder: Path) -> str:

@@ -1,7 +1,7 @@
 """A submission: the folder, and its ``checkout.toml`` as values.
 
 `model` is what a submission is, `reading` makes one of a file or says line, field and example of what is
-wrong, `places` fills {port}, {port:NAME}, {data} and {submission}.
+wrong, `places` fills {port}, {port:NAME}, {data} and {submission}, `archive` unpacks one that comes as a file.
 """
 
 from .model import Process, Ready, Submission
