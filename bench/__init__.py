@@ -7,6 +7,9 @@
     child.py     a side in a fresh process that cannot outlive the command
     shopping/    the visits, the sides that take them, and how their answers are compared
     pathway/     the peer that needs an environment of its own
+    load.py      the grader's load generator beside Locust, hey and wrk; its audit
+    generators/  the server that they ask, and who asks it
+    environment.py  how a peer's environment is made
 
 Every file beside these two runs alone: ``python bench/NAME.py [--quick] [--only ROW] [--json FILE]``.
 """

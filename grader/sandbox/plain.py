@@ -17,7 +17,15 @@ from .tree import MARK, Tree, keep
 
 _LAUNCH = Path(__file__).resolve().parent / "launch.py"
 _GIB = 1 << 30
-LIMITS = {"NPROC": 4096, "DATA": 4 * _GIB, "FSIZE": 4 * _GIB, "NOFILE": 65_536, "CORE": 0}
+LIMITS = {
+    "NPROC": 4096,
+    "DATA": 4 * _GIB,
+    "FSIZE": 4 * _GIB,
+    "NOFILE": 65_536,
+    "CORE": 0,
+    "CPU": 1800 * (os.cpu_count() or 1),
+}
+"""Of one process. The CPU's is more than a run of twelve minutes can use, and ends what goes on after it."""
 
 
 @dataclass(frozen=True)
