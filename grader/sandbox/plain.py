@@ -43,6 +43,8 @@ class Command:
     """Folders that it may write to, where others are closed."""
     ports: tuple[int, ...] = ()
     """Ports of the run that it may connect to, where others are closed."""
+    input: int = subprocess.DEVNULL
+    """A descriptor for standard input."""
 
 
 class Plain:
@@ -79,7 +81,7 @@ class Plain:
             self._words(command),
             cwd=command.folder,
             env=env,
-            stdin=subprocess.DEVNULL,
+            stdin=command.input,
             stdout=command.output,
             stderr=command.output,
             start_new_session=True,

@@ -122,7 +122,7 @@ class Walls:
             [sys.executable, "-I", "-S", str(_HERE / "enter.py"), json.dumps(asked)],
             cwd="/",
             env={},
-            stdin=subprocess.DEVNULL,
+            stdin=command.input,
             stdout=command.output,
             stderr=command.output,
             start_new_session=True,

@@ -1,0 +1,112 @@
+"""The parent's end: starts the worker in a sandbox, asks, and waits so long and no longer."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import select
+import socket
+import struct
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+from ..processes import Logs
+from ..sandbox import Command, Sandbox, Tier, Tree
+from .answers import BAD, CRASH, TIMEOUT, Answer, read
+
+_CHILD = (Path(__file__).resolve().parent / "child.py").read_text()
+MOST = 1 << 20
+"""Bytes of an answer."""
+
+
+class Worker:
+    """One student's module, in a process that is started again when it has crashed or kept silent."""
+
+    def __init__(self, sandbox: Sandbox, tier: Tier, folder: Path, module: str, scratch: Path) -> None:
+        """``folder`` is what the sandbox lets it read; ``scratch`` is a folder for what it writes."""
+        self._sandbox, self.tier, self._folder, self._module = sandbox, tier, folder, module
+        self._data = scratch / "worker"
+        self._data.mkdir(exist_ok=True)
+        self._logs = Logs()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._tree: Tree | None = None
+        self._line: socket.socket | None = None
+
+    def __enter__(self) -> Worker:
+        return self
+
+    def __exit__(self, *why: object) -> None:
+        self._end()
+        self._logs.close()
+
+    @property
+    def printed(self) -> str:
+        """What the student's code has printed, capped."""
+        return self._logs.texts().get(self._module, "")
+
+    def call(self, function: str, *args: Any, seconds: float = 5.0) -> Answer:
+        """Ask once. ``args`` are JSON values; whatever happens inside, an Answer comes back within ``seconds``."""
+        if self._line is None:
+            self._start()
+        number = secrets.token_hex(16)
+        question = json.dumps({"number": number, "function": function, "args": args}, allow_nan=False).encode()
+        until = time.monotonic() + seconds
+        try:
+            self._send(struct.pack("!I", len(question)) + question, until)
+            (size,) = struct.unpack("!I", self._take(4, until))
+            answer = Answer(BAD, why=f"{size:,} bytes; {MOST:,} are the most")
+            if size <= MOST:
+                answer = read(self._take(size, until), number)
+        except TimeoutError:
+            answer = Answer(TIMEOUT, why=f"no answer within {seconds:g} s")
+        except (EOFError, OSError):
+            answer = Answer(CRASH, why="the process ended")
+        if answer.kind in (BAD, CRASH, TIMEOUT):
+            self._end()  # what it would still say belongs to no later question
+        return answer
+
+    def _start(self) -> None:
+        ours, theirs = socket.socketpair()
+        output = self._logs.pipe(self._module)
+        words = ("python3", "-I", "-c", _CHILD, str(self._folder), self._module, str(MOST))
+        command = Command(self._module, words, self._data, output, {}, self._data, (self._data,), input=theirs.fileno())
+        try:
+            self._process, self._tree = self._sandbox.start(command)
+        finally:
+            theirs.close()
+            os.close(output)
+        ours.setblocking(False)
+        self._line = ours
+
+    def _ready(self, until: float, event: int) -> socket.socket:
+        assert self._line is not None
+        poll = select.poll()
+        poll.register(self._line, event)
+        if not poll.poll(max(0.0, until - time.monotonic()) * 1000):
+            raise TimeoutError
+        return self._line
+
+    def _send(self, data: bytes, until: float) -> None:
+        while data:
+            data = data[self._ready(until, select.POLLOUT).send(data) :]
+
+    def _take(self, size: int, until: float) -> bytes:
+        parts = []
+        while size:
+            piece = self._ready(until, select.POLLIN).recv(min(size, 1 << 16))
+            if not piece:
+                raise EOFError
+            parts.append(piece)
+            size -= len(piece)
+        return b"".join(parts)
+
+    def _end(self) -> None:
+        if self._line is not None:
+            self._line.close()
+            self._line = None
+        if self._tree is not None and self._process is not None:
+            self._tree.kill()
+            self._process.wait()
