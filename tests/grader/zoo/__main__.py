@@ -1,6 +1,6 @@
 """The matrix: every right system, every mutant and every mend, what was said of each, in several passes.
 
-    python tests/grader/zoo [--passes 5] [--budget 110] [--only NAME,NAME] [--anew]
+    python tests/grader/zoo [--passes 5] [--budget 110] [--jobs 1] [--only NAME,NAME] [--anew]
 
 Each result is kept as a line of matrix.jsonl in the cache folder, under what it depends on: the system's files, the
 grader's, and the numbers of the run. Interrupted and started again, it goes on where it was; a void is tried again.
@@ -12,9 +12,11 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import signal
 import statistics
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -83,20 +85,15 @@ def kept(path: Path) -> dict[str, dict[str, Any]]:
     return found
 
 
-def run(cell: Cell) -> dict[str, Any]:
+def run(cell: Cell) -> tuple[Cell, dict[str, Any]]:
     """One trial; one that crashed is a result too."""
-    process = cell.trial.start()
-    try:
-        out, err = process.communicate()
-    except KeyboardInterrupt:
-        process.communicate()  # it has heard the same Ctrl-C, and ends what it has started
-        raise
+    out, err = cell.trial.start().communicate()
     try:
         came = json.loads(out.splitlines()[-1])
     except (ValueError, IndexError):
         came = {"verdict": "crash", "why": err[-2000:], "phases": {}, "rules": {}, "details": [], "seconds": 0.0}
     wrong = "it crashed" if came["verdict"] == "crash" else cell.trial.wrong(came)
-    return {
+    return cell, {
         "key": cell.key,
         "pass": cell.turn,
         "name": cell.trial.name,
@@ -122,6 +119,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python tests/grader/zoo", description=__doc__.splitlines()[0])
     parser.add_argument("--passes", type=int, default=1)
     parser.add_argument("--budget", type=float, default=110.0, help="seconds of a right system; 110 is --quick")
+    parser.add_argument("--jobs", type=int, default=1, help="so many trials at once; they mostly wait")
     parser.add_argument("--only", default="", help="names of systems; a right one with all its mutants")
     parser.add_argument("--anew", action="store_true", help="forget every result")
     given = parser.parse_args()
@@ -134,18 +132,25 @@ def main() -> int:
     wanted = cells(given.passes, given.budget, only)
     done = kept(path)
     left = [cell for cell in wanted if done.get(cell.key, {"verdict": "void"})["verdict"] in ("void", "crash")]
-    began, said = time.monotonic(), len(wanted) - len(left)
+    began, turns = time.monotonic(), len(wanted) - len(left)
+    waiting = dict.fromkeys(left)
+    pool = ThreadPoolExecutor(given.jobs)
     try:
-        for number, cell in enumerate(left):
-            minutes = sum(usual(other, done) for other in left[number:]) / 60
-            where = f"[{said + number + 1} of {len(wanted)}, pass {cell.turn}, about {minutes:.0f} min left]"
-            print(f"{where} {cell.role} {cell.trial.name}: {','.join(cell.trial.phases)}", file=sys.stderr, flush=True)
-            came = done[cell.key] = run(cell)
+        for future in as_completed({pool.submit(run, cell): cell for cell in left}):
+            cell, came = future.result()
+            done[cell.key] = came
             with path.open("a") as file:
                 file.write(json.dumps(came) + "\n")
-            verdict = came["wrong"] and f"WRONG: {came['wrong']} {came['why']} {came['details']}"
-            print(f"    {came['verdict']} in {came['seconds']} s {verdict}", file=sys.stderr, flush=True)
+            del waiting[cell]
+            turns += 1
+            minutes = sum(usual(other, done) for other in waiting) / 60 / given.jobs
+            where = f"[{turns} of {len(wanted)}, about {minutes:.0f} min left] pass {cell.turn}"
+            what = f"{cell.role} {cell.trial.name}: {','.join(cell.trial.phases)}: {came['verdict']}"
+            wrong = came["wrong"] and f" WRONG: {came['wrong']} {came['why']} {came['details']}"
+            print(f"{where}, {what} in {came['seconds']} s{wrong}", file=sys.stderr, flush=True)
     except KeyboardInterrupt:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        pool.shutdown(cancel_futures=True)  # what runs has heard the same Ctrl-C, and ends what it has started
         print(f"stopped after {time.monotonic() - began:.0f} s; the same command goes on", file=sys.stderr)
         return 130
     results = [done[cell.key] for cell in wanted]
