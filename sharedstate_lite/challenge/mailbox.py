@@ -103,6 +103,8 @@ class Desk:
                     log.popleft()
             return _letter(ANSWERS.empty_table())
         self._run.answer(letter)
+        if said["what"] == "post":
+            return _letter(ANSWERS.empty_table())
         return await self._more(part, said["upto"])
 
     async def _more(self, part: int, upto: int) -> pa.Table:
@@ -152,8 +154,10 @@ class Task:
                 answers = market.step(rows)
                 count, upto, last = count + said["upto"] - upto, said["upto"], said["last"]
                 if upto - kept >= self._snapshot:
+                    # Answers first: who begins at the snapshot does not give them again.
+                    self._ask(answers, what="post", part=part)
                     self._ask(market.state(), what="keep", part=part, upto=upto)
-                    kept = upto
+                    answers, kept = ANSWERS.empty_table(), upto
             self._ask(answers, what="more", part=part, upto=upto)
             yield count
 

@@ -52,6 +52,8 @@ class Run:
         self._came: dict[int, dict[int, Any]] = {}
         self._last: int | None = None
         self._open = 0
+        # gRPC cancels a call whose future nobody holds.
+        self._posted: set[Any] = set()
         self._error: Error | None = None
         asked = BenchmarkConfiguration(
             token=token,
@@ -154,6 +156,7 @@ class Run:
             if error is not None:
                 self.fail(self._told(f"the answer to batch {number}", error))
             with self._lock:
+                self._posted.discard(call)
                 left[0] -= 1
                 if left[0]:
                     return
@@ -164,7 +167,10 @@ class Run:
                 self._done.set()
 
         for call, message in zip(posted, messages, strict=True):
-            call.future(message, timeout=CALL_SECONDS).add_done_callback(came_back)
+            under_way = call.future(message, timeout=CALL_SECONDS)
+            with self._lock:
+                self._posted.add(under_way)
+            under_way.add_done_callback(came_back)
 
     def _call(self, name: str, asked: Any) -> Any:
         try:
