@@ -45,9 +45,10 @@ def test_the_first_system_keeps_the_contract_and_charges_twice(tmp_path: Path) -
     assert any(re.fullmatch(r"charged \d+ times, should be once", v["detail"]) for v in report["violations"])
 
 
-def test_one_transaction_in_one_database_is_paid_once(tmp_path: Path) -> None:
-    """The same phases find nothing in the right system."""
-    code, report, text = grade("one-database", "contract,duplicates", tmp_path)
+@pytest.mark.parametrize("name", ["one-database", "saga"])
+def test_a_right_system_is_paid_once(name: str, tmp_path: Path) -> None:
+    """The phase that catches the first system finds nothing in one transaction, nor in steps that can be repeated."""
+    code, report, text = grade(name, "duplicates", tmp_path)
     assert code == 0 and report["verdict"] == "pass" and report["violations"] == [], text
 
 
@@ -60,8 +61,9 @@ def test_the_first_system_loses_what_its_page_says(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_right_system_passes_every_safety_phase(tmp_path: Path) -> None:
-    """Kills of the service and of the database included."""
-    code, report, text = grade("one-database", SAFETY, tmp_path)
+@pytest.mark.parametrize("name", ["one-database", "saga"])
+def test_a_right_system_passes_every_safety_phase(name: str, tmp_path: Path) -> None:
+    """Kills of every service and of the database included."""
+    code, report, text = grade(name, SAFETY, tmp_path)
     assert code == 0 and report["violations"] == [], text
     assert {report["phases"][phase]["verdict"] for phase in SAFETY.split(",")} == {"pass"}, text
