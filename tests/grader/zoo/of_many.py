@@ -44,6 +44,15 @@ MUTANTS = [
         "taken_times",
     ),
     Mutant(
+        "answers-400-when-a-service-is-away",
+        "three",
+        "orders.py",
+        "            return 503, ",
+        "            return 400, ",
+        "faults",
+        "refused_but_paid",
+    ),
+    Mutant(
         "names-a-step-anew-each-time",
         "three",
         "order.py",

@@ -162,15 +162,6 @@ MUTANTS = [
         "taken_times",
     ),
     Mutant(
-        "answers-400-when-the-database-is-away",
-        "postgres",
-        "app.py",
-        '        return 503, {"error": str(error)}\n',
-        '        return 400, {"error": str(error)}\n',
-        "faults",
-        "refused_but_paid",
-    ),
-    Mutant(
         "charges-a-fee-at-a-restart",
         "single",
         "shop.py",
