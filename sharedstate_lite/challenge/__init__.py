@@ -20,6 +20,7 @@ See docs/worker.md, "The Grand Challenge", for what exactly.
     here.py            its inner half in one thread
     mailbox.py         ... in Spark tasks that ask the driver
     stream.py          ... in a streaming query over files (files.py), or asked of the driver (source.py)
+    compare.py         every way beside the others; bench/challenge.py prints it
 
 Only a solution on Spark imports pyspark. Source: the call for solutions of DEBS 2022.
 """
