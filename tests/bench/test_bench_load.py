@@ -71,7 +71,7 @@ def test_an_absent_peer_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     """Without Locust's environment, hey and wrk the rows say so, have no ratio, and the rest is measured."""
     monkeypatch.setenv("SHAREDSTATE_LITE_CACHE", str(tmp_path))
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(load, "TOP", 3_000)
+    monkeypatch.setattr(load, "MOST", 3_000)
     assert load.main(["--quick", "--only", "rate", "--json", str(tmp_path / "rows.json")]) == 0
     first, second = json.loads((tmp_path / "rows.json").read_text())["rows"]
     assert set(first["peers"].values()) == {None} and first["ratio"] is None and second["holds"] is None
