@@ -1,0 +1,63 @@
+"""The streaming query's pieces, without Spark's JVM."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+from drawn import expected
+from pyspark.sql.streaming.tws_tester import TwsTester
+
+from sharedstate_lite.challenge.challenger_pb2 import Batch
+from sharedstate_lite.challenge.files import Inbox, Outbox
+from sharedstate_lite.challenge.rows import results, rows
+from sharedstate_lite.challenge.stream import Part, packed, unpacked
+
+
+def test_the_operator_keeps_a_market_from_micro_batch_to_micro_batch(handed_out: list[Batch]) -> None:
+    """Batches that come several at once, in any order of rows, are answered as by the single pass."""
+    tester = TwsTester(Part())
+    answers: dict[int, list[object]] = {}
+    for first in range(0, len(handed_out), 8):
+        lines = [{"label": 7, "upto": b.seq_id, "blob": packed(rows(b))} for b in handed_out[first : first + 8]]
+        (out,) = tester.testInPandas(7, pd.DataFrame(lines[::-1])).to_dict("records")
+        assert (out["label"], out["upto"]) == (7, first + len(lines) - 1)
+        for line in unpacked(bytes(out["blob"])).to_pylist():
+            answers.setdefault(line["batch"], []).append(line)
+    told = [results(0, number, answers[number]) for number in range(len(handed_out))]  # type: ignore[arg-type]
+    assert told == expected(handed_out)
+
+
+def test_files_come_whole_and_in_order(tmp_path: Path, handed_out: list[Batch]) -> None:
+    """Each batch is one file with a row a part; no two have the same time, and the unfinished one has another name."""
+    inbox = Inbox(tmp_path / "in", [11, 22])
+    for batch in handed_out[:10]:
+        inbox.put(batch.seq_id, rows(batch))
+    files = sorted(inbox.path.iterdir())
+    stamps = [file.stat().st_mtime_ns // 1_000_000 for file in files]
+    assert len(files) == 10 and stamps == sorted(set(stamps))
+    tables = [pq.read_table(file) for file in files]
+    assert all(table.column("label").to_pylist() == [11, 22] for table in tables)
+    assert [table.column("upto").to_pylist() for table in tables] == [[n, n] for n in range(10)]
+    parts = [unpacked(blob) for blob in tables[0].column("blob").to_pylist()]  # type: ignore[arg-type]
+    assert sum(len(part) for part in parts) == len(rows(handed_out[0]))
+
+
+def test_answers_count_when_spark_has_listed_them(tmp_path: Path) -> None:
+    """A file that no list names is not read; a list may be a compact one that repeats those before it."""
+    log = tmp_path / "_spark_metadata"
+    log.mkdir()
+    outbox, entries = Outbox(tmp_path), ["v1"]
+    got = []
+    for number, name in enumerate(["0", "1", "2.compact"]):
+        file = tmp_path / f"part {number}.parquet"
+        pq.write_table(pa.table({"blob": [packed(pa.table({"n": [number]}))]}), file)
+        assert list(outbox.fresh()) == []
+        entry = json.dumps({"path": file.as_uri()})
+        entries.append(entry)
+        (log / name).write_text("\n".join(entries if "compact" in name else ["v1", entry]))
+        got += [table.column("n").to_pylist() for table in outbox.fresh()]
+    assert got == [[0], [1], [2]]
