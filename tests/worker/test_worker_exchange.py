@@ -27,7 +27,7 @@ def test_all_get_the_whole(application: Driver) -> None:
     with w.Exchange(application, PARTS) as slices, ThreadPoolExecutor(PARTS) as pool:
 
         def run(part: int) -> list[list[int]]:
-            rows = [pa.table({"n": [10 * round + part] * part}) for round in range(ROUNDS)]
+            rows = [pa.table({"n": np.full(part, 10 * round + part)}) for round in range(ROUNDS)]
             return [slices.all(round, part, table).column("n").to_pylist() for round, table in enumerate(rows)]
 
         said = list(pool.map(run, range(PARTS)))
