@@ -43,8 +43,12 @@ def came_of(trial: Trial) -> Came:
 @pytest.fixture(scope="module")
 def trials(request: pytest.FixtureRequest) -> Iterator[Callable[[Trial], Came]]:
     """What came of a trial; those of all chosen tests are begun at once."""
-    mine = [item for item in request.session.items if item.path == request.path and isinstance(item, pytest.Function)]
-    wanted = [item.callspec.params["trial"] for item in mine if hasattr(item, "callspec")]
+    chosen = [
+        item.callspec.params
+        for item in request.session.items
+        if item.path == request.path and hasattr(item, "callspec")
+    ]
+    wanted = [given["trial"] for given in chosen if "trial" in given]
     with ThreadPoolExecutor(AT_ONCE) as pool:
         running = {trial: pool.submit(came_of, trial) for trial in wanted}
         yield lambda trial: running[trial].result()
