@@ -17,7 +17,7 @@ from zoo.trial import Trial
 
 from grader.terms import JUDGED
 
-AT_ONCE = 4
+AT_ONCE = 5
 LONGEST = 240
 """Seconds of a trial, on a machine that is busy with others."""
 OFTEN = ("single", "three", "fast")
