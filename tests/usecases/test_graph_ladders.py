@@ -12,9 +12,11 @@ import pytest
 from hypothesis import given
 
 from data import graphs as made
+from sharedstate_lite import worker as w
 from sharedstate_lite.errors import Error
 from sharedstate_lite.usecases import dataflow, graphs, ladder, readonly
 from sharedstate_lite.usecases.graphs import Graph, Near
+from sharedstate_lite.worker import host
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -79,6 +81,14 @@ def test_every_rung(spark: SparkSession, tmp_path: Path) -> None:
     assert all(step.answer == Near(connected(graph)) for step in steps[8:] if not step.absent)
     ran = [step.name for step in steps if not step.absent]
     assert len(ran) >= 14 and ran.count("GraphX") == ran.count("shared, one job") == 2
+
+
+@pytest.mark.skipif(not host.LINUX, reason="PSS is told by Linux alone: run it there")
+def test_a_shared_graph_is_in_memory_once(spark: SparkSession) -> None:
+    """Two tasks that read a mapped graph are charged with one copy; two that have it broadcast, with one each."""
+    size = 8_000_000
+    held = readonly.held(spark, w.CSR(np.array([0, size]), np.zeros(size, np.int32)), 2)
+    assert held["broadcast"] > 1.8 * 4 * size and held["shared"] < 1.5 * 4 * size
 
 
 def test_graphframes_are_there_or_told_absent(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sharedstate_lite.errors import Error
-from sharedstate_lite.usecases import ladder
+from sharedstate_lite.usecases import ladder, paper
 from sharedstate_lite.usecases.ladder import Ran, Rung, Step
 
 
@@ -49,3 +49,12 @@ def test_other_answers_are_seen() -> None:
         ladder.climb({"a": Rung(1, lambda: Ran(next(answers)))}, runs=1, warm=1)
     with pytest.raises(Error, match="one run or more"):
         ladder.climb({}, runs=0)
+
+
+def test_the_paper_stands_beside() -> None:
+    """The paper's factors come with their conditions, ours below; a use case that it has not is refused."""
+    table = paper.beside(3, {"a pool": 40.0})
+    assert table["times as fast"].tolist() == [51.9, 18.2, 40.0] and table["where"].iloc[-1] == "here"
+    assert paper.times(2) == {} and paper.beside(2, {})["times as fast"].isna().all()
+    with pytest.raises(Error, match="use case 7: the paper has 1 to 6"):
+        paper.times(7)
