@@ -16,7 +16,7 @@ from sharedstate_lite.usecases import asynchronous, caching, connections, ladder
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-MANY, FEW = 1_500, 60
+MANY, SOME, FEW = 1_500, 400, 60
 SKEW = {"mean": 200.0, "below": PRODUCTS + 300}
 """Some ids have no product."""
 
@@ -72,9 +72,10 @@ def test_connections(spark: SparkSession, server: postgres.Server, many: DataFra
     assert again[0].counts["connections"] <= 2 - opened["per process, pipelined"]
 
 
-def test_calls_in_flight(spark: SparkSession, server: postgres.Server, many: DataFrame, few: DataFrame) -> None:
+def test_calls_in_flight(spark: SparkSession, server: postgres.Server, few: DataFrame) -> None:
     """However many calls are in flight, answers are equal, and no more connections are busy than the pool has."""
-    with asynchronous.rungs(spark, server.dsn, many, latency=0.001, few=few) as rungs:
+    some = events(spark, SOME)
+    with asynchronous.rungs(spark, server.dsn, some, latency=0.001, few=few) as rungs:
         steps = held(spark, ladder.climb(rungs, warm=0))
     busy = {name: step.counts.get("connections at once", 0) for name, step in steps.items()}
     assert busy["asyncio, 1"] == 1 and busy["asyncio, 4"] <= 4 and busy["synchronous"] <= 2

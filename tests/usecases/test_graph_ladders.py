@@ -21,7 +21,7 @@ from sharedstate_lite.worker import host
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-ITERATIONS = 4
+ITERATIONS = 2
 
 
 def ranked(graph: Graph, iterations: int) -> list[float]:
