@@ -6,8 +6,8 @@ what comes next; the driver's answer is all that has come for it, or it waits. S
 that is behind gets several batches at once, and one that is not gets each as it comes.
 
 All parts have to run at once, for a batch is answered when each part has answered: so
-they are one barrier stage, which Spark starts whole, refuses where there are too few slots,
-and starts whole again when a task dies. Then tasks begin at their last snapshot, which
+they are one barrier stage, which Spark starts whole, and starts whole again when a task dies.
+More parts than slots are refused here: Spark would go on looking for slots for ten minutes. Then tasks begin at their last snapshot, which
 each sends every ``SNAPSHOT`` batches; the driver keeps the batches since. What is answered twice is
 the same twice, and posted once.
 """
@@ -41,9 +41,13 @@ def by_mailbox(address: str, session: SparkSession, *, parts: int | None = None,
     Options are :class:`.run.Run`'s. Raises Error for what failed, in the driver or in a task.
     """
     context = session.sparkContext
-    count = context.defaultParallelism if parts is None else parts
-    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-        raise Error(f"parts={parts!r}: it is a number of tasks from 1")
+    slots = _slots(session)
+    count = slots if parts is None else parts
+    if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= slots:
+        raise Error(
+            f"parts={parts!r}: all tasks run at once, so it is a number from 1 to the {slots} slots that there are; "
+            "take fewer parts, or a session with more cores"
+        )
     with Run(address, **{"name": "mailbox", **options}) as run, worker.Mailbox(session) as box:
         box.serve(Desk(run, count).answer)
         work: Any = Task(box).work
@@ -51,7 +55,7 @@ def by_mailbox(address: str, session: SparkSession, *, parts: int | None = None,
             context.parallelize(range(count), count).barrier().mapPartitions(work).collect()
         except Exception as error:
             raise run.failed or Error(
-                f"by_mailbox: Spark could not run {count} tasks at once: {_first(error)}"
+                f"by_mailbox: its tasks failed on Spark: {_first(error)}"
             ) from error
         return run.wait()
 
@@ -168,6 +172,12 @@ class Task:
 
 def _letter(table: pa.Table, **what: Any) -> pa.Table:
     return table.replace_schema_metadata({"letter": json.dumps(what)})
+
+
+def _slots(session: SparkSession) -> int:
+    """How many tasks run at once; as many as there are cores of executors now."""
+    scala = session.sparkContext._jsc.sc()
+    return int(scala.maxNumConcurrentTasks(scala.resourceProfileManager().defaultResourceProfile()))
 
 
 def _first(error: Exception) -> str:
