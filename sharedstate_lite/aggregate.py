@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from . import exact
 from .arrangement import Arrangement
-from .batch import Delta, Layout, concat, distinct
+from .batch import Delta, Layout, concat, groups_of
 from .errors import RowError
 from .extremes import Source, ordinals
 from .kernels import net
@@ -122,8 +122,9 @@ class Groups:
         """
         plan, k = self.plan, self.plan.input.columns
         rows, diffs = body[1 : 1 + k], body[1 + k]
-        first, kind = distinct(rows[list(plan.node.keys)], plan.types, strings)
-        groups = rows[np.array(plan.node.keys, dtype=np.intp)[:, None], first]
+        keys = rows[list(plan.node.keys)]
+        first, kind = groups_of(keys, body[0], plan.types, strings)
+        groups = keys.take(first, axis=1)
         if not plan.node.keys:
             # A global aggregate has its one row even if nothing has come yet.
             groups = np.empty((0, 1), dtype=np.int64)
@@ -157,6 +158,8 @@ class Groups:
         new = np.concatenate([groups, *(self._value(a, sums, values, floats)[None, :] for a in plan.node.aggs)])
         changed = (alive != there) | (alive & there & (new != old).any(axis=0))
         changed &= ~lost
+        if not changed.any():
+            return Change(nothing, groups.compress(lost, axis=1))
         gone, come = changed & there, changed & alive
         minus = Delta(old.compress(gone, axis=1), np.full(int(gone.sum()), -1, dtype=np.int64))
         plus = Delta(new.compress(come, axis=1), np.ones(int(come.sum()), dtype=np.int64))
@@ -243,17 +246,18 @@ class Groups:
     ) -> tuple[Words, npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
         """The new extremes, which groups exist, and (without a source) which cannot be told."""
         order = ordinals(self.plan.input.types[column], fn == "min", strings, was, rows[column])
-        best, value = order.ranks
-        best = np.where(there, best, NULL)
+        best, value = order.ranks  # where a group is not there, its best is NULL, the least
         come = np.full(len(best), NULL, dtype=np.int64)
         added = diffs > 0
-        some = np.zeros(len(best), dtype=bool)
-        some[kind[added]] = True
-        np.maximum.at(come, kind[added], value[added])
+        some, unsure = np.zeros(len(best), dtype=bool), np.zeros(len(best), dtype=bool)
+        grown = kind.compress(added)
+        some[grown] = True
+        np.maximum.at(come, grown, value.compress(added))
         # Only the loss of the extremum itself can bring a worse one; ties decide nothing yet.
-        hit = np.zeros(len(best), dtype=bool)
-        hit[kind[~added & (value >= best[kind])]] = True
-        unsure = hit & ~(some & (come > best)) & ~(some & (come == best) & there)
+        hit = kind.compress(~added & (value >= best.take(kind)))
+        if len(hit):
+            unsure[hit] = True
+            unsure &= ~(some & (come > best)) & ~(some & (come == best) & there)
         rank = np.maximum(best, come)
         exists = there | some
         ask = np.flatnonzero(unsure)

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import takewhile
 
 import numpy as np
 import numpy.typing as npt
@@ -140,8 +141,7 @@ class Arrangement:
         flat = concat([Delta(p[self._columns], p[1 + self.layout.columns]) for p in parts], self.layout.columns)
         if strings is None:
             return flat
-        body = self.layout.body(flat.rows, flat.diffs, strings)
-        return Delta(body[self._columns], body[1 + self.layout.columns])
+        return self.layout.delta(self.layout.body(flat.rows, flat.diffs, strings))
 
     def match(
         self, keys: Words, strings: Strings, at: int | None = None
@@ -160,7 +160,7 @@ class Arrangement:
             word = batch.body[0]
             start = word.searchsorted(low)
             size = word.searchsorted(low | LOW, side="right") - start
-            if size.any():
+            if np.count_nonzero(size):
                 index, owner = ranges(start, size)
                 part, owner = self.verify(batch, index, owner, keys, at)
                 owners.append(turn.take(owner))
@@ -172,22 +172,24 @@ class Arrangement:
     ) -> tuple[Words, npt.NDArray[np.intp]]:
         """The body's columns at ``index``, less those of another key with the same hash, or of a later time."""
         part = gather(batch.body, index)
-        good = (part[self.layout.key_rows] == keys[:, owner]).all(axis=0)
+        good = (part[self.layout.key_rows] == keys.take(owner, axis=1)).all(axis=0)
         if batch.timed and at is not None:
             good &= part[-1] <= at
         return (part, owner) if good.all() else (part.compress(good, axis=1), owner.compress(good))
 
     def multiplicity(self, rows: Words, words: Words) -> npt.NDArray[np.int64]:
         """How often each of the rows int64[k, q], whose sort words are ``words``, is there now; int64[q]."""
-        total = np.zeros(rows.shape[1], dtype=np.int64)
+        owners, parts = [], []
         for batch in self.runs:
             start = batch.body[0].searchsorted(words)
             size = batch.body[0].searchsorted(words, side="right") - start
-            if size.any():
+            if np.count_nonzero(size):
                 index, owner = ranges(start, size)
-                part = gather(batch.body, index)
-                good = (part[self._columns] == rows[:, owner]).all(axis=0)
-                np.add.at(total, owner[good], part[1 + self.layout.columns][good])
+                owners.append(owner)
+                parts.append(gather(batch.body, index))
+        owner, found, diffs = self._gathered(owners, parts)
+        total = np.zeros(rows.shape[1], dtype=np.int64)
+        np.add.at(total, owner, np.where((found == rows.take(owner, axis=1)).all(axis=0), diffs[0], 0))
         return total
 
     @property
@@ -240,7 +242,7 @@ class Arrangement:
 
     def commit(self, upper: int) -> None:
         """Seal the epochs before ``upper``, then merge a share of work that is bounded by the rows they brought."""
-        fresh = sum(len(b) for b in self.runs if b.lower >= self.upper)
+        fresh = sum(map(len, takewhile(lambda b: b.lower >= self.upper, reversed(self.runs))))
         self.upper = upper
         if fresh:
             merging.work(self, fresh)

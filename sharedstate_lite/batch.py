@@ -89,7 +89,7 @@ class Layout:
     order: int | None = None
     width: int = 1
 
-    @property
+    @cached_property
     def columns(self) -> int:
         """The number of columns, k."""
         return len(self.types)
@@ -104,10 +104,14 @@ class Layout:
         """Where the key's columns stand in a body."""
         return np.array(self.key, dtype=np.int64) + 1
 
-    @property
+    @cached_property
     def diff_rows(self) -> slice:
         """Where the diffs stand in a body."""
         return slice(1 + self.columns, 1 + self.columns + self.width)
+
+    def delta(self, body: Words) -> Delta:
+        """The rows of a body and their diffs (of several, the first)."""
+        return Delta(body[1 : 1 + self.columns], body[1 + self.columns])
 
     def key_words(self, keys: Words, strings: Strings) -> Words:
         """The smallest sort word of each key; keys int64[len(key), q]. The greatest is that ``| LOW``."""
@@ -175,9 +179,12 @@ def hash_rows(rows: Words, types: tuple[Type, ...], strings: Strings) -> npt.NDA
     """A 64-bit hash of each row of int64[k, n]: of the texts, not the codes, so it is the same in every process."""
     h = np.zeros(rows.shape[1], dtype=np.uint64)
     for row, kind, odd in zip(rows, types, _ODD, strict=False):
-        x = strings.hashes(row) if kind is Type.STRING else row.view(np.uint64)
-        # Doubles differ in their high bits only; fold them down before the multiplication drops them.
-        x = x ^ (x >> _S32)
+        if kind is Type.STRING:
+            x = strings.hashes(row)
+        else:
+            # Doubles differ in their high bits only; fold them down before the multiplication drops them.
+            x = row.view(np.uint64)
+            x = x ^ (x >> _S32)
         x *= odd
         h += x
     h ^= h >> _S29
@@ -198,7 +205,9 @@ def prefix(words: Words, kind: Type, strings: Strings) -> npt.NDArray[np.uint64]
     return np.where(words == NULL, np.uint64(0), np.maximum(code, np.uint64(1)))
 
 
-def fold(lines: Sequence[Words], order: npt.NDArray[np.intp], layout: Layout) -> tuple[npt.NDArray[np.intp], Diffs]:
+def fold(
+    lines: Sequence[Words] | Words, order: npt.NDArray[np.intp], layout: Layout
+) -> tuple[npt.NDArray[np.intp], Diffs]:
     """Consolidate rows that ``order`` sorts by sort word: equal rows (and times) become one, what cancels goes.
 
     ``lines`` are those of a body, each int64[n], in no order. Returns the positions of the
@@ -224,7 +233,9 @@ def fold(lines: Sequence[Words], order: npt.NDArray[np.intp], layout: Layout) ->
     return (order, diffs) if live.all() else (order.compress(live), diffs.compress(live, axis=1))
 
 
-def write(lines: Sequence[Words], index: npt.NDArray[np.intp], diffs: Diffs, out: Words, layout: Layout) -> None:
+def write(
+    lines: Sequence[Words] | Words, index: npt.NDArray[np.intp], diffs: Diffs, out: Words, layout: Layout
+) -> None:
     """The rows that :func:`fold` left, into ``out`` int64[lines, m]; each value is moved once."""
     own = layout.diff_rows
     for n, (line, into) in enumerate(zip(lines, out, strict=True)):
@@ -263,6 +274,17 @@ def merged(batches: Iterable[Batch], layout: Layout, strings: Strings) -> Words:
     return layout.body(rows, diffs if layout.width > 1 else diffs[0], strings)
 
 
+def groups_of(
+    rows: Words, words: Words, types: tuple[Type, ...], strings: Strings
+) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """As :func:`distinct`, of keys int64[k, n] in the order of a body; ``words`` are its sort words."""
+    first = np.ones(len(words), dtype=bool)
+    np.not_equal(words[1:] >> 32, words[:-1] >> 32, out=first[1:])
+    if not (first[1:] | (rows[:, 1:] == rows[:, :-1]).all(axis=0)).all():
+        return distinct(rows, types, strings)  # two keys share a hash, and their rows may alternate
+    return first.nonzero()[0], first.cumsum() - 1
+
+
 def distinct(
     rows: Words, types: tuple[Type, ...], strings: Strings
 ) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
@@ -299,5 +321,5 @@ def gather(body: Words, index: npt.NDArray[np.intp]) -> Words:
 def ranges(lows: npt.NDArray[Any], sizes: npt.NDArray[Any]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
     """All positions of the ranges ``[low, low + size)``, and the number of the range that each is of."""
     owner = np.arange(len(sizes)).repeat(sizes)
-    ends = sizes.cumsum()
-    return np.arange(ends[-1] if len(ends) else 0) + (lows - (ends - sizes)).repeat(sizes), owner
+    before = sizes.cumsum() - sizes
+    return np.arange(len(owner)) + (lows - before).take(owner), owner

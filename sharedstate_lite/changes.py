@@ -72,14 +72,17 @@ class Changes:
 
     @cached_property
     def _ordered(self) -> Delta:
+        if len(self) < 2:
+            return self._delta
         by = self.unique if self.unique is not None else tuple(range(len(self.schema)))
-        rest = [i for i in range(len(self.schema)) if i not in by]
+        # Under a unique key a retraction and an insertion are all that there can be.
+        rest = [] if self.unique is not None else [i for i in range(len(self.schema)) if i not in by]
         key = [*(self._rank(i) for i in reversed(rest)), self._delta.diffs, *(self._rank(i) for i in reversed(by))]
-        return self._delta.take(np.lexsort(key)) if len(self) else self._delta
+        return self._delta.take(np.lexsort(key))
 
     def _rank(self, i: int) -> npt.NDArray[np.int64]:
         # Reversed twice: a greater value has the greater rank and NULL, least in reverse order, comes last.
-        return -ordinals(self.schema[i].type, True, self._strings, self._delta.rows[i]).ranks[0] - 1
+        return ~ordinals(self.schema[i].type, True, self._strings, self._delta.rows[i]).ranks[0]
 
     def kinds(self) -> list[str]:
         """+I, -U, +U or -D for each row, in the order of :meth:`to_pandas` (Flink's changelog kinds).
@@ -123,7 +126,7 @@ class Changes:
         rows = delta.rows.copy()
         for i, column in enumerate(self.schema):
             if column.type is Type.STRING:
-                rows[i] = columns.from_values(self._strings.texts(delta.rows[i]).tolist(), column, "changes", strings)
+                rows[i] = columns.from_values(self._strings.listed(delta.rows[i]), column, "changes", strings)
         return Delta(rows, delta.diffs)
 
     def __len__(self) -> int:
@@ -171,7 +174,7 @@ def sorted_frame(schema: Schema, delta: Delta, strings: Strings) -> pd.DataFrame
 
 def value_order(schema: Schema, rows: Words, strings: Strings) -> npt.NDArray[np.intp]:
     """The order of rows int64[k, n] by all columns, NULL last."""
-    ranks = [-ordinals(c.type, True, strings, w).ranks[0] - 1 for c, w in zip(schema, rows, strict=True)]
+    ranks = [~ordinals(c.type, True, strings, w).ranks[0] for c, w in zip(schema, rows, strict=True)]
     return np.lexsort(ranks[::-1]) if ranks else np.arange(rows.shape[1])
 
 

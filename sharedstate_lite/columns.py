@@ -234,7 +234,7 @@ def from_arrow(array: Any, column: Column, relation: str, strings: Strings) -> W
     whole = array if pa.types.is_integer(array.type) else array.cast(pa.int64())
     whole = whole if null is None else whole.fill_null(0)
     words: Words = whole.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
-    if kind in _RANGE:
+    if kind in _RANGE and (kind is Type.BIGINT or given != ARROW[kind]):
         words = _in_range(words, column, relation, words)
     elif kind in _CALENDAR:
         words = _in_years(words, column, relation, _TICKS[given.unit] if kind is Type.TIMESTAMP else 1)
@@ -267,15 +267,15 @@ def from_series(series: pd.Series[Any], column: Column, relation: str, strings: 
 
 def to_arrow(words: Words, kind: Type, strings: Strings) -> Any:
     """A column of words as an Arrow array of the contract's type."""
+    if kind is Type.STRING:
+        return pa.array(strings.listed(words), type=pa.string())
     null = words == NULL
     mask = null if null.any() else None
-    if kind is Type.STRING:
-        return pa.array(strings.texts(words), type=pa.string())
     if kind is Type.DOUBLE:
         return pa.array(doubles(words), type=pa.float64(), mask=mask)
     if kind is Type.BOOLEAN:
         return pa.array(words == 1, type=pa.bool_(), mask=mask)
-    safe = np.where(null, 0, words)
+    safe = words if mask is None else np.where(null, 0, words)
     if kind is Type.DATE:
         return pa.array(safe.astype(np.int32), type=pa.int32(), mask=mask).cast(pa.date32())
     if kind is Type.TIMESTAMP:

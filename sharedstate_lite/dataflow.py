@@ -192,15 +192,15 @@ class Dataflow(Engine):
             out[id(operator)] = change
             if len(change.diffs):
                 for arrangement, _ in operator.held():
-                    fresh = sum(len(b) for b in arrangement.runs[-1:] if b.lower >= arrangement.upper)
-                    if fresh:
-                        record("state", operator.name, arrangement.name, fresh)
+                    newest = arrangement.runs[-1] if arrangement.runs else None
+                    if newest is not None and newest.lower >= arrangement.upper:
+                        record("state", operator.name, arrangement.name, len(newest))
         result = {}
         for name, reader in self.readers.items():
             change = out[id(reader.root)]
             if reader.own:
                 body = reader.arrangement.insert(change.rows, change.diffs, self._names.strings)
-                change = Delta(body[1 : 1 + change.rows.shape[0]], body[1 + change.rows.shape[0]])
+                change = reader.arrangement.layout.delta(body)
             if self.epoch == 0 and name in self.initial:
                 # Nothing was emitted before: step 1's change is all that the view holds.
                 change = self._rows(self.views[name], None, None)
@@ -210,8 +210,6 @@ class Dataflow(Engine):
         return result
 
     def _payload(self, operator: Operator, delta: Delta) -> Callable[[], object]:
-        from .changes import Changes
-
         return lambda: Changes.consolidated(operator.node.schema, delta, self.epoch + 1, self._names.strings)
 
     # --- telling ----------------------------------------------------------------
@@ -306,8 +304,8 @@ class Dataflow(Engine):
             wanted = tuple(reader.columns[i] for i in view.key)
             if wanted == reader.arrangement.layout.key:
                 _, rows, diffs = reader.arrangement.match(key, strings, at)
-                body = reader.arrangement.layout.body(rows, diffs[0], strings)
-                delta = Delta(body[1 : 1 + len(rows)], body[1 + len(rows)])
+                layout = reader.arrangement.layout
+                delta = layout.delta(layout.body(rows, diffs[0], strings))
             else:
                 delta = reader.arrangement.contents(at, strings)
                 delta = delta.take((delta.rows[list(wanted)] == key).all(axis=0))

@@ -255,7 +255,7 @@ class Engine(ABC):
             body = base.layout.body(delta.rows, delta.diffs, self._names.strings)
             intake.check(base, self._relation(relation)[1], relation, body, self._names.strings)
             base.insert_body(body)
-            deltas[relation] = Delta(body[1 : 1 + base.layout.columns], body[1 + base.layout.columns])
+            deltas[relation] = base.layout.delta(body)
 
     def _commit(self) -> None:
         self.epoch += 1
@@ -311,8 +311,8 @@ class Engine(ABC):
             )
 
     def _changes(self, view: View, delta: Delta) -> Changes:
-        unique = view.key if view.unique else None
-        return Changes.consolidated(view.schema, delta, self.epoch, self._names.strings, unique)
+        """A view's change, consolidated already, as the caller sees it."""
+        return Changes(view.schema, delta, self.epoch, self._names.strings, view.key if view.unique else None)
 
     def _codes(self) -> Iterable[Words]:
         """Codes of strings that are held outside arrangements."""

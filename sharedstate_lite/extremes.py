@@ -9,7 +9,7 @@ whole group is read, as differential dataflow's reduce does.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +30,8 @@ class Order(NamedTuple):
 
     def words(self, ranks: npt.NDArray[np.int64]) -> Words:
         """The words of ranks, int64[n]."""
+        if not self.reverse and self.kind not in (Type.DOUBLE, Type.STRING):
+            return ranks
         null = ranks == NULL
         words = ~ranks if self.reverse else ranks
         if self.kind is Type.DOUBLE:
@@ -50,19 +52,19 @@ def ordinals(kind: Type, reverse: bool, strings: Strings, *columns: Words) -> Or
         # Codes are in order of arrival; only the strings in question are ranked by text.
         used = np.unique(np.concatenate(columns))
         used = used[used != NULL]
-        text = strings.texts(used)
+        text: list[Any] = strings.listed(used)
         turn = np.array(sorted(range(len(used)), key=text.__getitem__), dtype=np.intp)
-        codes = used[turn]
-        place = np.empty(len(used), dtype=np.int64)
-        place[turn] = np.arange(len(used))
+        codes, place = used[turn], turn.argsort()
     ranks = []
     for words in columns:
         rank = words
         if kind is Type.DOUBLE:
             rank = _flip(words)
         elif kind is Type.STRING and len(codes):
-            rank = place[np.minimum(np.searchsorted(used, words), len(used) - 1)]
-        ranks.append(np.where(words == NULL, NULL, ~rank if reverse else rank))
+            rank = place[np.minimum(used.searchsorted(words), len(used) - 1)]
+        if reverse or rank is not words:  # else they are integers, and their own ranks, NULL included
+            rank = np.where(words == NULL, NULL, ~rank if reverse else rank)
+        ranks.append(rank)
     return Order(tuple(ranks), kind, reverse, codes)
 
 
@@ -113,10 +115,9 @@ class Source:
         owners, values, weights = [], [], []
         for batch in self.arrangement.runs:
             word = batch.body[0]
-            start = np.searchsorted(word, low)
-            stop = np.searchsorted(word, low | LOW, side="right")
+            start, stop = word.searchsorted(low), word.searchsorted(low | LOW, side="right")
             size = np.minimum(stop - start, take)
-            if not size.any():
+            if not np.count_nonzero(size):
                 continue
             left = np.flatnonzero(stop - start > size)
             if len(left):

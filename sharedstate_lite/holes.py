@@ -37,9 +37,9 @@ class Filled:
     def positions(self, keys: Words, strings: Strings) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
         """Of keys int64[k, q], those that are filled: their number in ``keys``, and their place here."""
         words = hash_rows(keys, self.types, strings)
-        start = np.searchsorted(self._hash, words)
-        index, owner = ranges(start, np.searchsorted(self._hash, words, side="right") - start)
-        good = (self.keys[:, index] == keys[:, owner]).all(axis=0)
+        start = self._hash.searchsorted(words)
+        index, owner = ranges(start, self._hash.searchsorted(words, side="right") - start)
+        good = (self.keys.take(index, axis=1) == keys.take(owner, axis=1)).all(axis=0)
         return owner[good], index[good]
 
     def mask(self, keys: Words, strings: Strings) -> Mask:

@@ -61,13 +61,19 @@ def half_join(
         probe = probe.take(live, axis=1)
     first, kind = distinct(probe, types, strings)
     owner, rows, diffs = side.match(probe.take(first, axis=1), at)
-    order = owner.argsort(kind="stable")
     sizes = np.bincount(owner, minlength=len(first))
-    starts = sizes.cumsum() - sizes
-    index, who = ranges(starts[kind], sizes[kind])
-    pick = order[index]
-    who = live[who]
-    return who, rows.take(pick, axis=1), times(delta.diffs[who], diffs[0].take(pick))
+    if len(owner) == np.count_nonzero(sizes):
+        # No key has two partners, as where that side's key is unique: each row is there once or not at all.
+        place = np.empty(len(first), dtype=np.intp)
+        place[owner] = np.arange(len(owner))
+        who = sizes.take(kind).nonzero()[0]
+        pick = place.take(kind.take(who))
+    else:
+        starts = sizes.cumsum() - sizes
+        index, who = ranges(starts.take(kind), sizes.take(kind))
+        pick = owner.argsort(kind="stable").take(index)
+    who = live.take(who)
+    return who, rows.take(pick, axis=1), times(delta.diffs.take(who), diffs[0].take(pick))
 
 
 def join_core(

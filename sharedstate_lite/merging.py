@@ -109,14 +109,14 @@ class Merge:
             if ends == start:
                 # All of the share is one sort word: take the whole of it, or the merge would stand still.
                 ends = _until(words, start, cut, "right")
-        slices = [self._slice(*part) for part in zip(self.inputs, start, ends, strict=True)]
-        read = sum(part.shape[1] for part in slices)
-        lines, order = _zip([part for part in slices if part.shape[1]])
+        parts = zip(self.inputs, start, ends, strict=True)
+        lines, order = _zip([self._slice(batch, at, end) for batch, at, end in parts if at < end])
+        read = len(order)
         index, diffs = fold(lines, order, self.arrangement.layout)
         kept = filled + len(index)
         write(lines, index, diffs, self._out[:, filled:kept], self.arrangement.layout)
         self._done = _Progress(kept, ends, left - read)
-        return int(read)
+        return read
 
     def _slice(self, batch: Batch, start: int, stop: int) -> Words:
         part = batch.body[:, start:stop]
@@ -139,11 +139,11 @@ def _until(words: list[Words], start: list[int], cut: np.int64, side: Literal["l
     return [at + int(word[at:].searchsorted(cut, side=side)) for at, word in zip(start, words, strict=True)]
 
 
-def _zip(parts: Sequence[Words]) -> tuple[list[Words], npt.NDArray[np.intp]]:
-    """The lines of several sorted bodies, one after the other, and the order that sorts them."""
+def _zip(parts: Sequence[Words]) -> tuple[Words, npt.NDArray[np.intp]]:
+    """The rows of several sorted bodies, one after the other, and the order that sorts them."""
     if len(parts) == 1:
-        return list(parts[0]), np.arange(parts[0].shape[1])
-    lines = [np.concatenate(line) for line in zip(*parts, strict=True)]
+        return parts[0], np.arange(parts[0].shape[1])
+    lines = np.concatenate(parts, axis=1)
     # The stable sort finds the runs that are in order already and merges them (timsort).
     return lines, np.argsort(lines[0], kind="stable")
 
@@ -155,9 +155,10 @@ def _latest(batch: Batch) -> int:
 def work(arrangement: Arrangement, fresh: int) -> None:
     """Start the merges that are due and pay each its share for ``fresh`` new rows."""
     merges = arrangement.merges
-    if not merges and _waits(arrangement.runs):
+    if not _waits(arrangement.runs):
+        _start(arrangement)
+    elif not merges:
         return
-    _start(arrangement)
     for merge in merges:
         merge.credit += EFFORT * fresh
     at = 0
@@ -178,7 +179,7 @@ def _waits(runs: Sequence[Batch]) -> bool:
     young = 0
     while young < min(FEW, len(runs)) and len(runs[-1 - young]) <= YOUNG:
         young += 1
-    return 0 < young < FEW and sum(map(len, runs)) > SOME
+    return 0 < young < FEW and (len(runs[0]) > SOME or sum(map(len, runs)) > SOME)
 
 
 def complete(arrangement: Arrangement) -> None:
@@ -218,23 +219,29 @@ def _start(arrangement: Arrangement, credit: int = 0) -> None:
     """Begin the merge of the oldest batch that is due with all that are newer."""
     runs, merges = arrangement.runs, arrangement.merges
     busy = {id(batch) for merge in merges for batch in merge.inputs}
-    line = 1 + arrangement.layout.columns
-    due = len(runs)
-    newer = minus = 0
+    due, newer = len(runs), 0
     for at in range(len(runs) - 1, -1, -1):
-        batch = runs[at]
-        rows, gone = len(batch), batch.retractions(line)
-        if at < len(runs) - 1 and id(batch) not in busy:
-            cancel = minus + min(newer - minus, gone)
-            heavy = 3 * (newer + 2 * cancel) >= 2 * rows if at == 0 else newer >= 2 * rows
+        rows = len(runs[at])
+        if at < len(runs) - 1 and id(runs[at]) not in busy:
+            heavy = newer >= 2 * rows if at else _outweighed(runs, newer, 1 + arrangement.layout.columns)
             if heavy or newer + rows <= SMALL:
                 due = at
-        newer, minus = newer + rows, minus + gone
+        newer += rows
     if due < len(runs):
         merge = Merge(arrangement, runs[due:])
         merge.credit = merge.left if merge.left <= SMALL else credit
         taken = {id(batch) for batch in merge.inputs}
         merges[:] = [*(m for m in merges if id(m.inputs[0]) not in taken), merge]
+
+
+def _outweighed(runs: Sequence[Batch], newer: int, line: int) -> bool:
+    """Whether the oldest batch is due, with so many newer rows; ``line`` is the place of the diffs."""
+    rows = len(runs[0])
+    if 9 * newer < 2 * rows:
+        return False  # though every newer row may cancel; most epochs end here, uncounted
+    minus = sum(batch.retractions(line) for batch in runs[1:])
+    cancel = minus + min(newer - minus, runs[0].retractions(line))
+    return 3 * (newer + 2 * cancel) >= 2 * rows
 
 
 def _replace(arrangement: Arrangement, merge: Merge) -> None:
@@ -247,6 +254,8 @@ def _replace(arrangement: Arrangement, merge: Merge) -> None:
 
 def _drop_empty(arrangement: Arrangement) -> None:
     # An empty batch covers its epochs by the neighbour that grows over them: batches store only where they begin.
+    if all(map(len, arrangement.runs)):
+        return
     busy = {id(batch) for merge in arrangement.merges for batch in merge.inputs}
     arrangement.runs[:] = [b for b in arrangement.runs if len(b) or id(b) in busy]
 

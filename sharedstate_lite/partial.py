@@ -192,8 +192,13 @@ class Partial(Delivery):
     def _emitted(self, op: int) -> dict[str, Changes]:
         out = {}
         for name, view in self.views.items():
-            parts = self.reader(view).emitted.pop(op, [])
-            out[name] = self._changes(view, concat(parts, len(view.schema)))
+            reader = self.reader(view)
+            parts = reader.emitted.pop(op, [])
+            delta, layout = concat(parts, len(view.schema)), reader.rows.layout
+            if len(parts) > 1:
+                # Each part is consolidated; one may take back what another brought.
+                delta = layout.delta(layout.body(delta.rows, delta.diffs, self.strings))
+            out[name] = self._changes(view, delta)
         return out
 
     def _within_budget(self) -> None:
@@ -291,8 +296,7 @@ class Partial(Delivery):
         if key is None:
             return rows.contents(strings=self.strings)
         _, found, diffs = rows.match(key, self.strings)
-        body = rows.layout.body(found, diffs[0], self.strings)
-        return Delta(body[1 : 1 + len(found)], body[1 + len(found)])
+        return rows.layout.delta(rows.layout.body(found, diffs[0], self.strings))
 
     def _whole(self, view: View) -> Delta:
         return Delta.empty(len(view.schema))

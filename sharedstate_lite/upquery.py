@@ -253,9 +253,9 @@ class ReaderNode(Target):
     def on_change(self, edge: Edge, delta: Delta, before: Position) -> None:
         delta = self.keep_filled(self.filled, delta, edge)
         if len(delta.diffs):
-            self.rows.insert(delta.rows, delta.diffs, self.flow.strings)
+            body = self.rows.insert(delta.rows, delta.diffs, self.flow.strings)
             self.flow.wrote(self, delta)
-            self.emitted.setdefault(self.flow.op, []).append(delta)
+            self.emitted.setdefault(self.flow.op, []).append(self.rows.layout.delta(body))
 
     def on_response(self, edge: Edge, tag: int, keys: Words, delta: Delta) -> None:
         fresh = keys.compress(~self.filled.mask(keys, self.flow.strings), axis=1)

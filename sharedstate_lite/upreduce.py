@@ -75,8 +75,7 @@ class ReduceNode(Between):
 
     def _net(self, delta: Delta) -> Delta:
         layout = Layout(tuple(c.type for c in self.plan.schema), tuple(range(len(self.plan.schema))))
-        body = layout.body(delta.rows, delta.diffs, self.flow.strings)
-        return Delta(body[1 : 1 + layout.columns], body[1 + layout.columns])
+        return layout.delta(layout.body(delta.rows, delta.diffs, self.flow.strings))
 
     def _reduce(self, delta: Delta) -> tuple[Delta, Words]:
         body = self.groups.plan.input.body(delta.rows, delta.diffs, self.flow.strings)

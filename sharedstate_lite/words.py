@@ -73,16 +73,19 @@ class Strings:
     def code(self, text: str) -> int:
         """The code of one string, given one if it is new."""
         found = self._code.get(text)
-        return self._add([text])[0] if found is None else found
+        return int(self._add([text])[0]) if found is None else found
 
     def codes(self, texts: Iterable[str | None]) -> Words:
         """Codes of many strings (None is NULL); shape (n,). Duplicates cost one look-up each."""
         texts = list(texts)
-        found = np.array(list(map(self._code.get, texts, repeat(-1))), dtype=np.int64)
-        missing = np.flatnonzero(found == -1).tolist()
-        if missing:
-            self._add(list(dict.fromkeys(t for t in map(texts.__getitem__, missing) if t is not None)))
-            found[missing] = [self._code[texts[i]] for i in missing]
+        found = np.fromiter(map(self._code.get, texts, repeat(-1)), dtype=np.int64, count=len(texts))
+        missing = (found == -1).nonzero()[0]
+        if len(missing):
+            # NULL has its code already, so what is missing are strings.
+            fresh: list[Any] = [texts[i] for i in missing.tolist()]
+            kinds = list(dict.fromkeys(fresh))
+            added = self._add(kinds)
+            found[missing] = added if len(kinds) == len(fresh) else [self._code[text] for text in fresh]
         return found
 
     def column(self, array: Any) -> Words:
@@ -102,15 +105,17 @@ class Strings:
             self._shorts.learn(pack(kinds), codes)
         return found
 
-    def _add(self, fresh: Sequence[str]) -> list[int]:
+    def _add(self, fresh: Sequence[str]) -> Words:
         first, last = len(self._text), len(self._text) + len(fresh)
         if last >= len(self._hash):
             self._hash = np.concatenate([self._hash[:first], _room(last, first)])
         # The fixed key of hash_array makes hashes of equal strings equal across processes and runs.
-        self._hash[first:last] = pd.util.hash_array(np.array(fresh, dtype=object), categorize=False)
+        whole = pd.util.hash_array(np.array(fresh, dtype=object), categorize=False)
+        # Folded as hash_rows folds every word, here where it is done once a string.
+        self._hash[first:last] = whole ^ (whole >> np.uint64(32))
         self._text.extend(fresh)
         self._code.update(zip(fresh, range(first, last), strict=True))
-        return list(range(first, last))
+        return np.arange(first, last)
 
     def forget(self, length: int) -> None:
         """Drop the codes from ``length`` on: what a refused step had brought."""
@@ -132,11 +137,14 @@ class Strings:
     def texts(self, words: Words) -> npt.NDArray[Any]:
         """Strings of a column of codes as an object array, None where NULL; shape (n,)."""
         out = np.empty(len(words), dtype=object)
-        present = np.flatnonzero(words != NULL)
-        text = self._text
-        # An object array of the codes' strings; each distinct string is one shared object.
-        out[present] = [text[c] for c in words[present].tolist()]
+        out[:] = self.listed(words)
         return out
+
+    def listed(self, words: Words) -> list[str | None]:
+        """Strings of a column of codes, None where NULL; each distinct string is one shared object."""
+        text = self._text
+        # NULL alone is below zero.
+        return [text[code] if code >= 0 else None for code in words.tolist()]
 
     def hashes(self, words: Words) -> npt.NDArray[np.uint64]:
         """A 64-bit hash of the text of each code; NULL hashes to a constant. Shape (n,)."""
