@@ -214,6 +214,8 @@ def install(what, log, packages):
 
 def fetch_jars():
     """Fetch the jars that PySpark does not bring, once; without them all but a few rungs work, so nothing stops."""
+    # sharedstate_lite/spark/ivy.py reads a program's output much like this; the set-up imports nothing of the kit,
+    # which needs packages that may not be there yet, and a Python that this one may not be.
     command = [str(ENVIRONMENT / "bin" / "python"), "-u", "-m", "sharedstate_lite.spark.jars"]
     jars = subprocess.Popen(
         command,

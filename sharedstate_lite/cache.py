@@ -14,14 +14,19 @@ clean`` removes the checkout's ``.cache``, and what is missing is made anew.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
+import tempfile
+import time
 from pathlib import Path
 
 from sharedstate_lite.errors import Error
 
 VARIABLE = "SHAREDSTATE_LITE_CACHE"
 """The environment variable that moves the folder."""
+KEPT_LOGS = 10
+"""How many logs of one name stay."""
 
 
 def checkout() -> Path | None:
@@ -57,6 +62,18 @@ def cache_dir(*parts: str) -> Path:
         f"cache folder: {', '.join(refusals)}: the kit must be able to write there; "
         f"set {VARIABLE} to a folder that you may write"
     )
+
+
+def new_log(name: str) -> Path:
+    """A new, empty file ``logs/NAME-....log``; of those of earlier days, the latest few stay."""
+    folder = cache_dir("logs")
+    for old in sorted(folder.glob(f"{name}-*.log"))[: 1 - KEPT_LOGS]:
+        with contextlib.suppress(OSError):
+            if time.time() - old.stat().st_mtime > 86_400:
+                old.unlink()
+    handle, path = tempfile.mkstemp(dir=folder, prefix=f"{name}-{time.strftime('%Y%m%d-%H%M%S')}-", suffix=".log")
+    os.close(handle)
+    return Path(path)
 
 
 def _user_cache() -> Path:

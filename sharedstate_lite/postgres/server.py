@@ -11,8 +11,6 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
-import time
 import weakref
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,7 +20,7 @@ from typing import Any, NoReturn
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from ..cache import cache_dir
+from ..cache import new_log
 from ..errors import Error
 from . import keeper, programs
 from .programs import VARIABLE
@@ -30,7 +28,6 @@ from .reasons import why
 
 ANSWER_SECONDS = 2 * keeper.START_SECONDS
 CONNECT_SECONDS = 10
-KEPT_LOGS = 10
 
 SETTINGS: dict[str, str] = {
     "listen_addresses": "127.0.0.1",
@@ -87,7 +84,7 @@ class Server:
         place = Path(folder).expanduser().absolute() if folder is not None else None
         found = programs.find()
         user = programs.user(found, _owner_of(place))
-        self.version, self._log = found.version, _new_log()
+        self.version, self._log = found.version, new_log("postgres")
         chosen = {**SETTINGS, **({} if place else FLEETING), **(settings or {})}
         job = {
             "bin": str(found.bin),
@@ -211,18 +208,6 @@ def _owner_of(folder: Path | None) -> int | None:
     if data is None or not data.is_dir():
         return None
     return data.stat().st_uid or None
-
-
-def _new_log() -> Path:
-    """A new log file; of those of earlier days, the latest few stay."""
-    folder = cache_dir("logs")
-    for old in sorted(folder.glob("postgres-*.log"))[: 1 - KEPT_LOGS]:
-        with contextlib.suppress(OSError):
-            if time.time() - old.stat().st_mtime > 86_400:
-                old.unlink()
-    handle, name = tempfile.mkstemp(dir=folder, prefix=f"postgres-{time.strftime('%Y%m%d-%H%M%S')}-", suffix=".log")
-    os.close(handle)
-    return Path(name)
 
 
 _open: weakref.WeakSet[Server] = weakref.WeakSet()

@@ -21,8 +21,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from ..columns import ARROW
 from ..errors import RelationError
-from ..plan import Schema, Type
+from ..plan import Schema
 from ..postgres.rows import connected, identifier, write
 from .basegiven import Postgres
 from .baserows import SPARK, Table
@@ -30,16 +31,6 @@ from .jdbc import jdbc
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-_ARROW = {
-    Type.STRING: pa.string(),
-    Type.INT: pa.int32(),
-    Type.BIGINT: pa.int64(),
-    Type.DOUBLE: pa.float64(),
-    Type.BOOLEAN: pa.bool_(),
-    Type.DATE: pa.date32(),
-    Type.TIMESTAMP: pa.timestamp("us"),
-}
 
 
 class PostgresTable(Table):
@@ -61,7 +52,7 @@ class PostgresTable(Table):
                 raise RelationError(
                     f"{relation}: there is no table {place.table}, and append=False leaves it to others"
                 )
-            types = [*(_ARROW[c.type] for c in schema), pa.int64(), pa.int64()]
+            types = [*(ARROW[c.type] for c in schema), pa.int64(), pa.int64()]
             write(place.where, place.table, pa.table([pa.array([], t) for t in types], names=names))
         found = set(jdbc(session, place.where, place.table).columns)
         missing = [n for n in names if n not in found]

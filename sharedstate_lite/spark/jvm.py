@@ -18,7 +18,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from ..cache import cache_dir, checkout
+from ..cache import checkout
 from ..errors import Error
 from . import settings
 from .java import Java
@@ -29,8 +29,6 @@ START_SECONDS = 180
 STOP_SECONDS = 30
 ORPHAN_SECONDS = 5
 """Executors end a moment after their driver. Where nobody collects orphans, their remains are not waited for longer."""
-
-KEPT_LOGS = 10
 
 
 class Jvm:
@@ -153,15 +151,3 @@ def environment(master: str, java: Java, folder: Path, home: Path, python: str) 
         "PYSPARK_PYTHON": python,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
     }
-
-
-def new_log() -> Path:
-    """A new log file; of those of earlier days, the latest few stay."""
-    folder = cache_dir("logs")
-    for old in sorted(folder.glob("spark-*.log"))[: 1 - KEPT_LOGS]:
-        with contextlib.suppress(OSError):
-            if time.time() - old.stat().st_mtime > 86_400:
-                old.unlink()
-    handle, name = tempfile.mkstemp(dir=folder, prefix=f"spark-{time.strftime('%Y%m%d-%H%M%S')}-", suffix=".log")
-    os.close(handle)
-    return Path(name)

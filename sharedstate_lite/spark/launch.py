@@ -23,13 +23,13 @@ from pyspark.serializers import UTF8Deserializer, read_int
 from pyspark.sql import SparkSession
 from pyspark.sql.context import SQLContext
 
-from ..cache import cache_dir
+from ..cache import cache_dir, new_log
 from ..errors import Error
 from . import jars, settings
 from .failure import why
 from .interrupt import Interrupts
 from .java import Java
-from .jvm import Jvm, new_log
+from .jvm import Jvm
 from .scratch import Scratch
 from .ship import archive
 
@@ -54,7 +54,7 @@ class Driver:
 
     def __init__(self, master: str, app: str, java: Java, conf: Mapping[str, str]) -> None:
         self.master, self.app, self.process_id = master, app, os.getpid()
-        self.log = new_log()
+        self.log = new_log("spark")
         self._asked = dict(conf)
         self._jvm: Jvm | None = None
         self._interrupts = Interrupts(self._cancel)

@@ -103,6 +103,7 @@ class UpBin(Kept):
             letter = unseal(message, self.strings)
             self.graph.clock = max(self.graph.clock, letter.head.get("c", 0))
             self.graph.now = max(self.graph.now, letter.head.get("now", 0))
+            self.draws = max(self.draws, letter.head.get("d", 0))
             letter.head = {**letter.head, "channel": message.channel}
             if letter.head.get("k") == "rows":
                 assert letter.delta is not None

@@ -42,13 +42,14 @@ class UpFront(Desk, Front):
     _route: Places  # type: ignore[assignment]
 
     def __init__(self, plan: Blueprint, bins: int) -> None:
+        self._draws = 0
+        """How often keys were drawn: each draw has a number, so that those after a restart are new ones."""
         Desk.__init__(self)
         Front.__init__(self, plan, bins)
 
     def _use(self, plan: Blueprint, route: Any) -> None:
         super()._use(plan, route)
         self._held: dict[tuple[int, int], dict[str, Any]] = {}
-        self._random = np.random.default_rng(route.engine.seed)
 
     @property
     @abstractmethod
@@ -98,7 +99,7 @@ class UpFront(Desk, Front):
             words = np.unique(words, axis=1) if len(words) else words[:, :1]
 
         def rows(number: int, clock: int) -> list[Message]:
-            head = {"id": number, "view": view.name, "c": clock, "now": self.epoch}
+            head = {"id": number, "view": view.name, "c": clock, "d": self._draws, "now": self.epoch}
             if words is None:
                 return [seal((stage, where, ASK), head, strings) for where in range(self.bins)]
             return [
@@ -128,10 +129,11 @@ class UpFront(Desk, Front):
         stage, types = self._route.stage_of[start], schema_of(view.plan, view.key)
         if n is not None:
             there = self._filled_words(view.name, strings)
-            pick = self._random.choice(there.shape[1], size=min(n, there.shape[1]), replace=False)
-            words = there.take(np.sort(pick), axis=1)
+            self._draws += bool(n and there.shape[1])
+            draw = np.random.default_rng([graph.seed, self._draws])
+            words = there.take(np.sort(draw.choice(there.shape[1], min(n, there.shape[1]), replace=False)), axis=1)
         self.clock += 1
-        head = {"o": "evict", "node": start.name, "c": self.clock}
+        head = {"o": "evict", "node": start.name, "c": self.clock, "d": self._draws}
         if words is None:
             orders = [seal((stage, where, ORDER), head, strings) for where in range(self.bins)]
         else:
@@ -291,6 +293,12 @@ class UpFront(Desk, Front):
             if bound is not None and held > bound:
                 over = max(over, 1 - bound / held)
         return over
+
+    def _recall(self) -> None:
+        """Take up counting where the bins say that it has got."""
+        heads = self._heads().values()
+        self.clock = max((head.get("clock", 0) for head in heads), default=0)
+        self._draws = max((head.get("draws", 0) for head in heads), default=0)
 
     # --- small services -----------------------------------------------------------------
 

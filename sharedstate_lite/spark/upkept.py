@@ -41,6 +41,8 @@ class Kept(Bin):
     """The half of a bin that stores; see the module, and :class:`~.upbin.UpBin`."""
 
     waits: list[Wait] = field(default_factory=list)
+    draws: int = 0
+    """How many draws for eviction it has been told of."""
     graph: Bound = field(init=False)
     nodes: list[Node_] = field(init=False)
     memo: Memo = field(init=False)
@@ -81,7 +83,7 @@ class Kept(Bin):
         now["open", "0"] = json.dumps(told).encode()
         fresh = [(part, name, blob) for (part, name), blob in now.items() if self.extras.get((part, name)) != blob]
         self.time = max([self.time, *(h.arrangement.upper for h in self.parts.values())])
-        super().save(_With(store, fresh, self.parts, {"clock": self.graph.clock}))
+        super().save(_With(store, fresh, self.parts, {"clock": self.graph.clock, "draws": self.draws}))
         self.extras = now
 
     def _wait_words(self, wait: Wait) -> list[Any]:
@@ -92,7 +94,7 @@ class Kept(Bin):
         """Become what the store says."""
         super().load(head, store)
         self.seen.clear()
-        self.graph.clock = head["clock"]
+        self.graph.clock, self.draws = head["clock"], head.get("draws", 0)
         for name, filled in self._sets().items():
             blob = store.run(f"{name} keys", "0")
             lines = wire.decode(blob, self.strings)

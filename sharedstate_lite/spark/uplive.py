@@ -108,7 +108,7 @@ class UpEngine(UpFront, SparkEngine):
             last -= 1
         if not entries:
             return
-        self.clock = max((head.get("clock", 0) for head in self._heads().values()), default=0)
+        self._recall()
         mended = max((n for n, e in enumerate(entries) if e.kind == "mend"), default=-1)
         hurt = {e.kind for e in entries[mended + 1 :] if e.void and (e.kind != "epoch" or not e.sha256)}
         if hurt:
