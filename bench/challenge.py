@@ -39,11 +39,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     bounds = [int(name) for name in AHEAD if not chosen.only or name in chosen.only]
     count = (QUICK if chosen.quick else FULL) * SIZE
     made = list(batches(ticks.table(count, per_second=count / (3_600 * HOURS), jitter=400.0), SIZE, unpriced=0.02))
-    bar = measure.Progress([("all ways", 1.0)])
+    bar = measure.Progress([(f"{way}, {bound} ahead", 1.0) for bound in bounds for way in compare.WAYS])
     runs = []
     try:
         session = ss.spark.session()
-        told = compare.records(made, session, ahead=bounds, progress=lambda _, share: bar.at(0, share))
+        told = compare.records(
+            made, session, ahead=bounds, progress=lambda _, share: bar.at(round(share * len(bar.tasks)), 0.0)
+        )
         for way, bound, record, equal in told:
             runs.append((way, bound, record.line(), equal))
     finally:

@@ -7,9 +7,10 @@ that is behind gets several batches at once, and one that is not gets each as it
 
 All parts have to run at once, for a batch is answered when each part has answered: so
 they are one barrier stage, which Spark starts whole, and starts whole again when a task dies.
-More parts than slots are refused here: Spark would go on looking for slots for ten minutes. Then tasks begin at their last snapshot, which
-each sends every ``SNAPSHOT`` batches; the driver keeps the batches since. What is answered twice is
-the same twice, and posted once.
+More parts than slots are refused here: Spark would go on looking for slots for ten minutes.
+After a death tasks begin at their last snapshot, which each sends every ``SNAPSHOT`` batches, once
+their answers are there; the driver keeps the batches since. What is answered twice is the same twice,
+and posted once.
 """
 
 from __future__ import annotations
@@ -52,11 +53,11 @@ def by_mailbox(address: str, session: SparkSession, *, parts: int | None = None,
         box.serve(Desk(run, count).answer)
         work: Any = Task(box).work
         try:
-            context.parallelize(range(count), count).barrier().mapPartitions(work).collect()
+            took = context.parallelize(range(count), count).barrier().mapPartitions(work)
+            # Spark starts a barrier stage again only where a shuffle follows it: else results may be given away.
+            took.map(lambda batches: (0, batches)).reduceByKey(max, 1).collect()
         except Exception as error:
-            raise run.failed or Error(
-                f"by_mailbox: its tasks failed on Spark: {_first(error)}"
-            ) from error
+            raise run.failed or Error(f"by_mailbox: its tasks failed on Spark: {_first(error)}") from error
         return run.wait()
 
 

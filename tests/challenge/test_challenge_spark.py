@@ -18,12 +18,17 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-@pytest.mark.parametrize("way", [by_mailbox, by_files, by_source], ids=lambda way: way.__name__)
+@pytest.mark.parametrize(
+    "way",
+    # Notebook 10 goes the last way on every run.
+    [by_mailbox, by_files, pytest.param(by_source, marks=pytest.mark.slow)],
+    ids=["mailbox", "files", "source"],
+)
 def test_ways_on_spark(
     spark: SparkSession, challenger: Challenger, handed_out: list[Batch], way: Callable[..., int]
 ) -> None:
     """Every answer is the single pass' own, with several batches under way at once."""
-    number = way(challenger.address, spark, ahead=8)
+    number = way(challenger.address, spark, ahead=20)
     check(challenger.record(number), handed_out, number)
 
 
