@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from drawn import TRADES
-from sparks import spark
+from sparks import everywhere, last, spark
 
 from data import ticks
 from sharedstate_lite.challenge import Challenger, batches
@@ -35,4 +35,9 @@ def application() -> Iterator[Driver]:
     driver.close()
 
 
-__all__ = ["application", "challenger", "handed_out", "spark"]
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What exchanges the session runs last."""
+    last(items)
+
+
+__all__ = ["application", "challenger", "everywhere", "handed_out", "spark"]

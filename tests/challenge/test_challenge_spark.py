@@ -58,3 +58,10 @@ def test_killed_workers_lose_nothing(
     number = by_mailbox(challenger.address, spark, ahead=1)
     assert killed.is_set()
     check(challenger.record(number), handed_out, number)
+
+
+@pytest.mark.slow
+def test_tasks_ask_from_anywhere(everywhere: SparkSession, challenger: Challenger, handed_out: list[Batch]) -> None:
+    """On other processes and on a standalone cluster, too, tasks ask the driver and answer as the single pass does."""
+    number = by_mailbox(challenger.address, everywhere, ahead=8)
+    check(challenger.record(number), handed_out, number)
