@@ -50,7 +50,10 @@ YOUNG = 100
 SOME = 256
 """and it does so beside more rows than this, since where little is stored the number of batches has to be small."""
 FEW = 4
-"""As many as this are not kept waiting: each costs every look-up a search."""
+"""As many as this are not kept waiting: each costs every look-up a search.
+
+What waits may do so beside a merge under way too: (FEW - 1) * YOUNG rows that all cancel weigh 900,
+and the bound on stored rows leaves 1,000 for them."""
 
 
 class _Progress(NamedTuple):
