@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 from rehearsal import Rehearsal
+from sparks import session_on
+from uprehearsal import UpRehearsal
 
 import sharedstate_lite as ss
 
@@ -30,12 +32,14 @@ IN_BINS: dict[str, tuple[str, dict[str, Any]]] = {
     "full in bins": ("full", {"join": "linear", "bins": 3, "lose": 5}),
     "full multi in bins": ("full", {"join": "multi", "bins": 3, "lose": 5}),
     "shared in bins": ("shared", {"join": "linear", "bins": 3, "lose": 5}),
+    "partial in bins": ("partial", {"bins": 3, "lose": 5}),
 }
 """The same over the bins and stages of Spark."""
 
 ON_SPARK: dict[str, tuple[str, dict[str, Any]]] = {
     "full on Spark": ("full", {"join": "linear", "bins": 2}),
     "shared on Spark": ("shared", {"join": "linear", "bins": 2}),
+    "partial on Spark": ("partial", {"bins": 2}),
 }
 """The same on Spark."""
 
@@ -45,14 +49,24 @@ every_place = pytest.mark.parametrize("place", [ENGINES, IN_BINS], ids=["in one 
 """Run a test over the engines of each place; on Spark there is no time for drawn sequences."""
 
 
+def partial(label: str) -> bool:
+    """Whether it keeps what was asked for and no more, so that its views are read, and emit, by key."""
+    return EVERY[label][0] == "partial"
+
+
 def make(label: str, views: Sequence[ss.View], **more: Any) -> Any:
     """A new engine of that label."""
     kind, options = EVERY[label]
-    maker: Any = ss.spark.engine if label in ON_SPARK else Rehearsal if label in IN_BINS else ss.engine
+    if label in IN_BINS and partial(label):
+        return UpRehearsal(views, **options, **more)
+    if label in ON_SPARK:
+        return ss.spark.engine(kind, views, session_on(), **options, **more)
+    maker: Any = Rehearsal if label in IN_BINS else ss.engine
     return maker(kind, views, **options, **more)
 
 
 def restored(label: str, path: Path) -> Any:
     """What an engine of that label left at ``path`` by checkpoint()."""
-    restore: Any = ss.spark.restore if label in ON_SPARK else Rehearsal.restore if label in IN_BINS else ss.restore
+    rehearsal = UpRehearsal if partial(label) else Rehearsal
+    restore: Any = ss.spark.restore if label in ON_SPARK else rehearsal.restore if label in IN_BINS else ss.restore
     return restore(path)

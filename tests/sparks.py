@@ -16,8 +16,6 @@ from typing import TYPE_CHECKING
 
 import psutil
 import pytest
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 
 import sharedstate_lite.spark as kit
 from sharedstate_lite.errors import Error
@@ -33,19 +31,25 @@ PLACES = {"local": "local[2]", "local-cluster": "local-cluster[2,1,1024]", "stan
 """By the parameter of ``everywhere``; a test that wants some of them only says so with ``indirect=True``."""
 
 
-def session_on(master: str) -> SparkSession:
-    """The kit's session on a master; one that runs elsewhere is ended."""
-    try:
-        return kit.session(master)
-    except Error:
-        kit.stop()
-        return kit.session(master)
+SHORT_LIVED = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+"""A JVM that lives for some minutes spends half of its time on compiling what it will not run often."""
+
+
+def session_on(master: str = "") -> SparkSession:
+    """The kit's session on a master, by default on this machine; one that runs elsewhere is ended."""
+    where = master or os.environ.get(VARIABLE) or MASTER
+    if kit.log_file() is not None:
+        try:
+            return kit.session(where)
+        except Error:
+            kit.stop()
+    return kit.session(where, conf=SHORT_LIVED)
 
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """The shared session."""
-    yield session_on(os.environ.get(VARIABLE) or MASTER)
+    yield session_on()
     kit.stop()
 
 
@@ -101,6 +105,9 @@ def kill_workers(spark: SparkSession) -> Iterator[Callable[[], int]]:
 
     Spark keeps idle workers, and a task that is given one whose starter is gone fails; on one machine its job with it.
     """
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
     killed = []
 
     def now() -> int:

@@ -7,6 +7,7 @@ micro-batches: what it does there, another thread would do.
 
 from __future__ import annotations
 
+import pickle
 import random
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -18,7 +19,7 @@ from rehearsal import Dict, Workers
 from sharedstate_lite import held, intake
 from sharedstate_lite.arrangement import Arrangement
 from sharedstate_lite.batch import Delta, Layout, concat
-from sharedstate_lite.spark import wire
+from sharedstate_lite.spark import blueprint, wire
 from sharedstate_lite.spark.base import Base
 from sharedstate_lite.spark.bins import Message
 from sharedstate_lite.spark.blueprint import Blueprint
@@ -65,6 +66,14 @@ class ListBase(Base):
             out += answers(mine, self.rows(relation, upto, self.front.names), places, self.front.bins, self.front.names)
         return out
 
+    def compact(self) -> None:
+        """One blob a relation, without what came and went."""
+        for relation, found in self.blobs.items():
+            strings = Strings()
+            rows = self.front._netted(relation, self.rows(relation, self.front.epoch, strings), strings)
+            blob = wire.pack(rows, self._types(relation), strings)
+            self.blobs[relation] = [(found[-1][0], blob)] if len(rows.diffs) else []
+
     def size(self, relation: str) -> tuple[int, int]:
         found = self.blobs.get(relation, [])
         return sum(wire.decode(b, Strings()).shape[1] for _, b in found), sum(len(b) for _, b in found)
@@ -105,6 +114,24 @@ class UpRehearsal(Workers, UpFront):
         self._route = route
         self._open_stores(plan)
         return []
+
+    def checkpoint(self, path: Path) -> None:
+        """Write the blueprint, the stores and the base tables to a new folder; what is in memory is not in them."""
+        self._check_open()
+        path.mkdir()
+        options = {"join": self.join, "bins": self.bins, "lose": self.lose, "partial": self._plan.options}
+        blueprint.write(path, self._blueprint, self.kind, options)
+        (path / "stores").write_bytes(pickle.dumps((self.epoch, self.stores, self.tables.blobs)))
+
+    @classmethod
+    def restore(cls, path: Path) -> UpRehearsal:
+        """The engine that was written to ``path``, in processes that have not seen it."""
+        told = blueprint.read(path)
+        plan, options = blueprint.built(told, path), told["options"]
+        out = cls(plan.views, options["bins"], options["lose"], **options["partial"])
+        out.epoch, out.stores, out.tables.blobs = pickle.loads((path / "stores").read_bytes())
+        out._recall()
+        return out
 
     def clear_count(self) -> None:
         """Count micro-batches and reads of base tables anew."""

@@ -29,6 +29,7 @@ ENGINES = [
     ("partial", {"max_rows": 12, "seed": 3}),
     ("full in bins", {}),
     ("shared in bins", {}),
+    ("partial in bins", {}),
 ]
 
 

@@ -98,7 +98,7 @@ class Pair:
 def test_rules_16_17_19_21_in_any_sequence(name: str) -> None:
     """Through writes, lookups and evictions answers are full state's, hits ask nobody, holes hold and emit nothing."""
 
-    @examples(3)
+    @examples(2)
     @given(st.data())
     def run(data: st.DataObject) -> None:
         pair = Pair(name, data)
@@ -133,7 +133,7 @@ def test_rules_16_17_19_21_in_any_sequence(name: str) -> None:
 def test_rules_18_20_22_epochs_between_the_rounds_of_a_lookup(name: str) -> None:
     """An epoch that comes while an answer is on its way is applied once: answers and filled keys are full state's."""
 
-    @examples(4)
+    @examples(2)
     @given(st.data())
     def run(data: st.DataObject) -> None:
         pair = Pair(name, data)

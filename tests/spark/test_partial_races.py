@@ -146,20 +146,6 @@ def test_a_budget_is_kept_over_all_bins(budget: dict[str, int]) -> None:
         assert own["bytes"].sum() <= budget.get("max_bytes", 10**9)
 
 
-def test_the_least_recently_used_key_goes_first() -> None:
-    """Under a budget the key whose last use lies furthest back becomes a hole, in whatever bin it is."""
-    catalog = ss.Catalog(**RELATIONS)
-    view = catalog.view("CREATE VIEW v AS SELECT product, COUNT(*) AS n FROM visit GROUP BY product")
-    engine = UpRehearsal([view], 3, max_rows=9)
-    engine.step({"visit": [((p, "u", 1), 1) for p in "abcdef"]})
-    for key in "abc":
-        engine.read("v", key=key)
-    engine.read("v", key="a")
-    engine.read("v", key="d")
-    assert ("a",) in engine.filled("v")
-    assert ("b",) not in engine.filled("v")
-
-
 def test_what_a_kernel_refuses_is_undone() -> None:
     """An epoch that a kernel refuses, at once or rounds later, raises the error and leaves answers as they were."""
     catalog = ss.Catalog(t="k STRING, b BIGINT", s="k STRING, g STRING")
