@@ -28,9 +28,12 @@ def rules(rows: list[Came]) -> str:
 
 
 def speeds(rows: list[Came]) -> str:
-    """The rates that were held, least and most."""
-    held = [row["speed"]["sustained_per_s"] for row in rows if row.get("speed")]
-    return f"{min(held):,} to {max(held):,}" if held else ""
+    """The most that was held in any pass, and whether the time ended before the system did."""
+    held = [row["speed"] for row in rows if row.get("speed")]
+    if not held:
+        return ""
+    top = max(held, key=lambda speed: int(speed["sustained_per_s"]))
+    return f"{'at least ' if top['at_least'] else ''}{top['sustained_per_s']:,}"
 
 
 def table(results: list[Came], passes: int) -> str:
