@@ -60,6 +60,7 @@ MUTANTS = [
         '    step = f"{order}.{attempt}.{time.time_ns()}"\n',
         "faults",
         "taken_times",
+        seconds=10.0,
     ),
     Mutant(
         "forgets-a-saga-that-was-cut-off",
@@ -69,6 +70,7 @@ MUTANTS = [
         '                        mark(order, "open", attempt)\n',
         "faults",
         "taken_times",
+        seconds=10.0,
     ),
     Mutant(
         "charges-before-there-is-stock",
@@ -98,6 +100,7 @@ MUTANTS = [
         "faults",
         "taken_times",
         slow=True,
+        seconds=10.0,
     ),
     Mutant(
         "votes-and-writes-nothing-down",
@@ -125,6 +128,7 @@ MUTANTS = [
         "        durable()\n",
         "faults",
         "ok_not_paid",
+        seconds=10.0,
     ),
     Mutant(
         "keeps-what-was-not-committed",
