@@ -70,7 +70,7 @@ MUTANTS = [
         '                        mark(order, "open", attempt)\n',
         "faults",
         "taken_times",
-        seconds=10.0,
+        seconds=16.0,
     ),
     Mutant(
         "charges-before-there-is-stock",
