@@ -195,8 +195,7 @@ class Partial(Delivery):
             reader = self.reader(view)
             parts = reader.emitted.pop(op, [])
             delta, layout = concat(parts, len(view.schema)), reader.rows.layout
-            if len(parts) > 1:
-                # Each part is consolidated; one may take back what another brought.
+            if len(parts) > 1:  # each is consolidated; one may take back what another brought
                 delta = layout.delta(layout.body(delta.rows, delta.diffs, self.strings))
             out[name] = self._changes(view, delta)
         return out
