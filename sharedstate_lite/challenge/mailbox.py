@@ -177,6 +177,8 @@ def _letter(table: pa.Table, **what: Any) -> pa.Table:
 
 def _slots(session: SparkSession) -> int:
     """How many tasks run at once; as many as there are cores of executors now."""
+    # On a cluster that has just been started there is none yet; a job waits for the first.
+    session.sparkContext.parallelize([0], 1).count()
     scala = session.sparkContext._jsc.sc()
     return int(scala.maxNumConcurrentTasks(scala.resourceProfileManager().defaultResourceProfile()))
 
