@@ -83,6 +83,8 @@ class Desk(ABC):
         self._questions: list[Asked] = []
         self._just_stepped = self._broken = False
         self._numbers = self.clock = self.rounds = 0
+        self._draws = 0
+        """How often keys were drawn: each draw has a number, so that those after a restart are new ones."""
         self._gone: list[Message] = []
         self.names = Strings()
         """Strings of the keys that are asked for, as long as somebody waits."""
@@ -200,9 +202,10 @@ class Desk(ABC):
         self._numbers += 1
         self.clock += 1
         job.number, job.epoch, job.out = self._numbers, self.epoch, []
+        # Before anything can fail: who is in neither the queue nor here waits for ever.
+        self._lookups[job.number] = job
         rows = job.messages(job.number, self.clock)
         job.left = len(rows)
-        self._lookups[job.number] = job
         return rows
 
     def _errand(self, job: Errand) -> None:

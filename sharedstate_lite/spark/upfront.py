@@ -42,8 +42,6 @@ class UpFront(Desk, Front):
     _route: Places  # type: ignore[assignment]
 
     def __init__(self, plan: Blueprint, bins: int) -> None:
-        self._draws = 0
-        """How often keys were drawn: each draw has a number, so that those after a restart are new ones."""
         Desk.__init__(self)
         Front.__init__(self, plan, bins)
 

@@ -14,6 +14,7 @@ from support import tuples
 from uprehearsal import UpRehearsal
 
 import sharedstate_lite as ss
+from sharedstate_lite.spark import upfront
 
 VIEWS = {
     "one": "SELECT product, COUNT(*) AS n, MAX(length) AS m FROM visit GROUP BY product",
@@ -241,3 +242,17 @@ def test_a_retraction_of_what_is_not_there_is_the_in_process_error() -> None:
             engine.step({"visit": [(("b", "x", 5), -2), (("b", "x", 5), 1), (("c", "y", 3), -2)]})
         told.append(str(caught.value))
     assert told[0] == told[1] and there.epoch == full.epoch == 1
+
+
+def test_a_lookup_that_cannot_be_put_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What fails before a question is sent reaches the caller, and the next lookup is answered."""
+    engine = UpRehearsal([ss.Catalog(**RELATIONS).view(f"CREATE VIEW one AS {VIEWS['one']}")], 2)
+
+    def broken(*given: Any, **more: Any) -> Any:
+        raise MemoryError("no room for a letter")
+
+    with monkeypatch.context() as changed:
+        changed.setattr(upfront, "seal", broken)
+        with pytest.raises(MemoryError, match="no room"):
+            engine.read("one", key="b")
+    assert len(engine.read("one", key="b")) == 0
