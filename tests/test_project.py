@@ -114,3 +114,10 @@ def test_help_names_every_target() -> None:
     command = ["make", "--no-print-directory", "help"]
     said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     assert {line.split()[1] for line in said.splitlines()} == targets >= {"lab", "test", "slow", "lock", "clean"}
+
+
+def test_no_two_modules_of_tests_have_one_name() -> None:
+    """Tests import one another by bare names, so each name is there once; conftest.py and the zoo's systems apart."""
+    names = [p.name for p in (ROOT / "tests").rglob("*.py") if p.name != "conftest.py" and "zoo" not in p.parts]
+    assert len(names) > 100
+    assert sorted(n for n in set(names) if names.count(n) > 1) == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from drawn import TRADES
+from ticksdrawn import TRADES
 from sparks import everywhere, last, spark
 
 from data import ticks

@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from drawn import WINDOW, expected, streams
+from ticksdrawn import WINDOW, expected, streams
 from hypothesis import given
 from hypothesis import strategies as st
 

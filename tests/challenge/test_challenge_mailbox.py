@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from drawn import check
+from ticksdrawn import check
 
 from sharedstate_lite import worker
 from sharedstate_lite.challenge import Challenger

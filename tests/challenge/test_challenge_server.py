@@ -13,7 +13,7 @@ from typing import Any
 import grpc
 import psutil
 import pytest
-from drawn import check, expected
+from ticksdrawn import check, expected
 from google.protobuf.descriptor import FieldDescriptor
 
 from sharedstate_lite.challenge import Challenger, by_thread, protoc

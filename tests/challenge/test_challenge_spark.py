@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import pytest
-from drawn import check
+from ticksdrawn import check
 from sparks import WORKER, kill
 
 from sharedstate_lite.challenge import Challenger, by_files, by_mailbox, by_source, mailbox

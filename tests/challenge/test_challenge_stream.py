@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
-from drawn import expected
+from ticksdrawn import expected
 from pyspark.sql.streaming.tws_tester import TwsTester
 
 from sharedstate_lite.challenge.challenger_pb2 import Batch
