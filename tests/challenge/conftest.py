@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from ticksdrawn import TRADES
 from sparks import everywhere, last, spark
+from ticksdrawn import TRADES
 
 from data import ticks
 from sharedstate_lite.challenge import Challenger, batches

@@ -6,9 +6,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from ticksdrawn import WINDOW, expected, streams
 from hypothesis import given
 from hypothesis import strategies as st
+from ticksdrawn import WINDOW, expected, streams
 
 from sharedstate_lite.challenge import Market
 from sharedstate_lite.challenge.challenger_pb2 import Batch

@@ -13,8 +13,8 @@ from typing import Any
 import grpc
 import psutil
 import pytest
-from ticksdrawn import check, expected
 from google.protobuf.descriptor import FieldDescriptor
+from ticksdrawn import check, expected
 
 from sharedstate_lite.challenge import Challenger, by_thread, protoc
 from sharedstate_lite.challenge import challenger_pb2 as messages

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import pytest
-from ticksdrawn import check
 from sparks import WORKER, kill
+from ticksdrawn import check
 
 from sharedstate_lite.challenge import Challenger, by_files, by_mailbox, by_source, mailbox
 from sharedstate_lite.challenge.challenger_pb2 import Batch

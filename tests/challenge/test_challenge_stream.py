@@ -8,8 +8,8 @@ from pathlib import Path
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
-from ticksdrawn import expected
 from pyspark.sql.streaming.tws_tester import TwsTester
+from ticksdrawn import expected
 
 from sharedstate_lite.challenge.challenger_pb2 import Batch
 from sharedstate_lite.challenge.files import Inbox, Outbox
