@@ -3,7 +3,7 @@
 Row n has one column, ``id`` BIGINT: an exponentially distributed number of mean
 ``mean``, cut to a whole one of at least 1, modulo ``below``. With ten million rows and the
 defaults about 136,000 ids are distinct, so that 98.6% of the rows repeat one.
-Source: the workload of De Martini, Margara, Cugola, "Safe Shared State in Dataflow
+Source: the workload of De Martini and Margara, "Safe Shared State in Dataflow
 Systems", DEBS 2024.
 """
 

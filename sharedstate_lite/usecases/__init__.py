@@ -15,7 +15,7 @@
     asynchronous.py   4  how many questions at once         caching.py       6  who remembers
 
 The rungs below sharing are ones that a Spark engineer would write without it. Source of the use
-cases: De Martini, Margara, Cugola, "Safe Shared State in Dataflow Systems", DEBS 2024.
+cases: De Martini and Margara, "Safe Shared State in Dataflow Systems", DEBS 2024.
 """
 
 from . import asynchronous, caching, connections, dataflow, dedup, enrich, graphs, ladder, memory, paper, readonly

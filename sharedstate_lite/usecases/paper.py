@@ -3,7 +3,7 @@
 Renoir is compiled Rust, its tasks are threads of one process, and its baselines are
 Renoir programs without sharing. Here tasks are Python processes and sharing goes over a socket, so
 factors may be larger or smaller for reasons that have nothing to do with sharing. Source: De
-Martini, Margara, Cugola, "Safe Shared State in Dataflow Systems", DEBS 2024, and its raw results.
+Martini and Margara, "Safe Shared State in Dataflow Systems", DEBS 2024, and its raw results.
 """
 
 from __future__ import annotations
