@@ -44,7 +44,9 @@ def moved(session: SparkSession, action: Callable[[], T]) -> tuple[T, Moved]:
     tracker = context.statusTracker()
     jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
     stages = {stage for job in jobs if job is not None for stage in job.stageIds}
-    said = [scala.statusStore().lastStageAttempt(stage) for stage in sorted(stages)]
+    # Of a session's thousands of stages Spark forgets some, and first those that it skipped.
+    known = [stage for stage in sorted(stages) if tracker.getStageInfo(stage) is not None]
+    said = [scala.statusStore().lastStageAttempt(stage) for stage in known]
     wrote = [stage for stage in said if stage.shuffleWriteRecords()]
     return result, Moved(
         records=sum(int(stage.shuffleWriteRecords()) for stage in wrote),

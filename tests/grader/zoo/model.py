@@ -41,7 +41,7 @@ class Mutant:
     seconds: float = 0.0
     """Of its phase; 0: what is enough for the others."""
     slow: bool = False
-    """It takes longer than a few seconds, as its base's effects may take long to complete."""
+    """Left out of most runs of the tests: its effects take long, or a busy machine may not bring them about."""
 
 
 RIGHT = {
