@@ -253,7 +253,7 @@ def test_second_lab_beside_the_first(start: Callable[..., Lab]) -> None:
 
 
 def test_ignores_a_persons_own_jupyter(start: Callable[..., Lab], tmp_path: Path) -> None:
-    """A broken configuration and a foreign kernel of the person's own change nothing."""
+    """A broken configuration and a foreign kernel of the person's own change nothing; nobody is asked about news."""
     own = tmp_path / "own"
     (own / "kernels" / "python3").mkdir(parents=True)
     (own / "jupyter_server_config.py").write_text("raise SystemExit('mine')\n")
@@ -265,6 +265,9 @@ def test_ignores_a_persons_own_jupyter(start: Callable[..., Lab], tmp_path: Path
     lab.started()
     assert lab.kernel() > 0
     assert list(lab.ask("api/kernelspecs")["kernelspecs"]) == ["python3"]
+    setting = lab.ask("lab/api/settings/@jupyterlab/apputils-extension:notification")
+    assert setting["schema"]["properties"]["fetchNews"]["default"] == "false"
+    assert setting["settings"] == {}
 
 
 def test_closed_standard_input(start: Callable[..., Lab]) -> None:

@@ -23,6 +23,8 @@ FIRST_PORT = 8888
 START_SECONDS = 120.0
 END_SECONDS = 20.0
 KEPT_LOGS = 10
+SETTINGS = {"@jupyterlab/apputils-extension:notification": {"fetchNews": "false"}}
+"""JupyterLab's own settings where they differ here: without this it asks each newcomer whether to fetch its news."""
 
 
 def surroundings(token: str, mark: str) -> dict[str, str]:
@@ -41,6 +43,13 @@ def surroundings(token: str, mark: str) -> dict[str, str]:
         "PATH": os.pathsep.join([programs, kept.get("PATH", os.defpath)]),
         **({"VIRTUAL_ENV": sys.prefix} if sys.prefix != sys.base_prefix else {}),
     }
+
+
+def settle(config: Path) -> None:
+    """Write :data:`SETTINGS` as defaults, which a person's own choice in the Settings menu overrides."""
+    folder = config / "labconfig"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "default_setting_overrides.json").write_text(json.dumps(SETTINGS))
 
 
 def options(root: Path, page: str) -> list[str]:
@@ -77,6 +86,7 @@ class Server:
         self.log = logs / f"jupyter-{os.getpid()}.log"
         environment = surroundings(self._token, self._mark)
         self._runtime = Path(environment["JUPYTER_RUNTIME_DIR"])
+        settle(Path(environment["JUPYTER_CONFIG_DIR"]))
         with self.log.open("wb") as sink:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "sharedstate_lite.lab.serve", *options(root, page)],
