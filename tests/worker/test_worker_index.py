@@ -27,7 +27,7 @@ def column(values: list[int] | list[str], kind: pa.DataType) -> pa.ChunkedArray:
 @pytest.mark.parametrize("kind", [pa.int64(), pa.string()], ids=str)
 @given(data=st.data())
 def test_numbers_are_a_dicts(kind: pa.DataType, data: st.DataObject) -> None:
-    """A value has one number for ever, no two values share one, and new is who had none."""
+    """A value has one number for ever, new ones get the next in the batch's order, and new is who had none."""
     index, oracle = Index("index"), dict[object, int]()
     for batch in data.draw(BATCHES if kind == pa.int64() else TEXTS):
         before = [oracle.get(value, -1) for value in batch]
@@ -35,6 +35,7 @@ def test_numbers_are_a_dicts(kind: pa.DataType, data: st.DataObject) -> None:
         numbers, fresh = index.add(column(batch, kind))
         assert fresh.tolist() == [number < 0 for number in before]
         oracle.update(zip(batch, numbers.tolist(), strict=True))
+        assert numbers[fresh].tolist() == list(range(index.count - int(fresh.sum()), index.count))
         assert sorted(oracle.values()) == list(range(index.count))
     everything = list(oracle)
     assert index.find(column(everything, kind)).tolist() == list(oracle.values())
@@ -47,6 +48,16 @@ def test_numbers_stay_when_the_table_grows() -> None:
     numbers = np.concatenate([index.add(column(part, pa.int64()))[0] for part in np.array_split(values, 17)])
     assert (index.find(column(values, pa.int64())) == numbers).all()
     assert len(np.unique(numbers)) == 100_000
+
+
+def test_an_index_of_some_numbers_them_in_their_order() -> None:
+    """What is kept of an index is numbered anew from 0, in the order that was given, however many values collide."""
+    index = Index("index")
+    values = np.random.default_rng(3).permutation(5_000) << 20
+    index.add(column(values, pa.int64()))
+    some = np.arange(4_999, 0, -7)
+    kept = index.keep(some)
+    assert kept.find(column(values[some], pa.int64())).tolist() == list(range(len(some)))
 
 
 def test_a_batch_of_another_type_is_refused() -> None:
@@ -94,7 +105,22 @@ def test_what_is_forgotten_is_let_go_of() -> None:
         rows.put(pa.chunked_array([keys]), pa.table({"v": keys}), 0.0)
     assert rows.count == 100 and rows.forgotten == 999_900
     assert rows.nbytes < 1 << 20
-    assert rows.get(pa.chunked_array([np.arange(999_900, 1_000_000)]), 0.0)[0].all()
+    last = np.arange(999_900, 1_000_000)
+    here, found = rows.get(pa.chunked_array([last]), 0.0)
+    assert here.all() and found is not None and found.column("v").to_pylist() == last.tolist()
+
+
+def test_a_row_is_its_keys_however_often_rows_are_written_anew() -> None:
+    """Through hundreds of batches larger than the cache, no key is ever answered with another key's row."""
+    rows, draw, met = Rows("cache", 300, None), np.random.default_rng(1), 0
+    for _ in range(300):
+        keys = np.unique(draw.exponential(500, size=1_000).astype(np.int64))
+        draw.shuffle(keys)
+        here, found = rows.get(pa.chunked_array([keys]), 0.0)
+        assert (found.column("v").to_pylist() if found else []) == keys[here].tolist()
+        rows.put(pa.chunked_array([keys[~here]]), pa.table({"v": keys[~here]}), 0.0)
+        met += int(here.sum())
+    assert met > 10_000
 
 
 def test_no_row_is_older_than_the_bound() -> None:

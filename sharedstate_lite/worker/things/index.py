@@ -51,6 +51,7 @@ class Integers:
         mask = len(self._places) - 1
         at = self._hash(batch, mask)
         ahead = np.arange(len(batch))
+        before = self.count
         while len(ahead):
             place = at[ahead]
             found = self._places[place]
@@ -74,6 +75,11 @@ class Integers:
                 gone_on[np.flatnonzero(free)[~has]] = True
             ahead = ahead[gone_on]
             at[ahead] = (at[ahead] + 1) & mask
+        new = np.flatnonzero(fresh)
+        if len(new):
+            # Who looked on for a place came late; numbers are to be in the batch's order all the same.
+            numbers[new] = final = np.arange(before, self.count, dtype=np.int32)
+            self._places[at[new]], self.values[final] = final, batch[new]
         return numbers, fresh
 
     @staticmethod
