@@ -78,8 +78,8 @@ class Integers:
         new = np.flatnonzero(fresh)
         if len(new):
             # Who looked on for a place came late; numbers are to be in the batch's order all the same.
-            numbers[new] = final = np.arange(before, self.count, dtype=np.int32)
-            self._places[at[new]], self.values[final] = final, batch[new]
+            final = np.arange(before, self.count)
+            numbers[new], self._places[at[new]], self.values[final] = final, final, batch[new]
         return numbers, fresh
 
     @staticmethod
