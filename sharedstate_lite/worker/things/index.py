@@ -75,11 +75,11 @@ class Integers:
                 gone_on[np.flatnonzero(free)[~has]] = True
             ahead = ahead[gone_on]
             at[ahead] = (at[ahead] + 1) & mask
-        new = np.flatnonzero(fresh)
-        if len(new):
-            # Who looked on for a place came late; numbers are to be in the batch's order all the same.
-            final = np.arange(before, self.count)
-            numbers[new], self._places[at[new]], self.values[final] = final, final, batch[new]
+        added = np.flatnonzero(fresh)
+        # Who looked on for a place came late; numbers are to be in the batch's order all the same.
+        numbers[added] = np.arange(before, self.count)
+        self._places[at[added]] = numbers[added]
+        self.values[numbers[added]] = batch[added]
         return numbers, fresh
 
     @staticmethod
