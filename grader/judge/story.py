@@ -11,7 +11,7 @@ import numpy as np
 
 from ..record import Record
 from ..terms import NEVER_WRITTEN, PHASES, Entity, Kind, State, status_word
-from .violations import Violation, label
+from .violations import Violation, deciding, label
 
 FAULTS = ("kill", "pause")
 """Events that are a fault; an event's word may say more ("kill after an answer")."""
@@ -136,7 +136,7 @@ def example(record: Record, violation: Violation) -> int:
 
 
 def story(record: Record, order: int, phase: str) -> Story:
-    """What happened to an order, up to the last snapshot of its phase."""
+    """What happened to an order, up to the snapshot that its phase is judged by."""
     moments, tries = [], answers(record, order)
     for number, (due, sent, done, status) in enumerate(tries, 1):
         if sent:
@@ -165,10 +165,10 @@ def _mark(status: int) -> str:
 
 
 def _readings(record: Record, order: int, phase: str) -> tuple[str, tuple[Sum, ...], float]:
-    kept = [n for n, shot in enumerate(record.snapshots_taken) if shot["phase"] == phase]
-    if not kept:
+    number = deciding(record, phase)
+    if number < 0:
         return "not read", (), 0.0
-    shot, orders, lines = record.shot(kept[-1]), record.orders, record.lines
+    shot, orders, lines = record.shot(number), record.orders, record.lines
     rows, states, values = shot.read[Entity.ORDER]
     at = np.flatnonzero(rows == order)
     paid_orders = rows[(states == State.READ) & (values != 0)]

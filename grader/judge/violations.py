@@ -36,17 +36,28 @@ def label(record: Record, order: int) -> str:
     return f"{PHASES[int(table['phase'][order])]}-{int(table['number'][order]):06d}"
 
 
+def deciding(record: Record, phase: str) -> int:
+    """The snapshot that a phase is judged by: its last, -1 if it has none.
+
+    Where no pair was accepted and the last is clean, it is the one before: what is read wrong now and then is wrong.
+    """
+    taken = record.snapshots_taken
+    kept = [n for n, shot in enumerate(taken) if shot["phase"] == phase]
+    if len(kept) < 2 or taken[kept[-1]]["accepted"] or not clean(view_of(record, record.shot(kept[-1]))):
+        return kept[-1] if kept else -1
+    return kept[-2]
+
+
 def violations(record: Record, phase: str) -> list[Violation]:
-    """What the last snapshot of a phase shows to be broken, once a rule and order."""
-    kept = [n for n, shot in enumerate(record.snapshots_taken) if shot["phase"] == phase]
-    found: list[Violation] = []
-    for number in kept[-1:]:
-        view = view_of(record, record.shot(number))
-        if not clean(view):
-            found += [_worded(record, phase, finding) for finding in audit(view)]
-    if found or len(kept) < 2 or record.snapshots_taken[kept[-1]]["accepted"]:
-        return found
-    return [unstable(record, phase, kept[-2], kept[-1])]
+    """What the deciding snapshot of a phase shows to be broken, once a rule and order."""
+    number = deciding(record, phase)
+    if number < 0:
+        return []
+    view = view_of(record, record.shot(number))
+    if not clean(view):
+        return [_worded(record, phase, finding) for finding in audit(view)]
+    later = [n for n, shot in enumerate(record.snapshots_taken) if shot["phase"] == phase and n > number]
+    return [unstable(record, phase, number, later[0])] if later else []
 
 
 def _worded(record: Record, phase: str, finding: Finding) -> Violation:

@@ -1,14 +1,15 @@
 """Wait for a pair of full snapshots, two seconds apart, that are the same and clean.
 
-The first clean pair is accepted; that there is none is said only at the convergence limit. The snapshots that
-decided are kept in the record, the ones before are not.
+The time between them is used for a second look, which must find the same. The first clean pair is accepted; that
+there is none is said only at the convergence limit. The snapshots that decided are kept in the record, the ones before
+are not.
 """
 
 from __future__ import annotations
 
 from ..audit import clean, view_of
 from ..record import Shot
-from ..shop import snapshot
+from ..shop import look_again, snapshot
 from .live import Live
 
 
@@ -21,9 +22,12 @@ def settle(live: Live, phase: str, name: str) -> bool:
     while True:
         first = before or snapshot(counter, phase, name)
         good = clean(view_of(record, first))
-        # A snapshot that is wrong is looked at again sooner than one that only has to stay as it is.
-        counter.wait(live.limits.stable if good else min(live.limits.stable, 1.0))
-        second = snapshot(counter, phase, name)
+        # A snapshot that is wrong is taken again sooner than one that only has to stay as it is.
+        until = counter.now() + int((live.limits.stable if good else min(live.limits.stable, 1.0)) * 1e9)
+        second = look_again(counter, phase, name, first, until) if good else first
+        if first.same(second):
+            counter.wait((until - counter.now()) / 1e9)
+            second = snapshot(counter, phase, name)
         if good and first.same(second):
             record.keep(first, phase, f"{name}, first of the pair", True)
             live.notes(phase)["settled_s"] = round((first.end - began) / 1e9, 1)

@@ -5,8 +5,8 @@ and writes each into the record, `stocking` makes users, items and orders, `read
 """
 
 from .counter import Counter, Wave
-from .reading import snapshot
+from .reading import look_again, snapshot
 from .routes import Routes
 from .stocking import Stock, stock_blocks
 
-__all__ = ["Counter", "Routes", "Stock", "Wave", "snapshot", "stock_blocks"]
+__all__ = ["Counter", "Routes", "Stock", "Wave", "look_again", "snapshot", "stock_blocks"]

@@ -117,6 +117,10 @@ class Counter:
         while self._wave is not None:
             self.poll(0.1)
 
+    def hang_up(self) -> None:
+        """Close the connections that are open: the next wave begins with new ones."""
+        self._generator.ask("hang up")
+
     def _tend(self) -> None:
         for duty in self.tend:
             duty()

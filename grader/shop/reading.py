@@ -1,4 +1,9 @@
-"""A snapshot: every order, user and item of a scope, read over the network, with retries for what was lost."""
+"""A snapshot: every order, user and item of a scope, read over the network, with retries for what was lost.
+
+``snapshot`` reads everything side by side, in one burst. Of several workers behind one port, one that happens to run
+may answer all of a short burst, so ``look_again`` reads the same things once more in another order, one request after
+the other and over fresh connections: what another worker remembers differently shows then.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +20,13 @@ from .counter import CLOSED, Counter, Wave
 from .routes import middle
 
 TRIES = 3
+_LOOKS = 4
+"""How often at most a second look goes through everything: of two workers that take turns at random, the same one
+answers for a thing each time in one case of 16."""
+_FEW, _MANY = 8, 256
+"""Requests between two looks at the clock: at first, and at most."""
+_GLANCE = 0.2
+"""Seconds that they should take, so that a slow system is not read much longer than it was to be."""
 _READS: dict[Entity, tuple[Kind, Callable[[bytes], int | None]]] = {
     Entity.ORDER: (Kind.FIND_ORDER, read_paid),
     Entity.USER: (Kind.FIND_USER, lambda body: read_amount(body, "credit")),
@@ -34,12 +46,43 @@ def scope(counter: Counter, entity: Entity, phase: str) -> Longs:
 def snapshot(counter: Counter, phase: str, name: str) -> Shot:
     """Read everything of a phase, or of all of them."""
     begin = counter.now()
-    read = {entity: _read(counter, phase, name, entity) for entity in Entity}
+    read = {entity: _read(counter, phase, name, entity, scope(counter, entity, phase)) for entity in Entity}
     return Shot(begin, counter.now(), read)
 
 
-def _read(counter: Counter, phase: str, name: str, entity: Entity) -> tuple[Column, Column, Column]:
-    subject = scope(counter, entity, phase)
+def look_again(counter: Counter, phase: str, name: str, shot: Shot, until: int) -> Shot:
+    """A snapshot, with what a second look before ``until`` (nanoseconds of the run) found to differ; it ends there.
+
+    What was lost is no difference: the next snapshot asks for it again.
+    """
+    rng = np.random.default_rng(len(counter.record.waves))
+    read, size = dict(shot.read), _FEW
+    for _ in range(_LOOKS):
+        left = {entity: rng.permutation(len(read[entity][0])) for entity in Entity}
+        while any(len(places) for places in left.values()):
+            for entity, (subject, state, value) in shot.read.items():
+                places, left[entity] = left[entity][:size], left[entity][size:]
+                began = counter.now()
+                if not len(places) or began >= until:
+                    continue
+                counter.hang_up()
+                _, states, values = _read(counter, phase, name, entity, subject[places], connections=1)
+                size = int(np.clip(size * _GLANCE * 1e9 / (counter.now() - began), 1, _MANY))
+                moved = (states != State.LOST) & ((states != state[places]) | (values != value[places]))
+                if moved.any():
+                    state, value = state.copy(), value.copy()
+                    state[places[moved]], value[places[moved]] = states[moved], values[moved]
+                    read[entity] = subject, state, value
+                    return Shot(shot.begin, counter.now(), read)
+            if counter.now() >= until:
+                return Shot(shot.begin, counter.now(), read)
+    return Shot(shot.begin, counter.now(), read)
+
+
+def _read(
+    counter: Counter, phase: str, name: str, entity: Entity, subject: Longs, connections: int = CLOSED
+) -> tuple[Column, Column, Column]:
+    """What the system says of some orders, users or items: those, the state of each read, the values."""
     kind, value_of = _READS[entity]
     ids = counter.record.rows(entity)["id"]
     state = np.full(len(subject), State.LOST, dtype=np.int8)
@@ -50,7 +93,7 @@ def _read(counter: Counter, phase: str, name: str, entity: Entity) -> tuple[Colu
             break
         middles = [middle(ids[row]) for row in subject[left]]
         answers = counter.send(
-            Wave(phase, name, kind, subject[left], middles, attempt=attempt, bodies=True, connections=CLOSED)
+            Wave(phase, name, kind, subject[left], middles, attempt=attempt, bodies=True, connections=connections)
         )
         for at, code, body in zip(left, answers.status, answers.bodies, strict=True):
             if 200 <= code < 300:

@@ -1,0 +1,102 @@
+"""When a phase is settled: what the pair of snapshots and the second look between them must say."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from records import SECOND, right
+
+from grader.judge.violations import violations
+from grader.phases.live import Live
+from grader.phases.settle import settle
+from grader.shop import Wave
+from grader.shop.counter import CLOSED
+from grader.terms import Entity, Kind, Limits
+from grader.wire.jobs import Result
+
+PHASE = "duplicates"
+ENTITY = {Kind.FIND_ORDER: Entity.ORDER, Kind.FIND_USER: Entity.USER, Kind.FIND_ITEM: Entity.ITEM}
+FIELD = {Entity.ORDER: "paid", Entity.USER: "credit", Entity.ITEM: "stock"}
+
+
+class Shop:
+    """A counter without a network: each read takes ``each`` seconds of its clock, and is answered by ``says``."""
+
+    def __init__(self, says: Callable[[Wave, Entity, int, int], int], each: float = 0.001) -> None:
+        """``says``: given the wave, what is read, and its right value, the value that is answered."""
+        self.record = right((PHASE,))
+        # The hand-made snapshots are the truth; those that count are taken anew.
+        (truth, *_) = (self.record.shot(n) for n, s in enumerate(self.record.snapshots_taken) if s["phase"] == PHASE)
+        self._truth = {entity: dict(zip(*truth.read[entity][::2], strict=True)) for entity in Entity}
+        self._says, self._each = says, each
+        self._now, self.hung_up = 100 * SECOND, 0
+
+    def now(self) -> int:
+        return self._now
+
+    def wait(self, seconds: float) -> None:
+        self._now += max(0, int(seconds * SECOND))
+
+    def hang_up(self) -> None:
+        self.hung_up += 1
+
+    def send(self, wave: Wave) -> Result:
+        entity, n = ENTITY[wave.kind], len(wave.subject)
+        self.record.waves.append({"phase": wave.phase, "name": wave.name})
+        self._now += int(self._each * SECOND * -(-n // wave.connections))
+        said = [self._says(wave, entity, int(row), int(self._truth[entity][row])) for row in wave.subject]
+        none = np.zeros(n, dtype=np.int64)
+        bodies = [json.dumps({FIELD[entity]: value}).encode() for value in said]
+        return Result(none, none, np.full(n, 200, np.int16), none.astype(np.uint8), bodies)
+
+
+def settled(shop: Shop, convergence: float = 10.0) -> bool:
+    counter: Any = shop
+    said: list[str] = []
+    live = Live(shop.record, counter, Limits(convergence=convergence), 1, 0, {PHASE: 1.0}, said.append)
+    return settle(live, PHASE, "audit")
+
+
+def test_a_right_system_settles_at_once_and_every_thing_was_looked_at_again() -> None:
+    """The first pair is accepted, two seconds apart; between its snapshots each id was read alone."""
+    lone: list[tuple[Entity, int]] = []
+
+    def says(wave: Wave, entity: Entity, row: int, value: int) -> int:
+        if wave.connections == 1:
+            lone.append((entity, row))
+        return value
+
+    shop = Shop(says)
+    assert settled(shop) and violations(shop.record, PHASE) == []
+    first, second = (s for s in shop.record.snapshots_taken if s["name"].endswith("of the pair"))
+    assert 2.0 <= (second["begin"] - first["end"]) / SECOND < 2.5
+    assert set(lone) == {(e, int(row)) for e in Entity for row in shop.record.shot(0).read[e][0]}
+    assert shop.hung_up > 0
+
+
+def test_what_one_of_two_workers_remembers_wrongly_is_found_though_bursts_never_reach_it() -> None:
+    """Bursts are answered by one worker, lone requests by another, which still says that an order is not paid."""
+    old = 7
+    stale = Shop(lambda wave, entity, row, value: value * (wave.connections == CLOSED or (entity, row) != (0, old)))
+    assert not settled(stale)
+    assert ("ok_not_paid", old) in {(v.rule, v.order) for v in violations(stale.record, PHASE)}
+
+
+def test_stale_answers_that_end_within_the_limit_are_accepted() -> None:
+    """Lone requests are told the old value for five seconds: settled after that, and nothing is held against it."""
+    shop: Shop
+    shop = Shop(lambda wave, entity, row, value: value * (wave.connections == CLOSED or shop.now() > 105 * SECOND))
+    assert settled(shop) and violations(shop.record, PHASE) == []
+    assert shop.now() < 110 * SECOND
+
+
+def test_a_second_look_at_a_slow_system_ends_with_the_time_for_it() -> None:
+    """A read takes half a second: the look is cut short, and the pair takes little longer than without it."""
+    shop = Shop(lambda wave, entity, row, value: value, each=0.5)
+    began = shop.now()
+    assert settled(shop)
+    bursts = 2 * sum(-(-len(shop.record.shot(0).read[entity][0]) // CLOSED) for entity in Entity)
+    assert (shop.now() - began) / SECOND < bursts * 0.5 + 2.0 + 8 * 0.5
