@@ -22,6 +22,9 @@ SCALES = {"small": 20, "full": 300}
 """SCALE, and how many examples hypothesis draws by default."""
 
 os.environ.setdefault("SCALE", "small")
+if os.environ["SCALE"] == "small":
+    # A JVM that lives for some seconds spends half of its time on compiling what it will not run often.
+    os.environ.setdefault("SHAREDSTATE_LITE_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 hypothesis.configuration.set_hypothesis_home_dir(cache_dir("hypothesis"))
 for _name, _examples in SCALES.items():
     hypothesis.settings.register_profile(

@@ -31,10 +31,6 @@ PLACES = {"local": "local[2]", "local-cluster": "local-cluster[2,1,1024]", "stan
 """By the parameter of ``everywhere``; a test that wants some of them only says so with ``indirect=True``."""
 
 
-SHORT_LIVED = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
-"""A JVM that lives for some minutes spends half of its time on compiling what it will not run often."""
-
-
 def session_on(master: str = "") -> SparkSession:
     """The kit's session on a master, by default on this machine; one that runs elsewhere is ended."""
     where = master or os.environ.get(VARIABLE) or MASTER
@@ -43,7 +39,7 @@ def session_on(master: str = "") -> SparkSession:
             return kit.session(where)
         except Error:
             kit.stop()
-    return kit.session(where, conf=SHORT_LIVED)
+    return kit.session(where)
 
 
 @pytest.fixture(scope="session")

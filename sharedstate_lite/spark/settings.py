@@ -24,6 +24,8 @@ MASTER = "local[2]"
 SHUFFLE_PARTITIONS = 2
 VARIABLE = "SHAREDSTATE_LITE_MASTER"
 """The environment variable that names the master where no argument does."""
+JAVA_OPTIONS = "SHAREDSTATE_LITE_JAVA_OPTIONS"
+"""The environment variable with more options for every JVM that the kit starts Spark in, executors here included."""
 
 ADDED = {"spark.driver.extraJavaOptions": " ", "spark.executor.extraJavaOptions": " ", "spark.jars": ","}
 """Settings that a user's value is added to, and does not replace, and what stands between the two."""
@@ -107,7 +109,7 @@ def runtime() -> dict[str, str]:
 
 def settings(master: str, folder: Path) -> dict[str, str]:
     """The settings of a new session whose files all lie in ``folder``."""
-    temporary = f'-Djava.io.tmpdir="{folder / "tmp"}"'
+    temporary = f'-Djava.io.tmpdir="{folder / "tmp"}" {java_options()}'.strip()
     out = {
         **_QUIET,
         **runtime(),
@@ -123,7 +125,14 @@ def settings(master: str, folder: Path) -> dict[str, str]:
         out |= {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
     if kind(master) == "local":
         out |= {"spark.local.dir": str(folder / "local"), "spark.executor.extraJavaOptions": temporary}
+    elif LOOPBACK in master and java_options():
+        out |= {"spark.executor.extraJavaOptions": java_options()}
     return out
+
+
+def java_options() -> str:
+    """What :data:`JAVA_OPTIONS` says; empty without it."""
+    return os.environ.get(JAVA_OPTIONS, "").strip()
 
 
 def merged(ours: Mapping[str, str], theirs: Mapping[str, str]) -> dict[str, str]:

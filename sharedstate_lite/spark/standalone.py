@@ -60,6 +60,7 @@ class Cluster:
             "SPARK_LOCAL_IP": HOST,
             "SPARK_WORKER_DIR": str(folder / "work"),
             "SPARK_DAEMON_MEMORY": "512m",
+            "SPARK_DAEMON_JAVA_OPTS": settings.java_options(),
         }
         settings.write_conf(folder / "conf")
         for name, more in (("log4j2.properties", _LOGGING), ("spark-defaults.conf", _DEFAULTS)):

@@ -26,7 +26,7 @@ def test_importing_the_kit_imports_no_pyspark() -> None:
 
 
 def test_settings_are_those_of_a_laptop(spark: SparkSession) -> None:
-    """A session has two shuffle partitions, RocksDB with its changelog, Arrow, UTC, and no pages on a port."""
+    """Two shuffle partitions, RocksDB with its changelog, Arrow, UTC, no pages on a port; the environment may add."""
     assert spark.sparkContext.master == os.environ.get("SHAREDSTATE_LITE_MASTER", "local[2]")
     expected = {
         "spark.sql.shuffle.partitions": "2",
@@ -38,6 +38,8 @@ def test_settings_are_those_of_a_laptop(spark: SparkSession) -> None:
     }
     assert {name: spark.conf.get(name) for name in expected} == expected
     assert "RocksDB" in str(spark.conf.get("spark.sql.streaming.stateStore.providerClass"))
+    added = os.environ.get("SHAREDSTATE_LITE_JAVA_OPTIONS", "")
+    assert added in str(spark.conf.get("spark.driver.extraJavaOptions"))
 
 
 def test_workers_run_this_python_and_find_the_kit(spark: SparkSession) -> None:
