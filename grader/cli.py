@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import shlex
 import sys
 import tempfile
 import time
+import traceback
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NoReturn
 
@@ -20,6 +23,7 @@ from .session import SHARES, Wish, run
 from .submission import Submission, read_submission
 from .submission.archive import unpack
 from .submission.model import service_urls
+from .submission.reading import FILE
 from .terms import PHASES, Limits
 
 PASS, FAIL, VOID, USAGE, INTERRUPTED = 0, 1, 2, 64, 130
@@ -41,6 +45,13 @@ def _positive(text: str) -> float:
     return value
 
 
+def _rate(text: str) -> int:
+    value = int(text)
+    if not 0 < value < 1_000_000:
+        raise argparse.ArgumentTypeError(f"{text} is no rate: a whole number above 0, checkouts a second")
+    return value
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="python -m grader", description="Grades checkout systems.")
     commands = parser.add_subparsers(dest="what", required=True, parser_class=_Parser)
@@ -55,8 +66,8 @@ def _parser() -> argparse.ArgumentParser:
     grade.add_argument("--restart", action="append", default=[], metavar="NAME=CMD")
     grade.add_argument("--allow-remote", action="store_true", help="the URL may be another machine's")
     grade.add_argument("--seed", type=int, help="which orders; another number each time if not given")
-    grade.add_argument("--rate", type=int, default=0, help="checkouts a second in the load phase")
-    grade.add_argument("--require", type=int, help="checkouts a second that the verdict asks for")
+    grade.add_argument("--rate", type=_rate, default=0, help="checkouts a second in the load phase")
+    grade.add_argument("--require", type=_rate, help="checkouts a second that the verdict asks for")
     grade.add_argument("--timeout", type=_positive, help="seconds for one request")
     grade.add_argument("--ready", type=_positive, help="seconds for a process to get ready")
     grade.add_argument("--convergence", type=_positive, help="seconds for effects to complete")
@@ -74,9 +85,9 @@ def _wish(given: argparse.Namespace, words: list[str], scratch: Path) -> Wish:
     if given.url is None and (given.kill or given.restart):
         raise UsageError("--kill and --restart belong to --url; the processes of a folder are the grader's own")
     ways = commands(given.kill, given.restart)
-    phases = tuple(given.phases.split(",")) if given.phases else PHASES
+    phases = PHASES if given.phases is None else tuple(dict.fromkeys(given.phases.split(",")))
     if unknown := [phase for phase in phases if phase not in PHASES]:
-        raise UsageError(f"--phases {','.join(unknown)}: the phases are {','.join(PHASES)}")
+        raise UsageError(f"--phases: {', '.join(map(repr, unknown))} is none of {','.join(PHASES)}")
     limits = Limits(
         timeout=given.timeout or Limits.timeout,
         ready=given.ready or Limits.ready,
@@ -93,6 +104,8 @@ def _wish(given: argparse.Namespace, words: list[str], scratch: Path) -> Wish:
         path = Path(given.submission)
         if not path.is_dir() and not path.is_file():
             raise UsageError(f"{path} is no folder and no archive")
+        if path.name == FILE:
+            raise UsageError(f"{path} is a file of a submission; give the folder that it is in")
         try:
             submission = read_submission(path if path.is_dir() else unpack(path, scratch))
         except SubmissionError as error:
@@ -126,7 +139,7 @@ def _checkout(given: argparse.Namespace, words: list[str]) -> int:
         out = (given.report or Path("reports") / f"checkout-{time.strftime('%Y%m%d-%H%M%S')}").absolute()
         if wish.submission.folder is not None:
             os.chdir(_HERE)  # children look for modules where they are started, and that may be a submission
-        with Shown(most) as shown:
+        with _room(out), Shown(most) as shown:
             run(wish, out, shown.say)
     judgement, text = write(out, out)
     print(text)
@@ -135,9 +148,38 @@ def _checkout(given: argparse.Namespace, words: list[str]) -> int:
 
 
 def _replay(given: argparse.Namespace) -> int:
-    judgement, text = write(given.folder, given.report or given.folder)
+    if not given.folder.is_dir():
+        raise RecordError(f"{given.folder} is no folder; give the one that --report named")
+    out = given.report or given.folder
+    with _room(out):
+        try:
+            judgement, text = write(given.folder, out)
+        except (KeyError, IndexError, TypeError, ValueError) as error:
+            said = f"{type(error).__name__}: {error}"
+            raise RecordError(f"{given.folder}: the record does not fit together ({said}); it was changed") from error
     print(text)
     return _EXITS[judgement.verdict]
+
+
+@contextlib.contextmanager
+def _room(out: Path) -> Iterator[None]:
+    """A folder to write into, known before a run of minutes; what was made for it goes again if nothing came of it.
+
+    Raises UsageError.
+    """
+    made = [path for path in (out, *out.parents) if not path.exists()]
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=out).close()
+    except OSError as error:
+        raise UsageError(f"--report {out}: {error.strerror}; name a folder that can be written") from error
+    try:
+        yield
+    except BaseException:
+        for path in made:
+            with contextlib.suppress(OSError):  # something is in it by now
+                path.rmdir()
+        raise
 
 
 def main(words: list[str]) -> int:
@@ -154,3 +196,8 @@ def main(words: list[str]) -> int:
     except KeyboardInterrupt:
         print("ended; nothing is left running", file=sys.stderr)
         return INTERRUPTED
+    except Exception:
+        # Python's own exit status would be that of a fail.
+        traceback.print_exc()
+        print("VOID: the grader itself failed, as above; this is no verdict", file=sys.stderr)
+        return VOID

@@ -20,7 +20,7 @@ from typing import Any
 from .errors import SubmissionError, VoidError
 from .phases import RUN, Live
 from .phases.settle import settle_all
-from .processes import Elsewhere, Sampler, Supervisor, left_out, prepare
+from .processes import Elsewhere, Sampler, Supervisor, closed, left_out, prepare
 from .record import Record, save
 from .sandbox import adopt_orphans, choose
 from .shop import Counter, Routes
@@ -135,6 +135,9 @@ def _live(wish: Wish, record: Record, scratch: Path, say: Callable[[str], None],
     services: Supervisor | Elsewhere | None = supervisor
     if folder is None:
         record.about["untested"] = left_out(list(wish.ways))
+        say(f"waiting for {submission.name} to accept connections")
+        if silent := closed(routes.targets, generator, limits.ready):
+            raise SubmissionError(f"{silent} accepts no connection; start the system first, and give its own address")
     if wish.ways:
         scout = Generator()
         ends.callback(scout.close)

@@ -6,9 +6,9 @@ notes who takes the CPU, `bounds` ends a run whose services take too much memory
 """
 
 from .build import prepare
-from .elsewhere import Elsewhere, commands, left_out
+from .elsewhere import Elsewhere, closed, commands, left_out
 from .logs import Logs
 from .sampler import Sampler
 from .supervisor import Supervisor
 
-__all__ = ["Elsewhere", "Logs", "Sampler", "Supervisor", "commands", "left_out", "prepare"]
+__all__ = ["Elsewhere", "Logs", "Sampler", "Supervisor", "closed", "commands", "left_out", "prepare"]

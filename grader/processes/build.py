@@ -15,8 +15,9 @@ import subprocess
 import time
 import uuid
 from pathlib import Path
+from typing import NoReturn
 
-from ..errors import SubmissionError, VoidError
+from ..errors import SubmissionError, UsageError, VoidError
 from ..sandbox import Command, Locked, Plain, search_path
 from ..submission import Submission
 from ..submission.archive import MOST_BYTES, MOST_FILES
@@ -30,7 +31,7 @@ _SKIP = {".git", "__pycache__", ".venv", "node_modules"}
 def content_hash(folder: Path) -> str:
     """Of the files that are copied, with their names and modes. Raises SubmissionError for what cannot be copied."""
     digest, total, count = hashlib.sha256(), 0, 0
-    for root, folders, files in os.walk(folder):
+    for root, folders, files in os.walk(folder, onerror=_closed):
         folders[:] = sorted(set(folders) - _SKIP)
         for name in sorted(files + [name for name in folders if Path(root, name).is_symlink()]):
             path = Path(root, name)
@@ -43,24 +44,40 @@ def content_hash(folder: Path) -> str:
                 continue
             if not path.is_file():
                 raise SubmissionError(f"{inside}: neither a file nor a folder; take it out")
-            content = path.read_bytes()
-            total, count = total + len(content), count + 1
+            total, count = total + path.stat().st_size, count + 1
             if total > MOST_BYTES or count > MOST_FILES:
                 raise SubmissionError(
-                    f"more than {MOST_BYTES:,} bytes or {MOST_FILES:,} files; data does not belong in it"
+                    f"{inside}: with it, more than {MOST_BYTES:,} bytes or {MOST_FILES:,} files; "
+                    "data does not belong in a submission"
                 )
+            try:
+                content = path.read_bytes()
+            except OSError as error:
+                _closed(error)
             mode = path.stat().st_mode & 0o111
             digest.update(f"{inside}\0{mode}\0{len(content)}\0".encode() + content)
     return digest.hexdigest()
 
 
+def _closed(error: OSError) -> NoReturn:
+    raise SubmissionError(f"{error.filename} cannot be read ({error.strerror}); allow it, or take it out") from error
+
+
 def prepare(submission: Submission, cache: Path, seconds: float) -> tuple[Path, str]:
-    """The folder to run from, and its hash; built if it is not there yet. Raises SubmissionError."""
+    """The folder to run from, and its hash; built if it is not there yet.
+
+    Raises SubmissionError, and UsageError where the cache cannot be.
+    """
     if submission.folder is None:
         raise ValueError("a system that runs elsewhere is not built")
     mark = content_hash(submission.folder)
     home = cache / mark[:24]
-    cache.mkdir(parents=True, exist_ok=True)
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(
+            f"{cache} cannot be made ({error.strerror}); set XDG_CACHE_HOME to a folder of yours"
+        ) from error
     with open(cache / f"{mark[:24]}.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (home / "done").exists():

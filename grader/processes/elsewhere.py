@@ -63,6 +63,16 @@ def left_out(names: Sequence[str]) -> list[tuple[str, str]]:
     return left
 
 
+def closed(targets: Sequence[Target], scout: Generator, seconds: float) -> str:
+    """Wait until every address accepts connections; one that does not within so many seconds, "" if all do."""
+    until = time.monotonic() + seconds
+    while silent := next((target for target in targets if not scout.knock(target)), None):
+        if time.monotonic() > until:
+            return f"{silent.host}:{silent.port}"
+        time.sleep(_GLANCE)  # another machine's service announces nothing: it can only be asked again
+    return ""
+
+
 class Elsewhere:
     """What faults need of processes, by commands."""
 
@@ -102,11 +112,10 @@ class Elsewhere:
 
     def wait_ready(self, name: str) -> None:
         """Until every address accepts connections. Raises SubmissionError."""
-        until = time.monotonic() + self._limits.ready
-        while not all(self._scout.knock(target) for target in self._targets):
-            if time.monotonic() > until:
-                raise SubmissionError(f"{name}: no connection is accepted {self._limits.ready:.0f} s after its restart")
-            time.sleep(_GLANCE)  # another machine's service announces nothing: it can only be asked again
+        if silent := closed(self._targets, self._scout, self._limits.ready):
+            raise SubmissionError(
+                f"{name}: {silent} accepts no connection {self._limits.ready:.0f} s after its restart"
+            )
         self._note(name, "ready", "")
 
     def pause(self, name: str) -> None:

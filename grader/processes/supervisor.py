@@ -117,6 +117,8 @@ class Supervisor:
                 tuple(self.places.ports.values()),
             )
             service.popen, service.tree = self._sandbox.start(command)
+        except OSError as error:
+            raise SubmissionError(f"{name} cannot be started: {error.strerror}") from error
         finally:
             os.close(output)
         service.wanted, service.began = True, time.monotonic()

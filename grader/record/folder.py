@@ -28,20 +28,28 @@ def _types(name: str) -> pa.Schema:
 
 
 def save(record: Record, folder: Path) -> None:
-    """Write the record; files of an earlier one in the folder are replaced."""
+    """Write the record; files of an earlier one in the folder are replaced.
+
+    run.json is taken away first and comes back last: without it a folder is no record, so one that was only half
+    written is never judged.
+    """
     folder.mkdir(parents=True, exist_ok=True)
+    (folder / "run.json").unlink(missing_ok=True)
     for name, table in record.tables.items():
         types = _types(name)
         arrow = pa.Table.from_arrays(
             [pa.array(table[c], t) for c, t in zip(types.names, types.types, strict=True)], schema=types
         )
         pq.write_table(arrow, folder / f"{name}.parquet", compression="zstd")
-    _write(folder / "run.json", {"record": VERSION, **record.about})
     _write(folder / "exchanges.json", record.exchanges)
     logs = folder / "logs"
     logs.mkdir(exist_ok=True)
+    for old in logs.glob("*.txt"):
+        old.unlink()
     for name, text in record.logs.items():
         (logs / f"{name}.txt").write_text(text[-LONGEST_LOG:], encoding="utf-8", errors="replace", newline="")
+    _write(folder / "run.json.new", {"record": VERSION, **record.about})
+    (folder / "run.json.new").replace(folder / "run.json")
 
 
 def _write(path: Path, content: Any) -> None:
@@ -60,7 +68,7 @@ def load(folder: Path) -> Record:
     if not isinstance(about, dict) or about.pop("record", None) != VERSION:
         raise RecordError(f"{folder}: the record is not of version {VERSION}; judge it with the grader that wrote it")
     tables = {name: _read(folder, name) for name in SCHEMA}
-    logs = {p.stem: p.read_bytes().decode() for p in sorted((folder / "logs").glob("*.txt"))}
+    logs = {p.stem: p.read_bytes().decode(errors="replace") for p in sorted((folder / "logs").glob("*.txt"))}
     return Record(about, tables, exchanges, logs)
 
 
@@ -68,7 +76,8 @@ def _read(folder: Path, name: str) -> Table:
     try:
         arrow = pq.read_table(folder / f"{name}.parquet")
     except (OSError, pa.ArrowException) as error:
-        raise RecordError(f"{folder}/{name}.parquet: {re.sub(chr(10), ' ', str(error))[:200]}") from error
+        said = "it is not there" if isinstance(error, FileNotFoundError) else re.sub(r"\s+", " ", str(error))[:200]
+        raise RecordError(f"{folder}/{name}.parquet cannot be read ({said}); the record is not whole") from error
     if not arrow.schema.equals(_types(name)):
         raise RecordError(f"{folder}/{name}.parquet: its columns are not those of docs/grader.md")
     columns = {}

@@ -29,7 +29,7 @@ def told(record: Record, judgement: Judgement) -> str:
         lines += ["", f"  {len(judgement.violations):,} violations, the first of them:"]
         for v in judgement.violations[:_SHOWN]:
             whose = v.label or (f"one of {', '.join(v.candidates[:4])}, ..." if v.candidates else "no order")
-            lines.append(f"    {v.rule}: {whose}: {v.detail}")
+            lines.append(f"    {v.rule}: {whose}: {' '.join(v.detail.split())}")  # an answer may be a whole page
     if judgement.score is not None:
         cap = f" ({judgement.score.total} before the cap for a broken safety rule)" if judgement.score.capped else ""
         lines += ["", f"  score {judgement.score.points} of 100{cap}"]

@@ -14,9 +14,12 @@ import signal
 import time
 from pathlib import Path
 
+from ..errors import VoidError
+
 _SET_CHILD_SUBREAPER = 36
 MARK = "GRADER_SERVICE"
-_PATIENCE = 5.0
+_PATIENCE = 30.0
+"""Seconds that the kernel may take to end what was sent SIGKILL, with other work on the machine."""
 _RECENT = 0.5
 """Seconds: recent enough for measuring."""
 
@@ -110,14 +113,14 @@ class Tree:
             _send(pid, number)
 
     def kill(self) -> None:
-        """End all of them, and wait until they have ended. Raises TimeoutError if one cannot be ended."""
+        """End all of them, and wait until they have ended. Raises VoidError if one cannot be ended."""
         until = time.monotonic() + _PATIENCE
         self.signal(signal.SIGSTOP)  # nobody forks while the others are ended
         while left := self.pids():
             for pid in left:
                 _send(pid, signal.SIGKILL)
             if time.monotonic() > until:
-                raise TimeoutError(f"processes {sorted(left)} outlive SIGKILL")
+                raise VoidError(f"processes {sorted(left)} outlive SIGKILL: this machine's disk, or its kernel, hangs")
             os.sched_yield()
         bury()
 

@@ -44,14 +44,13 @@ class Routes:
     """Where requests go, and how they read."""
 
     def __init__(self, urls: dict[str, str], allow_remote: bool = False) -> None:
-        """Raises UsageError for an address that is not this machine's, unless remote ones are allowed."""
+        """Raises UsageError for what is no http:// address, or not this machine's unless remote ones are allowed."""
         self.targets: list[Target] = []
         self._shapes: dict[Kind, list[Shape]] = {}
         places: dict[tuple[str, int], int] = {}
         for kind, (service, method, path) in ROUTES.items():
             parts = urlsplit(urls[service])
-            address = _address(parts.hostname or "", allow_remote)
-            where = (address, parts.port or 80)
+            where = _address(urls[service], allow_remote)
             if where not in places:
                 places[where] = len(self.targets)
                 self.targets.append(Target(*where))
@@ -72,11 +71,21 @@ class Routes:
         return forms, np.arange(count, dtype=np.int64) % len(forms)
 
 
-def _address(host: str, allow_remote: bool) -> str:
+def _address(url: str, allow_remote: bool) -> tuple[str, int]:
+    """Host, as a number, and port of a URL."""
     try:
-        address = str(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][4][0])
+        parts = urlsplit(url)
+        host, port = parts.hostname or "", parts.port or 80
+    except ValueError as error:
+        raise UsageError(f"{url}: {error}; an address is such as http://127.0.0.1:8000") from error
+    if parts.scheme != "http" or not host:
+        raise UsageError(f"{url or repr(url)} is no http:// address; one is such as http://127.0.0.1:8000")
+    try:
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
-        raise UsageError(f"{host!r} is no address ({error})") from error
+        raise UsageError(f"{url}: {host!r} is the name of no machine ({error})") from error
+    # Who writes localhost, which may be both, has most often a service that listens on 127.0.0.1 alone.
+    address = str(min(found, key=lambda one: one[0] != socket.AF_INET)[4][0])
     if not allow_remote and not ipaddress.ip_address(address).is_loopback:
         raise UsageError(f"{host} is not this machine; the grader sends load there only with --allow-remote")
-    return address
+    return address, port

@@ -5,6 +5,7 @@ TOML's reader gives no lines for values; they are found again in the text: the t
 
 from __future__ import annotations
 
+import ipaddress
 import re
 import tomllib
 from pathlib import Path
@@ -82,9 +83,14 @@ class _Reader:
 def read_submission(folder: Path) -> Submission:
     """The submission in a folder. Raises SubmissionError."""
     path = folder / FILE
-    if not path.is_file():
-        raise SubmissionError(f"{folder}: there is no {FILE}; it says which processes to start, see docs/grader.md")
-    raw = path.read_bytes()
+    try:
+        if not path.is_file():
+            raise SubmissionError(f"{folder}: there is no {FILE}; it says which processes to start, see docs/grader.md")
+        raw = path.read_bytes()
+    except OSError as error:
+        raise SubmissionError(
+            f"{path} cannot be read ({error.strerror}); allow it to whoever runs the grader"
+        ) from error
     if len(raw) > _LONGEST:
         raise SubmissionError(f"{FILE} has {len(raw):,} bytes; {_LONGEST:,} are the most")
     try:
@@ -121,15 +127,29 @@ def _submission(reader: _Reader, content: dict[str, Any], folder: Path) -> Submi
     for service, url in urls.items():
         field = "base_url" if "base_url" in content else "urls"
         _check(reader, field, url, names, -1)
-        parts = urlsplit(re.sub(r"\{[^{}]*\}", "1", url))
-        if parts.scheme != "http" or not parts.hostname:
-            raise reader.wrong(field, f"{url!r} for {service} is no http:// address")
+        if not _is_here(url):
+            raise reader.wrong(field, f"{url!r} for {service} is no http:// address of this machine")
     name = reader.text(content.get("name", folder.name), "name")
     build = content.get("build", [])
     if not isinstance(build, list):
         raise reader.wrong("build", "a list of commands is needed")
     commands = tuple(reader.words(command, "build") for command in build)
     return Submission(name[:200], folder, urls, tuple(processes), commands)
+
+
+def _with_ports(text: str) -> str:
+    """As it may be once every placeholder is a port; the highest one, since it is the longest too."""
+    return re.sub(r"\{[^{}]*\}", "65535", text)
+
+
+def _is_here(url: str) -> bool:
+    """Whether a URL leads to this machine, whose processes are all that is graded here."""
+    try:
+        parts = urlsplit(_with_ports(url))
+        host, _ = parts.hostname or "", parts.port
+        return parts.scheme == "http" and (host == "localhost" or ipaddress.ip_address(host).is_loopback)
+    except ValueError:
+        return False
 
 
 def _check(reader: _Reader, field: str, text: str, names: set[str], nth: int) -> None:
@@ -196,6 +216,8 @@ def _ready(reader: _Reader, value: Any, nth: int) -> Ready:
     for text in (tcp, value.get("http", "")):
         if not isinstance(text, str):
             raise reader.wrong("process.ready", f"a text is needed, this is {text!r}", nth)
-    if value.get("http") and not value["http"].startswith("http://"):
-        raise reader.wrong("process.ready", f"{value['http']!r} is no http:// address", nth)
+    if value.get("http") and not _is_here(value["http"]):
+        raise reader.wrong("process.ready", f"{value['http']!r} is no http:// address of this machine", nth)
+    if tcp and not (_with_ports(tcp).isdecimal() and int(_with_ports(tcp)) <= 65535):
+        raise reader.wrong("process.ready", f"{tcp!r} is no port", nth)
     return Ready(tcp, value.get("http", ""), float(seconds))

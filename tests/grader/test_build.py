@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.errors import SubmissionError
+from grader.errors import SubmissionError, UsageError
 from grader.processes import build, prepare
 from grader.sandbox import landlock
 from grader.submission import Submission
@@ -52,6 +52,30 @@ def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "team" / "pipe")
     with pytest.raises(SubmissionError, match="pipe: neither a file nor a folder"):
         prepare(team, tmp_path / "cache", 10)
+
+
+def test_what_is_too_large_is_not_read(tmp_path: Path) -> None:
+    """A database of 40 GB in the folder is refused by its size, which is all that is looked at."""
+    team = submission(tmp_path / "team")
+    with (tmp_path / "team" / "dump.sql").open("wb") as file:
+        file.truncate(40 << 30)
+    with pytest.raises(SubmissionError, match=r"dump\.sql: with it, more than 200,000,000 bytes"):
+        prepare(team, tmp_path / "cache", 10)
+
+
+def test_what_cannot_be_read_or_kept_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file of the submission is the submission's mistake, the place for copies is not."""
+    team = submission(tmp_path / "team")
+    (tmp_path / "cache").write_text("a file")
+    with pytest.raises(UsageError, match="XDG_CACHE_HOME"):
+        prepare(team, tmp_path / "cache", 10)
+
+    def denied(path: Path) -> bytes:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "read_bytes", denied)
+    with pytest.raises(SubmissionError, match=r"app\.py cannot be read \(Permission denied\)"):
+        prepare(team, tmp_path / "other", 10)
 
 
 @pytest.mark.parametrize(

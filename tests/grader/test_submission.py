@@ -60,6 +60,11 @@ WRONG = [
     ("timeout_s = 5", "timeout_s = -5", 9, "process.ready"),
     ("{port:gateway}", "{port}", 2, "base_url"),
     ("http://127", "https://127", 2, "base_url"),
+    ("127.0.0.1:{port:gateway}", "example.com:{port:gateway}", 2, "base_url"),
+    ("{port:gateway}", "{port:gateway}0", 2, "base_url"),
+    ('tcp = "{port}"', 'tcp = "{port:stock-db}x"', 9, "process.ready"),
+    ('tcp = "{port}"', 'http = "http://localhost:{port}0/health"', 9, "process.ready"),
+    ('tcp = "{port}"', 'http = "http://stock-db:{port}/health"', 9, "process.ready"),
     ('build = [["python3"', 'build = ["python3", ["python3"', 3, "build"),
     ("{{literal}}", "{literal", 15, "process.command"),
     ('command = ["python3"', 'command = ["python3", 5', 15, "process.command"),
@@ -86,3 +91,14 @@ def test_whatever_is_in_the_file_it_is_a_submission_error(tmp_path: Path, text: 
         read(tmp_path, text)
     with pytest.raises(SubmissionError, match=r"there is no checkout\.toml"):
         read_submission(tmp_path / "nowhere")
+
+
+def test_a_file_that_may_not_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its permissions are the submission's mistake, and no failure of the grader's."""
+
+    def denied(path: Path) -> bytes:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "read_bytes", denied)
+    with pytest.raises(SubmissionError, match=r"checkout\.toml cannot be read \(Permission denied\)"):
+        read(tmp_path, RIGHT)

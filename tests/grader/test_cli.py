@@ -1,0 +1,128 @@
+"""The command line with what people type: each mistake is told in a sentence, and none has the status of a verdict."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from records import right
+
+from grader import cli
+from grader.errors import RecordError
+from grader.record import folder, load, save
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder to be in, with a file and a submission that has no process."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").touch()
+    (tmp_path / "team").mkdir()
+    (tmp_path / "team" / "checkout.toml").write_text("name = 'team'\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("checkout team/checkout.toml", "give the folder that it is in"),
+        ("checkout team --phases=", "'' is none of contract,"),
+        ("checkout team --phases load,", "'' is none of contract,"),
+        ("checkout team --report file", "name a folder that can be written"),
+        ("checkout team --report file/out", "name a folder that can be written"),
+        ("checkout --url https://127.0.0.1:1", "is no http:// address; one is such as"),
+        ("checkout --url 127.0.0.1:8000", "is no http:// address; one is such as"),
+        ("checkout --url http://127.0.0.1:99999", "Port out of range"),
+        ("checkout --url http://127.0.0.1:abc", "'abc'; an address is such as"),
+        ("checkout --url=", "is no http:// address; one is such as"),
+        ("replay file", "file is no folder"),
+        ("replay team --report file", "name a folder that can be written"),
+    ],
+)
+def test_a_mistake_in_the_command_line_is_named(
+    here: Path, capsys: pytest.CaptureFixture[str], words: str, said: str
+) -> None:
+    """64, one sentence, and nothing is left behind: no report's folder in which nothing is."""
+    before = sorted(here.rglob("*"))
+    assert cli.main(words.split()) == 64
+    err = capsys.readouterr().err
+    assert said in err and "Traceback" not in err, err
+    assert sorted(here.rglob("*")) == before
+
+
+@pytest.mark.parametrize("words", ["--rate -5", "--rate 0", "--require -1", "--require 1e3", "--timeout nan"])
+def test_a_number_that_cannot_be_is_refused(here: Path, capsys: pytest.CaptureFixture[str], words: str) -> None:
+    """By its option's name."""
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["checkout", "team", *words.split()])
+    assert ended.value.code == 64 and f"argument {words.split()[0]}: " in capsys.readouterr().err
+
+
+def test_nobody_at_the_address_is_a_fail_that_says_so(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Instead of a report in which every exchange is a refused connection."""
+    words = "checkout --url http://localhost:1 --phases contract --ready 0.1 --report out"
+    assert cli.main(words.split()) == 1
+    assert "127.0.0.1:1 accepts no connection; start the system first" in capsys.readouterr().out
+
+
+def test_a_failure_of_the_graders_own_is_no_verdict(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python ends with 1 after an exception, which would be a fail: it is a void, with the traceback."""
+    monkeypatch.setattr(cli, "run", lambda *of: 1 / 0)
+    assert cli.main(["checkout", "team"]) == 2
+    err = capsys.readouterr().err
+    assert "ZeroDivisionError" in err and "no verdict" in err
+
+
+def test_a_record_that_was_cut_off_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Written over an earlier one and stopped half way, the folder holds neither; whole, it holds the new one alone."""
+    old = right(("contract",))
+    old.logs["old"] = "printed by a process of the earlier run"
+    save(old, tmp_path)
+    write = folder.pq.write_table
+
+    def stops(table: object, path: Path, **settings: object) -> None:
+        if path.name == "users.parquet":
+            raise OSError(28, "No space left on device")
+        write(table, path, **settings)
+
+    monkeypatch.setattr(folder.pq, "write_table", stops)
+    with pytest.raises(OSError, match="No space"):
+        save(right(("load",)), tmp_path)
+    with pytest.raises(RecordError, match="holds no record"):
+        load(tmp_path)
+    monkeypatch.undo()
+    save(right(("load",)), tmp_path)
+    again = load(tmp_path)
+    assert list(again.phases) == ["load"] and again.logs == {}
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "said"),
+    [
+        ("run.json", b'{"record": 1}', "does not fit together (KeyError: 'asked')"),
+        ("run.json", b'{"record": 1, "asked": ["lo', "holds no record"),
+        ("history.parquet", b"PAR1", "history.parquet cannot be read"),
+        ("snapshots.parquet", None, "snapshots.parquet cannot be read (it is not there)"),
+        ("exchanges.json", None, "holds no record"),
+    ],
+)
+def test_a_record_that_was_damaged_is_told_and_not_judged(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], file: str, content: bytes | None, said: str
+) -> None:
+    """Replay ends with 64 and names what is wrong; the earlier reports stay as they are."""
+    save(right(), tmp_path)
+    (tmp_path / file).unlink() if content is None else (tmp_path / file).write_bytes(content)
+    before = {path.name for path in tmp_path.iterdir()}
+    assert cli.main(["replay", str(tmp_path)]) == 64
+    err = capsys.readouterr().err
+    assert said in err and "Traceback" not in err, err
+    assert {path.name for path in tmp_path.iterdir()} == before
+
+
+def test_a_log_that_is_no_text_is_shown_all_the_same(tmp_path: Path) -> None:
+    """A log was edited, or its disk was: the run is judged nevertheless."""
+    save(right(), tmp_path)
+    (tmp_path / "logs" / "shop.txt").write_bytes(b"\xff\xfe said")
+    assert load(tmp_path).logs["shop"].endswith(" said")
