@@ -1,11 +1,14 @@
 """Run by path, not imported: sets limits and lowers the priority, then becomes the command.
 
-    python -I -S launch.py NAME=SOFT... -- COMMAND...
+    python -I -S launch.py JSON
 
-Limits are set here and not between fork and exec of the grader, which has threads.
+The object says: limits, env (the command's variables), command. Limits are set here and not between fork and exec
+of the grader, which has threads. The variables are the command's alone: this program starts without any, or the
+loader would do what they say before there is a limit.
 """
 
 import ctypes
+import json
 import os
 import resource
 import signal
@@ -15,20 +18,19 @@ NICE, PR_SET_PDEATHSIG = 10, 1
 
 
 def main() -> None:
-    """Give up what the arguments say, then be the command. Exit 127: there is no such program."""
-    cut = sys.argv.index("--")
-    for setting in sys.argv[1:cut]:
-        name, _, soft = setting.partition("=")
+    """Give up what the object says, then be the command. Exit 127: there is no such program."""
+    asked = json.loads(sys.argv[1])
+    for name, soft in asked["limits"].items():
         limit = getattr(resource, f"RLIMIT_{name}")
         most = resource.getrlimit(limit)[1]
-        value = int(soft) if most == resource.RLIM_INFINITY else min(int(soft), most)
+        value = soft if most == resource.RLIM_INFINITY else min(soft, most)
         resource.setrlimit(limit, (value, value))
     # What the grader started ends with it, even if the grader is killed.
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     os.nice(NICE)
-    command = sys.argv[cut + 1 :]
+    command = asked["command"]
     try:
-        os.execvp(command[0], command)
+        os.execvpe(command[0], command, asked["env"])
     except OSError as error:
         print(f"{command[0]}: {error.strerror}", file=sys.stderr)
         sys.exit(127)

@@ -3,8 +3,9 @@
     python -I -S lock.py JSON
 
 The object says: abi, readable and writable (files and folders), ports (that TCP may connect to; null: all), uid
-(-1: stay who you are), limits, command. Linux only; the rules are those of the kernel's page on Landlock, by its ABI's
-numbers.
+(-1: stay who you are), limits, env (the command's variables), command. Linux only; the rules are those of the kernel's
+page on Landlock, by its ABI's numbers. This program starts without any variable: a submission's LD_PRELOAD would
+be obeyed before the lock.
 
 Taking another uid keeps the right to pass folders that only root may enter, and no other: what is
 behind them is Landlock's to allow. Rights are given up once and for all, for every child too.
@@ -103,7 +104,7 @@ def main() -> None:
     os.close(rules)
     command = asked["command"]
     try:
-        os.execvp(command[0], command)
+        os.execvpe(command[0], command, asked["env"])
     except OSError as error:
         print(f"{command[0]}: {error.strerror}", file=sys.stderr)
         sys.exit(127)

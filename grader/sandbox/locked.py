@@ -46,7 +46,7 @@ class Locked(Plain):
         self.uid = _nobody() if os.geteuid() == 0 else -1
         """Whom the commands run as; -1: as who calls."""
 
-    def _words(self, command: Command) -> list[str]:
+    def _words(self, command: Command, env: dict[str, str]) -> list[str]:
         writable = [str(path) for path in dict.fromkeys((*command.writable, command.home))]
         if self.uid >= 0:
             for path in writable:
@@ -61,6 +61,7 @@ class Locked(Plain):
             "ports": None if self._network else command.ports,
             "uid": self.uid,
             "limits": LIMITS,
+            "env": env,
             "command": command.words,
         }
         return [sys.executable, "-I", "-S", str(_LOCK), json.dumps(asked)]

@@ -6,6 +6,7 @@ the same user, so its verdicts are for the student's own eyes: no line of a grad
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -59,10 +60,11 @@ class Plain:
     def close(self) -> None:
         """Nothing is held."""
 
-    def _words(self, command: Command) -> list[str]:
-        """The command line that limits itself and then becomes the command."""
-        limits = [f"{name}={value}" for name, value in LIMITS.items() if not (name == "NPROC" and os.geteuid() == 0)]
-        return [sys.executable, "-I", "-S", str(_LAUNCH), *limits, "--", *command.words]
+    def _words(self, command: Command, env: dict[str, str]) -> list[str]:
+        """The command line that limits itself and then becomes the command, with these variables."""
+        limits = {name: value for name, value in LIMITS.items() if not (name == "NPROC" and os.geteuid() == 0)}
+        asked = {"limits": limits, "env": env, "command": command.words}
+        return [sys.executable, "-I", "-S", str(_LAUNCH), json.dumps(asked)]
 
     def start(self, command: Command) -> tuple[subprocess.Popen[bytes], Tree]:
         """Start it. Its exit status is 127 where there is no such program."""
@@ -78,9 +80,9 @@ class Plain:
             MARK: mark,
         }
         process = subprocess.Popen(
-            self._words(command),
+            self._words(command, env),
             cwd=command.folder,
-            env=env,
+            env={},
             stdin=command.input,
             stdout=command.output,
             stderr=command.output,

@@ -12,15 +12,20 @@ from __future__ import annotations
 import ctypes
 import gc
 import os
+import random
 import resource
 import signal
 import socket
 import sys
 import time
 from multiprocessing.connection import Connection
+from pathlib import Path
 
 from .jobs import Job, Target, Word
 from .loop import Loop
+
+_LEAST_PORT = 10_240
+"""Below it live the services of a machine that people know by number."""
 
 
 def knock(target: Target, seconds: float) -> bool:
@@ -33,11 +38,22 @@ def knock(target: Target, seconds: float) -> bool:
 
 
 def free_ports(count: int) -> list[int]:
-    """So many ports of the loopback interface that nobody listens on now, all different."""
-    held = [socket.socket() for _ in range(count)]
+    """So many ports of the loopback interface that nobody listens on now, all different.
+
+    Below those that the kernel gives to connections: while a service is down, one of these could take its port, and a
+    connection to a port that nobody listens on could even be given that port, and meet itself.
+    """
+    below = range(_LEAST_PORT, int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0]))
+    wanted = iter(random.SystemRandom().sample(below, len(below)))
+    held: list[socket.socket] = []
     try:
-        for sock in held:
-            sock.bind(("127.0.0.1", 0))
+        while len(held) < count:
+            sock = socket.socket()
+            try:
+                sock.bind(("127.0.0.1", next(wanted, 0)))  # 0: whichever the kernel has, where none is left below
+                held.append(sock)
+            except OSError:
+                sock.close()  # somebody has it
         return [int(sock.getsockname()[1]) for sock in held]
     finally:
         for sock in held:

@@ -25,7 +25,8 @@ class Generator:
     def __init__(self, namespaces: tuple[str, ...] = ()) -> None:
         """Start the child, inside the namespaces if any are given. Raises VoidError where it does not start."""
         ours, theirs = socket.socketpair()
-        command = [sys.executable, "-m", "grader.wire.child", str(theirs.fileno()), *namespaces]
+        # -P: the folder that the grader is called in may be a submission, with a numpy.py of its own.
+        command = [sys.executable, "-P", "-m", "grader.wire.child", str(theirs.fileno()), *namespaces]
         environment = {"PATH": os.environ.get("PATH", ""), "PYTHONPATH": str(_PACKAGE), "OMP_NUM_THREADS": "1"}
         # A session of its own: Ctrl-C is for the grader, which then ends the child.
         self._process = subprocess.Popen(

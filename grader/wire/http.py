@@ -10,8 +10,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 CHUNKED, TO_EOF = -1, -2
-LONGEST_HEAD, LONGEST_BODY = 65_536, 8_388_608
-"""Bytes of a head and of a body; a longer answer is none."""
+LONGEST_HEAD, LONGEST_BODY = 65_536, 262_144
+"""Bytes of a head and of a body; a longer answer is none. The assignment's are some hundred bytes, and a thousand
+connections may each be in the middle of one."""
 BODYLESS = (204, 304)
 
 

@@ -14,6 +14,9 @@ from numpy.typing import NDArray
 
 Longs = NDArray[np.int64]
 
+ROOM, EACH = 64 << 20, 1024
+"""Bytes of bodies that a job keeps: a system that answers megabytes should not fill the memory of who asks."""
+
 
 @dataclass(frozen=True)
 class Target:
@@ -51,7 +54,7 @@ class Job:
     patience: int = 10_000_000_000
     """What could not be sent so long after it was due is dropped; 0: never dropped."""
     bodies: bool = False
-    """Whether answers' bodies come back."""
+    """Whether answers' bodies come back. Beyond ROOM bytes, and EACH a request, they come back empty."""
     tell_after: int = 0
     """Send word when so many requests have ended; 0: no word."""
     tell_sent: int = 0

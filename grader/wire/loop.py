@@ -21,7 +21,7 @@ import numpy as np
 
 from ..terms import Status
 from .http import TO_EOF, Malformed, read_head
-from .jobs import Job, Result, Target, Word
+from .jobs import EACH, ROOM, Job, Result, Target, Word
 from .line import IDLE, Line, Refused
 from .ticks import Timer
 
@@ -44,7 +44,7 @@ class Loop:
         self._idle: dict[Target, list[Line]] = {}
         self._heads: dict[bytes, int] = {}
         self._closers: set[Target] = set()
-        self._ended = self._opened = 0
+        self._ended = self._opened = self._room = 0
 
     def close(self) -> None:
         """Close every connection."""
@@ -73,6 +73,7 @@ class Loop:
         status, waited = array("h", bytes(2 * n)), bytearray(n)
         self._job, self._start, self._sent, self._done, self._status = job, start, sent, done, status
         self._began, self._ended, self._opened = array("q", bytes(8 * n)), 0, 0
+        self._room = ROOM + EACH * n
         self._order: list[int] = []
         self._oldest = 0
         began, order, heads, lines, timer = self._began, self._order, self._heads, self._lines, self._timer
@@ -117,7 +118,8 @@ class Loop:
                         done[i] = line.at = clock()
                         status[i] = code & 1023
                         if bodies is not None:
-                            bodies[i] = body
+                            self._room -= len(body)
+                            bodies[i] = body if self._room >= 0 else b""
                         ended += 1
                         line.request = IDLE
                         line.served += 1
@@ -288,7 +290,8 @@ class Loop:
         self._end(i, answer.status)
         line.at = self._done[i]
         if bodies is not None:
-            bodies[i] = answer.body
+            self._room -= len(answer.body)
+            bodies[i] = answer.body if self._room >= 0 else b""
         if not answer.keep:
             self._drop(line)
             return False

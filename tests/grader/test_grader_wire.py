@@ -7,6 +7,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,8 +17,8 @@ from hypothesis import strategies as st
 
 from grader.terms import Status
 from grader.wire.client import Generator
-from grader.wire.http import Malformed, read_answer
-from grader.wire.jobs import Job, Result, Shape, Target
+from grader.wire.http import LONGEST_BODY, Malformed, read_answer
+from grader.wire.jobs import EACH, ROOM, Job, Result, Shape, Target
 
 WHOLE = [
     (b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", (200, b"hello", True)),
@@ -205,3 +207,30 @@ def test_a_job_can_be_stopped(generator: Generator) -> None:
         result = generator.poll(5.0)
     server.sock.close()
     assert set(result.status) == {200, Status.DROPPED}
+
+
+def test_ports_of_services_are_no_ports_of_connections(generator: Generator) -> None:
+    """While a service is down, the kernel gives its port to nobody who only wants to connect."""
+    first = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    ports = generator.ports(20)
+    assert len(set(ports)) == 20 and max(ports) < first
+    with socket.create_server(("127.0.0.1", ports[0])):
+        assert ports[0] not in generator.ports(20)
+
+
+def test_long_bodies_do_not_fill_the_memory(generator: Generator) -> None:
+    """Each is an answer up to 256 KiB, and garbage above; of all of a job's, what is too much comes back empty."""
+
+    def answers(size: int, count: int) -> Result:
+        text = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size + b"x" * size
+        server = Server(steady(text))
+        result = generator.run(replace(job(server.target, count), bodies=True))
+        server.sock.close()
+        return result
+
+    assert set(answers(LONGEST_BODY + 1, 3).status) == {Status.GARBAGE}
+    count = ROOM // LONGEST_BODY + 20
+    result = answers(LONGEST_BODY, count)
+    assert set(result.status) == {200}
+    kept = sum(map(len, result.bodies))
+    assert ROOM // 2 < kept <= ROOM + EACH * count and {len(body) for body in result.bodies} == {0, LONGEST_BODY}
