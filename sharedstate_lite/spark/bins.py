@@ -35,7 +35,7 @@ from ..dataflow import Dataflow
 from ..operators import apply
 from ..plan import Type
 from ..words import NULL, Strings
-from . import wire
+from . import files, wire
 from .messages import ASK, COMPACT, OUT, TICK, Asked, Done, Message, Near, Place, Store
 from .route import Chain, Channel, Port, Route
 from .wire import ship
@@ -83,6 +83,8 @@ class Bin:
     """What the process that took it for an epoch had of it: one of ``FOUND``."""
     port: int = 0
     """Where that process can be asked for it; 0 if it cannot."""
+    changed: bool = False
+    """Whether the messages that were taken last may have changed what is held."""
 
     def __post_init__(self) -> None:
         self.route = self.plan.make()
@@ -112,7 +114,11 @@ class Bin:
         by: dict[int, list[Delta]] = {}
         for message in messages:
             if message.channel > 0:
-                by.setdefault(message.channel, []).append(wire.unpack(message.blob, self.strings))
+                delta, told = files.brought(message, self.route, self.plan.bins, self.strings)
+                if len(delta.diffs):
+                    by.setdefault(message.channel, []).append(delta)
+                out += told
+        self.changed = bool(by) or any(m.channel in (COMPACT, TICK) for m in messages)
         if by or ticked:
             before, now = self.time, self.time + 1
             for held in self.parts.values():
@@ -200,10 +206,6 @@ class Bin:
         return out
 
     # --- the store --------------------------------------------------------------
-
-    def writes(self, messages: list[Message]) -> bool:
-        """Whether messages that were taken may have changed what is held."""
-        return any(m.channel in (COMPACT, TICK) or m.channel > 0 for m in messages)
 
     def save(self, store: Store) -> None:
         """Write the runs that are new, remove those that are gone, then the head."""
@@ -331,7 +333,7 @@ def _has(place: Place, token: str | None) -> bool:
 def _done(place: Place, each: Bin, found: str, messages: list[Message], store: Store, port: int) -> list[Message]:
     each.found, each.port = found, port
     out = each.run(messages)
-    if each.writes(messages):
+    if each.changed:
         each.save(store)
     _AROUND[place] = each
     while len(_AROUND) > AROUND:

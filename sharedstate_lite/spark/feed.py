@@ -2,8 +2,9 @@
 
 A folder's files are read one a micro-batch, in the order of their times, so a folder that
 holds a file for each epoch keeps its epochs, and several such folders keep them together.
-Spark says which file is next; the task reads it by itself, which takes a tenth of the time that
-it takes to have the rows read in the JVM and handed over.
+Spark says which file is next; a task reads it by itself, which takes a tenth of the time that
+it takes to have the rows read in the JVM and handed over: each task that has bins for its rows,
+or, where these are many, one task before them (:mod:`.files`).
 A DataFrame needs the relation's columns and ``diff``; its micro-batches are what Spark
 makes of it. What can be known beforehand, the columns and their types, is refused before
 anything runs; values are judged in Spark's own tasks, where rows become messages.
@@ -23,7 +24,6 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlparse
 
 import pyarrow as pa
-import pyarrow.parquet
 
 from .. import ingest
 from ..batch import Delta, concat
@@ -31,13 +31,15 @@ from ..errors import CheckpointError, Error, RelationError, RowError
 from ..operators import apply
 from ..plan import Schema, Type
 from .bins import TICK, Message, Plan, alone, names, ship
+from .files import EACH, FILE, local, read, told
 from .inbox import table
+from .messages import ROWS
 from .processor import WIRE, Refused
 from .query import committed
 from .route import Route
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 _WHOLE = ("TINYINT", "SMALLINT", "INT", "BIGINT")
 _TAKEN: dict[Type, tuple[str, ...]] = {
@@ -51,8 +53,6 @@ _TAKEN: dict[Type, tuple[str, ...]] = {
 }
 """Which of Spark's types a column may come as."""
 _FILE = "path STRING, modificationTime TIMESTAMP, length BIGINT, content BINARY"
-ROWS = -5
-"""The channel on which the driver is told how many rows a task had."""
 
 
 def frame(session: SparkSession, relation: str, schema: Schema, source: Any) -> DataFrame:
@@ -104,6 +104,8 @@ def messages(source: DataFrame, relation: str, schema: Schema, plan: Plan, label
     """What :func:`frame` gave, as messages to the bins of the first stages."""
     routed, bins = plan.make, plan.bins
     files = len(source.columns) == 1
+    if files and bins <= EACH:
+        return _paths(source, relation, routed(), bins, labels)
 
     def made(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         # This function travels as it is, so what it names that cannot travel is named in another.
@@ -113,11 +115,28 @@ def messages(source: DataFrame, relation: str, schema: Schema, plan: Plan, label
     return source.mapInArrow(made, WIRE)
 
 
+def _paths(source: DataFrame, relation: str, route: Route, bins: int, labels: Sequence[int]) -> DataFrame:
+    """A file's path to each bin that it concerns: no rows, so no Python before the bins."""
+    from pyspark.sql import functions as f
+
+    def message(bin: int, stage: int, channel: int, what: str, blob: Column) -> Column:
+        numbers = {"bin": bin, "stage": stage, "channel": channel}
+        whole = [f.lit(number).cast("int").alias(name) for name, number in numbers.items()]
+        return f.struct(*whole, f.lit(what).alias("what"), blob.cast("binary").alias("blob"))
+
+    ticks = [message(labels[0], stage, TICK, "", f.lit("")) for stage in route.ticked()]
+    files = [
+        message(labels[number], stage, channel, FILE, f.col("path"))
+        for number, stage, channel in told(route, relation, bins)
+    ]
+    return source.select(f.inline(f.array(*ticks, *files)))
+
+
 def _made(
     parts: list[pa.RecordBatch], files: bool, relation: str, schema: Schema, route: Route, bins: int
 ) -> list[Message]:
     paths = [str(path) for part in parts for path in part.column(0).to_pylist()] if files else []
-    tables = [_read(path, schema) for path in paths] if files else _whole(parts, schema)
+    tables = [read(local(path), schema) for path in paths] if files else _whole(parts, schema)
     with alone:
         return _messages(tables, relation, schema, route, bins)
 
@@ -127,28 +146,13 @@ def _whole(parts: list[pa.RecordBatch], schema: Schema) -> list[pa.Table]:
     return [pa.Table.from_batches(parts).rename_columns([*(c.name for c in schema), "diff"])] if parts else []
 
 
-def _read(path: str, schema: Schema) -> pa.Table:
-    """The columns of a relation out of a Parquet file; a file that has gone has no rows, which the driver notices."""
-    file = Path("/" + path.removeprefix("file:").lstrip("/"))
-    wanted = {c.name.lower() for c in schema} | {"diff"}
-    try:
-        with pyarrow.parquet.ParquetFile(file, coerce_int96_timestamp_unit="us") as source:
-            found = [name for name in source.schema_arrow.names if name.lower() in wanted]
-            return source.read(columns=found, use_threads=False)
-    except FileNotFoundError:
-        fields: Any = {**dict.fromkeys((c.name for c in schema), pa.null()), "diff": pa.int64()}
-        return pa.schema(fields).empty_table()
-    except (OSError, pa.ArrowException) as error:
-        raise OSError(f"while reading file {file.as_uri()} : {error}") from error
-
-
 def _messages(tables: list[pa.Table], relation: str, schema: Schema, route: Route, bins: int) -> list[Message]:
     """Rows of one task to messages, in a worker."""
     names.tidy()
     strings = names.strings
     try:
         delta = concat([ingest.table(rows, schema, relation, strings)[0] for rows in tables], len(schema))
-        out = [Message(stage, 0, TICK, "", b"") for stage in sorted({route.stage_of[n] for n in route.globals()})]
+        out = [Message(stage, 0, TICK, "", b"") for stage in route.ticked()]
         if len(delta.diffs):
             out.append(Message(0, 0, ROWS, "", str(len(delta.diffs)).encode()))
         for number, channel in enumerate(route.channels, 1):

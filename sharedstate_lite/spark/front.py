@@ -245,8 +245,7 @@ class Front(ABC):
     @staticmethod
     def _ticks(route: Route) -> list[Message]:
         """What makes aggregates without GROUP BY give their first row."""
-        stages = sorted({route.stage_of[n] for n in route.globals()})
-        return [Message(stage, 0, TICK, "", b"") for stage in stages]
+        return [Message(stage, 0, TICK, "", b"") for stage in route.ticked()]
 
     def _delta(self, view: View, out: Sequence[Message], strings: Strings) -> Delta:
         parts = [wire.unpack(m.blob, strings) for m in out if m.channel == OUT and m.what == view.name]

@@ -14,6 +14,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 import py4j.protocol  # type: ignore[import-untyped]
 from pyspark import SparkConf, SparkContext
@@ -123,6 +124,10 @@ class Driver:
             self._interrupts.install(before, gateway._gateway_client)
         if settings.kind(self.master) == "cluster":
             context.addPyFile(str(archive(folder)))
+        else:
+            jvm: Any = context._jvm
+            # No checksum files beside files on local disks: each costs two processes.
+            jvm.org.apache.hadoop.fs.FileSystem.getLocal(context._jsc.hadoopConfiguration()).setWriteChecksum(False)
         return Session(context)
 
     def _cancel(self) -> None:

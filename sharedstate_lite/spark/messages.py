@@ -13,6 +13,9 @@ from typing import NamedTuple, Protocol
 OUT, ASK, COMPACT, TICK = 0, -1, -2, -3
 """Channel numbers that are no channel's: a view's change, a question, and orders. The channels count from 1."""
 
+ROWS = -5
+"""The channel on which the driver is told how many rows of a stream's input there were."""
+
 FOUND = {
     "new": "it was in no store yet",
     "used": "in memory, and the store confirmed it",

@@ -14,8 +14,10 @@ from typing import Any
 import pandas as pd
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+from pyspark.sql.types import BinaryType, StringType, StructType
 
 from ..errors import Error
+from . import files
 from .bins import Message, Plan, work
 from .neighbours import Neighbours
 
@@ -23,6 +25,13 @@ WIRE = "bin INT, stage INT, channel INT, what STRING, blob BINARY"
 COLUMNS = ["bin", "stage", "channel", "what", "blob"]
 MARK = "<<refused "
 
+
+# Not as text: for each of them a task would ask the JVM what it says.
+_HEAD, _RUN, _BLOB = (
+    StructType().add("head", StringType()),
+    StructType().add("part", StringType()).add("run", StringType()),
+    StructType().add("blob", BinaryType()),
+)
 
 _NEAR: list[Neighbours | None] = []
 
@@ -41,8 +50,8 @@ class _Store:
     """:class:`.bins.Store` over Spark's."""
 
     def __init__(self, handle: StatefulProcessorHandle) -> None:
-        self._head = handle.getValueState("head", "head STRING")
-        self._runs = handle.getMapState("runs", "part STRING, run STRING", "blob BINARY")
+        self._head = handle.getValueState("head", _HEAD)
+        self._runs = handle.getMapState("runs", _RUN, _BLOB)
 
     def head(self) -> str | None:
         """See :meth:`.bins.Store.head`."""
@@ -98,6 +107,7 @@ class Stage(StatefulProcessor):
 
     def close(self) -> None:
         """Nothing is held beyond the batch but what the process keeps."""
+        files.forget()
 
 
 class Refused(Exception):

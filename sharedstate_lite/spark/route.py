@@ -256,6 +256,10 @@ class Route:
         """Aggregates without GROUP BY: they have their one row before anything has come."""
         return [n for n, o in enumerate(self.operators) if isinstance(o, ReduceCore) and not _keys(o)]
 
+    def ticked(self) -> list[int]:
+        """The stages that have such an aggregate."""
+        return sorted({self.stage_of[n] for n in self.globals()})
+
 
 class Unplaceable(Exception):
     """An arrangement would have to be in two stages, unless one of ``operators`` reads a copy; the likeliest first."""

@@ -44,6 +44,7 @@ _QUIET = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
+_CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing"
 _LOGGING = """\
 # Errors only. This file is read by the driver and by executors on the same machine;
 # where their output goes is decided by whoever starts them.
@@ -118,13 +119,18 @@ def settings(master: str, folder: Path) -> dict[str, str]:
         # RocksDB unpacks its library there, and some machines run nothing from /tmp.
         "spark.driver.extraJavaOptions": temporary,
         # A micro-batch writes about ten small files. Hadoop starts a process for each, to set its permissions, and
-        # as many again for checksums beside them; Spark keeps checksums of its own, so these are left out.
+        # as many again for a checksum file beside it, which is left out.
         "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
     }
     if kind(master) == "local" or LOOPBACK in master:
         out |= {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
     if kind(master) == "local":
         out |= {"spark.local.dir": str(folder / "local"), "spark.executor.extraJavaOptions": temporary}
+        # The other way to write files: it does not look for links first, which are four processes a file.
+        # It makes checksum files, unless the driver says otherwise (launch.py).
+        out |= {
+            "spark.sql.streaming.checkpointFileManagerClass": f"{_CHECKPOINTS}.FileSystemBasedCheckpointFileManager"
+        }
     elif LOOPBACK in master and java_options():
         out |= {"spark.executor.extraJavaOptions": java_options()}
     return out
