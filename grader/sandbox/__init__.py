@@ -2,7 +2,8 @@
 
 `tiers` names the tiers and tries out which one this machine has; `walls` is tier 1, `locked` tier 2, `plain` tier 3;
 `launch`, `lock`, `hold` and `enter` are small programs of their own, `programs` says where submissions find theirs,
-`tree` finds and ends every process of a service.
+`tree` finds and ends every process of a service. The programs are started by path and with nothing of this package in
+reach, so the few lines about limits that three of them need stand in each.
 """
 
 from .locked import Locked, landlock

@@ -63,7 +63,10 @@ class Walls:
         if self._holder.stdout.readline() != b"ready\n":
             said = self._holder.stderr.read().decode(errors="replace").strip().rpartition("\n")[2]
             self.close()
-            raise VoidError(f"this machine gives no namespaces: {said}")
+            raise VoidError(
+                f"this machine gives no namespaces ({said}); allow user namespaces to this user, or in a container "
+                "run it with --privileged"
+            )
 
     @property
     def namespaces(self) -> tuple[str, ...]:

@@ -130,4 +130,5 @@ class Counter:
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0:
             self._tend()
+            # No event ends a time that has to pass; in tenths, since a service may exit by itself meanwhile.
             time.sleep(min(left, 0.1))

@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from ..errors import VoidError
 from ..processes import Logs
 from ..sandbox import Command, Sandbox, Tier, Tree
 from .answers import BAD, CRASH, TIMEOUT, Answer, read
@@ -20,6 +21,8 @@ from .answers import BAD, CRASH, TIMEOUT, Answer, read
 _CHILD = (Path(__file__).resolve().parent / "child.py").read_text()
 MOST = 1 << 20
 """Bytes of an answer."""
+START = 60.0
+"""Seconds that a process of the sandbox may take to be there, which is the machine's time and not the student's."""
 
 
 class Worker:
@@ -48,7 +51,10 @@ class Worker:
         return self._logs.texts().get(self._module, "")
 
     def call(self, function: str, *args: Any, seconds: float = 5.0) -> Answer:
-        """Ask once. ``args`` are JSON values; whatever happens inside, an Answer comes back within ``seconds``."""
+        """Ask once. ``args`` are JSON values; whatever happens inside, an Answer comes back within ``seconds``.
+
+        They begin when the process is there. Raises VoidError where the machine does not start it.
+        """
         if self._line is None:
             self._start()
         number = secrets.token_hex(16)
@@ -80,6 +86,11 @@ class Worker:
             os.close(output)
         ours.setblocking(False)
         self._line = ours
+        try:
+            self._take(1, time.monotonic() + START)
+        except (TimeoutError, EOFError, OSError) as error:
+            self._end()
+            raise VoidError(f"no process was started for {self._module}; it printed:\n{self.printed}") from error
 
     def _ready(self, until: float, event: int) -> socket.socket:
         assert self._line is not None

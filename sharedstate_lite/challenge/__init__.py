@@ -54,7 +54,8 @@ _HOME = {
 
 
 def __getattr__(name: str) -> Any:
-    # A task needs the market alone, and the challenger's process nothing of Spark.
+    # A task needs the market alone, and the challenger's process nothing of Spark. As in worker/: written out in each
+    # package, since a module to share it would be one more that every such process has to import first.
     if name in _HOME:
         found = globals()[name] = getattr(importlib.import_module(f".{_HOME[name]}", __name__), name)
         return found

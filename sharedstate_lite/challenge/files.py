@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,10 +21,9 @@ from urllib.parse import unquote, urlparse
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ..errors import Error
 from .rows import ROWS, slices
 from .run import Run
-from .stream import WIRE, packed, spread, through, unpacked
+from .stream import WIRE, carry, packed, spread, through, unpacked
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -50,25 +48,16 @@ def by_files(address: str, session: SparkSession, *, parts: int | None = None, *
         answers = through(session.readStream.schema(WIRE).parquet(str(inbox.path))).writeStream
         query = answers.format("parquet").option("checkpointLocation", f"{home}/spark").start(str(outbox.path))
 
-        def listen() -> None:
-            while not run.over(LOOK_SECONDS):
-                for table in outbox.fresh():
-                    run.answer(table)
-                if not query.isActive:
-                    run.fail(Error(f"by_files: the query on Spark ended: {str(query.exception())[:300]}"))
+        def look() -> None:
+            for table in outbox.fresh():
+                run.answer(table)
 
         try:
             while not list(outbox.fresh()) and query.isActive:
                 run.over(LOOK_SECONDS)
-            listening = threading.Thread(target=listen, name="sharedstate-lite challenge", daemon=True)
-            listening.start()
-            for number, rows, _ in run.batches():
-                inbox.put(number, rows)
-            number = run.wait()
-            listening.join()
+            return carry(run, query, inbox.put, look, LOOK_SECONDS)
         finally:
             query.stop()
-        return number
 
 
 class Inbox:

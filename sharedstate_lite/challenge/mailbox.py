@@ -56,7 +56,7 @@ def by_mailbox(address: str, session: SparkSession, *, parts: int | None = None,
             took = context.parallelize(range(count), count).barrier().mapPartitions(work)
             # Spark starts a barrier stage again only where a shuffle follows it: else results may be given away.
             took.map(lambda batches: (0, batches)).reduceByKey(max, 1).collect()
-        except Exception as error:
+        except Exception as error:  # py4j's, or of any kind: the run's own reason comes first
             raise run.failed or Error(f"by_mailbox: its tasks failed on Spark: {_first(error)}") from error
         return run.wait()
 

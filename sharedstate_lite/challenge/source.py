@@ -18,10 +18,9 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
 from .. import worker
-from ..errors import Error
 from .rows import ROWS, slices
 from .run import Run
-from .stream import WIRE, packed, spread, through, unpacked
+from .stream import WIRE, carry, packed, spread, through, unpacked
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -52,23 +51,12 @@ def by_source(address: str, session: SparkSession, *, parts: int | None = None, 
         answers = through(session.readStream.format("sharedstate_challenge").load()).writeStream
         query = answers.foreachBatch(sink).option("checkpointLocation", f"{home}/spark").start()
 
-        def watch() -> None:
-            while not run.over(LOOK_SECONDS):
-                if not query.isActive:
-                    run.fail(Error(f"by_source: the query on Spark ended: {str(query.exception())[:300]}"))
-
         try:
             while not first.wait(LOOK_SECONDS) and query.isActive:
                 continue
-            watching = threading.Thread(target=watch, name="sharedstate-lite challenge", daemon=True)
-            watching.start()
-            for number, rows, _ in run.batches():
-                counter.put(number, rows)
-            number = run.wait()
-            watching.join()
+            return carry(run, query, counter.put, lambda: None, LOOK_SECONDS)
         finally:
             query.stop()
-        return number
 
 
 class Counter:

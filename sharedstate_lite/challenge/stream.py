@@ -8,7 +8,8 @@ dies goes on. Where rows come from and answers go to, :mod:`.files` and :mod:`.s
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -18,9 +19,11 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from ..errors import Error
 from ..spark.spread import labels
 from .market import Market
+from .run import Run
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
 
 WIRE = "label INT, upto BIGINT, blob BINARY"
 """The part as Spark groups it, the last batch, the rows."""
@@ -74,3 +77,29 @@ def spread(session: SparkSession, parts: int | None) -> list[int]:
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
         raise Error(f"parts={parts!r}: it is a number of parts from 1")
     return labels(count)
+
+
+def carry(
+    run: Run, query: StreamingQuery, put: Callable[[int, pa.Table], None], look: Callable[[], None], seconds: float
+) -> int:
+    """Put every batch where the query finds it, and ``look`` every so many seconds beside that; the benchmark's number.
+
+    Raises Error for what failed, also when the query ended or a look did.
+    """
+
+    def watch() -> None:
+        try:
+            while not run.over(seconds):
+                look()
+                if not query.isActive:
+                    run.fail(Error(f"the query on Spark ended: {str(query.exception())[:300]}"))
+        except Exception as error:  # of whatever kind: else who waits for the run would never hear of it
+            run.fail(Error(f"an answer could not be read: {type(error).__name__}: {error}"))
+
+    watching = threading.Thread(target=watch, name="sharedstate-lite challenge", daemon=True)
+    watching.start()
+    for number, rows, _ in run.batches():
+        put(number, rows)
+    number = run.wait()
+    watching.join()
+    return number

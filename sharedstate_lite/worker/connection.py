@@ -45,8 +45,10 @@ def take(application: Application) -> socket.socket:
         idle = _idle.setdefault(application.name, [])
         while idle:
             sock = idle.pop()
-            # A connection says nothing unasked: what can be read is its end.
-            if not select.select([sock], [], [], 0)[0]:
+            # A connection says nothing unasked: what can be read is its end. select() knows the first 1,024 files only.
+            poll = select.poll()
+            poll.register(sock, select.POLLIN)
+            if not poll.poll(0):
                 return sock
             sock.close()
     return _open(application)

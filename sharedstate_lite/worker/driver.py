@@ -180,7 +180,7 @@ class Driver:
             line.hang_up()
         deadline = time.monotonic() + 1
         while self._lines and time.monotonic() < deadline:
-            await asyncio.sleep(0.005)
+            await asyncio.sleep(0.005)  # each line takes itself out when its connection has ended; that rings no bell
 
     async def _answer(self, line: Line, head: Head, table: pa.Table | None) -> Reply:
         """What a runtime asks."""

@@ -122,7 +122,7 @@ class Line:
             reply, body = {"error": str(error)}, None
         except Gone:
             reply, body = {"error": "the driver is gone"}, None
-        except Exception as error:
+        except Exception as error:  # of whatever kind: who asked is told, and the others' questions go on
             reply, body = {"error": f"{type(error).__name__}: {error}"}, None
         with contextlib.suppress(OSError):
             await self._send({**reply, "reply": head.get("ask", 0)}, body)

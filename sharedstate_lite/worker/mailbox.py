@@ -72,7 +72,7 @@ class Mailbox(Handle):
                 if inspect.iscoroutinefunction(handler)
                 else await asyncio.to_thread(handler, table)
             )
-        except Exception as error:
+        except Exception as error:  # the handler is the user's, and may raise anything
             raise Error(f"{self._name}: its handler raised {type(error).__name__}: {error}") from error
         if isinstance(answer, pa.RecordBatch):
             answer = pa.Table.from_batches([answer])

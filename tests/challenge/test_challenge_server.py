@@ -217,20 +217,25 @@ def test_a_challenger_that_is_not_there_is_named() -> None:
 def test_a_challenger_ends_with_its_owner(tmp_path: Path) -> None:
     """Killed outright, its owner leaves no process behind."""
     code = (
-        "import time\n"
+        "import sys\n"
         "from sharedstate_lite.challenge import Challenger\n"
         "from sharedstate_lite.challenge.challenger_pb2 import Batch\n"
         "challenger = Challenger([Batch(last=True)])\n"
         "print(challenger._process.pid, flush=True)\n"
-        "time.sleep(600)\n"  # until it is killed
+        "sys.stdin.read()\n"  # until it is killed: nothing is written to it
     )
     owner = subprocess.Popen(
-        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)}
+        [sys.executable, "-c", code],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
-    assert owner.stdout is not None
+    assert owner.stdin is not None and owner.stdout is not None
     server = psutil.Process(int(owner.stdout.readline()))
     owner.send_signal(signal.SIGKILL)
     owner.wait()
+    owner.stdin.close()
     owner.stdout.close()
     gone, alive = psutil.wait_procs([server], timeout=30)
     assert gone == [server] and not alive

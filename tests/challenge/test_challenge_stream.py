@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import json
+import re
+import threading
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from pyspark.sql.streaming.tws_tester import TwsTester
 from ticksdrawn import expected
 
 from sharedstate_lite.challenge.challenger_pb2 import Batch
 from sharedstate_lite.challenge.files import Inbox, Outbox
 from sharedstate_lite.challenge.rows import results, rows
-from sharedstate_lite.challenge.stream import Part, packed, unpacked
+from sharedstate_lite.challenge.run import Run
+from sharedstate_lite.challenge.stream import Part, carry, packed, unpacked
+from sharedstate_lite.errors import Error
 
 
 def test_the_operator_keeps_a_market_from_micro_batch_to_micro_batch(handed_out: list[Batch]) -> None:
@@ -61,3 +69,20 @@ def test_answers_count_when_spark_has_listed_them(tmp_path: Path) -> None:
         (log / name).write_text("\n".join(entries if "compact" in name else ["v1", entry]))
         got += [table.column("n").to_pylist() for table in outbox.fresh()]
     assert got == [[0], [1], [2]]
+
+
+@pytest.mark.parametrize(
+    ("active", "look", "said"),
+    [
+        (False, lambda: None, "the query on Spark ended: it was killed"),
+        (True, lambda: json.loads("{"), "an answer could not be read: JSONDecodeError"),
+    ],
+)
+def test_what_fails_beside_a_run_ends_it(active: bool, look: Callable[[], object], said: str) -> None:
+    """The thread that looks for answers ends the run with its reason; nobody waits for one that cannot come."""
+    run = Run.__new__(Run)  # no challenger is needed for what is asked of it here
+    run._error, run._done, run._free = None, threading.Event(), threading.Semaphore(0)
+    run.batches = lambda: iter(())  # type: ignore[method-assign]
+    query: Any = SimpleNamespace(isActive=active, exception=lambda: "it was killed")
+    with pytest.raises(Error, match=re.escape(said)):
+        carry(run, query, lambda number, rows: None, look, 0.001)

@@ -39,6 +39,17 @@ def one(db, query, *values):
     return row
 
 
+STOCK = "UPDATE items SET stock = stock + %s WHERE id = %s RETURNING 1"
+CREDIT = "UPDATE users SET credit = credit + %s WHERE id = %s RETURNING 1"
+
+
+def change(balance, amount, owner):
+    """More of an item's stock or a user's credit, or less of it; the database refuses what would go below zero."""
+    with transaction() as db:
+        one(db, balance, amount, owner)
+    return {}
+
+
 @app.post("/orders/checkout/<order>")
 def checkout(order):
     with transaction() as db:
@@ -50,8 +61,8 @@ def checkout(order):
             wanted[item] += quantity
             cost += quantity * price
         for item in sorted(wanted):
-            one(db, "UPDATE items SET stock = stock - %s WHERE id = %s RETURNING 1", wanted[item], item)
-        one(db, "UPDATE users SET credit = credit - %s WHERE id = %s RETURNING 1", cost, user)
+            one(db, STOCK, -wanted[item], item)
+        one(db, CREDIT, -cost, user)
         db.execute("UPDATE orders SET paid = true WHERE id = %s", (order,))
     return {}
 
@@ -114,16 +125,12 @@ def find_item(item):
 
 @app.post("/stock/add/<item>/<int:amount>")
 def add_stock(item, amount):
-    with transaction() as db:
-        one(db, "UPDATE items SET stock = stock + %s WHERE id = %s RETURNING 1", amount, item)
-    return {}
+    return change(STOCK, amount, item)
 
 
 @app.post("/stock/subtract/<item>/<int:amount>")
 def subtract(item, amount):
-    with transaction() as db:
-        one(db, "UPDATE items SET stock = stock - %s WHERE id = %s RETURNING 1", amount, item)
-    return {}
+    return change(STOCK, -amount, item)
 
 
 @app.post("/stock/batch_init/<int:n>/<int:stock>/<int:price>")
@@ -151,16 +158,12 @@ def find_user(user):
 
 @app.post("/payment/add_funds/<user>/<int:amount>")
 def add_funds(user, amount):
-    with transaction() as db:
-        one(db, "UPDATE users SET credit = credit + %s WHERE id = %s RETURNING 1", amount, user)
-    return {}
+    return change(CREDIT, amount, user)
 
 
 @app.post("/payment/pay/<user>/<int:amount>")
 def pay(user, amount):
-    with transaction() as db:
-        one(db, "UPDATE users SET credit = credit - %s WHERE id = %s RETURNING 1", amount, user)
-    return {}
+    return change(CREDIT, -amount, user)
 
 
 @app.post("/payment/batch_init/<int:n>/<int:money>")

@@ -91,7 +91,7 @@ class Coroutines:
                 self._most = max(self._most, self._now)
                 try:
                     return await function(row)
-                except Exception as error:
+                except Exception as error:  # the coroutine is the user's, and may raise anything
                     raise Error(f"{self._name}: row {position}: {type(error).__name__}: {error}") from error
                 finally:
                     self._now -= 1
@@ -106,7 +106,7 @@ class Coroutines:
     def _unpickled(self, code: bytes) -> Function:
         try:
             function: Function = pickle.loads(code)
-        except Exception as error:
+        except Exception as error:  # reading it imports the user's modules, which may raise anything
             raise Error(
                 f"{self._name}: its function cannot be read in the runtime ({type(error).__name__}: {error}); what it "
                 "imports must be there when the runtime starts"
