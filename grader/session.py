@@ -58,32 +58,44 @@ def cache_folder() -> Path:
     return Path(home) / "checkout-grader" / "builds"
 
 
+_ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
 @contextlib.contextmanager
 def _ended_by_signals() -> Iterator[None]:
-    """SIGTERM and SIGHUP end the run as Ctrl-C does: nothing is left behind."""
+    """SIGTERM and SIGHUP end the run as Ctrl-C does: nothing is left behind, however often it is pressed.
+
+    After one of them all are ignored, as the process is about to end.
+    """
 
     def end(number: int, frame: FrameType | None) -> None:
+        for each in _ENDS:
+            signal.signal(each, signal.SIG_IGN)  # a second one must not stop what ends everything
         raise KeyboardInterrupt
 
-    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    before = {number: signal.signal(number, end) for number in _ENDS}
+    interrupted = False
     try:
         yield
+    except KeyboardInterrupt:
+        interrupted = True
+        raise
     finally:
-        for number, handler in before.items():
+        for number, handler in () if interrupted else before.items():
             signal.signal(number, handler)
 
 
 def run(wish: Wish, out: Path, say: Callable[[str], None]) -> None:
     """Grade; the record is in the folder ``out`` when this returns. A submission that cannot run is a record too.
 
-    Raises KeyboardInterrupt, with everything ended and nothing recorded, and UsageError.
+    Raises KeyboardInterrupt, with everything ended, nothing recorded and those signals ignored, and UsageError.
     """
     record = Record()
     record.about.update(_about(wish))
-    scratch = Path(tempfile.mkdtemp(prefix="checkout-grader-"))
-    with contextlib.ExitStack() as ends:
+    # The signals' handlers go last: what is ended and removed before that, is so undisturbed.
+    with _ended_by_signals(), contextlib.ExitStack() as ends:
+        scratch = Path(tempfile.mkdtemp(prefix="checkout-grader-"))
         ends.callback(shutil.rmtree, scratch, ignore_errors=True)
-        ends.enter_context(_ended_by_signals())
         try:
             if wish.broken:
                 raise SubmissionError(wish.broken)
@@ -92,10 +104,6 @@ def run(wish: Wish, out: Path, say: Callable[[str], None]) -> None:
             record.about["failure"] = {"kind": "submission", "why": str(error)}
         except VoidError as error:
             record.about["failure"] = {"kind": "void", "why": str(error)}
-        except KeyboardInterrupt:
-            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-                signal.signal(number, signal.SIG_IGN)  # a second one must not stop what ends everything
-            raise
     save(record, out)
 
 
