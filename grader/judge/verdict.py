@@ -154,8 +154,9 @@ def _late_changes(record: Record) -> list[Violation]:
     final = record.shot(last[-1])
     found = []
     for phase in PHASES:
-        accepted = [n for n, shot in enumerate(taken) if shot["phase"] == phase and shot["accepted"]]
-        for number in accepted[-1:]:
+        # One that was accepted before more was done, such as a top-up, is not what the last one must equal.
+        kept = [n for n, shot in enumerate(taken) if shot["phase"] == phase][-1:]
+        for number in kept if kept and taken[kept[0]]["accepted"] else ():
             shot = record.shot(number)
             for entity, (rows, states, values) in shot.read.items():
                 again, states_2, values_2 = final.read[entity]

@@ -6,9 +6,10 @@ import json
 from pathlib import Path
 
 import numpy as np
-from records import SECOND, right, shots, value
+from records import SECOND, right, shots, snapshot, value
 
 from grader.judge import Judgement, judge
+from grader.judge.story import story
 from grader.record import Record, load, save
 from grader.report import write
 from grader.terms import JUDGED, Entity, Kind, State, Status
@@ -57,6 +58,31 @@ def test_an_effect_after_the_accepted_snapshot_is_unstable() -> None:
         value(record, shots(record, phase)[-1:], Entity.ITEM, item, lambda old: old - 1)
     judgement = judge(record)
     assert [(v.rule, v.phase) for v in judgement.violations] == [("unstable", "duplicates"), ("unstable", "load")]
+
+
+def test_a_snapshot_that_was_accepted_before_a_top_up_is_not_the_last_word() -> None:
+    """The phase went on and never settled again: what is wrong then is named, and nothing that the top-up changed."""
+    record = right()
+    accepted = shots(record, "duplicates")[:2]
+    order, other = (int(row) for row in orders_of(record, 1)[:2])
+    value(record, accepted, Entity.ORDER, other, lambda old: 0)
+    for at in (190, 192):
+        snapshot(record, "duplicates", at * SECOND, accepted=False)
+    value(record, [len(record.snapshots_taken) - 1], Entity.ORDER, order, lambda old: 0)
+    assert {rule for rule, label in rules(judge(record)) if label == "duplicates-000001"} == set()
+    assert ("ok_not_paid", "duplicates-000000") in rules(judge(record))
+
+
+def test_what_is_read_wrong_now_and_then_is_wrong() -> None:
+    """The last snapshot is clean by chance, and no pair was accepted: the one before it says which order is wrong."""
+    record = right()
+    order = int(orders_of(record, 2)[4])
+    for at in (190, 192):
+        snapshot(record, "load", at * SECOND, accepted=False)
+    value(record, [len(record.snapshots_taken) - 2], Entity.ORDER, order, lambda old: 0)
+    judgement = judge(record)
+    assert ("ok_not_paid", "load-000004") in rules(judgement)
+    assert story(record, order, "load").paid == "not paid"
 
 
 def test_an_acknowledged_order_that_is_gone_is_not_paid() -> None:
