@@ -17,8 +17,8 @@ from .operators import by_operator, parts
 from .palette import KINDS, LIGHT
 from .svg import Picture
 
-FILL = {"base": "rgba(133,140,149,0.25)"} | {kind: LIGHT[hue] for kind, hue in KINDS.items() if kind != "base"}
-"""Bars have a frame and white numbers, so they keep the palette's light colours."""
+FILL = {kind: LIGHT[hue] for kind, hue in KINDS.items()}
+"""Bars have numbers in them, so they keep the palette's light colours, whatever the page's theme is."""
 
 
 class Chart:
@@ -49,7 +49,6 @@ def held_chart(states: Mapping[str, pd.DataFrame], unit: str = "rows", title: st
         amounts = [dict(b.parts).get(kind, 0) for b in drawn]
         if not any(amounts):
             continue
-        base = kind == "base"
         figure.add_bar(
             name=MEANING.get(kind, kind),
             y=[b.name for b in drawn],
@@ -62,7 +61,7 @@ def held_chart(states: Mapping[str, pd.DataFrame], unit: str = "rows", title: st
                 "color": FILL.get(kind, MIDDLE),
                 "line": {"width": 1, "color": LIGHT["frame"]},
             },
-            textfont={"color": MIDDLE if base else LIGHT["badge"], "size": 13},
+            textfont={"color": LIGHT["ink" if kind == "base" else "badge"], "size": 13},
             hovertemplate=f"%{{y}}: %{{x:,}} {unit}<extra>{MEANING.get(kind, kind)}</extra>",
         )
     figure.update_layout(_lying(title, unit, 150 + 56 * len(drawn)))

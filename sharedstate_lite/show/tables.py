@@ -1,12 +1,14 @@
 """Data frames as a notebook shows them: text on the left, numbers on the right, nothing cut short.
 
 pandas puts every cell on the right, which is for numbers; a column of sentences is hard to
-read there. Nothing of the frame is changed, and frames that pandas itself abridges by
+read there. A long heading, such as an operator's name, may go on in a new line after a dot, so that a table fits into
+a narrow window. Nothing of the frame is changed, and frames that pandas itself abridges by
 leaving out columns are shown as pandas shows them.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pandas as pd
@@ -14,6 +16,8 @@ from pandas.api import types
 
 WIDEST = 120
 """Characters of a text that are shown."""
+_HEADING = re.compile(r"<th[^>]*>[^<]+")
+_DOT = re.compile(r"(?<=\w)\.(?=[a-z_])")
 
 
 def tables() -> None:
@@ -45,6 +49,7 @@ def changed(changes: Any) -> str:
 
 
 def _left(html: str, frame: pd.DataFrame, index: bool) -> str:
+    html = _HEADING.sub(lambda found: _DOT.sub(".<wbr>", found[0]), html)
     # Counted from the right: where an index of several levels repeats itself, pandas leaves cells out on the left.
     count = len(frame.columns)
     ends = [count - at for at in range(count) if is_text(frame.iloc[:, at])]

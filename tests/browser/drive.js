@@ -56,10 +56,13 @@ const read = (stepper) => stepper.evaluate((root) => {
     last: +root.querySelector(".slide").getAttribute("aria-valuemax") };
 });
 
+const OF_A_STEPPER = ".scene text, .slide text, h3, .counts span, .base, .caption, .question, .score, .where, .said, button";
+const OF_A_CHART = ".js-plotly-plot svg text";
+
 // Texts that lie on each other, stick out or are too small, measured by the browser itself.
-const faults = (stepper) => stepper.evaluate((root) => {
+const faults = (within, which = OF_A_STEPPER) => within.evaluate((root, which) => {
   const out = [], edge = root.getBoundingClientRect();
-  const texts = [...root.querySelectorAll(".scene text, .slide text, h3, .counts span, .base, .caption, .question, .score, .where, .said, button")]
+  const texts = [...root.querySelectorAll(which)]
     .filter((e) => e.getBoundingClientRect().width > 0 && e.textContent.trim());
   // The text itself, not the box that it was given: what runs over must be seen.
   const boxes = texts.map((e) => { const range = document.createRange(); range.selectNodeContents(e);
@@ -75,7 +78,22 @@ const faults = (stepper) => stepper.evaluate((root) => {
     });
   });
   return out;
-});
+}, which);
+
+// A picture of each output that is a chart, a drawing or a table; the steppers have theirs.
+async function pictures(page, name) {
+  const outputs = page.locator(".jp-OutputArea-output").filter({ has: page.locator("svg, img, table") })
+    .filter({ hasNot: page.locator(".ssl-stepper") }).filter({ visible: true });
+  const count = await outputs.count();
+  for (let n = 0; n < count; n += 1) {
+    const output = outputs.nth(n);
+    await output.scrollIntoViewIfNeeded();
+    const wrong = await faults(output, OF_A_CHART);
+    expect(!wrong.length, `${name}, picture ${n + 1}: ${wrong.slice(0, 4).join("; ")}`);
+    await output.screenshot({ path: path.join(told.out, `${name}-out${String(n + 1).padStart(2, "0")}.png`) });
+  }
+  return count;
+}
 
 async function until(page, stepper, test, words, key) {
   for (let n = 0; n < 400; n += 1) {
@@ -227,7 +245,6 @@ async function restarted(page, notebook, stepper) {
       page.on("pageerror", (e) => loud.push(String(e)));
       await settings(page, "@jupyterlab/apputils-extension:themes", { theme: theme === "dark" ? "JupyterLab Dark" : "JupyterLab Light" });
       await settings(page, "@jupyterlab/notebook-extension:tracker", { windowingMode: "none" });
-      await settings(page, "@jupyterlab/apputils-extension:notification", { fetchNews: "false" });
       for (const notebook of told.notebooks) {
         await open(page, notebook);
         await runAll(page);
@@ -251,6 +268,9 @@ async function restarted(page, notebook, stepper) {
           await steppers.last().screenshot({ path: path.join(told.out, `${path.basename(notebook, ".ipynb")}-${theme}-${width}-restarted.png`) });
         }
         if (!count) out.push({ name: notebook, steppers: 0 });
+        out[out.length - 1].pictures = await pictures(page, `${path.basename(notebook, ".ipynb")}-${theme}-${width}`);
+        const asks = await page.locator(".Toastify__toast").allInnerTexts();
+        expect(!asks.length, `${notebook}: JupyterLab asks: ${asks.join(" | ")}`);
         await page.screenshot({ path: path.join(told.out, `${path.basename(notebook, ".ipynb")}-${theme}-${width}.png`) });
       }
       expect(!outside.length, `asked of the network: ${outside.slice(0, 3).join(", ")}`);

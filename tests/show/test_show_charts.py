@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from contrast import contrast
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -210,6 +211,15 @@ def test_a_strategy_has_one_colour() -> None:
     beside = show.time_chart({"x": [1, 2], "y": [1, 2], "partial": [1, 2]})
     assert alone.figure.data[0].line.color == beside.figure.data[2].line.color
     assert len({t.line.color for t in beside.figure.data}) == len({t.marker.symbol for t in beside.figure.data}) == 3
+
+
+def test_numbers_in_bars_are_readable() -> None:
+    """The number in a bar has a contrast of 4.5 to it, whatever the page behind is."""
+    engine = ss.engine("full", [view()])
+    engine.step({"info": [(("Apple", "Fruit"), 1)], "visit": [(("Apple", "Alice", 10), 1)]})
+    bars = show.held_chart({"full": engine.state()}).figure.data
+    assert {"base tables", "join state", "aggregate state", "view's rows"} == {bar.name for bar in bars}
+    assert all(contrast(bar.textfont.color, bar.marker.color) >= 4.5 for bar in bars)
 
 
 def test_waits_have_their_numbers() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 import pytest
 from cases import CASES, DOMAINS, RELATIONS
+from contrast import contrast
 from drawn import TAKEN
 
 import sharedstate_lite as ss
@@ -158,15 +159,6 @@ def test_a_picture_needs_no_engine() -> None:
 
 def test_themes() -> None:
     """A picture follows JupyterLab's theme, else the reader's system; text has a contrast of 4.5, frames of 3."""
-
-    def luminance(colour: str) -> float:
-        parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-        linear = [c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
-        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-    def contrast(a: str, b: str) -> float:
-        one, two = sorted((luminance(a), luminance(b)))
-        return (two + 0.05) / (one + 0.05)
 
     for colours in (LIGHT, DARK):
         for under in ("page", "panel"):

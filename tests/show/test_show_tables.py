@@ -38,6 +38,15 @@ def test_what_pandas_abridges_is_left_alone() -> None:
     assert aligned(numbers) == numbers._repr_html_()  # type: ignore[operator]
 
 
+def test_a_heading_may_be_wrapped_at_its_dots() -> None:
+    """A long heading may go on after a dot; numbers, texts and what a heading says stay as they are."""
+    frame = pd.DataFrame({"result.join1.left": ["a.b"], "x": [0.5]}, index=pd.Index([1.5], name="t.u"))
+    html = aligned(frame) or ""
+    assert ">result.<wbr>join1.<wbr>left</th>" in html and ">t.<wbr>u</th>" in html
+    assert "<td>a.b</td>" in html and "<td>0.5</td>" in html and "<th>1.5</th>" in html
+    assert html.replace("<wbr>", "").count(">result.join1.left</th>") == 1
+
+
 @pytest.mark.parametrize("kind", ["full", "shared"])
 def test_changes_are_aligned_too(kind: str) -> None:
     """The kinds and texts of Changes are on the left, their time and diff on the right."""
