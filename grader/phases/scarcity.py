@@ -20,12 +20,15 @@ PHASE = "scarcity"
 _MOST, _TIMES = 20, 3
 """K, and how many times as many orders there are."""
 _LEAST = 4
+"""The fewest K: half of it, for the top-up, is still more than one."""
 _TRIED = 4 * _TIMES - 5
 """Refused ones tried again, for each of K: 2 K before a top-up and 1.5 K after it, in both halves."""
 _SHARE = 0.6
 """Of the phase's time, for them."""
 _PRICE = 10
 _PASSES = 8
+"""At most so many passes over the unpaid orders. A right system needs two, the second of which sells nothing; a slow
+one that shed load sells some more in each."""
 
 
 def _enough(live: Live) -> int:

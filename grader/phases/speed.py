@@ -17,6 +17,8 @@ from .settle import settle
 
 PHASE = "speed"
 _FIRST, _FACTOR = 100.0, 2.5
+"""Checkouts a second of the first step where the probe said less than four times that, and from step to step: ten
+thousand are five steps away."""
 _NEAR = 1.2
 """A rate that was held and one that was not are near enough when they differ by this factor."""
 _STEP = {True: 1.0, False: 4.0}

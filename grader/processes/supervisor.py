@@ -32,6 +32,7 @@ _GLANCE = 0.05
 
 
 _NO_PROGRAM, _FIRST_EXITS = 127, 3
+"""The exit status that says so, as in a shell; and exits at its start after which a service is not started again."""
 
 
 @dataclass

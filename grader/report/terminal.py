@@ -8,6 +8,7 @@ from .model import found, sentence
 
 _MARKS = {"pass": "pass", "fail": "FAIL", "void": "void", "not_tested": "not tested", "measured": "measured"}
 _SHOWN = 5
+"""Violations; all are in report.json and on the page."""
 
 
 def plain(text: str) -> str:

@@ -17,7 +17,9 @@ from .words import LINE, code, counted, row, safe, seconds, sign
 
 LANES = ("order", "stock", "payment")
 MOST_ROWS, KEPT = 14, 6
+"""Rows of a story at most, and so many of its beginning and of its end where it is longer: one printed page."""
 MOST_LOG = 8
+"""Lines of a log beside it."""
 SAYS = {
     "done": "answered: done",
     "refused": "answered: refused",

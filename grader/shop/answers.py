@@ -9,6 +9,7 @@ import json
 from typing import Any
 
 LONGEST_ID = 200
+"""Characters: a UUID has 36."""
 _MOST = 1 << 62
 
 

@@ -20,6 +20,7 @@ from .counter import CLOSED, Counter, Wave
 from .routes import middle
 
 TRIES = 3
+"""Of a read that was lost, within one snapshot."""
 _LOOKS = 4
 """How often at most a second look goes through everything: of two workers that take turns at random, the same one
 answers for a thing each time in one case of 16."""

@@ -18,6 +18,7 @@ from .places import BadPlace, check
 
 FILE = "checkout.toml"
 _LONGEST = 200_000
+"""Bytes of checkout.toml: far more than anybody writes by hand, and read at once."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,49}")
 _EXAMPLES = {
     "name": 'name = "team 7"',

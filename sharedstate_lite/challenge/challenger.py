@@ -23,6 +23,7 @@ from .challenger_pb2 import Batch, ResultQ1, ResultQ2
 
 ROOT = Path(__file__).resolve().parents[2]
 END_SECONDS = 10
+"""How long its process may take to end by itself, before it is killed."""
 
 
 @dataclass(frozen=True)

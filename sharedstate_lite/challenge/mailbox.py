@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SNAPSHOT = 100
+"""Batches between two snapshots: so many are done again after a death, and so many are kept until then."""
 
 
 def by_mailbox(address: str, session: SparkSession, *, parts: int | None = None, **options: Any) -> int:

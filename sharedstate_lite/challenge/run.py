@@ -26,6 +26,7 @@ from .challenger_pb2 import Benchmark, BenchmarkConfiguration
 from .rows import results, rows
 
 AHEAD = 16
+"""Batches pulled before the first of them is answered, so that a call's way is not waited for."""
 QUERIES = ("Q1", "Q2")
 CALL_SECONDS = 30
 """How long one call may take before the challenger counts as gone."""

@@ -36,6 +36,7 @@ from .calls import RECORDS, UNLIMITED, handlers
 from .challenger_pb2 import Q1, Q2, Benchmark, BenchmarkConfiguration, ResultQ1, ResultQ2
 
 THREADS = 16
+"""Calls that are answered at a time; others wait their turn."""
 _RECORD: list[Any] = [
     pa.field("batch", pa.int64()),
     pa.field("query", pa.int8()),

@@ -18,7 +18,9 @@ from . import begin, host, wire
 from .address import Application
 
 START_SECONDS = 60
+"""How long a runtime may take to start, on a machine that is busy with other things."""
 LOCK_SECONDS = 10
+"""How long another process's start is waited for, before this one tries as well."""
 STARTS = 5
 """A runtime that is gone so often before it has answered will not come up."""
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 WATCH_SECONDS = 0.2
 """How long a context that was stopped in a driver that goes on may be unnoticed."""
 ASK_SECONDS = 60
+"""How long a runtime may take to answer the driver, before it counts as stopped."""
 Serve = Callable[[Head, "pa.Table | None"], "Reply | Coroutine[Any, Any, Reply]"]
 T = TypeVar("T")
 

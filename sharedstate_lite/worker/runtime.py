@@ -22,6 +22,7 @@ from .things import Caller, Context, Thing, make
 from .wire import Gone, Head
 
 CLOSE_SECONDS = 2
+"""For a thing to let go of what it holds, such as connections to a server that does not answer."""
 
 
 class Runtime:

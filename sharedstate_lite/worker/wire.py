@@ -23,9 +23,12 @@ import pyarrow as pa
 
 FRAME = struct.Struct("<IQ")
 NONCE = 32
+"""Bytes, as many as the proof has: SHA-256's."""
 LARGEST_HEAD = 1 << 24
 LARGEST_BODY = 1 << 40
+"""Bytes: a frame that announces more is none of ours, and is refused before there is memory for it."""
 HANDSHAKE_SECONDS = 20
+"""For both sides to prove themselves; who connects and says nothing is let go."""
 
 Head = dict[str, Any]
 

@@ -23,6 +23,7 @@ from .columns import nulls, parameters, rows
 PIECE = 200
 """Queries that go down one connection at a time."""
 CONNECT_SECONDS = 10
+"""For one connection to the server to come about."""
 
 
 class Pool:
