@@ -130,6 +130,7 @@ def rungs(
 ) -> Iterator[dict[str, Rung]]:
     """The ladder over ``events``, each kind of cache with each of ``capacities``; without one over ``few``.
 
+    A cache that has fewer rows than ``few`` (default: all) has events is over ``few`` too: it asks nearly as often.
     ``ttl``: one more rung, with the largest capacity and that bound in seconds. Counted: the shares of
     look-ups that were hits, of ids and of categories. Each run begins with empty caches.
     """
@@ -138,22 +139,27 @@ def rungs(
     with AsyncRuntime(session, in_flight=IN_FLIGHT) as calls, ConnectionPool(session, dsn, size=CONNECTIONS) as pool:
         load = loaders(calls, pool, latency)
 
+        def over(capacity: int) -> tuple[DataFrame, int]:
+            return (few, fewer) if capacity < fewer else (events, many)
+
         def alone(capacity: int) -> Ran:
+            frame, count = over(capacity)
             hits = {name: session.sparkContext.accumulator(0) for name in ("id hits", "category hits")}
-            answer = digest(private(events, load, capacity, hits))
-            return Ran(answer, _shares(hits["id hits"].value, many, hits["category hits"].value, answer[0]))
+            answer = digest(private(frame, load, capacity, hits))
+            return Ran(answer, _shares(hits["id hits"].value, count, hits["category hits"].value, answer[0]))
 
         def together(capacity: int, ttl: float | None) -> Ran:
             with Cache(session, capacity, ttl) as ids, Cache(session, capacity, ttl) as categories:
-                answer = digest(shared(events, load, (ids, categories)))
+                answer = digest(shared(over(capacity)[0], load, (ids, categories)))
                 said = metrics()
                 counts = [_hits(said, cache) for cache in (ids, categories)]
             return Ran(answer, _shares(*counts[0], *counts[1]))
 
         found = {"no cache": Rung(fewer, lambda: Ran(digest(uncached(few, load)), _shares(0, fewer, 0, fewer)))}
         for capacity in capacities:
-            found[f"private, {capacity:,}"] = Rung(many, functools.partial(alone, capacity))
-            found[f"shared, {capacity:,}"] = Rung(many, functools.partial(together, capacity, None))
+            count = over(capacity)[1]
+            found[f"private, {capacity:,}"] = Rung(count, functools.partial(alone, capacity))
+            found[f"shared, {capacity:,}"] = Rung(count, functools.partial(together, capacity, None))
         if ttl is not None:
             found[f"shared, at most {ttl:g} s old"] = Rung(many, functools.partial(together, max(capacities), ttl))
         yield found

@@ -40,11 +40,15 @@ class Ran:
 
 @dataclass(frozen=True)
 class Rung:
-    """One way to compute it over ``events`` events; ``absent`` says why it cannot be gone here."""
+    """One way to compute it over ``events`` events; ``absent`` says why it cannot be gone here.
+
+    ``empty``: what is subtracted, where it is not what is subtracted of the others.
+    """
 
     events: int
     run: Callable[[], Ran]
     absent: str = ""
+    empty: Callable[[], object] | None = None
 
 
 @dataclass(frozen=True)
@@ -76,21 +80,24 @@ def climb(
     *,
     runs: int = 1,
     warm: int = 1,
+    most: float | None = None,
     empty: Callable[[], object] | None = None,
     progress: Progress | None = None,
 ) -> list[Step]:
     """Run each rung ``warm`` times unmeasured and ``runs`` times measured; ``empty`` is timed likewise, before.
 
-    Raises Error for no measured run, and where a rung answers otherwise on a later run.
+    ``most``: a rung that has taken so many seconds is not run again. Where that is so before it was warm, what it has
+    run is measured. Raises Error for no measured run, and where a rung answers otherwise on a later run.
     """
     if runs < 1 or warm < 0:
         raise Error(f"climb: {runs} runs after {warm} to warm up: take one run or more, and no negative warm-up")
-    nothing = min(_seconds(empty) for _ in range(runs + warm)) if empty is not None else 0.0
+    nothing = _least(empty, runs + warm) if empty is not None else 0.0
     steps = []
     for name, rung in rungs.items():
         if rung.absent:
             steps.append(Step(name, rung.events, absent=rung.absent))
             continue
+        without = _least(rung.empty, runs + warm) if empty is not None and rung.empty is not None else nothing
         done: list[Ran] = []
         seconds = []
         for number in range(warm + runs):
@@ -99,9 +106,11 @@ def climb(
             began = perf_counter()
             done.append(rung.run())
             seconds.append(perf_counter() - began)
+            if most is not None and sum(seconds) >= most:
+                break
         if any(ran.answer != done[0].answer for ran in done):
             raise Error(f"climb: {name} gave {[ran.answer for ran in done]}: a rung gives the same answer every time")
-        steps.append(Step(name, rung.events, seconds[warm:], nothing, done[0].answer, done[0].counts))
+        steps.append(Step(name, rung.events, seconds[warm:] or seconds, without, done[0].answer, done[0].counts))
     return steps
 
 
@@ -144,6 +153,10 @@ def digest(frame: DataFrame) -> Answer:
     hashed = frame.select(f.xxhash64(*frame.columns).cast("decimal(38,0)").alias("h"))
     row = hashed.agg(f.count("*"), f.sum("h")).collect()[0]
     return int(row[0]), int(row[1] or 0) % 2**63
+
+
+def _least(action: Callable[[], object], runs: int) -> float:
+    return min(_seconds(action) for _ in range(runs))
 
 
 def _seconds(action: Callable[[], object]) -> float:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -139,20 +139,21 @@ def held(session: SparkSession, graph: CSR, tasks: int | None = None) -> dict[st
 
 def _charged(session: SparkSession, tasks: int, get: Get) -> int:
     """PSS of so many tasks, noted when all of them have read what they get."""
-    from pyspark import BarrierTaskContext
-
     seen = memory.watch(session)
+    # Tasks wait for each other at an exchange: Spark's own barrier() looks for its answer once a second.
+    with w.Exchange(session, tasks) as meeting:
 
-    def run(_: Iterable[int]) -> Iterable[int]:
-        got = get()
-        total = int(got.indices.sum()) + int(got.indptr[-1]) if got is not None else 0
-        BarrierTaskContext.get().barrier()
-        memory.note(seen)
-        # Nobody goes before all have noted: what one lets go of is charged to the others.
-        BarrierTaskContext.get().barrier()
-        yield total
+        def run(parts: Iterator[int]) -> Iterator[int]:
+            for part in parts:
+                got = get()
+                total = int(got.indices.sum()) + int(got.indptr[-1]) if got is not None else 0
+                meeting.all(0, part, _columns(total=[total]))
+                memory.note(seen)
+                # Nobody goes before all have noted: what one lets go of is charged to the others.
+                meeting.all(1, part, _columns(total=[total]))
+                yield total
 
-    session.sparkContext.parallelize(range(tasks), tasks).barrier().mapPartitions(run).collect()
+        session.sparkContext.parallelize(range(tasks), tasks).barrier().mapPartitions(run).collect()
     found = memory.total(seen)
     if found is None:
         raise Error("memory: this system does not tell PSS; it is measured on Linux")

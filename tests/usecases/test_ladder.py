@@ -30,6 +30,14 @@ def test_a_ladder_is_climbed_rung_by_rung() -> None:
     assert list(table.index) == ["a", "b", "c"] and table.loc["b", "note"] == "absent: no jar"
 
 
+def test_a_rung_that_takes_long_is_not_run_again() -> None:
+    """After ``most`` seconds there are no more runs; a warm-up alone is then what is measured."""
+    quick = Rung(1, lambda: Ran(1))
+    (one,) = ladder.climb({"a": quick}, runs=5, warm=1, most=0.0)
+    (all_,) = ladder.climb({"a": quick}, runs=5, warm=1, most=3600.0)
+    assert len(one.seconds) == 1 and len(all_.seconds) == 5
+
+
 def test_an_empty_run_is_subtracted() -> None:
     """Milliseconds an event are those of the median run without the empty one's; two rungs compare by them."""
     slow = Step("slow", 100, (5.0, 1.2, 1.1), 0.2)
