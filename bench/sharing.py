@@ -122,21 +122,35 @@ def events(session: SparkSession, count: int, size: Size) -> DataFrame:
 
 
 def row(
-    what: str, steps: Sequence[Step], ours: str, against: str, target: float | None = None, equal: bool = True
+    what: str,
+    steps: Sequence[Step],
+    ours: str,
+    against: str,
+    target: float | None = None,
+    *,
+    whole: bool = False,
+    counted: bool = True,
 ) -> measure.Row:
-    """A rung beside the others, in milliseconds an event; the ladder has what was counted, in the peers' order."""
-    peers: dict[str, float | None] = {
-        f"{step.name} (absent: {step.absent.partition(';')[0]})" if step.absent else step.name: None
-        if step.absent
-        else step.ms
-        for step in steps
-        if step.name != ours
-    }
-    value = next(step.ms for step in steps if step.name == ours)
-    same = ladder.same(steps) and equal
-    found = measure.compared(what, value, "ms an event", peers, against=against, target=target, less=True, equal=same)
-    counted = [{"ms": step.ms, "runs": len(step.seconds), **step.counts} for step in steps if not step.absent]
-    return measure.Row(**{**vars(found), "ladder": counted or None})
+    """A rung beside the others, in milliseconds an event, or seconds where rungs have as many events (``whole``).
+
+    With ``counted`` the ladder has a line a rung, in the ladder's order: its time, its runs, and what was counted.
+    """
+
+    def told(step: Step) -> float:
+        return step.took if whole else step.ms
+
+    peers: dict[str, float | None] = {}
+    for step in steps:
+        if step.absent:
+            peers[f"{step.name} (absent: {step.absent.partition(';')[0]})"] = None
+        elif step.name != ours:
+            peers[step.name] = told(step)
+    unit = "s" if whole else "ms an event"
+    value = next(told(step) for step in steps if step.name == ours)
+    equal = ladder.same(steps)
+    found = measure.compared(what, value, unit, peers, against=against, target=target, less=True, equal=equal)
+    lines = [{unit: told(step), "runs": len(step.seconds), **step.counts} for step in steps if not step.absent]
+    return measure.Row(**{**vars(found), "ladder": lines if counted else None})
 
 
 def pool(session: SparkSession, size: Size, climb: Climb) -> list[measure.Row]:
@@ -147,8 +161,8 @@ def pool(session: SparkSession, size: Size, climb: Climb) -> list[measure.Row]:
             steps = climb(rungs, empty=lambda: ladder.digest(enrich.nothing(few)))
     return [
         row("one pool, to connecting for each query", steps, "one pool", "connect per query", 40),
-        row("a connection a process, to one a query", steps, "per process", "connect per query"),
-        row("one pool, to a connection a process", steps, "one pool", "per process"),
+        row("a connection a process, to one a query", steps, "per process", "connect per query", counted=False),
+        row("one pool, to a connection a process", steps, "one pool", "per process", counted=False),
     ]
 
 
@@ -164,7 +178,7 @@ def calls(session: SparkSession, size: Size, climb: Climb) -> list[measure.Row]:
             out.append(
                 row(f"{what}, to synchronous", steps, "asyncio, 16", "synchronous", 5.0 if latency == 0.005 else None)
             )
-            out.append(row(f"{what}, to own connections", steps, "asyncio, 16", "own connection"))
+            out.append(row(f"{what}, to own connections", steps, "asyncio, 16", "own connection", counted=False))
     return out
 
 
@@ -178,8 +192,8 @@ def cache(session: SparkSession, size: Size, climb: Climb) -> list[measure.Row]:
     for capacity in size.capacities:
         name = f"shared, {capacity:,}"
         target = 8 if capacity == max(size.capacities) else None
-        out.append(row(f"{name} rows, to no cache", steps, name, "no cache", target))
-        out.append(row(f"{name} rows, to private ones", steps, name, f"private, {capacity:,}"))
+        out.append(row(f"{name} rows, to no cache", steps, name, "no cache", target, counted=target is not None))
+        out.append(row(f"{name} rows, to private ones", steps, name, f"private, {capacity:,}", counted=False))
     return out
 
 
@@ -211,8 +225,9 @@ def unique(session: SparkSession, size: Size, climb: Climb) -> list[measure.Row]
                 equal=ladder.same(steps),
             )
         )
-    out.append(row("one shared set, to a shuffle of all", steps, "one shared set", "shuffle, then a set"))
-    out.append(row("one shared set, to dropDuplicates", steps, "one shared set", "dropDuplicates"))
+    for against in ("shuffle, then a set", "dropDuplicates"):
+        first = against == "shuffle, then a set"
+        out.append(row(f"one shared set, to {against}", steps, "one shared set", against, whole=True, counted=first))
     return out
 
 
@@ -239,10 +254,14 @@ def components(session: SparkSession, size: Size, climb: Climb) -> list[measure.
 def _graph_rows(
     what: str, steps: list[Step], targets: dict[str, tuple[float | None, float | None]]
 ) -> list[measure.Row]:
+    wanted = [
+        (ours, against, target)
+        for ours, pair in targets.items()
+        for against, target in zip(("GraphX", "broadcast dictionary"), pair, strict=True)
+    ]
     return [
-        row(f"{what}, {ours}, to {against}", steps, ours, against, target)
-        for ours, (to_graphx, to_lists) in targets.items()
-        for against, target in (("GraphX", to_graphx), ("broadcast dictionary", to_lists))
+        row(f"{what}, {ours}, to {against}", steps, ours, against, target, whole=True, counted=not number)
+        for number, (ours, against, target) in enumerate(wanted)
     ]
 
 
