@@ -6,6 +6,7 @@ import contextlib
 import mmap
 import os
 import pickle
+import resource
 import signal
 import socket
 import subprocess
@@ -23,7 +24,7 @@ from remains import held, left, runtimes, until
 from sharedstate_lite import worker as w
 from sharedstate_lite.errors import Error
 from sharedstate_lite.spark.ship import archive
-from sharedstate_lite.worker import client, host, wire
+from sharedstate_lite.worker import client, connection, host, wire
 from sharedstate_lite.worker.address import Application
 from sharedstate_lite.worker.driver import Driver
 
@@ -278,3 +279,24 @@ sys.stdin.read()
     process.communicate()
     until(lambda: not Path(f"/proc/{pid}").exists() or "Z" in Path(f"/proc/{pid}/stat").read_text().split()[2])
     assert held(name) == []
+
+
+def test_a_process_with_many_open_files_has_connections_too() -> None:
+    """A connection whose number is above 1,023 is looked at before it is used again, as any other."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, 4096)), hard))
+    application = Application("many files", b"", ("127.0.0.1", 1), "here", None)
+    try:
+        with contextlib.ExitStack() as files:
+            for _ in range(1100):
+                files.enter_context(open(os.devnull))
+            idle, other = (files.enter_context(sock) for sock in socket.socketpair())
+            assert idle.fileno() > 1023
+            connection.give(application, idle)
+            assert connection.take(application) is idle
+            connection.give(application, idle)
+            other.close()  # what can be read now is its end: it is not handed out, and nobody else is there
+            with pytest.raises(Error, match="worker runtime"):
+                connection.take(application)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
