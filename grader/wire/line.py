@@ -10,7 +10,7 @@ import errno
 import select
 import socket
 
-from .http import Answer, Malformed, read_answer
+from .http import LONGEST_BODY, LONGEST_HEAD, Answer, Malformed, read_answer
 from .jobs import Target
 
 IDLE = -1
@@ -81,6 +81,8 @@ class Line:
         if data:
             self.parts.append(data)
             self.size += len(data)
+            if self.size > LONGEST_HEAD + LONGEST_BODY:
+                raise Malformed("an answer without end")
             # A long answer in many pieces is read when it doubled, or reading it would be quadratic.
             if len(self.parts) > 8 and len(data) * 2 < self.size and not data.endswith((b"\r\n", b"}", b"]", b'"')):
                 return None

@@ -218,6 +218,22 @@ def test_ports_of_services_are_no_ports_of_connections(generator: Generator) -> 
         assert ports[0] not in generator.ports(20)
 
 
+@pytest.mark.parametrize(
+    "begin", [b"HTTP/1.1 200 OK\r\n\r\n", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3ffff\r\n"]
+)
+def test_an_answer_without_end_is_cut_off(generator: Generator, begin: bytes) -> None:
+    """It is garbage once it is too long; until the timeout it would fill gigabytes."""
+
+    def serve(connection: socket.socket, number: int) -> None:
+        with suppress(OSError):  # the other end has had enough
+            if connection.recv(4096):
+                connection.sendall(begin)
+                while True:
+                    connection.sendall(b"x" * 65_536)
+
+    assert set(run(generator, serve, 2).status) == {Status.GARBAGE}
+
+
 def test_long_bodies_do_not_fill_the_memory(generator: Generator) -> None:
     """Each is an answer up to 256 KiB, and garbage above; of all of a job's, what is too much comes back empty."""
 
