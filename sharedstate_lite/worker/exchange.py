@@ -89,6 +89,9 @@ class Exchange(Handle):
             except pa.ArrowInvalid as error:
                 why = f"{self._name}: round {number}: the slices have different columns ({error}); give all the same"
                 one.whole.set_exception(Error(why))
+            except Exception as error:  # of whatever kind: else all who wait would be told that a slice is missing
+                why = f"{self._name}: round {number} cannot be put together: {type(error).__name__}: {error}"
+                one.whole.set_exception(Error(why))
             await asyncio.to_thread(self._forget, number)
         try:
             found = await asyncio.wait_for(asyncio.shield(one.whole), PATIENCE)

@@ -48,6 +48,21 @@ def test_a_slice_may_come_again(application: Driver) -> None:
         assert slices.all(0, 1, pa.table({"n": [1]})).num_rows == 2
 
 
+def test_a_whole_that_cannot_be_made_is_told_to_all(application: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is no memory for a round: each of its tasks hears why, at once, and not that a slice never came."""
+
+    def full(*of: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with w.Exchange(application, 2) as slices, ThreadPoolExecutor(2) as pool:
+        with monkeypatch.context() as patched:
+            patched.setattr(exchange, "Immutable", full)
+            asked = [pool.submit(slices.all, 0, part, pa.table({"n": [part]})) for part in range(2)]
+            for one in asked:
+                with pytest.raises(Error, match="round 0 cannot be put together: OSError: .*No space left"):
+                    one.result(timeout=30)
+
+
 def test_what_does_not_fit_is_told(application: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
     """A part that is not there, a slice of other columns, one that never comes: an error says which."""
     monkeypatch.setattr(exchange, "PATIENCE", 0.2)
