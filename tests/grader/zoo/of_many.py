@@ -70,7 +70,7 @@ MUTANTS = [
         '                        mark(order, "open", attempt)\n',
         "faults",
         "taken_times",
-        seconds=16.0,
+        seconds=24.0,  # an order's death in the middle of a saga: on a busy machine not every kill of it is one
     ),
     Mutant(
         "charges-before-there-is-stock",
