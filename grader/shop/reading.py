@@ -67,7 +67,7 @@ def look_again(counter: Counter, phase: str, name: str, shot: Shot, until: int) 
                 if not len(places) or began >= until:
                     continue
                 counter.hang_up()
-                _, states, values = _read(counter, phase, name, entity, subject[places], connections=1)
+                _, states, values = _read(counter, phase, name, entity, subject[places], connections=1, tries=1)
                 size = int(np.clip(size * _GLANCE * 1e9 / (counter.now() - began), 1, _MANY))
                 moved = (states != State.LOST) & ((states != state[places]) | (values != value[places]))
                 if moved.any():
@@ -81,14 +81,20 @@ def look_again(counter: Counter, phase: str, name: str, shot: Shot, until: int) 
 
 
 def _read(
-    counter: Counter, phase: str, name: str, entity: Entity, subject: Longs, connections: int = CLOSED
+    counter: Counter,
+    phase: str,
+    name: str,
+    entity: Entity,
+    subject: Longs,
+    connections: int = CLOSED,
+    tries: int = TRIES,
 ) -> tuple[Column, Column, Column]:
     """What the system says of some orders, users or items: those, the state of each read, the values."""
     kind, value_of = _READS[entity]
     ids = counter.record.rows(entity)["id"]
     state = np.full(len(subject), State.LOST, dtype=np.int8)
     value = np.zeros(len(subject), dtype=np.int64)
-    for attempt in range(1, TRIES + 1):
+    for attempt in range(1, tries + 1):
         left = np.flatnonzero(state == State.LOST)
         if not len(left):
             break
