@@ -68,7 +68,7 @@ def look_again(counter: Counter, phase: str, name: str, shot: Shot, until: int) 
                     continue
                 counter.hang_up()
                 _, states, values = _read(counter, phase, name, entity, subject[places], connections=1, tries=1)
-                size = int(np.clip(size * _GLANCE * 1e9 / (counter.now() - began), 1, _MANY))
+                size = int(np.clip(len(places) * _GLANCE * 1e9 / (counter.now() - began), 1, _MANY))
                 moved = (states != State.LOST) & ((states != state[places]) | (values != value[places]))
                 if moved.any():
                     state, value = state.copy(), value.copy()
