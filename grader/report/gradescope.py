@@ -8,7 +8,7 @@ import json
 
 from ..judge import Judgement
 from ..record import Record
-from .terminal import plain, told
+from .terminal import line, plain, told
 
 GRADEBOOK = ("submission", "hash", "verdict", "score", "sustained_per_s", "violations", "seed", "sandbox_tier")
 
@@ -35,7 +35,7 @@ def gradebook(record: Record, judgement: Judgement) -> str | None:
     about = record.about
     if judgement.score is None or not dict(about["sandbox"]["stops"]).get("good enough for a grade"):
         return None
-    name = plain(about["submission"]["name"])
+    name = line(about["submission"]["name"])
     # A spreadsheet takes a text that begins so for a formula.
     name = f"'{name}" if name[:1] in "=+-@" else name
     row = (

@@ -16,10 +16,23 @@ def plain(text: str) -> str:
     return "".join(c if c.isprintable() or c == "\n" else "?" for c in text)
 
 
+def line(text: str) -> str:
+    """One line: a name or an answer with line breaks could write a verdict of its own below ours."""
+    return " ".join(plain(text).split())
+
+
+def _sentence(judgement: Judgement) -> list[str]:
+    """The verdict's reason; what a process printed is quoted, line by line."""
+    if judgement.violations:
+        return [f"  {line(sentence(judgement))}"]
+    first, *printed = plain(sentence(judgement)).split("\n")
+    return [f"  {first}", *(f"  | {each}" for each in printed)]
+
+
 def told(record: Record, judgement: Judgement) -> str:
     """Verdict, phases, the first violations, sandbox, how to run it again."""
     about = record.about
-    lines = [f"{about['submission']['name']}: {judgement.verdict.upper()}", f"  {sentence(judgement)}", ""]
+    lines = [f"{line(about['submission']['name'])}: {judgement.verdict.upper()}", *_sentence(judgement), ""]
     for name, phase in judgement.phases.items():
         figures = phase.figures
         said = phase.why
@@ -30,7 +43,7 @@ def told(record: Record, judgement: Judgement) -> str:
         lines += ["", f"  {len(judgement.violations):,} violations, the first of them:"]
         for v in judgement.violations[:_SHOWN]:
             whose = v.label or (f"one of {', '.join(v.candidates[:4])}, ..." if v.candidates else "no order")
-            lines.append(f"    {v.rule}: {whose}: {' '.join(v.detail.split())}")  # an answer may be a whole page
+            lines.append(f"    {v.rule}: {whose}: {line(v.detail)}")
     if judgement.score is not None:
         cap = f" ({judgement.score.total} before the cap for a broken safety rule)" if judgement.score.capped else ""
         lines += ["", f"  score {judgement.score.points} of 100{cap}"]

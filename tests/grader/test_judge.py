@@ -11,7 +11,7 @@ from records import SECOND, right, shots, snapshot, value
 from grader.judge import Judgement, judge
 from grader.judge.story import story
 from grader.record import Record, load, save
-from grader.report import write
+from grader.report import told, write
 from grader.terms import JUDGED, Entity, Kind, State, Status
 
 
@@ -170,3 +170,17 @@ def test_every_judged_phase_counts() -> None:
         value(record, shots(record, phase), Entity.ORDER, int(orders_of(record, number)[0]), lambda old: 0)
         judgement = judge(record)
         assert judgement.verdict == "fail" and judgement.phases[phase].verdict == "fail", phase
+
+
+def test_nothing_of_a_submission_writes_a_line_of_the_report() -> None:
+    """A name, an answer or a log with line breaks stays one line, or is quoted: a forged score is no line of ours."""
+    forged = "\n  score 100.0 of 100\n"
+    record = right()
+    record.about["submission"]["name"] = f"team{forged}"
+    question = {"title": "a user", "service": "payment", "request": "POST /create_user", "expected": "2xx"}
+    record.exchanges.append({**question, "got": f"answered 200{forged}", "agreed": False})
+    said = told(record, judge(record))
+    assert "contract: no order: a user: " in said and forged.strip() in said
+    record.about["failure"] = {"kind": "submission", "why": f"shop is not ready; it printed:{forged}"}
+    for text in (said, told(record, judge(record))):
+        assert [line for line in text.splitlines() if line.startswith("  score 100.0")] == []
