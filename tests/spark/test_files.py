@@ -1,0 +1,93 @@
+"""A relation's file, read by each task that has bins for its rows."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from shopping import EPOCHS, arrow, views
+
+import sharedstate_lite as ss
+from sharedstate_lite.batch import Delta
+from sharedstate_lite.spark import feed, files, wire
+from sharedstate_lite.spark.blueprint import Blueprint
+from sharedstate_lite.spark.messages import ROWS, Message
+from sharedstate_lite.words import Strings
+
+VISITS = [*EPOCHS[0]["visit"], *EPOCHS[0]["visit"][:7], *EPOCHS[1]["visit"], *EPOCHS[3]["visit"]]
+
+
+@pytest.fixture(params=["full", "shared"])
+def route(request: pytest.FixtureRequest) -> Any:
+    """Where the rows of two views go."""
+    return Blueprint(request.param, views()).routed()
+
+
+def write(file: Path, pairs: list[Any]) -> None:
+    """A file of visits."""
+    pq.write_table(arrow("visit", pairs), file)
+
+
+def take(file: Path, route: Any, bins: int) -> tuple[dict[tuple[int, int, int], Delta], Strings, list[Message]]:
+    """What each bin takes, in the words of one dictionary, and what is told."""
+    strings, counts, out = Strings(), [], {}
+    for number, stage, channel in files.told(route, "visit", bins):
+        message = Message(stage, number, channel, files.FILE, f"file:{file}".encode())
+        out[number, stage, channel], told = files.brought(message, route, bins, strings)
+        counts += told
+    return out, strings, counts
+
+
+def bag(delta: Delta) -> Counter[Any]:
+    """Rows, with their diffs, and how often each is there."""
+    return Counter(zip(*delta.rows.tolist(), delta.diffs.tolist(), strict=True))
+
+
+@pytest.mark.parametrize("bins", [1, 2, 5])
+def test_bins_take_what_one_task_would_send_them(tmp_path: Path, route: Any, bins: int) -> None:
+    """Out of a file the bins take, each by itself, what a task before them sends; each row is counted once."""
+    write(tmp_path / "a.parquet", VISITS)
+    taken, strings, counts = take(tmp_path / "a.parquet", route, bins)
+    schema = route.engine.catalog.schema("visit")
+    path: Any = pa.record_batch({"path": [f"file:{tmp_path}/a.parquet"]})
+    sent = feed._made([path], True, "visit", schema, route, bins)
+    rows = {(m.bin, m.stage, m.channel): bag(wire.unpack(m.blob, strings)) for m in sent if m.channel > 0}
+    assert {place: bag(delta) for place, delta in taken.items() if len(delta.diffs)} == rows
+    assert sum(sum(bag.values()) for bag in rows.values()) >= len(VISITS)
+    assert {m.channel for m in counts} == {ROWS}
+    assert sum(int(m.blob) for m in counts) == sum(int(m.blob) for m in sent if m.channel == ROWS) == len(VISITS)
+
+
+def test_a_file_is_kept_while_it_is_the_same(tmp_path: Path, route: Any) -> None:
+    """Another file in a file's place is read anew; one that is gone has no rows; one that is none is named."""
+    file = tmp_path / "a b.parquet"
+    write(file, VISITS)
+    whole = sum(len(delta.diffs) for delta in take(file, route, 2)[0].values())
+    write(file, VISITS[:9])
+    os.utime(file, (1_700_000_000, 1_700_000_000))
+    fewer = sum(len(delta.diffs) for delta in take(file, route, 2)[0].values())
+    assert whole * 9 == fewer * len(VISITS)
+    file.unlink()
+    assert not any(len(delta.diffs) for delta in take(file, route, 2)[0].values())
+    file.write_bytes(b"no Parquet")
+    with pytest.raises(OSError, match=r"while reading file .*a%20b\.parquet"):
+        take(file, route, 2)
+
+
+def test_a_value_that_cannot_be_is_told_by_its_row_in_the_file(tmp_path: Path, route: Any) -> None:
+    """Whichever bin meets it, a refused value is told as in process: relation, row of the file, rule."""
+    table = arrow("visit", VISITS)
+    bad = table.set_column(3, "diff", pa.array([1] * (len(VISITS) - 1) + [0]))
+    pq.write_table(bad, tmp_path / "bad.parquet")
+    with pytest.raises(ss.RowError) as here, ss.engine("full", views()) as engine:
+        engine.step({"visit": bad})
+    for place in files.told(route, "visit", 3):
+        message = Message(place[1], place[0], place[2], files.FILE, f"file:{tmp_path}/bad.parquet".encode())
+        with pytest.raises(ss.RowError) as there:
+            files.brought(message, route, 3, Strings())
+        assert str(there.value) == str(here.value)
