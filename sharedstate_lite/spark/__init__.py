@@ -33,6 +33,7 @@ And the engines of the core, over bins of keys; see docs/spark.md:
     course.py     the same stream, late view, restart and reads, in process and on Spark, timed
     job.py        stream(): the same over folders or DataFrames that Spark reads itself, to a sink
     feed.py       what comes into it                outlet.py     what comes out
+    files.py      a file of a relation, read by each task that has bins for its rows
     spread.py     which number Spark groups a bin by, so that bins lie evenly
     rescaling.py  rescale(), partitions(): a stopped query on another number of partitions
     rebuild.py    other views on the same rows: a new checkpoint from the base tables
