@@ -226,7 +226,7 @@ MUTANTS = [
         "    return 400, ",
         "scarcity",
         "refused_but_paid",
-        seconds=7.0,
+        seconds=20.0,
     ),
     Mutant(
         "reads-the-stock-then-writes-it",
