@@ -1,4 +1,4 @@
-"""The one-process shop, but with more checkouts than places it answers 503, before its work or after: it promises nothing."""
+"""The one-process shop, but with more checkouts than places it answers 503, before its work or after, as it may."""
 
 import itertools
 import sys
