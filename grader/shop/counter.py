@@ -85,9 +85,13 @@ class Counter:
         self._wave = number, wave, job.due + start
         self._generator.start(job)
 
-    def poll(self, seconds: float) -> Word | Result | None:
-        """What happens within so many seconds; a result has been recorded when this returns it."""
-        self._tend()
+    def poll(self, seconds: float, tend: bool = True) -> Word | Result | None:
+        """What happens within so many seconds; a result has been recorded when this returns it.
+
+        Not to ``tend``: for moments that are measured in milliseconds, some of which a look at everything takes.
+        """
+        if tend:
+            self._tend()
         said = self._generator.poll(seconds)
         if not isinstance(said, Result) or self._wave is None:
             return said
