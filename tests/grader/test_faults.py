@@ -11,7 +11,7 @@ from records import right
 
 from grader.orders import BLOCK
 from grader.phases import faults
-from grader.phases.faults import ANSWERED, KILL, PAUSE, Fault
+from grader.phases.faults import KILL, PAUSE, Fault
 from grader.phases.live import Live
 from grader.terms import Limits
 
