@@ -63,7 +63,9 @@ class Size(NamedTuple):
     latencies: tuple[float, ...]
     """Seconds before each query; 5 ms is held against the target."""
     cache: tuple[int, int]
-    """Events without a cache, and with one."""
+    """Events without a cache or with a small one, and with a large one."""
+    ttl: float
+    """Seconds; rather a part of a run than much less, or all is asked again."""
     capacities: tuple[int, ...]
     ids: int
     rank: tuple[int, int, int]
@@ -78,9 +80,10 @@ FULL = Size(
     5,
     1_000_000,
     (1_000, 20_000),
-    (400, 4_000),
+    (300, 3_000),
     (0.005, 0.002, 0.0),
     (20_000, 1_000_000),
+    60.0,
     (256, 4_096, 65_536, 1_000_000),
     10_000_000,
     (81_306, 1_770_000, 10),
@@ -94,13 +97,14 @@ QUICK = Size(
     (200, 2_000),
     (0.005, 0.0),
     (1_500, 100_000),
+    1.0,
     (4_096, 1_000_000),
     1_000_000,
     (20_000, 300_000, 5),
     (20_000, 100_000, 20),
     20_000_000,
 )
-MOST, LONG = 45.0, 20.0
+MOST, LONG = 45.0, 10.0
 """Seconds after which a rung is not run again; of the ladder of caches, which has many, the second."""
 Climb = Callable[..., list[Step]]
 """``ladder.climb`` with the runs and the progress of this command."""
@@ -186,7 +190,7 @@ def cache(session: SparkSession, size: Size, climb: Climb) -> list[measure.Row]:
     """Caches."""
     with shop(session, size) as dsn:
         few, many = (events(session, count, size) for count in size.cache)
-        with caching.rungs(session, dsn, many, size.capacities, 0.002, few, ttl=1.0) as rungs:
+        with caching.rungs(session, dsn, many, size.capacities, 0.002, few, size.ttl) as rungs:
             steps = climb(rungs, most=LONG, empty=lambda: ladder.digest(enrich.nothing(few)))
     out = []
     for capacity in size.capacities:

@@ -51,7 +51,8 @@ def rungs_chart(
         figure.add_annotation(x=0, xref="x domain", xanchor="left", y=name, text="absent", showarrow=False)
     down = {"autorange": "reversed", "automargin": True, "categoryorder": "array", "categoryarray": names}
     across = {"title": {"text": f"{unit}{', logarithmic' if log else ''}", "standoff": 6}, "gridcolor": GRID}
-    across |= {"type": "log"} if log else {"rangemode": "tozero"}
+    # The digits between powers of ten would be written too small to read.
+    across |= {"type": "log", "dtick": 1} if log else {"rangemode": "tozero"}
     if missing:
         down["range"] = [len(names) - 0.5, -0.5]
         del down["autorange"]

@@ -12,7 +12,7 @@ are of this machine and this moment; what is counted is the same on every run.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import median
 from time import perf_counter
 from typing import TYPE_CHECKING
@@ -84,7 +84,7 @@ def climb(
     empty: Callable[[], object] | None = None,
     progress: Progress | None = None,
 ) -> list[Step]:
-    """Run each rung ``warm`` times unmeasured and ``runs`` times measured; ``empty`` is timed likewise, before.
+    """Run each rung ``warm`` times unmeasured and ``runs`` times measured; ``empty`` likewise, before all and after.
 
     ``most``: a rung that has taken so many seconds is not run again. Where that is so before it was warm, what it has
     run is measured. Raises Error for no measured run, and where a rung answers otherwise on a later run.
@@ -92,7 +92,7 @@ def climb(
     if runs < 1 or warm < 0:
         raise Error(f"climb: {runs} runs after {warm} to warm up: take one run or more, and no negative warm-up")
     nothing = _least(empty, runs + warm) if empty is not None else 0.0
-    steps = []
+    steps: list[Step] = []
     for name, rung in rungs.items():
         if rung.absent:
             steps.append(Step(name, rung.events, absent=rung.absent))
@@ -111,7 +111,11 @@ def climb(
         if any(ran.answer != done[0].answer for ran in done):
             raise Error(f"climb: {name} gave {[ran.answer for ran in done]}: a rung gives the same answer every time")
         steps.append(Step(name, rung.events, seconds[warm:] or seconds, without, done[0].answer, done[0].counts))
-    return steps
+    if empty is None:
+        return steps
+    # The first was cold, and one moment is like no other: the least of both is surely not too much.
+    least = min(nothing, _least(empty, runs))
+    return [replace(step, empty=least) if step.empty == nothing else step for step in steps]
 
 
 def same(steps: Sequence[Step]) -> bool:
