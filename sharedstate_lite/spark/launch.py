@@ -124,7 +124,7 @@ class Driver:
             self._interrupts.install(before, gateway._gateway_client)
         if settings.kind(self.master) == "cluster":
             context.addPyFile(str(archive(folder)))
-        else:
+        if settings.one_jvm(self.master):
             jvm: Any = context._jvm
             # No checksum files beside files on local disks: each costs two processes.
             jvm.org.apache.hadoop.fs.FileSystem.getLocal(context._jsc.hadoopConfiguration()).setWriteChecksum(False)

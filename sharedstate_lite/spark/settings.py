@@ -126,14 +126,20 @@ def settings(master: str, folder: Path) -> dict[str, str]:
         out |= {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
     if kind(master) == "local":
         out |= {"spark.local.dir": str(folder / "local"), "spark.executor.extraJavaOptions": temporary}
+    elif LOOPBACK in master and java_options():
+        out |= {"spark.executor.extraJavaOptions": java_options()}
+    if one_jvm(master):
         # The other way to write files: it does not look for links first, which are four processes a file.
-        # It makes checksum files, unless the driver says otherwise (launch.py).
+        # It makes checksum files, unless the JVM is told otherwise (launch.py).
         out |= {
             "spark.sql.streaming.checkpointFileManagerClass": f"{_CHECKPOINTS}.FileSystemBasedCheckpointFileManager"
         }
-    elif LOOPBACK in master and java_options():
-        out |= {"spark.executor.extraJavaOptions": java_options()}
     return out
+
+
+def one_jvm(master: str) -> bool:
+    """Whether driver and executors are one process."""
+    return re.match(r"local(\[|$)", master) is not None
 
 
 def java_options() -> str:
