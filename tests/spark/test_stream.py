@@ -39,6 +39,8 @@ def test_a_job_keeps_epochs_goes_on_and_names_bad_files(spark: SparkSession, tmp
         assert list(running.progress()["batch"]) == [0, 1]
     assert [line.split(" rows")[0] for line in told] == ["batch 0: 72", "batch 1: 3"]
     assert {name: changelog(sink, name) for name in NAMES} == expected(2)
+    # Each would cost a micro-batch two processes.
+    assert not [*(tmp_path / "checkpoint").rglob("*.crc")]
     folders(source, 2)
     good = source / "visit" / "epoch=00003" / "part.parquet"
     data = good.read_bytes()
