@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import Any
 
 from .axes import WORTH, written
 from .chart import Chart
@@ -50,7 +51,8 @@ def rungs_chart(
     for name in missing:
         figure.add_annotation(x=0, xref="x domain", xanchor="left", y=name, text="absent", showarrow=False)
     down = {"autorange": "reversed", "automargin": True, "categoryorder": "array", "categoryarray": names}
-    across = {"title": {"text": f"{unit}{', logarithmic' if log else ''}", "standoff": 6}, "gridcolor": GRID}
+    named = f"{unit}{', logarithmic' if log else ''}"
+    across: dict[str, Any] = {"title": {"text": named, "standoff": 6}, "gridcolor": GRID}
     # The digits between powers of ten would be written too small to read.
     across |= {"type": "log", "dtick": 1} if log else {"rangemode": "tozero"}
     if missing:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -143,7 +143,7 @@ def _charged(session: SparkSession, tasks: int, get: Get) -> int:
     # Tasks wait for each other at an exchange: Spark's own barrier() looks for its answer once a second.
     with w.Exchange(session, tasks) as meeting:
 
-        def run(parts: Iterator[int]) -> Iterator[int]:
+        def run(parts: Iterable[int]) -> Iterable[int]:
             for part in parts:
                 got = get()
                 total = int(got.indices.sum()) + int(got.indptr[-1]) if got is not None else 0
