@@ -65,7 +65,6 @@ class UpBin(Kept):
         self.memo = Memo(self.strings, self._edge)
         self.out: list[Message] = []
         self.told: dict[str, list[Words]] = {}
-        self.missed = False
 
     def _connect(self, node: Any) -> None:
         """Put a Gather before each input that comes from other bins, and one edge to all of them after the node."""
@@ -95,7 +94,9 @@ class UpBin(Kept):
 
     def run(self, messages: list[Message]) -> list[Message]:
         """Take one micro-batch's messages; returns those that follow. Raises the kit's errors."""
-        self.out, self.told, self.missed = [], {}, False
+        self.out, self.told = [], {}
+        # A lookup that meets no hole changes no more than when keys were used; see _asked for one that does.
+        self.changed = not all(m.channel == ASK or '"k": "touch"' in m.what for m in messages)
         self.time += 1
         letters: list[Letter] = []
         parts: dict[int, list[Delta]] = {}
@@ -158,11 +159,6 @@ class UpBin(Kept):
             Told(0, kind, over, graph.op, letter.keys, letter.delta, head.get("t", 0), {}, head.get("a", 0))
         )
 
-    def writes(self, messages: list[Message]) -> bool:
-        """Whether the store has to be written: a lookup that meets no hole changes no more than when keys were used."""
-        # One that meets a hole may fill it at once, with what another view's operators hold in this bin.
-        return self.missed or not all(m.channel == ASK or '"k": "touch"' in m.what for m in messages)
-
     def _post(
         self, kind: str, edge: Edge, keys: Words | None = None, delta: Delta | None = None, tag: int = 0,
         asked: int = 0, **_: Any,
@@ -212,7 +208,8 @@ class UpBin(Kept):
             if count:
                 self.graph.trace.record(name, reader.name, rows=count)
         self._touch(reader, wait.keys.compress(there, axis=1))
-        self.missed |= not there.all()
+        # It may be filled at once, with what another view's operators hold in this bin.
+        self.changed |= not there.all()
         self.waits.append(wait)
         self._ask(reader, wait)
 
