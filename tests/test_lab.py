@@ -194,12 +194,9 @@ def kill_jupyter(lab: Lab) -> None:
 
 ENDINGS = [
     interrupt_group,
-    terminate_make,
     interrupt_make,
     kill_launcher,
-    kill_jupyter,
-    pytest.param(terminate_group, marks=pytest.mark.slow),
-    pytest.param(kill_make, marks=pytest.mark.slow),
+    *(pytest.param(way, marks=pytest.mark.slow) for way in (terminate_make, terminate_group, kill_make, kill_jupyter)),
 ]
 
 

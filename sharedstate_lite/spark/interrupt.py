@@ -9,15 +9,33 @@ Ctrl-C, are interrupted where they are.
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
 RETURN_SECONDS = 3
 """A call that waits for no job does not return when the jobs are cancelled."""
+
+
+@contextlib.contextmanager
+def late() -> Iterator[None]:
+    """An interrupt that comes meanwhile is raised at the end: what is begun here is in somebody's hands by then."""
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        yield
+        return
+    came: list[tuple[int, FrameType | None]] = []
+    signal.signal(signal.SIGINT, lambda number, frame: came.append((number, frame)))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    for number, frame in came[:1]:
+        before(number, frame)
 
 
 class Interrupts:

@@ -21,6 +21,7 @@ from pathlib import Path
 from ..cache import checkout
 from ..errors import Error
 from . import settings
+from .interrupt import late
 from .java import Java
 
 START_SECONDS = 180
@@ -45,17 +46,18 @@ class Jvm:
         # Nobody else may read the secret.
         self.answer = Path(tempfile.mkdtemp(dir=folder)) / "gateway"
         variables = environment(master, java, folder, home, python)
-        with log.open("ab") as sink:
-            self._process = subprocess.Popen(
-                [str(script), *options, "pyspark-shell"],
-                stdin=subprocess.PIPE,
-                stdout=sink,
-                stderr=sink,
-                env={**variables, "_PYSPARK_DRIVER_CONN_INFO_PATH": str(self.answer)},
-                start_new_session=True,
-            )
+        self._process: subprocess.Popen[bytes] | None = None
         try:
-            self._await()
+            with log.open("ab") as sink, late():
+                self._process = subprocess.Popen(
+                    [str(script), *options, "pyspark-shell"],
+                    stdin=subprocess.PIPE,
+                    stdout=sink,
+                    stderr=sink,
+                    env={**variables, "_PYSPARK_DRIVER_CONN_INFO_PATH": str(self.answer)},
+                    start_new_session=True,
+                )
+            self._await(self._process)
         except BaseException:
             self.end()
             raise
@@ -63,30 +65,33 @@ class Jvm:
     @property
     def alive(self) -> bool:
         """False once it has ended."""
-        return self._process.poll() is None
+        return self._process is not None and self._process.poll() is None
 
     def end(self) -> None:
         """End it, and wait until it and the executors that it started are gone; by force where they stay."""
-        assert self._process.stdin is not None
+        process = self._process
+        if process is None:
+            return  # it could not even be started
+        assert process.stdin is not None
         with contextlib.suppress(OSError):
-            self._process.stdin.close()
+            process.stdin.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(timeout=STOP_SECONDS)
-        self._process.kill()
-        self._process.wait()
+            process.wait(timeout=STOP_SECONDS)
+        process.kill()
+        process.wait()
         if os.name != "nt":
             deadline = time.monotonic() + ORPHAN_SECONDS
             # Executors are the JVM's children, not ours: the system tells nobody else that the last of them has gone.
-            while _signal(self._process.pid, 0) and time.monotonic() < deadline:
+            while _signal(process.pid, 0) and time.monotonic() < deadline:
                 time.sleep(0.02)
-            _signal(self._process.pid, signal.SIGKILL)
+            _signal(process.pid, signal.SIGKILL)
 
-    def _await(self) -> None:
+    def _await(self, process: subprocess.Popen[bytes]) -> None:
         """Wait until it has said where it listens; it renames that file into place."""
         deadline = time.monotonic() + START_SECONDS
         while not self.answer.is_file():
             with contextlib.suppress(subprocess.TimeoutExpired):
-                code = self._process.wait(timeout=0.05)
+                code = process.wait(timeout=0.05)
                 raise Error(f"its JVM ended at once, with exit code {code}")
             if time.monotonic() > deadline:
                 raise Error(f"its JVM did not come up within {START_SECONDS} s")

@@ -122,7 +122,9 @@ def test_only_a_made_folder_is_overwritten(spark: SparkSession, shop: Path, tmp_
     assert len(list(epochs(tmp_path / "empty"))) == 7
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), pytest.param(signal.SIGTERM, 143, marks=pytest.mark.slow)]
+)
 def test_an_interrupt_leaves_nothing(tmp_path: Path, number: signal.Signals, code: int) -> None:
     """Ctrl-C or SIGTERM in the middle ends it soon: no file, no process, the right exit code."""
     with command(tmp_path, "make", "--visits", "50_000_000", "--epochs", "1000", "--out", "shop") as process:

@@ -43,6 +43,7 @@ def test_the_plan_names_each_piece_of_state_once(spark: SparkSession, tmp_path: 
     assert "category" in plan.receives[1]
 
 
+@pytest.mark.slow  # notebook 04 asserts the same of a larger stream
 def test_a_course_is_the_same_in_process_and_on_spark(spark: SparkSession, tmp_path: Path) -> None:
     """What an engine emits and answers over the whole course is equal on both sides, and each part is timed."""
     catalog = ss.Catalog(**data.SCHEMA)

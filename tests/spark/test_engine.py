@@ -46,7 +46,7 @@ def rows(frame: Any) -> list[str]:
     return sorted(str(row) for row in frame.drop(columns="bytes").itertuples(index=False))
 
 
-@pytest.mark.parametrize("kind", ["full", "shared"])
+@pytest.mark.parametrize("kind", [pytest.param("full", marks=pytest.mark.slow), "shared"])
 def test_an_engine_on_spark_is_the_one_in_process(spark: SparkSession, kind: str, tmp_path: Path) -> None:
     """Epochs, reads, a refusal, state, a late view, a checkpoint and its restoration give what one process gives."""
     made = views(RESULT, COUNTS)

@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +14,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from sharedstate_lite.spark.java import Java
+from sharedstate_lite.spark.jvm import Jvm
 from sharedstate_lite.spark.scratch import Scratch
 
 Start = Callable[..., "subprocess.Popen[str]"]
@@ -29,6 +32,14 @@ def leads(process: psutil.Process) -> bool:
     try:
         return os.getsid(process.pid) == process.pid
     except ProcessLookupError:
+        return False
+
+
+def has_daemon(process: psutil.Process) -> bool:
+    """It is what starts Python workers."""
+    try:
+        return "daemon" in " ".join(process.cmdline())
+    except (psutil.ZombieProcess, psutil.NoSuchProcess):
         return False
 
 
@@ -139,6 +150,24 @@ def test_ctrl_c_while_starting_leaves_nothing(start: Start, tmp_path: Path) -> N
     assert left(tmp_path / "cache of tests") == []
 
 
+def test_ctrl_c_while_the_jvm_is_begun(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """An interrupt between the birth of the JVM's process and its return to us ends that process too."""
+    begun: list[subprocess.Popen[bytes]] = []
+    really = subprocess.Popen
+
+    def popen(*_: object, **__: object) -> subprocess.Popen[bytes]:
+        waits = [sys.executable, "-c", "import sys; sys.stdin.read()"]
+        begun.append(really(waits, stdin=subprocess.PIPE, start_new_session=True))
+        os.kill(os.getpid(), signal.SIGINT)
+        return begun[-1]
+
+    monkeypatch.setattr(subprocess, "Popen", popen)
+    with pytest.raises(KeyboardInterrupt):
+        Jvm("local[1]", Java(tmp_path, "0", "JAVA_HOME"), sys.executable, {}, tmp_path, tmp_path / "log")
+    assert [process.poll() for process in begun] == [0]
+
+
+@pytest.mark.slow  # the doctor's own test starts Spark so as well
 def test_a_machine_without_java_runs_spark(start: Start, tmp_path: Path) -> None:
     """Without java on PATH and without JAVA_HOME the packaged one starts Spark, with RocksDB and Python workers."""
     programs = tmp_path / "programs"
@@ -244,7 +273,7 @@ def test_ctrl_c_cancels_a_job_and_says_nothing(start: Start) -> None:
     assert process.stdout is not None and process.stdout.readline() == "ready\n"
     watched = psutil.Process(process.pid)
     deadline = time.monotonic() + WAIT
-    while not any("daemon" in " ".join(child.cmdline()) for child in watched.children(recursive=True)):
+    while not any(has_daemon(child) for child in watched.children(recursive=True)):
         assert process.poll() is None and time.monotonic() < deadline
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(timeout=0.1)
