@@ -77,6 +77,10 @@ def axis(of: Axis) -> dict[str, Any]:
         "range": ends,
         "gridcolor": GRID,
         "zeroline": False,
+        # Unseen ticks keep the two axes' first labels apart, which would meet in the corner.
+        "ticks": "outside",
+        "ticklen": 7,
+        "tickcolor": "rgba(0,0,0,0)",
         "automargin": True,
         "tickformat": ",~r" if of.log else ",",
         **({"tickvals": of.ticks(9), "ticktext": [written(v) for v in of.ticks(9)]} if of.log else {}),
