@@ -83,7 +83,7 @@ def axis(of: Axis) -> dict[str, Any]:
         "tickcolor": "rgba(0,0,0,0)",
         "automargin": True,
         "tickformat": ",~r" if of.log else ",",
-        **({"tickvals": of.ticks(9), "ticktext": [written(v) for v in of.ticks(9)]} if of.log else {}),
+        **({"tickvals": of.ticks(9), "ticktext": [written(v) for v in of.ticks(9)]} if of.log or of.whole else {}),
     }
 
 

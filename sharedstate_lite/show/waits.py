@@ -47,12 +47,21 @@ def waits_chart(seconds: Waits, title: str = "How long it took") -> Chart:
             x=list(mine.values()),
             orientation="h",
             text=[f"{written(v)} {unit}" for v in mine.values()],
-            textposition="auto",
+            # Inside, they would be made small enough for a thin bar, in white on any colour.
+            textposition="outside",
+            constraintext="none",
+            cliponaxis=False,
             marker={"color": TONES[hues[name]]},
             hovertemplate=f"%{{y}}: %{{x:,.3~g}} {unit}<extra>{name}</extra>",
         )
     down = {"autorange": "reversed", "automargin": True}
-    across = {"title": {"text": f"time ({unit})", "standoff": 6}, "gridcolor": GRID, "rangemode": "tozero"}
+    longest = max((float(v) * factor for by in groups.values() for v in by.values()), default=0.0) or 1.0
+    across = {
+        "title": {"text": f"time ({unit})", "standoff": 6, "font": {"size": 13}},
+        "gridcolor": GRID,
+        "zeroline": False,
+        "range": [0, longest * 1.2],  # room for the number behind the longest bar
+    }
     height = 160 + 22 * sum(map(len, groups.values())) + 16 * len(groups)
     figure.update_layout(layout(title, height, barmode="group", xaxis=across, yaxis=down))
     words = [title]
