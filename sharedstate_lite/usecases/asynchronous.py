@@ -38,12 +38,7 @@ def alone(events: DataFrame, dsn: str, latency: float, mark: str) -> DataFrame:
         connection = connections.kept(dsn, mark)
 
         def ask(sql: str, keys: Sequence[int]) -> list[list[tuple[Any, ...]]]:
-            found = []
-            for key in keys:
-                # The latency that is measured here: a server that is so far away.
-                time.sleep(latency)
-                found.append(connection.execute(sql, (key,), prepare=True).fetchall())
-            return found
+            return [connection.execute(sql, (key,), prepare=True).fetchall() for key in _away(keys, latency)]
 
         yield from (enrich.enriched(ids, ask) for ids in parts)
 
@@ -104,6 +99,9 @@ def rungs(
             answer = digest(frame)
             return Ran(answer, {"connections at once": pool.stats()["most"]})
 
+        def flying(n: int, frame: DataFrame) -> Ran:
+            return run(in_flight(frame, handles[n], pools[n], latency), pools[n])
+
         mark = secrets.token_hex(6)
         found = {
             "own connection": Rung(fewer, lambda: Ran(digest(alone(few, dsn, latency, mark)))),
@@ -115,23 +113,21 @@ def rungs(
         }
         for n in IN_FLIGHT:
             some, count = (few, fewer) if n < CONNECTIONS else (events, many)
-            call = functools.partial(_flying, some, handles[n], pools[n], latency)
-            found[f"asyncio, {n}"] = Rung(
-                count, functools.partial(lambda call, pool: run(call(), pool), call, pools[n])
-            )
+            found[f"asyncio, {n}"] = Rung(count, functools.partial(flying, n, some))
         yield found
 
 
-def _flying(events: DataFrame, calls: AsyncRuntime, pool: ConnectionPool, latency: float) -> DataFrame:
-    return in_flight(events, calls, pool, latency)
+def _away(keys: Sequence[int], latency: float) -> Iterator[int]:
+    """The keys, one after the other, each after ``latency`` seconds: a server that is so far away."""
+    for key in keys:
+        time.sleep(latency)  # what this ladder measures
+        yield key
 
 
 def _waited(pool: ConnectionPool, latency: float, sql: str, keys: Sequence[int]) -> list[list[tuple[Any, ...]]]:
     """One query after the other through the pool, each after ``latency`` seconds."""
     found = []
-    for key in keys:
-        # The latency that is measured here: a server that is so far away.
-        time.sleep(latency)
+    for key in _away(keys, latency):
         answer = pool.query(sql, pa.table({"key": pa.array([key], pa.int64())})).drop_columns(["row"])
         found.append([tuple(row.values()) for row in answer.to_pylist()])
     return found

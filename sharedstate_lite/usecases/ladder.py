@@ -115,7 +115,7 @@ def climb(
         return steps
     # The first was cold, and one moment is like no other: the least of both is surely not too much.
     least = min(nothing, _least(empty, runs))
-    return [replace(step, empty=least) if step.empty == nothing else step for step in steps]
+    return [step if rungs[step.name].empty else replace(step, empty=least) for step in steps]
 
 
 def same(steps: Sequence[Step]) -> bool:
