@@ -20,6 +20,7 @@ from sharedstate_lite.spark import blueprint, tables
 from sharedstate_lite.spark.bins import Message, Plan
 from sharedstate_lite.spark.blueprint import Blueprint
 from sharedstate_lite.spark.front import Front
+from sharedstate_lite.spark.messages import ticks
 from sharedstate_lite.spark.route import Route
 
 
@@ -113,7 +114,7 @@ class Rehearsal(Workers, Front):
         return out
 
     def _rebuild(self, plan: Blueprint, route: Route) -> list[Message]:
-        messages = self._ticks(route)
+        messages = ticks(route.ticked())
         for name, (stage, place) in tables.bases(self._route).items():
             messages += tables.reload(place, self._blobs(stage, name), route, self.bins)
         self._begin(plan)

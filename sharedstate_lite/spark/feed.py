@@ -33,7 +33,7 @@ from ..plan import Schema, Type
 from .bins import TICK, Message, Plan, alone, names, ship
 from .files import EACH, FILE, local, read, told
 from .inbox import table
-from .messages import ROWS
+from .messages import ROWS, ticks
 from .processor import WIRE, Refused
 from .query import committed
 from .route import Route
@@ -124,12 +124,12 @@ def _paths(source: DataFrame, relation: str, route: Route, bins: int, labels: Se
         whole = [f.lit(number).cast("int").alias(name) for name, number in numbers.items()]
         return f.struct(*whole, f.lit(what).alias("what"), blob.cast("binary").alias("blob"))
 
-    ticks = [message(labels[0], stage, TICK, "", f.lit("")) for stage in route.ticked()]
+    first = [message(labels[0], stage, TICK, "", f.lit("")) for stage in route.ticked()]
     files = [
         message(labels[number], stage, channel, FILE, f.col("path"))
         for number, stage, channel in told(route, relation, bins)
     ]
-    return source.select(f.inline(f.array(*ticks, *files)))
+    return source.select(f.inline(f.array(*first, *files)))
 
 
 def _made(
@@ -152,7 +152,7 @@ def _messages(tables: list[pa.Table], relation: str, schema: Schema, route: Rout
     strings = names.strings
     try:
         delta = concat([ingest.table(rows, schema, relation, strings)[0] for rows in tables], len(schema))
-        out = [Message(stage, 0, TICK, "", b"") for stage in route.ticked()]
+        out = ticks(route.ticked())
         if len(delta.diffs):
             out.append(Message(0, 0, ROWS, "", str(len(delta.diffs)).encode()))
         for number, channel in enumerate(route.channels, 1):

@@ -26,8 +26,9 @@ from ..plan import View
 from ..trace import Trace
 from ..words import Strings
 from . import tables, wire
-from .bins import ASK, COMPACT, OUT, TICK, Message, Names, ship
+from .bins import ASK, COMPACT, OUT, Message, Names, ship
 from .blueprint import Blueprint
+from .messages import ticks
 from .route import Route
 
 
@@ -221,7 +222,7 @@ class Front(ABC):
         self._names.tidy()
         strings = self._names.strings
         deltas = intake.epoch(inputs, self.catalog, strings)
-        messages = [] if self._ticked else self._ticks(self._route)
+        messages = [] if self._ticked else ticks(self._route.ticked())
         for number, channel in enumerate(self._route.channels, 1):
             relation = self._route.relation(channel)
             if relation is None or relation not in deltas:
@@ -241,11 +242,6 @@ class Front(ABC):
             blob = wire.pack(engine._rows(view, None, None), [c.type for c in view.schema], engine.dictionary.strings)
             out.append(Message(0, 0, OUT, view.name, blob))
         return out
-
-    @staticmethod
-    def _ticks(route: Route) -> list[Message]:
-        """What makes aggregates without GROUP BY give their first row."""
-        return [Message(stage, 0, TICK, "", b"") for stage in route.ticked()]
 
     def _delta(self, view: View, out: Sequence[Message], strings: Strings) -> Delta:
         parts = [wire.unpack(m.blob, strings) for m in out if m.channel == OUT and m.what == view.name]

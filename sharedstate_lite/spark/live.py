@@ -26,6 +26,7 @@ from .bins import Message, Plan
 from .blueprint import Blueprint
 from .connect import needs_classic
 from .front import Front
+from .messages import ticks
 from .query import Query
 from .rebuild import rebuild
 from .route import Route
@@ -152,7 +153,7 @@ class SparkEngine(Front):
         options = self._generation() | {"labels": [self._label[n] for n in range(self.bins)]}
         before, after = self._query, self._made(options, plan, route)
         try:
-            file = rebuild(self._reader(), after, route, self._label, self._ticks(route))
+            file = rebuild(self._reader(), after, route, self._label, ticks(route.ticked()))
             after.start()
             out = after.run(file, "load", self.epoch)
             shutil.rmtree(file.parents[0 if file.parent.name == "load" else 1])

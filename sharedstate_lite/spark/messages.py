@@ -34,6 +34,11 @@ class Message(NamedTuple):
     blob: bytes
 
 
+def ticks(stages: Iterable[int]) -> list[Message]:
+    """What makes aggregates without GROUP BY in these stages give their first row."""
+    return [Message(stage, 0, TICK, "", b"") for stage in stages]
+
+
 Written = tuple[str, list[tuple[str, str, bytes]], list[tuple[str, str]]]
 """What goes into a store at once: the head, runs as (arrangement, run, blob), and runs that are gone."""
 
