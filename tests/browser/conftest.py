@@ -20,8 +20,9 @@ def tools() -> dict[str, str]:
     """Where Node.js, Chromium and the library that drives it are; skips, in a plain word, where one is missing."""
     node, npm = shutil.which("node"), shutil.which("npm")
     chromium = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, CHROMIUMS)), None)
+    missing = [name for name, found in (("Node.js", node), ("Chromium", chromium)) if found is None]
     if node is None or chromium is None:
-        pytest.skip("no Node.js, or no Chromium, on this machine: tests/browser/README.md says what to install")
+        pytest.skip(f"no {' and no '.join(missing)} on this machine: tests/browser/README.md says what to install")
     driver = Path(os.environ.get("PLAYWRIGHT") or cache_dir("browser") / "node_modules" / "playwright-core")
     if not driver.is_dir():
         if npm is None:
