@@ -10,6 +10,7 @@ the fixture ``scale`` gives it to a test, and hypothesis draws more examples at
 from __future__ import annotations
 
 import os
+import signal
 from typing import Any
 
 import hypothesis
@@ -41,6 +42,9 @@ def pytest_configure(config: pytest.Config) -> None:
     if os.environ["SCALE"] not in SCALES:
         raise pytest.UsageError(f"SCALE={os.environ['SCALE']}: it is one of {', '.join(SCALES)}")
     hypothesis.settings.load_profile(os.environ["SCALE"])
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # A shell's background job ignores Ctrl-C, and so would all that tests start and then interrupt.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 import psutil
 import pytest
@@ -12,6 +15,8 @@ from psycopg.conninfo import conninfo_to_dict
 
 from sharedstate_lite import postgres
 from sharedstate_lite.cache import cache_dir
+
+T = TypeVar("T")
 
 OURS = pytest.mark.skipif(
     bool(os.environ.get(postgres.VARIABLE)), reason=f"{postgres.VARIABLE} names a server, and these start their own"
@@ -28,6 +33,15 @@ def family(server: postgres.Server) -> list[psutil.Process]:
     assert server.pid is not None
     running = psutil.Process(server.pid)
     return [running.parent(), running, *running.children(recursive=True)]  # type: ignore[list-item]
+
+
+def each_of(processes: list[psutil.Process], ask: Callable[[psutil.Process], T]) -> list[T]:
+    """What each process answers; PostgreSQL starts some for a moment, and one that has ended has none."""
+    out = []
+    for process in processes:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            out.append(ask(process))
+    return out
 
 
 def port_of(dsn: str) -> int:

@@ -15,7 +15,7 @@ import psycopg
 import pyarrow as pa
 import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
-from servers import OURS, family, listens, port_of, traces
+from servers import OURS, each_of, family, listens, port_of, traces
 
 from sharedstate_lite import postgres
 from sharedstate_lite.errors import Error
@@ -64,7 +64,7 @@ def test_nobody_enters_without_the_password(server: postgres.Server) -> None:
         with pytest.raises(psycopg.OperationalError, match="password"):
             psycopg.connect(make_conninfo(**where, **wrong, passfile="/dev/null"))
     assert len(password) > 20 and password not in repr(server)
-    said = [" ".join(each.cmdline()) for each in family(server)]
+    said = each_of(family(server), lambda each: " ".join(each.cmdline()))
     assert not any(password in line for line in said)
     with pytest.raises(Error, match="send its dsn"):
         pickle.dumps(server)
@@ -92,7 +92,7 @@ def test_two_at_once(server: postgres.Server) -> None:
 def test_root_hands_it_to_another_user(server: postgres.Server) -> None:
     """PostgreSQL never runs as root; as anybody else it runs as that user."""
     assert server.pid is not None
-    uids = {each.uids().effective for each in family(server)[1:]}
+    uids = set(each_of(family(server)[1:], lambda each: each.uids().effective))
     assert uids == ({os.geteuid()} if os.geteuid() else uids - {0}) and len(uids) == 1
 
 
