@@ -35,7 +35,7 @@ LOG = CACHE / "logs" / "setup.log"
 BUILD, RUN, DEV = "requirements-build.txt", "requirements.txt", "requirements-dev.txt"
 LOCKS = {"run": [BUILD, RUN], "dev": [BUILD, RUN, DEV]}
 ONLY_AS_SOURCE = "pyspark"
-JAR_SECONDS = 300
+KIT_SECONDS = 300
 SPACE = 3_000_000_000
 
 
@@ -137,7 +137,10 @@ def build(purpose):
         if not done:
             shutil.rmtree(ENVIRONMENT, ignore_errors=True)
     if fresh:
-        fetch_jars()
+        kit("jars", "jars: fetching")
+    if DEV in todo:
+        # Tests start fifty sessions; a reader who starts three is not kept waiting for this.
+        kit("classes", "classes: archiving")
     print(f"set-up: done in {time.monotonic() - started:.0f} s; from now on it is not repeated", flush=True)
 
 
@@ -212,12 +215,15 @@ def install(what, log, packages):
         raise Stop(reason(said))
 
 
-def fetch_jars():
-    """Fetch the jars that PySpark does not bring, once; without them all but a few rungs work, so nothing stops."""
+def kit(room, telling):
+    """Have a room of the kit's spark/ do its part of the set-up; lines that start with `telling` are shown.
+
+    Without it all but a few things work, or are slower, so nothing stops.
+    """
     # sharedstate_lite/spark/ivy.py reads a program's output much like this; the set-up imports nothing of the kit,
     # which needs packages that may not be there yet, and a Python that this one may not be.
-    command = [str(ENVIRONMENT / "bin" / "python"), "-u", "-m", "sharedstate_lite.spark.jars"]
-    jars = subprocess.Popen(
+    command = [str(ENVIRONMENT / "bin" / "python"), "-u", "-m", f"sharedstate_lite.spark.{room}"]
+    child = subprocess.Popen(
         command,
         cwd=ROOT,
         stdin=subprocess.DEVNULL,
@@ -227,18 +233,18 @@ def fetch_jars():
         text=True,
         errors="replace",
     )
-    late = threading.Timer(JAR_SECONDS, os.killpg, [jars.pid, signal.SIGKILL])
+    late = threading.Timer(KIT_SECONDS, os.killpg, [child.pid, signal.SIGKILL])
     late.start()
     try:
         with open(LOG, "a") as log:
-            for line in jars.stdout:
+            for line in child.stdout:
                 log.write(line)
-                if line.startswith("jars: fetching"):
+                if line.startswith(telling):
                     print(f"set-up: {line}", end="", flush=True)
-        jars.wait()
+        child.wait()
     except BaseException:
-        os.killpg(jars.pid, signal.SIGKILL)
-        jars.wait()
+        os.killpg(child.pid, signal.SIGKILL)
+        child.wait()
         raise
     finally:
         late.cancel()

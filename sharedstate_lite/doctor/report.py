@@ -16,6 +16,7 @@ CHECKS: list[tuple[str, Check]] = [
     ("packages", machine.packages),
     ("imports", machine.imports),
     ("Java", engine.java),
+    ("classes", engine.classes),
     ("protobuf", engine.protobuf),
     ("RocksDB", engine.rocksdb),
     ("PostgreSQL", services.postgres),

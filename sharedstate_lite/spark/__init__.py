@@ -5,6 +5,8 @@
     settings.py   what a session is started with, and what a master may be
     launch.py     a driver: JVM, context and session, started and ended together
     jvm.py        its JVM: environment, log, end
+    classes.py    an archive of Spark's classes, with which a JVM starts sooner
+    workers.py    the process that Python workers are forked from
     connect.py    a session of Spark Connect
     ship.py       the kit's modules, for workers on other machines
     interrupt.py  Ctrl-C

@@ -27,7 +27,8 @@ from .java import Java
 START_SECONDS = 180
 """A JVM that has not come up by then will not."""
 
-STOP_SECONDS = 30
+STOP_SECONDS = 120
+"""A JVM that has not ended by then is stuck; one that archives its classes takes half a minute."""
 ORPHAN_SECONDS = 5
 """Executors end a moment after their driver. Where nobody collects orphans, their remains are not waited for longer."""
 
@@ -35,17 +36,29 @@ ORPHAN_SECONDS = 5
 class Jvm:
     """A JVM that listens for Python; ``answer`` is the file that says where, with the secret.
 
-    It writes to ``log`` from its first line, before its own logging is there. Raises
-    Error where it does not come up.
+    It writes to ``log`` from its first line, before its own logging is there.
+    ``configuration`` stands on its class path instead of the folder's. Raises Error
+    where it does not come up.
     """
 
-    def __init__(self, master: str, java: Java, python: str, conf: Mapping[str, str], folder: Path, log: Path) -> None:
+    def __init__(
+        self,
+        master: str,
+        java: Java,
+        python: str,
+        conf: Mapping[str, str],
+        folder: Path,
+        log: Path,
+        configuration: Path | None = None,
+    ) -> None:
         home = _home(master, folder)
         script = home / "bin" / ("spark-submit.cmd" if os.name == "nt" else "spark-submit")
         options = [part for name, value in conf.items() for part in ("--conf", f"{name}={value}")]
         # Nobody else may read the secret.
         self.answer = Path(tempfile.mkdtemp(dir=folder)) / "gateway"
         variables = environment(master, java, folder, home, python)
+        if configuration is not None:
+            variables["SPARK_CONF_DIR"] = str(configuration)
         self._process: subprocess.Popen[bytes] | None = None
         try:
             with log.open("ab") as sink, late():

@@ -26,7 +26,7 @@ from pyspark.sql.context import SQLContext
 
 from ..cache import cache_dir, new_log
 from ..errors import Error
-from . import jars, settings
+from . import classes, jars, settings, workers
 from .failure import why
 from .interrupt import Interrupts
 from .java import Java
@@ -106,10 +106,17 @@ class Driver:
         for name in ("local", "warehouse", "tmp"):
             (folder / name).mkdir()
         settings.write_conf(folder / "conf")
-        wanted = settings.merged(settings.settings(self.master, folder) | jars.setting(), self._asked)
+        ours = settings.settings(self.master, folder) | jars.setting()
+        configuration = None
+        if settings.one_jvm(self.master):
+            ours = settings.merged(ours, {"spark.driver.extraJavaOptions": classes.options(java)})
+            configuration = classes.conf()
+            if self._asked.get("spark.pyspark.python", sys.executable) == sys.executable:
+                ours["spark.python.daemon.module"] = workers.__name__
+        wanted = settings.merged(ours, self._asked)
         wanted |= {"spark.master": self.master, "spark.app.name": self.app}
         python = wanted.get("spark.pyspark.python", sys.executable)
-        self._jvm = Jvm(self.master, java, python, wanted, folder, self.log)
+        self._jvm = Jvm(self.master, java, python, wanted, folder, self.log, configuration)
         with self._jvm.answer.open("rb") as file:
             port, secret = read_int(file), UTF8Deserializer().loads(file)  # type: ignore[no-untyped-call]
         _hush()

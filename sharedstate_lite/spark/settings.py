@@ -45,6 +45,7 @@ _QUIET = {
     "spark.ui.showConsoleProgress": "false",
 }
 _CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing"
+LOGGING = "log4j2.properties"
 _LOGGING = """\
 # Errors only. This file is read by the driver and by executors on the same machine;
 # where their output goes is decided by whoever starts them.
@@ -129,6 +130,8 @@ def settings(master: str, folder: Path) -> dict[str, str]:
     elif LOOPBACK in master and java_options():
         out |= {"spark.executor.extraJavaOptions": java_options()}
     if one_jvm(master):
+        # Its folder for configuration is an empty one (classes.py).
+        out["spark.driver.extraJavaOptions"] += f' -Dlog4j2.configurationFile="{(folder / "conf" / LOGGING).as_uri()}"'
         # The other way to write files: it does not look for links first, which are four processes a file.
         # It makes checksum files, unless the JVM is told otherwise (launch.py).
         out |= {
@@ -156,7 +159,7 @@ def merged(ours: Mapping[str, str], theirs: Mapping[str, str]) -> dict[str, str]
 def write_conf(folder: Path) -> None:
     """Fill a configuration folder for everything that Spark starts on this machine."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "log4j2.properties").write_text(_LOGGING)
+    (folder / LOGGING).write_text(_LOGGING)
     lines = [f"{name} {value}\n" for name, value in {**_QUIET, **runtime()}.items()]
     (folder / "spark-defaults.conf").write_text("".join(lines))
 
