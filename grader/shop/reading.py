@@ -7,6 +7,7 @@ the other and over fresh connections: what another worker remembers differently 
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 
 import numpy as np
@@ -57,27 +58,24 @@ def look_again(counter: Counter, phase: str, name: str, shot: Shot, until: int) 
     What was lost is no difference: the next snapshot asks for it again.
     """
     rng = np.random.default_rng(len(counter.record.waves))
-    read, size = dict(shot.read), _FEW
+    size, left = _FEW, deque[tuple[Entity, Longs]]()
     for _ in range(_LOOKS):
-        left = {entity: rng.permutation(len(read[entity][0])) for entity in Entity}
-        while any(len(places) for places in left.values()):
-            for entity, (subject, state, value) in shot.read.items():
-                places, left[entity] = left[entity][:size], left[entity][size:]
-                began = counter.now()
-                if not len(places) or began >= until:
-                    continue
-                counter.hang_up()
-                _, states, values = _read(counter, phase, name, entity, subject[places], connections=1, tries=1)
-                size = int(np.clip(len(places) * _GLANCE * 1e9 / (counter.now() - began), 1, _MANY))
-                moved = (states != State.LOST) & ((states != state[places]) | (values != value[places]))
-                if moved.any():
-                    state, value = state.copy(), value.copy()
-                    state[places[moved]], value[places[moved]] = states[moved], values[moved]
-                    read[entity] = subject, state, value
-                    return Shot(shot.begin, counter.now(), read)
-            if counter.now() >= until:
-                return Shot(shot.begin, counter.now(), read)
-    return Shot(shot.begin, counter.now(), read)
+        left.extend((entity, rng.permutation(len(read[0]))) for entity, read in shot.read.items() if len(read[0]))
+        while left and (began := counter.now()) < until:
+            entity, places = left.popleft()
+            if len(places) > size:
+                left.append((entity, places[size:]))  # orders, users and items take turns
+                places = places[:size]
+            subject, state, value = shot.read[entity]
+            counter.hang_up()
+            _, states, values = _read(counter, phase, name, entity, subject[places], connections=1, tries=1)
+            size = int(np.clip(len(places) * _GLANCE * 1e9 / (counter.now() - began), 1, _MANY))
+            moved = (states != State.LOST) & ((states != state[places]) | (values != value[places]))
+            if moved.any():
+                state, value = state.copy(), value.copy()
+                state[places[moved]], value[places[moved]] = states[moved], values[moved]
+                return Shot(shot.begin, counter.now(), {**shot.read, entity: (subject, state, value)})
+    return Shot(shot.begin, counter.now(), shot.read)
 
 
 def _read(
