@@ -54,6 +54,15 @@ def _upper(text: str) -> str:
     return said if said[:1] == "&" else said[:1].upper() + said[1:]
 
 
+def _limit(name: str, value: float) -> str:
+    """A number of terms.Limits with its unit."""
+    if name in ("memory", "disk"):
+        return f"{value / 2**30:g} GiB"
+    if name in ("files", "top_rate"):
+        return f"{value:,}{'/s' if name == 'top_rate' else ''}"
+    return f"{100 * value:g}%" if name == "success" else f"{value:g} s"
+
+
 def _lead(judgement: Judgement, first: Violation | None) -> str:
     if judgement.verdict == "void":
         return f"No verdict: {safe(judgement.why.partition(chr(10))[0], LINE)}."
@@ -170,12 +179,13 @@ def _tables(record: Record, judgement: Judgement) -> str:
     machine = ", ".join(f"{name} {value}" for name, value in sorted(about.get("machine", {}).items()))
     names = ", ".join(f"{p['name']} ({p['role']})" for p in about["submission"]["processes"][:20])
     box = about["sandbox"]
+    limits = ", ".join(f"{n.replace('_', ' ')} {_limit(n, v)}" for n, v in sorted(about["limits"].items()))
     pairs = [
         ("Machine", safe(machine)),
         ("Processes", safe(names)),
         ("Submission's hash", code(about["submission"].get("hash", ""), ID)),
         ("Seed", safe(about["seed"])),
-        ("Limits", safe(", ".join(f"{n} {v:g}" for n, v in sorted(about["limits"].items())), 600)),
+        ("Limits", safe(limits, 600)),
         ("Sandbox", f"tier {safe(box['tier'])}: {safe(box['name'])}. {safe(box['why'])}"),
         (_GRADED.capitalize(), "yes" if dict(box["stops"]).get(_GRADED) else "no: for the student's own eyes"),
     ]

@@ -112,6 +112,8 @@ def test_a_page_has_every_part_and_nothing_from_outside() -> None:
             "How long a checkout took",
             "What was not tested",
             "Sandbox",
+            "memory 8 GiB, pause 3 s",
+            "success 90%, timeout 10 s, top rate 1,000/s",
             "Words used here",
             *RULES,
         ):
