@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import zoo
+from zoo.table import table
 from zoo.trial import Trial
 
 from grader.terms import JUDGED
@@ -96,3 +97,19 @@ def test_the_page_tells_of_every_system() -> None:
     page = (zoo.HERE.parents[2] / "docs" / "zoo.md").read_text().partition("## The matrix")[2]
     rows = [line.split("|")[1].strip() for line in page.splitlines() if line.startswith("| ")]
     assert rows == ["right system", *zoo.RIGHT, "mutant", *(mutant.name for mutant in zoo.MUTANTS)]
+
+
+def test_the_table_says_what_differs_between_passes() -> None:
+    """A rule that not every pass saw has a count; a mend is counted with mutants of its phase and budget alone."""
+    short, long = (next(m for m in zoo.MUTANTS if m.base == "three" and m.seconds == s) for s in (0.0, 10.0))
+    came: list[Came] = []
+    for mutant, rules in ((short, (["x"], ["x", "y"])), (long, (["x"], ["x"]))):
+        for turn, broken in enumerate(rules, 1):
+            one = {"asked": ["faults"], "budget": mutant.seconds, "pass": turn, "seconds": 1.0, "wrong": ""}
+            came.append(
+                {**one, "role": "mutant", "name": mutant.name, "verdict": "fail", "rules": dict.fromkeys(broken)}
+            )
+            came.append({**one, "role": "mended", "name": mutant.base, "verdict": "pass", "rules": {}})
+    rows = [line for line in table(came, 2).splitlines() if "fail x 2" in line]
+    assert [row.endswith(" | pass x 2 |") for row in rows] == [True, True]
+    assert [row.split(" | ")[-2] for row in rows] == ["x, y (1 of 2)", "x"]

@@ -153,7 +153,7 @@ def main() -> int:
         pool.shutdown(cancel_futures=True)  # what runs has heard the same Ctrl-C, and ends what it has started
         print(f"stopped after {time.monotonic() - began:.0f} s; the same command goes on", file=sys.stderr)
         return 130
-    results = [done[cell.key] for cell in wanted]
+    results = [{**done[cell.key], "budget": cell.trial.budget} for cell in wanted]
     print(table(results, given.passes))
     return 1 if any(came["wrong"] for came in results) else 0
 

@@ -37,22 +37,22 @@ def speeds(rows: list[Came]) -> str:
 
 
 def table(results: list[Came], passes: int) -> str:
-    """The whole page's tables, and a last line that counts."""
+    """The whole page's tables, and a last line that counts. A mutant and its mend have the same phases and budget."""
     by: dict[tuple[str, str, str], list[Came]] = {}
     for came in results:
-        by.setdefault((came["role"], came["name"], ", ".join(came["asked"])), []).append(came)
+        run = f"{', '.join(came['asked'])} for {came['budget']} s"
+        by.setdefault((came["role"], came["name"], run), []).append(came)
     lines = ["| right system | verdict | violations | checkouts/s held |", "|---|---|---|---|"]
     for name in RIGHT:
         for (role, who, _), rows in by.items():
             if (role, who) == ("right", name):
                 lines.append(f"| {name} | {verdicts(rows)} | {rules(rows) or 'none'} | {speeds(rows)} |")
     lines += ["", "| mutant | of | must fail by | verdict | violations | mended |", "|---|---|---|---|---|---|"]
-    for (role, name, asked), rows in by.items():
+    for (role, name, run), rows in by.items():
         if role == "mutant":
             mutant = MUTANTS[name]
-            mended = (
-                verdicts(by.get(("mended", mutant.base, asked), [])) if ("mended", mutant.base, asked) in by else ""
-            )
+            mends = by.get(("mended", mutant.base, run))
+            mended = verdicts(mends) if mends else ""
             must = f"{mutant.phase}: {mutant.rule}"
             lines.append(f"| {name} | {mutant.base} | {must} | {verdicts(rows)} | {rules(rows)} | {mended} |")
     wrong = [came for came in results if came["wrong"]]
