@@ -56,10 +56,10 @@ MUTANTS = [
         "names-a-step-anew-each-time",
         "three",
         "order.py",
-        '    step = f"{order}.{attempt}"\n',
-        '    step = f"{order}.{attempt}.{time.time_ns()}"\n',
+        'f"/take/{step}/{items}"',
+        'f"/take/{step}.{time.time_ns()}/{items}"',
         "faults",
-        "taken_times",
+        "taken_times",  # of stock alone: what payment does twice depends on when a kill comes
         seconds=10.0,
     ),
     Mutant(
