@@ -10,6 +10,7 @@ from types import TracebackType
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TextColumn
 from rich.progress_bar import ProgressBar
+from rich.table import Column
 from rich.text import Text
 
 
@@ -18,7 +19,7 @@ class _Bar(BarColumn):
 
     def render(self, task: Task) -> ProgressBar:
         total = task.total or 1.0
-        return ProgressBar(total=total, completed=min(total, task.elapsed or 0.0), width=24)
+        return ProgressBar(total=total, completed=min(total, task.elapsed or 0.0), width=12)
 
 
 class _Left(ProgressColumn):
@@ -42,8 +43,10 @@ class Shown:
         self._phase, self._since = "", self._began
         self._line: Progress | None = None
         if self._console.is_terminal:
-            columns = (SpinnerColumn(), _Bar(), _Left(), TextColumn("{task.description}", markup=False))
-            self._line = Progress(*columns, console=self._console, transient=True)
+            # What it is at has the room that is left: in a narrow terminal that is cut off, and never the time.
+            at = TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True, ratio=1))
+            columns = (SpinnerColumn(), _Bar(), _Left(table_column=Column(no_wrap=True)), at)
+            self._line = Progress(*columns, console=self._console, transient=True, expand=True)
             self._task = self._line.add_task("", total=most)
 
     def __enter__(self) -> Shown:

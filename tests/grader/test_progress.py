@@ -34,3 +34,13 @@ def test_a_terminal_has_one_line_and_what_is_done() -> None:
     text = screen.file.getvalue()  # type: ignore[attr-defined]
     assert "load                                3.5 s" in text.replace("\x1b", "")
     assert "faults: 1 of 13, kill stock" in text and "s left" in text and text.count("\n  load") <= 1
+
+
+def test_the_time_left_stays_where_a_terminal_is_narrow() -> None:
+    """In a line of 60 the step is cut off, and nothing goes over to a second line."""
+    screen = Console(file=io.StringIO(), force_terminal=True, width=60, color_system=None)
+    with Shown(700.0, screen) as shown:
+        shown.say("faults: 6, killed right after an answer stock; 8 are to follow")
+    lines = screen.file.getvalue().replace("\r", "\n").splitlines()  # type: ignore[attr-defined]
+    told = [line for line in lines if "faults" in line]
+    assert told and all(" 0 s, about 700 s left faults: 6, " in line and "…" in line for line in told)
