@@ -76,7 +76,8 @@ def main() -> None:
         limit = getattr(resource, f"RLIMIT_{name}")
         most = resource.getrlimit(limit)[1]
         value = soft if most == resource.RLIM_INFINITY else min(soft, most)
-        resource.setrlimit(limit, (value, value))
+        # A program that needs a larger stack may have one: a compiler asks for it.
+        resource.setrlimit(limit, (value, most if name == "STACK" else value))
     os.execve(words[0], [*words, "--", *asked["command"]], {})
 
 

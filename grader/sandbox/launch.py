@@ -24,7 +24,8 @@ def main() -> None:
         limit = getattr(resource, f"RLIMIT_{name}")
         most = resource.getrlimit(limit)[1]
         value = soft if most == resource.RLIM_INFINITY else min(soft, most)
-        resource.setrlimit(limit, (value, value))
+        # A program that needs a larger stack may have one: a compiler asks for it.
+        resource.setrlimit(limit, (value, most if name == "STACK" else value))
     # What the grader started ends with it, even if the grader is killed.
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     os.nice(NICE)

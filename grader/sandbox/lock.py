@@ -94,7 +94,8 @@ def main() -> None:
         limit = getattr(resource, f"RLIMIT_{name}")
         most = resource.getrlimit(limit)[1]
         value = soft if most == resource.RLIM_INFINITY else min(soft, most)
-        resource.setrlimit(limit, (value, value))
+        # A program that needs a larger stack may have one: a compiler asks for it.
+        resource.setrlimit(limit, (value, most if name == "STACK" else value))
     if asked["uid"] >= 0:
         become(asked["uid"])
     # What the grader started ends with it; a change of user forgets that, so it comes after.
