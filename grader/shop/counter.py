@@ -16,6 +16,9 @@ from .routes import Routes
 
 CLOSED = 32
 """Connections of a closed loop: set-up and reading."""
+_SILENCE = 8
+"""Requests of a closed loop that time out in a row before what is left of it is given up: a system that hangs would
+be waited for by every connection in turn, for hours."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +77,7 @@ class Counter:
             wave.connections,
             int(self.limits.timeout * 1e9),
             0 if wave.due is None else int(self.limits.timeout * 1e9),
+            _SILENCE if wave.due is None else 0,
             wave.bodies,
             tell_after,
             tell_sent,

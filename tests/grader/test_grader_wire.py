@@ -197,6 +197,26 @@ def test_what_cannot_be_sent_in_time_is_dropped(generator: Generator) -> None:
     assert (result.sent[result.status == Status.DROPPED] == 0).all() and result.waited.sum() == 8
 
 
+def test_a_system_that_hangs_is_given_up(generator: Generator) -> None:
+    """After so many timeouts in a row the rest is not sent; one answer among them, and all of it is."""
+
+    def silent(connection: socket.socket, number: int) -> None:
+        while connection.recv(4096):
+            continue
+
+    def seldom(connection: socket.socket, number: int) -> None:
+        while connection.recv(4096):
+            if number % 4 == 0:
+                connection.sendall(OK)
+
+    options = {"connections": 4, "timeout": 100_000_000, "silence": 8}
+    given_up = run(generator, silent, 40, **options)
+    late = (given_up.status == Status.TIMEOUT).sum()
+    assert 8 <= late <= 12 and (given_up.status == Status.DROPPED).sum() == 40 - late
+    kept_on = run(generator, seldom, 40, **options)
+    assert {200, Status.TIMEOUT} == set(kept_on.status)
+
+
 def test_a_job_can_be_stopped(generator: Generator) -> None:
     """After a stop nothing more is sent, and what is under way is waited for."""
     server = Server(steady(OK))
