@@ -126,5 +126,6 @@ def kill_workers(spark: SparkSession) -> Iterator[Callable[[], int]]:
             assert failures <= sum(killed), "Spark gives tasks dead workers, more often than any were killed"
 
 
-WORKER = "pyspark.daemon"
+WORKER = "pyspark.worker"
+"""The last argument of the process that forks workers, whichever it is, and so of its forks."""
 EXECUTOR = "CoarseGrainedExecutorBackend"
