@@ -100,7 +100,8 @@ figure{margin:10px 0 0}figcaption{font-size:14px;color:var(--soft);max-width:90c
 .goal{position:absolute;bottom:6px;transform:translateX(-100%);padding-right:6px;white-space:nowrap;color:var(--ink)}
 .best td{font-weight:650}.best .bars .in{background:var(--good)}.over td{color:var(--soft)}
 .over td b{color:var(--ink)}.over .bars .in{background:var(--over)}
-.steps td:last-child{padding-left:14px}.steps .bars+*{padding-left:10px}.words{columns:2;column-gap:40px;font-size:14px;margin:8px 0 0}
+.steps td:last-child{padding-left:14px}.steps .bars+*{padding-left:10px}
+.words{columns:2;column-gap:40px;font-size:14px;margin:8px 0 0}
 .words div{break-inside:avoid;padding:3px 0}.words dt{font-weight:650;display:inline}.words dt::after{content:": "}
 .words dd{display:inline;margin:0}
 footer{margin-top:34px;border-top:1px solid var(--line);padding-top:8px;font-size:13px;color:var(--soft)}
@@ -128,8 +129,8 @@ main{padding:14px 16px 36px}section{margin-top:32px}.verdict{grid-template-colum
 .wide,.opt{display:none}.chart{padding-left:44px;padding-right:14px}.marks{margin-left:44px;margin-right:14px}
 .plot{height:220px}.lb.y{margin-right:5px}
 .lb.phase{font-size:11px}.tight{display:none}
-.steps .bars{width:26%}.goal{display:none}.steps td,.steps th{font-size:13px;
- padding-right:8px}
+.steps .bars{display:none}.steps td,.steps th{font-size:13px;overflow-wrap:normal;padding-right:8px}
+.steps th{white-space:normal}
 .pairs td,.env td{display:block;border:0;padding:0;width:auto!important}
 .pairs tr,.env tr{display:block;border-top:1px solid var(--hair);padding:6px 0}
 .words{columns:1}
@@ -137,7 +138,7 @@ main{padding:14px 16px 36px}section{margin-top:32px}.verdict{grid-template-colum
 _PRINT = """
 @page{size:A4;margin:14mm}
 body{font-size:13px}main{max-width:none;padding:0}section{margin-top:24px}a{color:inherit;text-decoration:none}
-h2,h3,thead,h2+p{break-after:avoid}tr,figure,.verdict,.why>div,.log,.chart,.steps,.score{break-inside:avoid}
+h2,h3,thead,h2+p{break-after:avoid}tr,p,figure,.verdict,.why>div,.log,.chart,.steps,.score{break-inside:avoid}
 .verdict{grid-template-columns:176px 1fr}.stamp b{font-size:30px}
 #order{break-before:page;margin-top:0}.plot{height:205px}
 .story .when{width:62px}.story col.l{width:76px}.story td{padding-top:4px;padding-bottom:4px;line-height:18px}
