@@ -1,7 +1,7 @@
 """Phase 1: every route once, right and wrong; each exchange is kept with what was expected.
 
 First the batch_init of each service, which is called at most once a run. A step whose ids are missing, because an
-earlier one failed, is not asked; it counts as one that did not agree.
+earlier one failed, is not asked; it counts as one that did not agree. Nor is anything once nothing is answered.
 """
 
 from __future__ import annotations
@@ -13,12 +13,14 @@ import numpy as np
 from ..shop import Wave
 from ..shop.answers import fields, read_amount, read_id, read_paid
 from ..shop.routes import ROUTES, middle
-from ..terms import Kind, status_word
+from ..terms import Kind, Status, status_word
 from .live import Live
 
 PHASE = "contract"
 _SHOWN = 2000
 """Bytes of a body that are kept."""
+_SILENT = 4
+"""Questions in a row that time out before the rest is not asked: a system that hangs has shown what it does."""
 DONE, REFUSED, EITHER = "2xx", "4xx", "2xx or 4xx"
 
 
@@ -26,7 +28,7 @@ class _Questions:
     """Asks one thing at a time and keeps what came of it."""
 
     def __init__(self, live: Live) -> None:
-        self._live = live
+        self._live, self._silent = live, 0
 
     def ask(self, title: str, kind: Kind, parts: list[Any], expect: str, **wanted: Any) -> bytes:
         """One request; ``expect`` is the class of its status, ``wanted`` are fields of its body."""
@@ -38,13 +40,15 @@ class _Questions:
             "request": f"{method} {service} {path}{end.decode()}",
         }
         kept["expected"] = expect + "".join(f", {name} {value!r}" for name, value in wanted.items())
-        if None in parts:
-            kept.update(got="not asked: an id that it needs was never given", agreed=False, asked=False)
+        lost = "an id that it needs was never given" if None in parts else ""
+        if lost or self._silent == _SILENT:
+            kept.update(got=f"not asked: {lost or 'nothing is answered'}", agreed=False, asked=False)
             self._live.record.exchanges.append(kept)
             return b""
         subject = np.array([-1], dtype=np.int64)
         answer = self._live.counter.send(Wave(PHASE, title, kind, subject, [end], bodies=True))
         status, body = int(answer.status[0]), answer.bodies[0]
+        self._silent = self._silent + 1 if status == Status.TIMEOUT else 0
         said = status // 100 == 2 and expect != REFUSED or status // 100 == 4 and expect != DONE
         kept["got"] = f"{status_word(status)} {body[:_SHOWN].decode(errors='replace')}".strip()
         kept["agreed"] = bool(said and all(_is(body, name, value) for name, value in wanted.items()))
