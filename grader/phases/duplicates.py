@@ -41,7 +41,10 @@ def run(live: Live) -> None:
     """The phase."""
     live.say("duplicates: setting up")
     began = live.clock()
-    many = own(live, PHASE, 8)
+    many, notes = own(live, PHASE, 8), live.notes(PHASE)
+    if not len(ready(live, many)[0]):
+        notes.update(orders=len(many), stopped="no order could be set up")
+        return
     each = max(1e-4, (live.clock() - began) / 8)
     # A slow system gets fewer orders, never none; there are five sorts of them.
     size = max(_LEAST, min(_MOST, int(_SHARE * live.seconds[PHASE] / each / 5)))
@@ -49,11 +52,7 @@ def run(live: Live) -> None:
     refused = max(_LEAST_REFUSED, size)
     poor, scarce = own(live, PHASE, refused, credit=0), own(live, PHASE, refused, stock=0)
     pairs = crossed(live, PHASE, size // 2)
-    notes = live.notes(PHASE)
     notes["orders"] = int(sum(map(len, (many, late, twice, poor, scarce, pairs))))
-    if not len(ready(live, many)[0]):
-        notes["stopped"] = "no order could be set up"
-        return
     live.say(f"duplicates: {AT_ONCE} checkouts of one order at once")
     _send(live, "at once", many, AT_ONCE, 1)
     _send(live, "crossed", pairs, 2, 1)
