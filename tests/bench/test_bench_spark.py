@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -27,3 +28,15 @@ def test_it_runs_alone_and_tells_the_parts_of_a_micro_batch(tmp_path: Path) -> N
         assert row["value"] > 0 and all(value >= 0 for value in row["peers"].values())
     assert {"addBatch", "queryPlanning", "walCommit"} <= set(rows[0]["peers"])
     assert rows[0]["value"] >= 0.9 * rows[0]["peers"]["triggerExecution"]
+
+
+@pytest.mark.slow
+def test_what_a_start_costs_is_told_for_each_side(tmp_path: Path) -> None:
+    """A line a side: seconds, CPU seconds, and the first side's as a multiple."""
+    command = [sys.executable, str(ROOT / "bench/spark_start.py"), "--rounds", "1"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+    title, *lines = done.stdout.splitlines()
+    assert title.split() == ["session", "first", "epoch", "CPU", "workers"]
+    cells = r"(?: +[\d.]+ s \([\d.]+\)){3} +\d+ MB \([\d.]+\)"
+    assert [re.sub(cells, "", line).strip() for line in lines] == ["without", "archive", "archive, workers"]
