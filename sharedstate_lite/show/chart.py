@@ -14,7 +14,7 @@ import pandas as pd
 from .bars import MEANING, ORDER, bars, held
 from .figure import GRID, MIDDLE, TONES, layout
 from .operators import by_operator, parts
-from .palette import KINDS, LIGHT
+from .palette import KINDS, LEAST, LIGHT
 from .svg import Picture
 
 FILL = {kind: LIGHT[hue] for kind, hue in KINDS.items()}
@@ -57,6 +57,7 @@ def held_chart(states: Mapping[str, pd.DataFrame], unit: str = "rows", title: st
             text=[f"{n:,}" if n else "" for n in amounts],
             textposition="inside",
             insidetextanchor="middle",
+            textangle=0,
             marker={
                 "color": FILL.get(kind, MIDDLE),
                 "line": {"width": 1, "color": LIGHT["frame"]},
@@ -75,6 +76,8 @@ def _lying(title: str, unit: str, height: int, **down: Any) -> dict[str, Any]:
         title,
         height,
         barmode="stack",
+        # A number that its bar is too short for would be shrunk until it fits; it can still be hovered for.
+        uniformtext={"minsize": LEAST, "mode": "hide"},
         xaxis=across | {"zeroline": False, "rangemode": "tozero", "tickformat": ","},
         yaxis={"autorange": "reversed", "automargin": True, **down},
     )

@@ -30,6 +30,7 @@ def threads() -> list[str]:
 
 def main() -> None:
     """Import, then fork workers until Spark ends it."""
+    import numpy as np
     import pyspark.worker  # noqa: F401
     from pyspark.daemon import manager
 
@@ -37,6 +38,8 @@ def main() -> None:
 
     if any(name != SPARED for name in threads()):
         os.execv(sys.executable, [sys.executable, "-m", "pyspark.daemon", *sys.argv[1:]])
+    # Python's own generator is seeded anew in a child; numpy's would draw the same numbers in all of them.
+    os.register_at_fork(after_in_child=np.random.seed)
     # What stays is not looked at again by each child's collector, which would have its pages copied.
     gc.freeze()
     manager()

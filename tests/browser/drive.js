@@ -33,9 +33,19 @@ async function open(page, notebook) {
 }
 
 async function runAll(page) {
-  await page.click(".jp-Notebook .jp-Cell >> nth=0");
-  await page.click("li.lm-MenuBar-item >> text=Run");
-  await page.click("text=Run All Cells >> nth=0");
+  const begun = () => [...document.querySelectorAll(".jp-CodeCell .jp-InputPrompt")].some((e) => /[*\d]/.test(e.innerText));
+  for (let asked = 1; ; asked += 1) {
+    await page.click(".jp-Notebook .jp-Cell >> nth=0");
+    await page.click("li.lm-MenuBar-item >> text=Run");
+    await page.click("text=Run All Cells >> nth=0");
+    // Once in some dozens of times JupyterLab shows an idle kernel and forgets the first request.
+    try {
+      await page.waitForFunction(begun, null, { timeout: 20000 });
+      break;
+    } catch (late) {
+      if (asked === 3) throw new Error("asked three times to run all cells, JupyterLab has begun with none");
+    }
+  }
   const done = () => {
     const prompts = [...document.querySelectorAll(".jp-CodeCell .jp-InputPrompt")].map((e) => e.innerText);
     return prompts.length && prompts.every((p) => !p.includes("*")) && prompts.some((p) => /\d/.test(p)) &&
@@ -67,9 +77,11 @@ const faults = (within, which = OF_A_STEPPER) => within.evaluate((root, which) =
   // The text itself, not the box that it was given: what runs over must be seen.
   const boxes = texts.map((e) => { const range = document.createRange(); range.selectNodeContents(e);
     return e.ownerSVGElement ? e.getBoundingClientRect() : range.getBoundingClientRect(); });
+  // What a chart does not have room for it draws smaller by a transformation.
+  const scale = (e) => { const m = e.getScreenCTM && e.getScreenCTM(); return m ? Math.sqrt(Math.abs(m.a * m.d - m.b * m.c)) : 1; };
   boxes.forEach((a, i) => {
     if (a.left < edge.left - 1 || a.right > edge.right + 1) out.push(`sticks out: ${texts[i].textContent}`);
-    if (parseFloat(getComputedStyle(texts[i]).fontSize) < 12) out.push(`too small: ${texts[i].textContent}`);
+    if (parseFloat(getComputedStyle(texts[i]).fontSize) * scale(texts[i]) < 11.9) out.push(`too small: ${texts[i].textContent}`);
     boxes.forEach((b, j) => {
       const wide = Math.min(a.right, b.right) - Math.max(a.left, b.left);
       const high = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);

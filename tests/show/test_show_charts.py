@@ -214,10 +214,12 @@ def test_a_strategy_has_one_colour() -> None:
 
 
 def test_numbers_in_bars_are_readable() -> None:
-    """The number in a bar has a contrast of 4.5 to it, whatever the page behind is."""
+    """The number in a bar has a contrast of 4.5 to it, whatever the page behind is, and 12 px or is not there."""
     engine = ss.engine("full", [view()])
     engine.step({"info": [(("Apple", "Fruit"), 1)], "visit": [(("Apple", "Alice", 10), 1)]})
-    bars = show.held_chart({"full": engine.state()}).figure.data
+    figure = show.held_chart({"full": engine.state()}).figure
+    assert (figure.layout.uniformtext.minsize, figure.layout.uniformtext.mode) == (12, "hide")
+    bars = figure.data
     assert {"base tables", "join state", "aggregate state", "view's rows"} == {bar.name for bar in bars}
     assert all(contrast(bar.textfont.color, bar.marker.color) >= 4.5 for bar in bars)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
 from pathlib import Path
@@ -16,7 +17,7 @@ USED = """
 import sys
 import sharedstate_lite as ss
 options = f"-Xlog:class+load:file={sys.argv[1]}"
-with ss.spark.session("local[1]", memory="1g", conf={"spark.driver.extraJavaOptions": options}) as spark:
+with ss.spark.session("local[2]", memory="1g", conf={"spark.driver.extraJavaOptions": options}) as spark:
     def told(batches):
         import os
         from pathlib import Path
@@ -25,11 +26,19 @@ with ss.spark.session("local[1]", memory="1g", conf={"spark.driver.extraJavaOpti
             yield batch.set_column(0, "mother", [mother] * batch.num_rows)
     frame = spark.createDataFrame([("",)], "mother STRING")
     print(frame.mapInArrow(told, "mother STRING").first()[0].replace(chr(0), " "))
+    def drawn(_):
+        import os
+        import numpy as np
+        from pyspark import BarrierTaskContext
+        # Two workers at once, or there would be one.
+        BarrierTaskContext.get().barrier()
+        yield os.getpid(), np.random.rand()
+    print(*zip(*spark.sparkContext.parallelize(range(2), 2).barrier().mapPartitions(drawn).collect()), sep=chr(10))
 """
 
 
 def test_a_session_maps_what_was_archived(tmp_path: Path) -> None:
-    """Most classes come out of the archive, and workers out of a process that has imported what they need."""
+    """Most classes come out of the archive; workers come out of the kit's process, and draw different numbers."""
     made = subprocess.run([sys.executable, "-m", "sharedstate_lite.spark.classes"], capture_output=True, text=True)
     assert made.returncode == 0 and made.stdout.splitlines()[-1].startswith(
         f"classes: {classes.archive(find_java())} ("
@@ -37,6 +46,8 @@ def test_a_session_maps_what_was_archived(tmp_path: Path) -> None:
     log = tmp_path / "loaded"
     used = subprocess.run([sys.executable, "-c", USED, str(log)], capture_output=True, text=True)
     assert used.returncode == 0 and f"-m {workers.__name__} pyspark.worker" in used.stdout, used.stderr
+    processes, numbers = map(ast.literal_eval, used.stdout.splitlines()[-2:])
+    assert len(set(processes)) == len(set(numbers)) == 2
     loaded = log.read_text().splitlines()
     ours = [line for line in loaded if "source: shared objects file (top)" in line]
     assert len(loaded) > 5000 and len(ours) > len(loaded) / 2
