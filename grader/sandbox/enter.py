@@ -72,12 +72,11 @@ def main() -> None:
         words += ["--bind" if writable else "--ro-bind", source, destination]
     # What is bound keeps its own state; nothing else can be written, or files in memory would fill it.
     words += ["--remount-ro", "/dev", "--remount-ro", "/"]
-    for name, soft in asked["limits"].items():
+    for name, (soft, hard) in asked["limits"].items():
         limit = getattr(resource, f"RLIMIT_{name}")
         most = resource.getrlimit(limit)[1]
         value = soft if most == resource.RLIM_INFINITY else min(soft, most)
-        # A program that needs a larger stack may have one: a compiler asks for it.
-        resource.setrlimit(limit, (value, most if name == "STACK" else value))
+        resource.setrlimit(limit, (value, value if hard else most))
     os.execve(words[0], [*words, "--", *asked["command"]], {})
 
 

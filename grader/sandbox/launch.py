@@ -20,12 +20,11 @@ NICE, PR_SET_PDEATHSIG = 10, 1
 def main() -> None:
     """Give up what the object says, then be the command. Exit 127: there is no such program."""
     asked = json.loads(sys.argv[1])
-    for name, soft in asked["limits"].items():
+    for name, (soft, hard) in asked["limits"].items():
         limit = getattr(resource, f"RLIMIT_{name}")
         most = resource.getrlimit(limit)[1]
         value = soft if most == resource.RLIM_INFINITY else min(soft, most)
-        # A program that needs a larger stack may have one: a compiler asks for it.
-        resource.setrlimit(limit, (value, most if name == "STACK" else value))
+        resource.setrlimit(limit, (value, value if hard else most))
     # What the grader started ends with it, even if the grader is killed.
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     os.nice(NICE)

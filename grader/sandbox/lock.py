@@ -90,12 +90,11 @@ def main() -> None:
     asked = json.loads(sys.argv[1])
     os.nice(NICE)
     rules = ruleset(asked)
-    for name, soft in asked["limits"].items():
+    for name, (soft, hard) in asked["limits"].items():
         limit = getattr(resource, f"RLIMIT_{name}")
         most = resource.getrlimit(limit)[1]
         value = soft if most == resource.RLIM_INFINITY else min(soft, most)
-        # A program that needs a larger stack may have one: a compiler asks for it.
-        resource.setrlimit(limit, (value, most if name == "STACK" else value))
+        resource.setrlimit(limit, (value, value if hard else most))
     if asked["uid"] >= 0:
         become(asked["uid"])
     # What the grader started ends with it; a change of user forgets that, so it comes after.

@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 
 from ..errors import VoidError
-from .plain import LIMITS, Command, Plain
+from .plain import Command, Plain, limits
 
 _LOCK = Path(__file__).resolve().parent / "lock.py"
 _CREATE_RULESET, _VERSION = 444, 1
@@ -60,7 +60,7 @@ class Locked(Plain):
             "writable": writable,
             "ports": None if self._network else command.ports,
             "uid": self.uid,
-            "limits": LIMITS,
+            "limits": limits(),
             "env": env,
             "command": command.words,
         }

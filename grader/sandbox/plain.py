@@ -30,6 +30,13 @@ LIMITS = {
 """Of one process. The CPU's is more than a run of twelve minutes can use, and ends what goes on after it. The stack's
 is every thread's, and counts as data: with the usual 8 MiB a thread for each of 508 connections were the most, and the
 grader opens twice as many."""
+_AT_WILL = {"STACK"}
+"""What a program may raise for itself: a compiler asks for a larger stack."""
+
+
+def limits(*without: str) -> dict[str, tuple[int, bool]]:
+    """For the program that sets them: each limit, and whether it is the most that the process can ever have."""
+    return {name: (value, name not in _AT_WILL) for name, value in LIMITS.items() if name not in without}
 
 
 @dataclass(frozen=True)
@@ -65,8 +72,7 @@ class Plain:
 
     def _words(self, command: Command, env: dict[str, str]) -> list[str]:
         """The command line that limits itself and then becomes the command, with these variables."""
-        limits = {name: value for name, value in LIMITS.items() if not (name == "NPROC" and os.geteuid() == 0)}
-        asked = {"limits": limits, "env": env, "command": command.words}
+        asked = {"limits": limits(*["NPROC"] * (os.geteuid() == 0)), "env": env, "command": command.words}
         return [sys.executable, "-I", "-S", str(_LAUNCH), json.dumps(asked)]
 
     def start(self, command: Command) -> tuple[subprocess.Popen[bytes], Tree]:

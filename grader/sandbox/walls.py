@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 from ..errors import VoidError
-from .plain import LIMITS, Command
+from .plain import Command, limits
 from .programs import search_path
 from .tree import Tree, keep
 
@@ -117,7 +117,7 @@ class Walls:
             "binds": self._binds([str(path) for path in command.writable]),
             "user": user,
             "net": net,
-            "limits": LIMITS,
+            "limits": limits(),
             "bwrap": words,
             "command": ["sh", "-c", _BURN, str(self._starts * 7 % 50), *command.words],
         }

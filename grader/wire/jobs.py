@@ -54,7 +54,7 @@ class Job:
     patience: int = 10_000_000_000
     """What could not be sent so long after it was due is dropped; 0: never dropped."""
     silence: int = 0
-    """Once so many requests in a row have timed out, without an answer to any other, the rest is dropped; 0: never."""
+    """Once so many requests in a row have timed out, and none has ended otherwise, the rest is dropped; 0: never."""
     bodies: bool = False
     """Whether answers' bodies come back. Beyond ROOM bytes, and EACH a request, they come back empty."""
     tell_after: int = 0

@@ -44,7 +44,7 @@ class Loop:
         self._idle: dict[Target, list[Line]] = {}
         self._heads: dict[bytes, int] = {}
         self._closers: set[Target] = set()
-        self._ended = self._opened = self._room = self._slow = 0
+        self._ended = self._opened = self._room = 0
 
     def close(self) -> None:
         """Close every connection."""
@@ -75,7 +75,7 @@ class Loop:
         self._began, self._ended, self._opened = array("q", bytes(8 * n)), 0, 0
         self._room = ROOM + EACH * n
         self._order: list[int] = []
-        self._oldest = self._slow = self._late = self._answered = 0
+        self._oldest = self._late = self._before = 0
         began, order, heads, lines, timer = self._began, self._order, self._heads, self._lines, self._timer
         while len(lines) > job.connections and self._free_one(None):
             continue  # what an earlier, wider job left open
@@ -136,7 +136,7 @@ class Loop:
             now = clock()
             if now > tick:
                 tick = now + 20_000_000
-                self._expire(now, ended)
+                self._expire(now, ended + self._ended)
                 if stopped() or self._late >= job.silence > 0:
                     for i in (*waiting, *range(upcoming, n)):
                         self._end(i, Status.DROPPED)
@@ -288,7 +288,6 @@ class Loop:
             return False
         head, _, body = line.parts[0].partition(b"\r\n\r\n")
         self._end(i, answer.status)
-        self._slow += 1
         line.at = self._done[i]
         if bodies is not None:
             self._room -= len(answer.body)
@@ -304,11 +303,8 @@ class Loop:
         line.ready()
         return True
 
-    def _expire(self, now: int, quick: int) -> None:
-        """End what has waited for an answer, or for a connection, longer than the timeout.
-
-        ``quick``: answers so far, those that came in pieces aside.
-        """
+    def _expire(self, now: int, ended: int) -> None:
+        """End what has waited for an answer, or for a connection, beyond the timeout; ``ended`` have ended so far."""
         order, done, began, timeout = self._order, self._done, self._began, self._job.timeout
         at, late = self._oldest, set()
         while at < len(order) and (done[order[at]] or began[order[at]] + timeout < now):
@@ -317,9 +313,8 @@ class Loop:
             at += 1
         self._oldest = at
         if late:
-            answered = quick + self._slow
-            self._late = len(late) + (self._late if answered == self._answered else 0)
-            self._answered = answered
+            self._late = len(late) + (self._late if ended == self._before else 0)
+            self._before = ended + len(late)
             for line in [line for line in self._lines.values() if line.request in late]:
                 self._drop(line)
                 self._end(line.request, Status.TIMEOUT if self._sent[line.request] else Status.UNCONNECTED)

@@ -18,6 +18,7 @@ import sys
 import time
 from typing import Any, NoReturn
 
+from ..command import command
 from ..errors import Error
 from .settings import VARIABLE
 from .standalone import Cluster
@@ -48,32 +49,26 @@ def _arguments(given: list[str]) -> argparse.Namespace:
 
 
 def main(given: list[str]) -> int:
-    """Returns the exit code: the command's, 0, 1 where answers differ or it does not start, 130 after Ctrl-C."""
+    """Returns the exit code: the command's, 0, or 1 where answers differ. Raises Error where it does not start."""
     asked = _arguments(given)
     for name in ("SIGTERM", "SIGHUP"):
         if hasattr(signal, name):
             # As an exception, so that everything is ended on the way out.
             signal.signal(getattr(signal, name), lambda got, _: sys.exit(128 + got))
-    try:
-        with Cluster(asked.workers, asked.cores, asked.memory) as cluster:
-            if asked.what == "run":
-                return _run(asked.command, cluster.url)
-            print(f"{cluster.url}  ({asked.workers} workers)", flush=True)
-            if asked.what == "try":
-                return _try(cluster.url)
-            print(f"export {VARIABLE}={cluster.url}   # Ctrl-C here ends it", flush=True)
-            while True:
-                signal.pause()
-    except KeyboardInterrupt:
-        return 130
-    except Error as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
+    with Cluster(asked.workers, asked.cores, asked.memory) as cluster:
+        if asked.what == "run":
+            return _run(asked.command, cluster.url)
+        print(f"{cluster.url}  ({asked.workers} workers)", flush=True)
+        if asked.what == "try":
+            return _try(cluster.url)
+        print(f"export {VARIABLE}={cluster.url}   # Ctrl-C here ends it", flush=True)
+        while True:
+            signal.pause()
 
 
-def _run(command: list[str], url: str) -> int:
+def _run(words: list[str], url: str) -> int:
     try:
-        with subprocess.Popen(command, env={**os.environ, VARIABLE: url}) as process:
+        with subprocess.Popen(words, env={**os.environ, VARIABLE: url}) as process:
             try:
                 return process.wait()
             except BaseException:
@@ -81,7 +76,7 @@ def _run(command: list[str], url: str) -> int:
                 process.wait()
                 raise
     except OSError as error:
-        raise Error(f"{command[0]} cannot be run ({error.strerror}); give the command as in a shell") from error
+        raise Error(f"{words[0]} cannot be run ({error.strerror}); give the command as in a shell") from error
 
 
 def _try(url: str) -> int:
@@ -116,4 +111,4 @@ def _try(url: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    command("cluster", lambda: main(sys.argv[1:]))

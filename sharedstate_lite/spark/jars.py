@@ -20,13 +20,13 @@ import hashlib
 import json
 import os
 import re
-import sys
 import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..cache import cache_dir
+from ..command import command
 from ..errors import Error
 from . import ivy
 
@@ -213,9 +213,4 @@ def _sizes(found: Found) -> str:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except Error as error:
-        sys.exit(f"jars: {error}")
-    except KeyboardInterrupt:
-        sys.exit(130)
+    command("jars", main)

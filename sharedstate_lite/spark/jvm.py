@@ -37,7 +37,7 @@ class Jvm:
     """A JVM that listens for Python; ``answer`` is the file that says where, with the secret.
 
     It writes to ``log`` from its first line, before its own logging is there.
-    ``configuration`` stands on its class path instead of the folder's. Raises Error
+    ``configuration`` is the folder on its class path for Spark's settings. Raises Error
     where it does not come up.
     """
 
@@ -49,16 +49,14 @@ class Jvm:
         conf: Mapping[str, str],
         folder: Path,
         log: Path,
-        configuration: Path | None = None,
+        configuration: Path,
     ) -> None:
         home = _home(master, folder)
         script = home / "bin" / ("spark-submit.cmd" if os.name == "nt" else "spark-submit")
         options = [part for name, value in conf.items() for part in ("--conf", f"{name}={value}")]
         # Nobody else may read the secret.
         self.answer = Path(tempfile.mkdtemp(dir=folder)) / "gateway"
-        variables = environment(master, java, folder, home, python)
-        if configuration is not None:
-            variables["SPARK_CONF_DIR"] = str(configuration)
+        variables = environment(master, java, folder, home, python) | {"SPARK_CONF_DIR": str(configuration)}
         self._process: subprocess.Popen[bytes] | None = None
         try:
             with log.open("ab") as sink, late():
@@ -164,7 +162,6 @@ def environment(master: str, java: Java, folder: Path, home: Path, python: str) 
     return out | {
         "JAVA_HOME": str(java.home),
         "SPARK_HOME": str(home),
-        "SPARK_CONF_DIR": str(folder / "conf"),
         "SPARK_CONNECT_MODE": "0",
         "PYSPARK_PYTHON": python,
         "PYSPARK_DRIVER_PYTHON": sys.executable,

@@ -105,9 +105,9 @@ class Driver:
         folder = self._scratch.path
         for name in ("local", "warehouse", "tmp"):
             (folder / name).mkdir()
-        settings.write_conf(folder / "conf")
+        configuration = folder / "conf"
+        settings.write_conf(configuration)
         ours = settings.settings(self.master, folder) | jars.setting()
-        configuration = None
         if settings.one_jvm(self.master):
             ours = settings.merged(ours, {"spark.driver.extraJavaOptions": classes.options(java)})
             configuration = classes.conf()

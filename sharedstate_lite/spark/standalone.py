@@ -57,13 +57,14 @@ class Cluster:
         self._scratch = Scratch(cache_dir("spark"), "cluster-")
         folder = self._scratch.path
         self._environment = jvm.environment(f"spark://{HOST}:0", java, folder, jvm.package(), sys.executable) | {
+            "SPARK_CONF_DIR": str(folder / "conf"),
             "SPARK_LOCAL_IP": HOST,
             "SPARK_WORKER_DIR": str(folder / "work"),
             "SPARK_DAEMON_MEMORY": "512m",
             "SPARK_DAEMON_JAVA_OPTS": settings.java_options(),
         }
         settings.write_conf(folder / "conf")
-        for name, more in (("log4j2.properties", _LOGGING), ("spark-defaults.conf", _DEFAULTS)):
+        for name, more in ((settings.LOGGING, _LOGGING), ("spark-defaults.conf", _DEFAULTS)):
             with (folder / "conf" / name).open("a") as file:
                 file.write(more)
         self._guard = subprocess.Popen(

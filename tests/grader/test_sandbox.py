@@ -53,12 +53,13 @@ print(json.dumps({
 }))
 """
 DAEMON = r"""
-import os, signal, sys, time
+import os, signal, sys
 if os.fork() == 0:
     os.setsid()
     if os.fork() == 0:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        time.sleep(600)  # it stays until it is killed; not for ever, should the wall not hold
+        signal.alarm(600)  # not for ever, should the wall not hold
+        signal.pause()
     os._exit(0)
 print("away", flush=True)
 signal.pause()  # until it is killed

@@ -65,7 +65,7 @@ def test_a_command_runs_on_the_cluster(start: Start, tmp_path: Path) -> None:
     assert (process.returncode, err) == (7, "") and out.startswith("spark://127.0.0.1:")
     process = command(start, "--workers", "1", "run", "no-such-command")
     out, err = process.communicate(timeout=WAIT)
-    assert process.returncode == 1 and err.startswith("error: no-such-command cannot be run (No such file")
+    assert process.returncode == 1 and err.startswith("cluster: no-such-command cannot be run (No such file")
     assert left(tmp_path) == []
 
 
