@@ -163,7 +163,7 @@ def test_ctrl_c_while_the_jvm_is_begun(monkeypatch: pytest.MonkeyPatch, tmp_path
 
     monkeypatch.setattr(subprocess, "Popen", popen)
     with pytest.raises(KeyboardInterrupt):
-        Jvm("local[1]", Java(tmp_path, "0", "JAVA_HOME"), sys.executable, {}, tmp_path, tmp_path / "log")
+        Jvm("local[1]", Java(tmp_path, "0", "JAVA_HOME"), sys.executable, {}, tmp_path, tmp_path / "log", tmp_path)
     assert [process.poll() for process in begun] == [0]
 
 
