@@ -69,8 +69,11 @@ class Logs:
             self._logs.setdefault(name, _Log()).add(f"-- {text} (the grader)\n".encode())
 
     def texts(self) -> dict[str, str]:
-        """Each log so far."""
+        """Each log: whatever was printed before this call is in it."""
         with self._lock:
+            for key in self._selector.get_map().values() if self._open else ():
+                if key.data is not None:
+                    self._rest(key.fd, self._logs[key.data])
             return {name: log.text() for name, log in sorted(self._logs.items())}
 
     def tail(self, name: str, lines: int = 15) -> str:
@@ -80,11 +83,11 @@ class Logs:
     def _pump(self) -> None:
         while self._open:
             for key, _ in self._selector.select():
-                try:
-                    data = os.read(key.fd, _PIECE)
-                except BlockingIOError:
-                    continue
-                with self._lock:
+                with self._lock:  # a reading by texts() is before this one or after it
+                    try:
+                        data = os.read(key.fd, _PIECE)
+                    except BlockingIOError:
+                        continue
                     if key.data is None:
                         continue
                     if data:

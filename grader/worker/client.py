@@ -77,7 +77,8 @@ class Worker:
     def _start(self) -> None:
         ours, theirs = socket.socketpair()
         output = self._logs.pipe(self._module)
-        words = ("python3", "-I", "-c", _CHILD, str(self._folder), self._module, str(MOST))
+        # Printed at once: a process that is ended loses what it keeps back, and -I is deaf to PYTHONUNBUFFERED.
+        words = ("python3", "-I", "-u", "-c", _CHILD, str(self._folder), self._module, str(MOST))
         command = Command(self._module, words, self._data, output, {}, self._data, (self._data,), input=theirs.fileno())
         try:
             self._process, self._tree = self._sandbox.start(command)
