@@ -1,16 +1,19 @@
-"""A tier of the sandbox, and a piece of Python that runs in it as a service would."""
+"""A tier of the sandbox, and a piece of Python that runs in it as a service would; a disk whose power can be cut."""
 
 from __future__ import annotations
 
 import os
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from grader.errors import VoidError
+from grader.powercut import Disk
 from grader.sandbox import Command, Locked, Plain, Sandbox, Walls
 
+Mounted = Callable[[], Disk]
 LONGEST = 60
 """Seconds that a process may take to end once its output has."""
 
@@ -36,3 +39,18 @@ def said(box: Sandbox, code: str, word: str, data: Path, ports: tuple[int, ...] 
     status = process.wait(LONGEST)
     tree.kill()
     return status, text
+
+
+@pytest.fixture
+def mounted(tmp_path: Path) -> Mounted:
+    """Switches a disk on, the same folder each time; skips where the machine cannot have one, with what it lacks."""
+
+    def powered() -> Disk:
+        one = Disk(tmp_path / "disk", tmp_path / "place")
+        try:
+            one.mount()
+        except VoidError as error:
+            pytest.skip(f"{error}; then this runs")
+        return one
+
+    return powered
