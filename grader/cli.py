@@ -16,6 +16,7 @@ from typing import NoReturn
 
 from .errors import RecordError, SubmissionError, UsageError, VoidError
 from .explain import explanation
+from .phases.powercut import MOST
 from .processes import commands
 from .progress import Shown
 from .report import write
@@ -61,6 +62,7 @@ def _parser() -> argparse.ArgumentParser:
     length.add_argument("--quick", action="store_true", help="within 2 minutes")
     length.add_argument("--full", action="store_true", help="within 12 minutes (the default)")
     grade.add_argument("--phases", help=f"some of {','.join(PHASES)}")
+    grade.add_argument("--power-cut", action="store_true", help="cut the power too, in a run apart of 2 minutes or so")
     grade.add_argument("--url", help="grade a system that already runs there, instead of a folder")
     grade.add_argument("--kill", action="append", default=[], metavar="NAME=CMD")
     grade.add_argument("--restart", action="append", default=[], metavar="NAME=CMD")
@@ -84,6 +86,8 @@ def _wish(given: argparse.Namespace, words: list[str], scratch: Path) -> Wish:
         raise UsageError("either a submission's folder or --url, and not both")
     if given.url is None and (given.kill or given.restart):
         raise UsageError("--kill and --restart belong to --url; the processes of a folder are the grader's own")
+    if given.url is not None and given.power_cut:
+        raise UsageError("--power-cut needs a folder: what a system elsewhere writes to is not the grader's")
     ways = commands(given.kill, given.restart)
     phases = PHASES if given.phases is None else tuple(dict.fromkeys(given.phases.split(",")))
     if unknown := [phase for phase in phases if phase not in PHASES]:
@@ -124,6 +128,7 @@ def _wish(given: argparse.Namespace, words: list[str], scratch: Path) -> Wish:
         given.require or 0,
         broken,
         ways,
+        given.power_cut,
     )
 
 
@@ -135,7 +140,7 @@ def _checkout(given: argparse.Namespace, words: list[str]) -> int:
         raise UsageError("the grader runs on Linux (on Windows: in WSL); it needs epoll and /proc")
     with tempfile.TemporaryDirectory(prefix="checkout-unpacked-") as scratch:
         wish = _wish(given, words, Path(scratch))
-        most = wish.limits.budget * sum(SHARES[phase] for phase in wish.phases)
+        most = wish.limits.budget * sum(SHARES[phase] for phase in wish.phases) + MOST * wish.powercut
         out = (given.report or Path("reports") / f"checkout-{time.strftime('%Y%m%d-%H%M%S')}").absolute()
         if wish.submission.folder is not None:
             os.chdir(_HERE)  # children look for modules where they are started, and that may be a submission

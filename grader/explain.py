@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .phases import RUN
-from .terms import PHASES
+from .terms import PHASES, POWER_CUT
 
 _TEXTS = {
     "contract": "asks every route once, right and wrong, and shows any exchange that is not as agreed",
@@ -14,6 +14,12 @@ _TEXTS = {
     "speed": "raises the rate step by step until the system is the limit",
 }
 
+_APART = (
+    "starts the system on a disk whose power is cut, three times during checkouts: what was never\n"
+    "                synced is gone. A figure of its own, never in verdict or score; in --full where time is left,\n"
+    "                or by --power-cut"
+)
+
 
 def explanation() -> str:
     """The page."""
@@ -22,6 +28,8 @@ def explanation() -> str:
         there = "" if phase in RUN else " (not built in this version: reported as not tested)"
         lines.append(f"  {number} {phase:<11} {_TEXTS[phase]}{there}")
     lines += [
+        "",
+        f"  apart {POWER_CUT:<7} {_APART}",
         "",
         "The verdict is made of phases 1 to 5. An order is accepted exactly if 2xx means paid, 4xx means not paid,",
         "every user's credit and every item's stock is what was acknowledged less what is paid, and nothing is",

@@ -18,7 +18,7 @@ from types import FrameType
 from typing import Any
 
 from .errors import SubmissionError, VoidError
-from .phases import RUN, Live
+from .phases import RUN, Live, powercut
 from .phases.settle import settle_all
 from .processes import Elsewhere, Sampler, Supervisor, closed, left_out, prepare
 from .record import Record, save
@@ -26,7 +26,7 @@ from .sandbox import adopt_orphans, choose
 from .shop import Counter, Routes
 from .submission import Submission
 from .submission.places import Places
-from .terms import PHASES, Limits
+from .terms import PHASES, POWER_CUT, Limits
 from .wire.client import Generator
 
 SHARES = {"contract": 0.05, "duplicates": 0.15, "load": 0.12, "scarcity": 0.15, "faults": 0.38, "speed": 0.15}
@@ -50,6 +50,8 @@ class Wish:
     """What is wrong with checkout.toml: the run is a fail that says so."""
     ways: dict[str, tuple[list[str], list[str]]] = field(default_factory=dict)
     """How to kill and restart what runs elsewhere: name to two commands."""
+    powercut: bool = False
+    """Asked for by name: then it has time of its own."""
 
 
 def cache_folder() -> Path:
@@ -170,6 +172,28 @@ def _live(wish: Wish, record: Record, scratch: Path, say: Callable[[str], None],
         record.about["repeat"] += f" --rate {rate:.0f}"
     say("last look at everything")
     settle_all(live)
+    left = limits.budget - counter.now() / 1e9
+    if folder is None or supervisor is None:
+        why = "it runs elsewhere, and what it writes to is not the grader's"
+    elif not (why := _no_cut(wish, left)):
+        supervisor.close()  # a port that checkout.toml fixes must be free
+        stage = powercut.Stage(submission, folder, sandbox, scratch, scout, generator, limits, wish.seed, say)
+        try:
+            record.powercut = powercut.run(stage, powercut.MOST if wish.powercut else min(left, powercut.MOST))
+        except VoidError as error:
+            why = str(error)
+    record.about[POWER_CUT] = {"skipped": why} if why else {}
+
+
+def _no_cut(wish: Wish, left: float) -> str:
+    """Why the power is not cut in this run, with so many seconds left; "" where it is."""
+    if wish.powercut:
+        return ""
+    if wish.mode == "quick":
+        return "--quick leaves it out; --full tests it, and --power-cut does in any run"
+    if wish.phases != PHASES:
+        return "not asked for; --power-cut asks for it"
+    return "" if left >= powercut.LEAST else "no time was left for it in this run; --power-cut gives it time of its own"
 
 
 def _about(wish: Wish) -> dict[str, Any]:

@@ -9,7 +9,13 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 PHASES = ("contract", "duplicates", "load", "scarcity", "faults", "speed")
-"""In the order in which they run. An order's phase is its place here."""
+"""In the order in which they run."""
+
+POWER_CUT = "powercut"
+"""A run of its own after them, outside verdict and score."""
+
+RUNS = (*PHASES, POWER_CUT)
+"""What an order is made for; its phase is its place here."""
 
 JUDGED = PHASES[:5]
 """The phases that make the verdict."""

@@ -10,6 +10,7 @@ import numpy as np
 from ..record import Record
 from ..terms import JUDGED, PHASES
 from .figures import figures
+from .powercut import PowerCut, powercut
 from .score import Score, score
 from .special import special
 from .speed import best, steps
@@ -42,6 +43,7 @@ class Judgement:
     score: Score | None = None
     not_tested: tuple[tuple[str, str], ...] = ()
     """What, and why not."""
+    powercut: PowerCut = PowerCut(False)
 
 
 def judge(record: Record) -> Judgement:
@@ -85,7 +87,9 @@ def judge(record: Record) -> Judgement:
     found.sort(key=lambda v: (PHASES.index(v.phase), v.rule, v.label))
     if failure:
         kind = {"submission": "fail", "void": "void"}[failure["kind"]]
-        return Judgement(kind, failure["why"], phases, tuple(found), not_tested=_not_tested(record, phases))
+        cut = powercut(record)
+        left = _not_tested(record, phases, cut)
+        return Judgement(kind, failure["why"], phases, tuple(found), not_tested=left, powercut=cut)
     words = [phases[phase].verdict for phase in JUDGED]
     # Speed is no part of the verdict unless it is asked for; a proven violation is one wherever it shows.
     verdict = (
@@ -98,18 +102,19 @@ def judge(record: Record) -> Judgement:
     why = "" if verdict != "void" else "nothing was judged" if "void" not in words else "the machine was too busy"
     verdicts, numbers_of = ({n: getattr(p, a) for n, p in phases.items()} for a in ("verdict", "figures"))
     points = score(record, verdicts, numbers_of, found, speed["sustained_per_s"] if speed else 0)
-    return Judgement(
-        verdict, why, phases, tuple(found), speed, points if verdict != "void" else None, _not_tested(record, phases)
-    )
+    points = points if verdict != "void" else None
+    cut = powercut(record)
+    return Judgement(verdict, why, phases, tuple(found), speed, points, _not_tested(record, phases, cut), cut)
 
 
-def _not_tested(record: Record, phases: dict[str, PhaseVerdict]) -> tuple[tuple[str, str], ...]:
+def _not_tested(record: Record, phases: dict[str, PhaseVerdict], cut: PowerCut) -> tuple[tuple[str, str], ...]:
     """Everything that no verdict here speaks of."""
     left = [(f"phase {name}", phase.why) for name, phase in phases.items() if phase.verdict == "not_tested"]
     for fault in record.phases.get("faults", {}).get("left_out", []):
         left.append((fault, "no time was left for it in this run"))
     left += [(what, why) for what, why in record.about.get("untested", [])]
-    left.append(("power loss", "not built in this version: what was never synced to disk is not dropped"))
+    if not cut.tested:
+        left.append(("power cut", cut.why))
     left.append(("a network between the services that loses or delays messages", "all processes run on one machine"))
     return tuple(left)
 

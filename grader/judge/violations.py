@@ -8,7 +8,7 @@ import numpy as np
 
 from ..audit import Finding, audit, clean, view_of
 from ..record import Record
-from ..terms import PHASES, Entity
+from ..terms import RUNS, Entity
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ def label(record: Record, order: int) -> str:
     if order < 0:
         return ""
     table = record.orders
-    return f"{PHASES[int(table['phase'][order])]}-{int(table['number'][order]):06d}"
+    return f"{RUNS[int(table['phase'][order])]}-{int(table['number'][order]):06d}"
 
 
 def deciding(record: Record, phase: str) -> int:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..processes import Elsewhere, Supervisor
 from ..record import Record
 from ..shop import Counter
-from ..terms import PHASES, Limits
+from ..terms import RUNS, Limits
 
 
 @dataclass
@@ -35,7 +35,7 @@ class Live:
     def number(self, phase: str, count: int) -> NDArray[np.int64]:
         """So many numbers for a phase's next orders: what their labels are made of."""
         table = self.record.orders
-        first = int((table["phase"] == PHASES.index(phase)).sum())
+        first = int((table["phase"] == RUNS.index(phase)).sum())
         return np.arange(first, first + count, dtype=np.int64)
 
     def notes(self, phase: str) -> dict[str, Any]:

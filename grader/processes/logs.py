@@ -108,7 +108,9 @@ class Logs:
             log.add(data)
 
     def close(self) -> None:
-        """Stop reading, also from who never closes its end."""
+        """Stop reading, also from who never closes its end. What was read stays; a second time nothing happens."""
+        if not self._open:
+            return
         self._open = False
         os.write(self._wake_write, b".")
         self._thread.join()

@@ -61,10 +61,14 @@ class Supervisor:
         scout: Generator,
         limits: Limits,
         note: Callable[[str, str, str], None],
+        data: Path | None = None,
     ) -> None:
-        """``scout`` knocks at ports where the services live; ``note(process, what, detail)`` writes events down."""
+        """``scout`` knocks at ports where the services live; ``note(process, what, detail)`` writes events down.
+
+        The folders {data} are in ``data``, or else in ``scratch``, whose size is limited.
+        """
         self._sandbox, self._scout, self._limits, self._note = sandbox, scout, limits, note
-        self._folder, self._scratch = folder, scratch
+        self._folder, self._scratch, self._all_data = folder, scratch, data or scratch / "data"
         self._services = {process.name: _Service(process) for process in submission.processes}
         free = iter(scout.ports(len(self._services)))
         ports = {name: service.process.port or next(free) for name, service in self._services.items()}
@@ -82,7 +86,7 @@ class Supervisor:
         return self._services[name].process.role
 
     def _data(self, name: str) -> str:
-        path = self._scratch / "data" / name
+        path = self._all_data / name
         path.mkdir(parents=True, exist_ok=True)
         return str(path)
 
@@ -251,9 +255,10 @@ class Supervisor:
         return sum(service.tree.cpu() for service in self._services.values() if service.tree is not None)
 
     def close(self) -> None:
-        """End everything."""
+        """End everything; a second time nothing happens."""
         for service in self._services.values():
             service.wanted = False
         for service in self._services.values():
             self._end(service)
+            service.popen = service.tree = None
         self.logs.close()

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..errors import RecordError
+from ..terms import POWER_CUT
 from .tables import SCHEMA, TEXT, Record, Table
 
 VERSION = 1
@@ -48,6 +49,8 @@ def save(record: Record, folder: Path) -> None:
         old.unlink()
     for name, text in record.logs.items():
         (logs / f"{name}.txt").write_text(text[-LONGEST_LOG:], encoding="utf-8", errors="replace", newline="")
+    if record.powercut is not None:
+        save(record.powercut, folder / POWER_CUT)
     _write(folder / "run.json.new", {"record": VERSION, **record.about})
     (folder / "run.json.new").replace(folder / "run.json")
 
@@ -69,7 +72,9 @@ def load(folder: Path) -> Record:
         raise RecordError(f"{folder}: the record is not of version {VERSION}; judge it with the grader that wrote it")
     tables = {name: _read(folder, name) for name in SCHEMA}
     logs = {p.stem: p.read_bytes().decode(errors="replace") for p in sorted((folder / "logs").glob("*.txt"))}
-    return Record(about, tables, exchanges, logs)
+    # One that an earlier run left there does not belong to this one.
+    cut = load(folder / POWER_CUT) if "skipped" not in about.get(POWER_CUT, {"skipped": ""}) else None
+    return Record(about, tables, exchanges, logs, cut)
 
 
 def _read(folder: Path, name: str) -> Table:

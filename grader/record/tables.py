@@ -95,6 +95,8 @@ class Record:
     tables: dict[str, Table] = field(default_factory=lambda: {name: Table(name) for name in SCHEMA})
     exchanges: list[dict[str, Any]] = field(default_factory=list)
     logs: dict[str, str] = field(default_factory=dict)
+    powercut: Record | None = None
+    """The run in which the power was cut, a record of its own."""
 
     def __getattr__(self, name: str) -> Table:
         """A table by its name."""

@@ -17,6 +17,7 @@ from .causes import CAUSES
 from .charts import steps, waiting
 from .groups import CANDIDATES, exchange, groups, headline, rules_table, usual
 from .model import found
+from .powercut import sentence
 from .style import STYLE
 from .timeline import facts, log_lines, sums, timeline
 from .words import ID, LINE, TEXT, code, counted, row, safe, seconds, sign
@@ -175,6 +176,9 @@ def _tables(record: Record, judgement: Judgement) -> str:
             rows.append(row(*cells, classes=("bad", "bad", "num bad", "")))
         parts.append(f"<section><h2>Score</h2><table class='score'>{''.join(rows)}</table></section>")
     left = "".join(row(f"<b>{safe(what, ID)}</b>", safe(why)) for what, why in judgement.not_tested)
+    if judgement.powercut.tested:
+        said = f"In a run of its own, outside verdict and score: {sentence(judgement.powercut)}"
+        left += row("<b>Tested apart: power cut</b>", safe(said, 2 * TEXT))
     parts.append(f"<section><h2>What was not tested, and why</h2><table class='env'>{left}</table></section>")
     machine = ", ".join(f"{name} {value}" for name, value in sorted(about.get("machine", {}).items()))
     names = ", ".join(f"{p['name']} ({p['role']})" for p in about["submission"]["processes"][:20])

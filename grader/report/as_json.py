@@ -39,6 +39,7 @@ def content(record: Record, judgement: Judgement) -> dict[str, Any]:
         "speed": judgement.speed,
         "score": None if judgement.score is None else judgement.score.points,
         "score_parts": [asdict(part) for part in judgement.score.parts] if judgement.score else [],
+        "power_cut": asdict(judgement.powercut),
         "not_tested": [{"what": what, "why": why} for what, why in judgement.not_tested],
         "seed": about["seed"],
         "command": about["command"],

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..judge import Judgement
 from ..record import Record
 from .model import found, sentence
+from .powercut import sentence as sentence_of_cut
 
 _MARKS = {"pass": "pass", "fail": "FAIL", "void": "void", "not_tested": "not tested", "measured": "measured"}
 _SHOWN = 5
@@ -39,6 +40,10 @@ def told(record: Record, judgement: Judgement) -> str:
         if figures:
             said = found(record, judgement, name)
         lines.append(f"  {name:<11} {_MARKS[phase.verdict]:<11} {said}")
+    cut = judgement.powercut
+    # A reason may quote what a process printed: its first line is enough here.
+    said = line(sentence_of_cut(cut).partition("\n")[0])
+    lines.append(f"  {'power cut':<11} {'apart' if cut.tested else 'not tested':<11} {said}")
     if judgement.violations:
         lines += ["", f"  {len(judgement.violations):,} violations, the first of them:"]
         for v in judgement.violations[:_SHOWN]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ..orders import BLOCK, COLD_PRICE, HOT_ITEMS, HOT_PRICE, SIDE, Blocks
 from ..orders.blocks import CREDIT, HOT_MOST, MOST, STOCK
-from ..terms import PHASES, Entity, Kind
+from ..terms import RUNS, Entity, Kind
 from ..wire.jobs import Longs, Result
 from .answers import read_id
 from .counter import Counter, Wave
@@ -46,7 +46,7 @@ def _create(counter: Counter, phase: str, kind: Kind, rows: Longs, middles: list
 def new_users(counter: Counter, phase: str, block: Longs, credit: Longs) -> Longs:
     """Users with credit; their rows."""
     table = counter.record.users
-    rows = table.append(phase=PHASES.index(phase), block=block, id=[""] * len(block), ready=0)
+    rows = table.append(phase=RUNS.index(phase), block=block, id=[""] * len(block), ready=0)
     numbers = np.arange(rows.start, rows.stop, dtype=np.int64)
     ids = _create(counter, phase, Kind.CREATE_USER, numbers, [b""] * len(numbers), "user_id")
     table["id"][rows] = ids
@@ -57,7 +57,7 @@ def new_users(counter: Counter, phase: str, block: Longs, credit: Longs) -> Long
 def new_items(counter: Counter, phase: str, block: Longs, price: Longs, stock: Longs) -> Longs:
     """Items with stock; their rows."""
     table = counter.record.items
-    rows = table.append(phase=PHASES.index(phase), block=block, id=[""] * len(block), price=price, ready=0)
+    rows = table.append(phase=RUNS.index(phase), block=block, id=[""] * len(block), price=price, ready=0)
     numbers = np.arange(rows.start, rows.stop, dtype=np.int64)
     ids = _create(counter, phase, Kind.CREATE_ITEM, numbers, [middle(int(p)) for p in price], "item_id")
     table["id"][rows] = ids
@@ -96,7 +96,7 @@ def new_orders(
     cost = sum((quantity * price for _, quantity, price in lines), np.zeros(len(user), dtype=np.int64))
     table = record.orders
     rows = table.append(
-        phase=PHASES.index(phase), number=number, user=user, slot=slot, id=[""] * len(user), cost=cost, ready=0
+        phase=RUNS.index(phase), number=number, user=user, slot=slot, id=[""] * len(user), cost=cost, ready=0
     )
     numbers = np.arange(rows.start, rows.stop, dtype=np.int64)
     usable = record.users["ready"][user] == 1
@@ -122,7 +122,7 @@ def new_orders(
 def stock_blocks(counter: Counter, phase: str, seed: int, first: int, count: int, hot: Longs) -> tuple[Stock, Longs]:
     """Blocks first to first + count - 1 of a phase, and the rows of its hot items (made here if ``hot`` is empty)."""
     began = counter.now()
-    blocks = Blocks.draw([seed, PHASES.index(phase)], first, count)
+    blocks = Blocks.draw([seed, RUNS.index(phase)], first, count)
     if not len(hot):
         # More than all orders of a run can take 6 times over.
         ample = np.full(HOT_ITEMS, MOST * HOT_MOST * 2_000_000, dtype=np.int64)

@@ -10,7 +10,7 @@ import numpy as np
 from grader.orders import BLOCK, COLD_PRICE, HOT_ITEMS, SIDE, Blocks
 from grader.orders.blocks import CREDIT, STOCK
 from grader.record import Record, Shot
-from grader.terms import JUDGED, PHASES, Entity, Kind, Limits, State
+from grader.terms import JUDGED, RUNS, Entity, Kind, Limits, State
 
 SECOND = 1_000_000_000
 RUBRIC = {
@@ -35,7 +35,7 @@ def right(phases: tuple[str, ...] = JUDGED) -> Record:
 
 
 def _phase(record: Record, phase: str, at: int) -> None:
-    place, blocks = PHASES.index(phase), Blocks.draw([1, PHASES.index(phase)], 0, 1)
+    place, blocks = RUNS.index(phase), Blocks.draw([1, RUNS.index(phase)], 0, 1)
     first = {name: len(record.tables[name]) for name in ("orders", "users", "items")}
     record.users.append(phase=place, block=0, id=[f"{phase}-u{i}" for i in range(SIDE)], ready=1)
     prices = [COLD_PRICE] * SIDE + [1] * HOT_ITEMS
@@ -66,7 +66,7 @@ def snapshot(record: Record, phase: str, at: int, accepted: bool = True) -> None
     """What a right system says: every order paid, every balance less by it."""
     keep = {e: np.ones(len(record.rows(e)), dtype=bool) for e in Entity}
     if phase:
-        keep = {e: record.rows(e)["phase"] == PHASES.index(phase) for e in Entity}
+        keep = {e: record.rows(e)["phase"] == RUNS.index(phase) for e in Entity}
     orders, lines = record.orders, record.lines
     credit, stock = record.initial(Entity.USER, at), record.initial(Entity.ITEM, at)
     np.subtract.at(credit, orders["user"], orders["cost"])

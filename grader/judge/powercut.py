@@ -1,0 +1,79 @@
+"""What the power cuts showed: a figure of its own, outside verdict and score. A pure function of the record.
+
+Lost is an order that was answered 2xx before a cut and is not paid, or is gone, afterwards; half there is one whose
+money and stock do not agree with what it says.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..audit import Finding, audit, view_of
+from ..record import Record
+from ..terms import POWER_CUT
+from .violations import deciding, label
+
+SHOWN = 3
+"""Orders that are named."""
+_HALF = ("charged_times", "taken_times")
+
+
+@dataclass(frozen=True)
+class Example:
+    """An order that was lost, or is half there."""
+
+    label: str
+    order_id: str
+    cut: int
+    """Before which it was checked out."""
+    detail: str
+
+
+@dataclass(frozen=True)
+class PowerCut:
+    """What reports say of it."""
+
+    tested: bool
+    why: str = ""
+    """Why it was not tested, or how the system failed to come back."""
+    cuts: int = 0
+    dropped: int = 0
+    """Blocks of 4 KiB that were never synced, over all cuts."""
+    acknowledged: int = 0
+    came_back: bool = True
+    lost: int = 0
+    half_there: int = 0
+    other: int = 0
+    """More that does not add up, or cannot be read, and belongs to no one order."""
+    examples: tuple[Example, ...] = ()
+
+
+def powercut(record: Record) -> PowerCut:
+    """Of a run."""
+    about, cut = record.about.get(POWER_CUT), record.powercut
+    if about is None or cut is None:
+        unknown = "the run ended before it" if record.about.get("failure") else "this record was made without it"
+        return PowerCut(False, (about or {}).get("skipped") or unknown)
+    notes = cut.phases[POWER_CUT]
+    cuts = notes["cuts"]
+    history = cut.history
+    done = cut.checkouts() & (history["status"] >= 200) & (history["status"] < 300)
+    acknowledged = len(np.unique(history["subject"][done]))
+    counted = {"cuts": len(cuts), "dropped": sum(each["blocks"] for each in cuts), "acknowledged": acknowledged}
+    if notes.get("not_back"):
+        return PowerCut(True, notes["not_back"], came_back=False, **counted)
+    found = audit(view_of(cut, cut.shot(deciding(cut, POWER_CUT))))
+    lost = [f for f in found if f.rule == "ok_not_paid"]
+    half = list({f.order: f for f in found if f.rule in _HALF and f.order >= 0}.values())
+    other = sum(f.order < 0 or f.rule not in ("ok_not_paid", *_HALF) for f in found)
+    named = tuple(_example(cut, cuts, f) for f in [*lost, *half][:SHOWN])
+    return PowerCut(True, lost=len(lost), half_there=len(half), other=other, examples=named, **counted)
+
+
+def _example(record: Record, cuts: list[dict[str, int]], finding: Finding) -> Example:
+    number = int(record.orders["number"][finding.order])
+    cut = next(each["cut"] for each in cuts if each["first"] <= number <= each["last"])
+    detail = "lost" if finding.rule == "ok_not_paid" else finding.detail
+    return Example(label(record, finding.order), str(record.orders["id"][finding.order]), cut, detail)
