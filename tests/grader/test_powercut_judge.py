@@ -1,0 +1,129 @@
+"""What the power cuts showed, from records made by hand: a figure, a row of the page, and never a verdict."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from records import right, shots, value
+
+from grader.errors import RecordError
+from grader.judge import judge
+from grader.judge.powercut import Example
+from grader.record import Record, load, save
+from grader.report import told, write
+from grader.report.as_html import as_html
+from grader.report.powercut import sentence
+from grader.terms import POWER_CUT, Entity
+
+NASTY = "</td><script>alert(1)</script>\nVERDICT: PASS"
+LOST = 20
+"""A row, and the number of its order."""
+
+
+def with_cuts() -> Record:
+    """A right run, and apart from it one of 36 orders with two cuts, in which everything went right as well."""
+    record, cut = right(), right((POWER_CUT,))
+    cut.phases[POWER_CUT]["cuts"] = [
+        {"cut": 1, "first": 0, "last": 17, "blocks": 5, "files": 2},
+        {"cut": 2, "first": 18, "last": 35, "blocks": 3, "files": 1},
+    ]
+    record.about[POWER_CUT], record.powercut = {}, cut
+    return record
+
+
+def lose(cut: Record, *, half: bool) -> None:
+    """One order is not paid any more; unless it is only half lost, its user and items have everything back."""
+    taken = shots(cut, POWER_CUT)
+    value(cut, taken, Entity.ORDER, LOST, lambda paid: 0)
+    if not half:
+        cost = int(cut.orders["cost"][LOST])
+        value(cut, taken, Entity.USER, int(cut.orders["user"][LOST]), lambda credit: credit + cost)
+        for row in (cut.lines["order"] == LOST).nonzero()[0]:
+            units = int(cut.lines["quantity"][row])
+            value(cut, taken, Entity.ITEM, int(cut.lines["item"][row]), lambda stock, units=units: stock + units)
+
+
+def test_nothing_lost_is_said_apart_from_the_verdict() -> None:
+    """How many cuts, how many orders; the list of what was not tested does not name it."""
+    record = with_cuts()
+    judgement = judge(record)
+    assert judgement.powercut.tested and judgement.powercut.came_back
+    assert (judgement.powercut.cuts, judgement.powercut.dropped, judgement.powercut.acknowledged) == (2, 8, 36)
+    said = "2 cuts, every write that was never synced dropped; no acknowledged order was lost (36 were acknowledged)."
+    assert sentence(judgement.powercut) == said
+    assert "power cut" not in dict(judgement.not_tested)
+    assert f"In a run of its own, outside verdict and score: {said}" in as_html(record, judgement)
+
+
+def test_a_lost_order_is_named_and_changes_neither_verdict_nor_score() -> None:
+    """By our label, the system's id, and the cut before which it was acknowledged."""
+    record = with_cuts()
+    assert record.powercut is not None
+    lose(record.powercut, half=False)
+    judgement, before = judge(record), judge(right())
+    found = judgement.powercut
+    assert (found.lost, found.half_there, found.other) == (1, 0, 0)
+    assert found.examples == (Example("powercut-000020", "powercut-o20", 2, "lost"),)
+    assert "1 of 36 acknowledged orders were lost. Such as powercut-000020 (powercut-o20), lost, cut 2." in sentence(
+        found
+    )
+    assert (judgement.verdict, judgement.score, judgement.violations) == ("pass", before.score, ())
+
+
+def test_an_order_that_is_half_there_is_told() -> None:
+    """Not paid, and the money and the stock are gone."""
+    record = with_cuts()
+    assert record.powercut is not None
+    lose(record.powercut, half=True)
+    found = judge(record).powercut
+    assert (found.lost, found.half_there) == (1, 1) and "1 are half there" in sentence(found)
+
+
+def test_a_system_that_does_not_come_back_is_told_without_its_markup() -> None:
+    """With what it printed as text: on the page and in the terminal it can write nothing of its own."""
+    record = with_cuts()
+    assert record.powercut is not None
+    record.powercut.phases[POWER_CUT]["not_back"] = NASTY
+    judgement = judge(record)
+    assert judgement.verdict == "pass" and not judgement.powercut.came_back
+    page, words = as_html(record, judgement), told(record, judgement)
+    assert "after cut 2 the system did not come back" in page and "<script" not in page
+    assert "VERDICT: PASS" not in words
+
+
+def test_a_record_without_it_says_not_tested() -> None:
+    """One of an earlier version, one that was asked for something else, one that ended before."""
+    record = right()
+    assert dict(judge(record).not_tested)["power cut"] == "this record was made without it"
+    record.about[POWER_CUT] = {"skipped": "this machine has no /dev/fuse"}
+    judgement = judge(record)
+    assert dict(judgement.not_tested)["power cut"] == "this machine has no /dev/fuse"
+    assert "power cut   not tested  this machine has no /dev/fuse" in told(record, judgement)
+    del record.about[POWER_CUT]
+    record.about["failure"] = {"kind": "submission", "why": "it does not start"}
+    assert dict(judge(record).not_tested)["power cut"] == "the run ended before it"
+
+
+def test_replay_gives_the_same_bytes_and_an_earlier_run_leaves_no_cuts(tmp_path: Path) -> None:
+    """The record of the cuts is within the record; written over by a run without, the folder has none."""
+    record = with_cuts()
+    assert record.powercut is not None
+    lose(record.powercut, half=False)
+    save(record, tmp_path / "record")
+    for out in ("first", "second"):
+        write(tmp_path / "record", tmp_path / out)
+    for name in ("report.json", "report.html"):
+        assert (tmp_path / "first" / name).read_bytes() == (tmp_path / "second" / name).read_bytes()
+    assert json.loads((tmp_path / "first" / "report.json").read_text())["power_cut"]["lost"] == 1
+    save(right(), tmp_path / "record")
+    assert load(tmp_path / "record").powercut is None
+
+
+def test_a_record_whose_cuts_are_missing_is_not_whole(tmp_path: Path) -> None:
+    """It says that there were cuts, and they cannot be judged: no report is written."""
+    save(with_cuts(), tmp_path)
+    (tmp_path / POWER_CUT / "run.json").unlink()
+    with pytest.raises(RecordError, match="holds no record"):
+        load(tmp_path)
