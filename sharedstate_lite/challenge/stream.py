@@ -9,14 +9,15 @@ dies goes on. Where rows come from and answers go to, :mod:`.files` and :mod:`.s
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 import pyarrow as pa
-from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+from pyspark.sql.types import BinaryType, StructType
 
 from ..errors import Error
+from ..spark.declared import Declared
 from ..spark.spread import labels
 from .market import Market
 from .run import Run
@@ -43,20 +44,16 @@ def unpacked(blob: bytes) -> pa.Table:
         return reader.read_all()
 
 
-class Part(StatefulProcessor):
-    """The market of one part's symbols."""
+class Part:
+    """The market of one part's symbols; the :class:`~..spark.declared.Work` of the operator."""
 
-    def init(self, handle: StatefulProcessorHandle) -> None:
-        """Declare the state."""
-        self._state = handle.getValueState("market", "blob BINARY")
-
-    def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[pd.DataFrame]:
+    def rows(self, states: Mapping[str, Any], key: Any, frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
         """A part's rows of one micro-batch."""
-        frame = pd.concat(rows).sort_values("upto")
-        held = self._state.get()
+        frame = pd.concat(frames).sort_values("upto")
+        held = states["market"].get()
         market = Market(None if held is None else unpacked(bytes(held[0])))
         answers = market.step(pa.concat_tables(unpacked(bytes(blob)) for blob in frame["blob"]))
-        self._state.update((packed(market.state()),))
+        states["market"].update((packed(market.state()),))
         told = {"label": [int(key[0])], "upto": [int(frame["upto"].iloc[-1])], "blob": [packed(answers)]}
         yield pd.DataFrame(told)
 
@@ -64,10 +61,15 @@ class Part(StatefulProcessor):
         """Nothing is held beyond the micro-batch."""
 
 
+def operator() -> Declared:
+    """The stateful operator that keeps markets."""
+    return Declared(Part(), {"market": StructType().add("blob", BinaryType())}, {})
+
+
 def through(wire: DataFrame) -> DataFrame:
     """Answers to a stream of rows (``WIRE``), as the same kind of rows."""
     return wire.groupBy("label").transformWithStateInPandas(
-        statefulProcessor=Part(), outputStructType=WIRE, outputMode="Append", timeMode="None"
+        statefulProcessor=operator(), outputStructType=WIRE, outputMode="Append", timeMode="None"
     )
 
 

@@ -4,7 +4,7 @@
     java.py       find_java(): which Java it runs on, with one for machines that have none
     settings.py   what a session is started with, and what a master may be
     launch.py     a driver: JVM, context and session, started and ended together
-    jvm.py        its JVM: environment, log, end
+    jvm.py        its JVM: environment, log, end (home.py: where it finds Spark)
     classes.py    an archive of Spark's classes, with which a JVM starts sooner
     workers.py    the process that Python workers are forked from
     connect.py    a session of Spark Connect
@@ -25,7 +25,7 @@ And the engines of the core, over bins of keys; see docs/spark.md:
     messages.py   what bins take and give, and what they need around them
     neighbours.py a bin that another worker has in memory is worked on there
     wire.py       rows between processes and in the state store, as blobs
-    processor.py  the stateful operator that Spark runs
+    processor.py  the stateful operator that Spark runs (declared.py: and asks for its state variables)
     inbox.py      the folder that a query reads, one file a micro-batch
     query.py      the query: started, run, refused, stopped
     front.py      the driver's half of the protocol; live.py puts it on a query

@@ -27,6 +27,7 @@ from pathlib import Path
 from ..cache import cache_dir
 from ..command import command
 from ..errors import Error
+from . import home
 from .java import Java, find_java
 
 AGAIN = "python -m sharedstate_lite.spark.classes"
@@ -44,7 +45,7 @@ def conf() -> Path:
 
 def archive(java: Java) -> Path:
     """Where the archive for this Java is, or would be."""
-    what = f"{java.home}\n{importlib.metadata.distribution('pyspark').locate_file('pyspark')}"
+    what = f"{java.home}\n{home.kept()}"
     digest = hashlib.sha256(what.encode()).hexdigest()[:12]
     return cache_dir("classes") / f"spark-{importlib.metadata.version('pyspark')}-java-{java.version}-{digest}.jsa"
 

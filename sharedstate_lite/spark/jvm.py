@@ -8,7 +8,6 @@ It leads a session of its own, so Ctrl-C in a terminal reaches Python alone.
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import os
 import signal
 import subprocess
@@ -20,7 +19,7 @@ from pathlib import Path
 
 from ..cache import checkout
 from ..errors import Error
-from . import settings
+from . import home, settings
 from .interrupt import late
 from .java import Java
 
@@ -51,12 +50,12 @@ class Jvm:
         log: Path,
         configuration: Path,
     ) -> None:
-        home = _home(master, folder)
-        script = home / "bin" / ("spark-submit.cmd" if os.name == "nt" else "spark-submit")
+        spark = _home(master, folder, python)
+        script = spark / "bin" / ("spark-submit.cmd" if os.name == "nt" else "spark-submit")
         options = [part for name, value in conf.items() for part in ("--conf", f"{name}={value}")]
         # Nobody else may read the secret.
         self.answer = Path(tempfile.mkdtemp(dir=folder)) / "gateway"
-        variables = environment(master, java, folder, home, python) | {"SPARK_CONF_DIR": str(configuration)}
+        variables = environment(master, java, folder, spark, python) | {"SPARK_CONF_DIR": str(configuration)}
         self._process: subprocess.Popen[bytes] | None = None
         try:
             with log.open("ab") as sink, late():
@@ -117,28 +116,15 @@ def _signal(group: int, number: int) -> bool:
     return True
 
 
-def package() -> Path:
-    """Where Spark is."""
-    spec = importlib.util.find_spec("pyspark")
-    if spec is None or spec.origin is None:
-        raise Error("the package pyspark is not installed in this Python environment; pip install pyspark==4.3.0")
-    return Path(spec.origin).parent
+def _home(master: str, folder: Path, python: str) -> Path:
+    """Where its Spark is. Other Pythons than this one may have PySpark from nowhere but the package's zip."""
+    ours = python == sys.executable
+    if master.startswith("local-cluster"):
+        return home.alike(folder / "home", zipped=not ours)
+    return home.kept() if ours and settings.kind(master) == "local" else home.package()
 
 
-def _home(master: str, folder: Path) -> Path:
-    """Where Spark is: the package, or for local-cluster a look-alike, since its executors write into their home."""
-    found = package()
-    if not master.startswith("local-cluster"):
-        return found
-    home = folder / "home"
-    home.mkdir()
-    for part in found.iterdir():
-        if part.name != "work":
-            (home / part.name).symlink_to(part)
-    return home
-
-
-def environment(master: str, java: Java, folder: Path, home: Path, python: str) -> dict[str, str]:
+def environment(master: str, java: Java, folder: Path, spark: Path, python: str) -> dict[str, str]:
     """Its environment: the user's, less what would configure another Spark, plus ours."""
     local = settings.kind(master) == "local"
     kept = () if local else ("SPARK_LOCAL_IP", "SPARK_LOCAL_HOSTNAME", "SPARK_PUBLIC_DNS")
@@ -161,7 +147,7 @@ def environment(master: str, java: Java, folder: Path, home: Path, python: str) 
         out["SPARK_LOCAL_DIRS"] = str(folder / "local")
     return out | {
         "JAVA_HOME": str(java.home),
-        "SPARK_HOME": str(home),
+        "SPARK_HOME": str(spark),
         "SPARK_CONNECT_MODE": "0",
         "PYSPARK_PYTHON": python,
         "PYSPARK_DRIVER_PYTHON": sys.executable,

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import pandas as pd
 from pyspark.sql import DataFrame
-from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 from pyspark.sql.types import BinaryType, StringType, StructType
 
 from ..errors import Error
 from . import files
 from .bins import Message, Plan, work
+from .declared import Declared
 from .neighbours import Neighbours
 
 WIRE = "bin INT, stage INT, channel INT, what STRING, blob BINARY"
@@ -49,9 +49,8 @@ def _near() -> Neighbours | None:
 class _Store:
     """:class:`.bins.Store` over Spark's."""
 
-    def __init__(self, handle: StatefulProcessorHandle) -> None:
-        self._head = handle.getValueState("head", _HEAD)
-        self._runs = handle.getMapState("runs", _RUN, _BLOB)
+    def __init__(self, states: Mapping[str, Any]) -> None:
+        self._head, self._runs = states["head"], states["runs"]
 
     def head(self) -> str | None:
         """See :meth:`.bins.Store.head`."""
@@ -73,20 +72,16 @@ class _Store:
         self._head.update((head,))
 
 
-class Stage(StatefulProcessor):
-    """Runs the bins of one stage."""
+class Stage:
+    """Runs the bins of one stage; the :class:`.declared.Work` of its operator."""
 
     def __init__(self, plan: Plan, stage: int, labels: dict[int, int]) -> None:
         self.plan, self.stage, self.labels = plan, stage, labels
 
-    def init(self, handle: StatefulProcessorHandle) -> None:
-        """Declare the state variables."""
-        self.store = _Store(handle)
-
-    def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[pd.DataFrame]:
+    def rows(self, states: Mapping[str, Any], key: Any, frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
         """One bin's rows of one micro-batch."""
-        frames = list(rows)
-        frame = frames[0] if len(frames) == 1 else pd.concat(frames)
+        first, *others = frames
+        frame = pd.concat([first, *others]) if others else first
         mine = frame["stage"] == self.stage
         if not mine.all():
             yield frame[~mine][COLUMNS]
@@ -98,7 +93,7 @@ class Stage(StatefulProcessor):
                 for c, w, b in zip(frame["channel"], frame["what"], frame["blob"], strict=True)
             ]
             try:
-                out = work(self.plan, self.stage, number, messages, self.store, _near())
+                out = work(self.plan, self.stage, number, messages, _Store(states), _near())
             except Error as error:
                 raise Refused(error) from error
             if out:
@@ -121,7 +116,8 @@ class Refused(Exception):
 def through(wire: DataFrame, plan: Plan, stages: int, labels: dict[int, int]) -> DataFrame:
     """The messages of a stream through all stages."""
     for stage in range(1, stages + 1):
+        operator = Declared(Stage(plan, stage, labels), {"head": _HEAD}, {"runs": (_RUN, _BLOB)})
         wire = wire.groupBy("bin").transformWithStateInPandas(
-            statefulProcessor=Stage(plan, stage, labels), outputStructType=WIRE, outputMode="Update", timeMode="None"
+            statefulProcessor=operator, outputStructType=WIRE, outputMode="Update", timeMode="None"
         )
     return wire

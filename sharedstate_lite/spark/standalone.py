@@ -24,7 +24,7 @@ from typing import Any
 
 from ..cache import cache_dir
 from ..errors import Error
-from . import guard, jvm, settings
+from . import guard, home, jvm, settings
 from .java import find_java
 from .scratch import Scratch
 
@@ -56,7 +56,7 @@ class Cluster:
         self.workers = workers
         self._scratch = Scratch(cache_dir("spark"), "cluster-")
         folder = self._scratch.path
-        self._environment = jvm.environment(f"spark://{HOST}:0", java, folder, jvm.package(), sys.executable) | {
+        self._environment = jvm.environment(f"spark://{HOST}:0", java, folder, home.package(), sys.executable) | {
             "SPARK_CONF_DIR": str(folder / "conf"),
             "SPARK_LOCAL_IP": HOST,
             "SPARK_WORKER_DIR": str(folder / "work"),

@@ -21,13 +21,13 @@ from sharedstate_lite.challenge.challenger_pb2 import Batch
 from sharedstate_lite.challenge.files import Inbox, Outbox
 from sharedstate_lite.challenge.rows import results, rows
 from sharedstate_lite.challenge.run import Run
-from sharedstate_lite.challenge.stream import Part, carry, packed, unpacked
+from sharedstate_lite.challenge.stream import carry, operator, packed, unpacked
 from sharedstate_lite.errors import Error
 
 
 def test_the_operator_keeps_a_market_from_micro_batch_to_micro_batch(handed_out: list[Batch]) -> None:
     """Batches that come several at once, in any order of rows, are answered as by the single pass."""
-    tester = TwsTester(Part())
+    tester = TwsTester(operator())
     answers: dict[int, list[object]] = {}
     for first in range(0, len(handed_out), 8):
         lines = [{"label": 7, "upto": b.seq_id, "blob": packed(rows(b))} for b in handed_out[first : first + 8]]

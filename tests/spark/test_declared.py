@@ -1,0 +1,109 @@
+"""What a query's start asks of Python: an operator that is declared without the kit, and PySpark from no zip."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pyspark import cloudpickle
+from pyspark.sql.types import StringType, StructType
+
+from sharedstate_lite.spark import home
+from sharedstate_lite.spark.declared import Declared
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+TEXT = StructType().add("text", StringType())
+
+DECLARES = """
+import pickle, sys
+class Handle:
+    asked = []
+    def getValueState(self, name, schema): self.asked.append((name, schema.simpleString()))
+    def getMapState(self, name, key, value): self.asked.append((name, key.simpleString(), value.simpleString()))
+operator = pickle.load(sys.stdin.buffer)
+operator.init(Handle())
+operator.close()
+print(Handle.asked)
+print([name for name in ("numpy", "pandas", "pyarrow", "sharedstate_lite") if name in sys.modules])
+"""
+
+
+class Kept:
+    """What is handed to a piece of work, and whether it was ended."""
+
+    def __init__(self) -> None:
+        self.ended = False
+
+    def rows(self, states: Mapping[str, Any], key: Any, frames: Iterator[Any]) -> Iterator[Any]:
+        yield from ((self, states, key, frame) for frame in frames)
+
+    def close(self) -> None:
+        self.ended = True
+
+
+class Handle:
+    """States that are their own names."""
+
+    def getValueState(self, name: str, schema: StructType) -> str:
+        return name
+
+    def getMapState(self, name: str, key: StructType, value: StructType) -> str:
+        return name
+
+
+def test_an_operator_is_declared_by_pyspark_alone(tmp_path: Path) -> None:
+    """The Python that asks for the state variables gets them without the kit, pandas or Arrow."""
+    raw = cloudpickle.dumps(Declared(Kept(), {"head": TEXT}, {"runs": (TEXT, TEXT)}))
+    done = subprocess.run([sys.executable, "-c", DECLARES], input=raw, capture_output=True, cwd=tmp_path)
+    assert done.stderr == b""
+    text = "struct<text:string>"
+    assert done.stdout.decode().splitlines() == [str([("head", text), ("runs", text, text)]), "[]"]
+
+
+def test_the_work_is_one_for_all_keys_and_ended() -> None:
+    """It is given the states, each key and its frames; closing is passed on, and harmless before any rows."""
+    operator = Declared(Kept(), {"head": TEXT}, {"runs": (TEXT, TEXT)})
+    operator.init(Handle())  # type: ignore[arg-type]
+    operator.close()
+    told: list[Any] = [row for key in "ab" for row in operator.handleInputRows(key, iter([1, 2]), None)]
+    assert [row[1:] for row in told] == [({"head": "head", "runs": "runs"}, key, n) for key in "ab" for n in (1, 2)]
+    assert len({id(work) for work, *_ in told}) == 1 and not told[0][0].ended
+    operator.close()
+    assert told[0][0].ended
+
+
+def test_workers_have_pyspark_from_the_package(spark: SparkSession) -> None:
+    """Not from the zip, which is compiled again by each Python."""
+
+    def where(_: int) -> str:
+        import pyspark
+
+        return pyspark.__file__
+
+    assert spark.sparkContext.parallelize([0], 1).map(where).collect() == [str(home.package() / "__init__.py")]
+
+
+@pytest.mark.parametrize("zipped", [False, True])
+def test_a_look_alike_is_the_package(zipped: bool, tmp_path: Path) -> None:
+    """All of its parts are there, but for the zip where it is not wanted; to make it again changes nothing."""
+    for _ in range(2):
+        folder = home.alike(tmp_path / "home", zipped)
+        assert folder == tmp_path / "home" and (folder / "jars").samefile(home.package() / "jars")
+        there = {part.name for part in home.package().iterdir()} - {"work"}
+        assert {part.name for part in folder.iterdir()} == there - (set() if zipped else {"python"})
+
+
+def test_without_links_the_package_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A system that makes no links for this user starts Spark all the same."""
+
+    def refuses(*_: object) -> None:
+        raise OSError("no links here")
+
+    monkeypatch.setattr(Path, "symlink_to", refuses)
+    assert home.alike(tmp_path / "home", False) == home.package()
