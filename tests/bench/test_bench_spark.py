@@ -37,6 +37,6 @@ def test_what_a_start_costs_is_told_for_each_side(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     title, *lines = done.stdout.splitlines()
-    assert title.split() == ["session", "first", "epoch", "CPU", "workers"]
-    cells = r"(?: +[\d.]+ s \([\d.]+\)){3} +\d+ MB \([\d.]+\)"
-    assert [re.sub(cells, "", line).strip() for line in lines] == ["without", "archive", "archive, workers"]
+    assert title.split() == ["session", "first", "epoch", "install", "CPU", "memory"]
+    cells = r"(?: +[\d.]+ s \([\d.]+\)){4} +\d+ MB \([\d.]+\)"
+    assert [re.sub(cells, "", line).strip() for line in lines] == ["without", "package", "declared", "archive", "workers"]
