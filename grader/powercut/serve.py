@@ -277,8 +277,7 @@ def main(mount: str, folder: str) -> None:
     try:
         FUSE(served, mount, raw_fi=True, foreground=True, nothreads=True, fsname="powercut", **options)
     except RuntimeError:
-        if not served.ended:  # libfuse has said why; ended by a signal it returns an error too
-            raise
+        sys.exit(not served.ended)  # libfuse has said why; ended by a signal it returns an error too
 
 
 if __name__ == "__main__":
