@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from boxes import Mounted, mounted, sandbox
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from grader.errors import VoidError
@@ -171,6 +171,10 @@ def test_after_a_cut_there_is_what_was_synced_and_nothing_else(mounted: Mounted)
     """Through the kernel: writes, mappings, syncs of each kind, lengths, names; before the cut there is all of it."""
 
     @given(st.lists(MOVES, min_size=1, max_size=14))
+    @example([("write", "a", 100, b"x" * 5000), ("reserve", "a", 8192, b"")])
+    @example(
+        [("write", "a", 0, b"x" * 5000), ("fsync", "a", 0, b""), ("mapped", "a", 4096, b"y"), ("rename", "a", 1, b"")]
+    )
     def check(moves: list[tuple[str, str, int, bytes]]) -> None:
         one = mounted()
         try:
@@ -184,6 +188,24 @@ def test_after_a_cut_there_is_what_was_synced_and_nothing_else(mounted: Mounted)
             one.close()
 
     check()
+
+
+def test_a_write_that_says_that_it_is_synced_is(tmp_path: Path) -> None:
+    """As it arrives with O_DSYNC, whether or not the kernel sends an fsync after it: this, and nothing around it."""
+    serve = pytest.importorskip("grader.powercut.serve", reason="install libfuse3-3, and this runs", exc_type=OSError)
+    folder = serve.Folder(str(tmp_path))
+    plain, synced, mapped = (serve.fuse_file_info(flags=os.O_RDWR | more) for more in (0, os.O_DSYNC, os.O_DSYNC))
+    mapped.writepage = 1
+    assert folder.create("/a", 0o600, plain) == 0
+    synced.fh = mapped.fh = plain.fh
+    folder.write("/a", b"1" * 3000, 0, plain)
+    folder.write("/a", b"2" * 1000, 1000, synced)
+    folder.write("/a", b"3" * 100, 1500, mapped)
+    assert folder.cut() == (1, 1)
+    assert (tmp_path / "a").read_bytes() == bytes(1000) + b"2" * 1000
+    with pytest.raises(OSError, match="the power is cut"):
+        folder.write("/a", b"4", 0, plain)
+    folder.release("/a", plain)
 
 
 def test_an_open_file_that_was_removed_is_gone_after_a_cut(mounted: Mounted) -> None:

@@ -40,13 +40,14 @@ def cut(folder: Path, out: Path, **variables: str) -> tuple[dict[str, Any], str]
     return report, printed + err
 
 
-def synced(folder: Path) -> Path:
-    """The zoo's `single`, which writes its log without syncing it, with a sync."""
+def synced(folder: Path, when: str = "True") -> Path:
+    """The zoo's `single`, which writes its log without syncing it, with a sync after a line, or some lines."""
     zoo.right("single", folder)
     shop = folder / "shop.py"
     text = shop.read_text()
-    assert text.count("    os.write(log, line)\n") == 1
-    shop.write_text(text.replace("    os.write(log, line)\n", "    os.write(log, line)\n    os.fsync(log)\n"))
+    write, sync = "    os.write(log, line)\n", f"    if {when}:\n        os.fsync(log)\n"
+    assert text.count(write) == 1
+    shop.write_text(text.replace(write, f"{write}{sync}"))
     return folder
 
 
@@ -63,6 +64,16 @@ def test_who_writes_without_a_sync_loses_acknowledged_orders_and_is_told(mounted
     subprocess.run(again, cwd=ROOT, check=True, capture_output=True)
     for name in ("report.json", "report.html"):
         assert (tmp_path / "out" / name).read_bytes() == (tmp_path / "again" / name).read_bytes()
+
+
+def test_who_syncs_now_and_then_loses_what_came_after_the_last_sync(mounted: Mounted, tmp_path: Path) -> None:
+    """A sync every 16 lines: some orders are lost, at most 15 a cut, and everything else adds up."""
+    mounted().close()
+    count = "LOG.append(0) or len(LOG) % 16 == 0"  # of LOG the shop uses the first alone
+    found = cut(synced(tmp_path / "seldom", count), tmp_path / "out")[0]["power_cut"]
+    assert 0 < found["lost"] <= 3 * 15 and found["lost"] < found["acknowledged"]
+    assert (found["half_there"], found["other"]) == (0, 0)
+    assert all(each["detail"] == "lost" for each in found["examples"])
 
 
 @pytest.mark.parametrize("which", ["single, synced", "labs/checkout/one-database"])
