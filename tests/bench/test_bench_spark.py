@@ -39,4 +39,10 @@ def test_what_a_start_costs_is_told_for_each_side(tmp_path: Path) -> None:
     title, *lines = done.stdout.splitlines()
     assert title.split() == ["session", "first", "epoch", "install", "CPU", "memory"]
     cells = r"(?: +[\d.]+ s \([\d.]+\)){4} +\d+ MB \([\d.]+\)"
-    assert [re.sub(cells, "", line).strip() for line in lines] == ["without", "package", "declared", "archive", "workers"]
+    assert [re.sub(cells, "", line).strip() for line in lines] == [
+        "without",
+        "package",
+        "declared",
+        "archive",
+        "workers",
+    ]

@@ -25,7 +25,12 @@ SELECTS = {
     "busy": "SELECT user, COUNT(*) AS n FROM visit WHERE length > 100 GROUP BY user HAVING COUNT(*) > 3",
 }
 SIZES: list[Any] = [
-    pytest.param("full", {"visits": 20_000, "products": 300, "users": 2_000, "categories": 20, "epochs": 3}, id="full"),
+    pytest.param(
+        "full",
+        {"visits": 20_000, "products": 300, "users": 2_000, "categories": 20, "epochs": 3},
+        id="full",
+        marks=pytest.mark.slow,
+    ),
     pytest.param(
         "shared", {"visits": 20_000, "products": 300, "users": 2_000, "categories": 20, "epochs": 3}, id="shared"
     ),

@@ -13,6 +13,7 @@ MUTANTS = [
         "            return self.say(200, ",
         "faults",
         "ok_not_paid",
+        seconds=24.0,  # a checkout that meets the dead shop: on a busy machine not every kill has one
     ),
     Mutant(
         "keeps-orders-in-each-worker",
@@ -67,9 +68,10 @@ MUTANTS = [
         "three",
         "order.py",
         "                        finish(order, attempt)\n",
+        '                        ask(PAYMENT, "POST", f"/give_back/{order}.{attempt}")\n'
         '                        mark(order, "open", attempt)\n',
         "faults",
-        "taken_times",
+        "taken_times",  # of stock alone: how far the saga had come depends on when a kill comes
         seconds=24.0,  # an order's death in the middle of a saga: on a busy machine not every kill of it is one
     ),
     Mutant(
@@ -96,9 +98,9 @@ MUTANTS = [
         "twophase",
         "part.py",
         "            if known:\n",
-        "            if not known:\n",
+        '            if known and sys.argv[1] == "payment":\n',
         "faults",
-        "taken_times",
+        "taken_times",  # stock alone never asks: what else is lost depends on when a kill comes
         slow=True,
         seconds=10.0,
     ),
