@@ -161,8 +161,8 @@ def _live(wish: Wish, record: Record, scratch: Path, say: Callable[[str], None],
     for phase in PHASES:
         if phase not in wish.phases:
             continue
-        if phase not in RUN:
-            record.phases[phase] = {"skipped": "not built in this version of the grader"}
+        if record.phases.get("contract", {}).get("silent"):
+            record.phases[phase] = {"skipped": "four questions of the contract in a row had no answer, so nothing more was asked"}
             continue
         notes = live.notes(phase)
         notes["begin_s"] = round(counter.now() / 1e9, 1)

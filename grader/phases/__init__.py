@@ -17,6 +17,6 @@ RUN: dict[str, Callable[[Live], None]] = {
     "faults": faults.run,
     "speed": speed.run,
 }
-"""In the order of terms.PHASES; the phases that this version has."""
+"""In the order of terms.PHASES."""
 
 __all__ = ["RUN", "Live"]

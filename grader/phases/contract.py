@@ -30,6 +30,11 @@ class _Questions:
     def __init__(self, live: Live) -> None:
         self._live, self._silent = live, 0
 
+    @property
+    def silent(self) -> bool:
+        """Whether nothing is asked any more, since nothing is answered."""
+        return self._silent == _SILENT
+
     def ask(self, title: str, kind: Kind, parts: list[Any], expect: str, **wanted: Any) -> bytes:
         """One request; ``expect`` is the class of its status, ``wanted`` are fields of its body."""
         service, method, path = ROUTES[kind]
@@ -41,7 +46,7 @@ class _Questions:
         }
         kept["expected"] = expect + "".join(f", {name} {value!r}" for name, value in wanted.items())
         lost = "an id that it needs was never given" if None in parts else ""
-        if lost or self._silent == _SILENT:
+        if lost or self.silent:
             kept.update(got=f"not asked: {lost or 'nothing is answered'}", agreed=False, asked=False)
             self._live.record.exchanges.append(kept)
             return b""
@@ -80,9 +85,15 @@ def _is(body: bytes, name: str, value: Any) -> bool:
 
 
 def run(live: Live) -> None:
-    """The phase."""
+    """The phase. Its notes say ``silent`` of a system that hangs."""
     live.say("contract: every route, right and wrong")
-    ask = _Questions(live).ask
+    questions = _Questions(live)
+    _ask_all(questions.ask)
+    if questions.silent:
+        live.notes(PHASE)["silent"] = True
+
+
+def _ask_all(ask: Any) -> None:
     ask("users at once", Kind.BATCH_USERS, [30, 500], DONE)
     ask("items at once", Kind.BATCH_ITEMS, [30, 40, 7], DONE)
     ask("orders at once", Kind.BATCH_ORDERS, [10, 30, 30, 7], DONE)
