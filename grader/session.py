@@ -162,7 +162,8 @@ def _live(wish: Wish, record: Record, scratch: Path, say: Callable[[str], None],
         if phase not in wish.phases:
             continue
         if record.phases.get("contract", {}).get("silent"):
-            record.phases[phase] = {"skipped": "four questions of the contract in a row had no answer, so nothing more was asked"}
+            why = "four questions of the contract in a row had no answer, so nothing more was asked"
+            record.phases[phase] = {"skipped": why}
             continue
         notes = live.notes(phase)
         notes["begin_s"] = round(counter.now() / 1e9, 1)
