@@ -105,8 +105,11 @@ class Disk:
         try:
             process.wait(_PATIENCE)
         except subprocess.TimeoutExpired:
-            process.kill()  # fusermount3 sees that, and undoes the mount
+            process.kill()
             process.wait()
+        if process.returncode:
+            # It was killed, and fusermount3 undoes the mount of a killed one for root alone.
+            subprocess.run(["fusermount3", "-u", "-z", "-q", str(self.place)], stderr=subprocess.DEVNULL)
         process.stdout.close()
         with self._errors as errors:
             errors.seek(0)

@@ -102,7 +102,7 @@ MUTANTS = [
         "faults",
         "taken_times",  # stock alone never asks: what else is lost depends on when a kill comes
         slow=True,
-        seconds=10.0,
+        seconds=30.0,
     ),
     Mutant(
         "votes-and-writes-nothing-down",
