@@ -3,8 +3,8 @@
     python -P -m grader.powercut.serve MOUNT FOLDER
 
 Says "ready" once it is mounted. Reads lines: "cut" undoes what was never synced, says "cut BLOCKS FILES", and from
-then on every request fails. It ends, and the mount with it, when its input ends: whoever started it need
-not live for that.
+then on every request fails. It ends, and the mount with it, when its input does, as it does also where whoever started
+it was killed.
 
 An msync arrives as an fsync of its file. The kernel caches reads, and hands every write on at once, save those
 through a mapping of memory, which are handed on at the latest when they are synced.
