@@ -176,6 +176,8 @@ def _live(wish: Wish, record: Record, scratch: Path, say: Callable[[str], None],
     left = limits.budget - counter.now() / 1e9
     if folder is None or supervisor is None:
         why = "it runs elsewhere, and what it writes to is not the grader's"
+    elif record.phases.get("contract", {}).get("silent"):
+        why = "the system answers nothing, so there is nothing to lose"
     elif not (why := _no_cut(wish, left)):
         supervisor.close()  # a port that checkout.toml fixes must be free
         stage = powercut.Stage(submission, folder, sandbox, scratch, scout, generator, limits, wish.seed, say)
