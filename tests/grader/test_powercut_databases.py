@@ -68,7 +68,7 @@ def test_sqlite_keeps_what_it_was_told_to_sync(
         one.close()
 
 
-def _postgres(one: Disk, fsync: str) -> tuple[subprocess.Popen[bytes], str]:
+def _postgres(one: Disk, fsync: str, ends: contextlib.ExitStack) -> tuple[subprocess.Popen[bytes], str]:
     """A server of an ordinary user's in the mounted folder; its process and how to connect."""
     as_user = {"user": 65_534, "group": 65_534, "extra_groups": []} if os.geteuid() == 0 else {}
     data = one.place / "pg"
@@ -80,7 +80,7 @@ def _postgres(one: Disk, fsync: str) -> tuple[subprocess.Popen[bytes], str]:
         words = ["initdb", "-D", str(data), "-U", "shop", "--auth", "trust", "-E", "UTF8", "--no-locale"]
         subprocess.run(words, check=True, capture_output=True, env=environment, cwd="/", **as_user)  # type: ignore[call-overload]
     (data / "postmaster.pid").unlink(missing_ok=True)
-    sockets = tempfile.mkdtemp(prefix="powercut-")
+    sockets = ends.enter_context(tempfile.TemporaryDirectory(prefix="powercut-"))
     os.chmod(sockets, 0o777)
     words = ["postgres", "-D", str(data), "-h", "", "-k", sockets, "-c", f"fsync={fsync}"]
     process: subprocess.Popen[bytes] = subprocess.Popen(  # type: ignore[call-overload]
@@ -108,8 +108,8 @@ def test_postgresql_keeps_what_it_was_told_to_sync(
     for folder in (tmp_path, *tmp_path.parents):
         if folder.is_relative_to(tempfile.gettempdir()) and folder.owner() == Path("/proc/self").owner():
             folder.chmod(folder.stat().st_mode | 0o011)  # the server's user must pass
-    one = mounted()
-    process, dsn = _postgres(one, fsync)
+    one, ends = mounted(), contextlib.ExitStack()
+    process, dsn = _postgres(one, fsync, ends)
     try:
         db = _connect(process, dsn)
         assert db is not None
@@ -121,7 +121,7 @@ def test_postgresql_keeps_what_it_was_told_to_sync(
         process.wait()
         one.cut()
         one.mount()
-        process, dsn = _postgres(one, fsync)
+        process, dsn = _postgres(one, fsync, ends)
         count = 0
         if (db := _connect(process, dsn)) is not None:
             # Without the table none is there.
@@ -133,3 +133,4 @@ def test_postgresql_keeps_what_it_was_told_to_sync(
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         one.close()
+        ends.close()
