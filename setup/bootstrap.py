@@ -192,7 +192,8 @@ def install(what, log, packages):
     command = [str(ENVIRONMENT / "bin" / "python"), "-I", "-u", "-m", "pip", "install", *what]
     command += ["--no-deps", "--no-build-isolation", "--no-input", "--disable-pip-version-check", "--progress-bar=off"]
     if what[0] == "-r":
-        command += ["--require-hashes", "--only-binary=:all:", f"--no-binary={ONLY_AS_SOURCE}"]
+        # Newer pips build PySpark by PEP 517 only; older ones are told to, so that all do the same.
+        command += ["--require-hashes", "--only-binary=:all:", f"--no-binary={ONLY_AS_SOURCE}", "--use-pep517"]
     names = [name for name in os.environ if name not in ("PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PYTHONHOME")]
     settings = {**{name: os.environ[name] for name in names}, "PIP_USER": "0", "PYTHONNOUSERSITE": "1"}
     pip = subprocess.Popen(

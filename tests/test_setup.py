@@ -269,5 +269,6 @@ def test_fresh_checkout(checkout: Path) -> None:
     settings = {name: value for name, value in os.environ.items() if not name.startswith(("SHAREDSTATE", "PYTHON"))}
     first = subprocess.run(["make", "doctor"], cwd=checkout, env=settings, capture_output=True, text=True)
     assert first.returncode == 0 and "set-up: done" in first.stdout, first.stdout + first.stderr
+    assert "DEPRECATION" not in (checkout / ".cache" / "logs" / "setup.log").read_text()
     second = subprocess.run(["make", "doctor"], cwd=checkout, env=settings, capture_output=True, text=True)
     assert second.returncode == 0 and "set-up:" not in second.stdout
