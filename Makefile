@@ -24,7 +24,7 @@ lab:  ## environment, doctor, the example under three strategies, then JupyterLa
 
 test:  ## environment, then all tests at SCALE=small; ARGS="-k words" passes options to pytest
 	@$(SETUP) dev
-	@$(VENV) -m pytest -n 3 $(ARGS)
+	@$(VENV) -m pytest -n 4 $(ARGS)
 
 slow: export SCALE := full
 slow:  ## the tests marked slow, at SCALE=full

@@ -4,7 +4,7 @@ SCALE is ``small`` (the default, what ``make test`` runs) or ``full`` (``make sl
 the fixture ``scale`` gives it to a test, and hypothesis draws more examples at
 ``full``. Examples are derived from the test itself, so a run repeats the last one.
 
-`make test` runs three processes; :mod:`together` says which tests stay in one.
+`make test` runs four processes; :mod:`together` says which tests stay in one.
 """
 
 from __future__ import annotations

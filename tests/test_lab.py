@@ -193,10 +193,12 @@ def kill_jupyter(lab: Lab) -> None:
 
 
 ENDINGS = [
-    interrupt_group,
     interrupt_make,
     kill_launcher,
-    *(pytest.param(way, marks=pytest.mark.slow) for way in (terminate_make, terminate_group, kill_make, kill_jupyter)),
+    *(
+        pytest.param(way, marks=pytest.mark.slow)
+        for way in (interrupt_group, terminate_make, terminate_group, kill_make, kill_jupyter)
+    ),
 ]
 
 

@@ -1,9 +1,9 @@
 """Which tests stay in one process when pytest-xdist runs several.
 
-A Spark session is one a process, takes seconds to start, and is exchanged by some tests: all tests
-that use one stay together. The others stay with those of their file, whose servers they
-share. (The marks of ``--dist loadgroup`` would say the same; xdist 3.8 writes them into an
-attribute that pytest 9.2 does not read.)
+A Spark session is one a process, takes seconds to start, and is exchanged by some tests: the tests
+that use one stay together, in two heaps that take about as long. The others stay with those of
+their file, whose servers they share. (The marks of ``--dist loadgroup`` would say the same; xdist
+3.8 writes them into an attribute that pytest 9.2 does not read.)
 """
 
 from __future__ import annotations
@@ -11,12 +11,17 @@ from __future__ import annotations
 import re
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from xdist.scheduler import LoadScopeScheduling
 
 ROOT = Path(__file__).resolve().parents[1]
 USES = re.compile(r": SparkSession\b")
 """A parameter of a test that is a session; what needs no session in its own process has none."""
+
+SPARK, MORE_SPARK = "spark", "more spark"
+LONG = (SPARK, "tests/notebooks/test_notebooks.py", MORE_SPARK)
+"""What takes minutes is begun first, in this order; the rest in the order of how many tests there are."""
 
 
 @cache
@@ -25,11 +30,20 @@ def _uses_spark(path: str) -> bool:
 
 
 class Together(LoadScopeScheduling):
-    """See the module. What holds most tests is begun first, and that is Spark's."""
+    """See the module."""
 
     def _split_scope(self, nodeid: str) -> str:
         path, _, name = nodeid.partition("::")
-        return "spark" if "on Spark" in name or _uses_spark(path) else path
+        if "on Spark" not in name and not _uses_spark(path):
+            return path
+        engines = path.startswith("tests/spark/") and not path.startswith("tests/spark/test_partial")
+        return SPARK if engines else MORE_SPARK
+
+    def _assign_work_unit(self, node: Any) -> None:
+        for scope in reversed(LONG):
+            if scope in self.workqueue:
+                self.workqueue.move_to_end(scope, last=False)
+        super()._assign_work_unit(node)
 
 
 __all__ = ["Together"]

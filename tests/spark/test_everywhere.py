@@ -34,9 +34,8 @@ def test_an_engine_and_a_stream_give_the_same_everywhere(everywhere: SparkSessio
             assert bag(there.step(EPOCHS[2])["result"]) == bag(here.step(EPOCHS[2])["result"])
 
 
-@pytest.mark.parametrize(
-    "everywhere", ["local-cluster", pytest.param("standalone", marks=pytest.mark.slow)], indirect=True
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("everywhere", ["local-cluster", "standalone"], indirect=True)
 def test_an_executor_that_is_killed(everywhere: SparkSession) -> None:
     """An executor killed between two epochs: the answers are exact, and each change is emitted once."""
     with ss.engine("full", views()) as here, ss.spark.engine("full", views(), everywhere) as there:

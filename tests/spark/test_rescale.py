@@ -77,6 +77,7 @@ def test_two_four_one(spark: SparkSession, kind: str, tmp_path: Path) -> None:
                 assert ss.spark.state(place, name, batch=0, session=spark).equals(first.state(name))
 
 
+@pytest.mark.slow
 def test_a_stream_is_rescaled_and_spark_ignores_the_setting(spark: SparkSession, tmp_path: Path) -> None:
     """A stream goes on after 2 -> 3 partitions; spark.sql.shuffle.partitions on a restart changes nothing."""
     place, sink, source = tmp_path / "checkpoint", tmp_path / "out", tmp_path / "shop"
