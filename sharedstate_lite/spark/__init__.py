@@ -36,6 +36,7 @@ And the engines of the core, over bins of keys; see docs/spark.md:
     job.py        stream(): the same over folders or DataFrames that Spark reads itself, to a sink
     feed.py       what comes into it                outlet.py     what comes out
     files.py      a file of a relation, read by each task that has bins for its rows
+    paths.py      paths: as callers name them, and as Spark is told them
     spread.py     which number Spark groups a bin by, so that bins lie evenly
     rescaling.py  rescale(), partitions(): a stopped query on another number of partitions
     rebuild.py    other views on the same rows: a new checkpoint from the base tables
@@ -80,6 +81,15 @@ if TYPE_CHECKING:
 _session = session
 
 
+def _listed(views: Any) -> Any:
+    # They are gone through more than once.
+    return list(views) if isinstance(views, Iterable) and not isinstance(views, str) else views
+
+
+def _on(given: SparkSession | None) -> SparkSession:
+    return _session() if given is None else given
+
+
 def engine(
     kind: str,
     views: Sequence[View],
@@ -107,15 +117,17 @@ def engine(
     from .blueprint import Blueprint
     from .live import SparkEngine
 
-    options = {"max_rows": max_rows, "max_bytes": max_bytes, "seed": seed, "without": sorted(without)}
+    fixes = [without] if isinstance(without, str) or not isinstance(without, Iterable) else sorted(without, key=str)
+    options = {"max_rows": max_rows, "max_bytes": max_bytes, "seed": seed, "without": fixes}
     if kind == "partial":
         from .uplive import UpEngine
 
-        return UpEngine(Blueprint(kind, views, join, options), session or _session(), checkpoint, bins, base=base)
-    given = [name for name, value in (options | {"base": base}).items() if value]
+        return UpEngine(Blueprint(kind, _listed(views), join, options), _on(session), checkpoint, bins, base=base)
+    plain: dict[str, object] = {"max_rows": None, "max_bytes": None, "seed": 0, "without": [], "base": None}
+    given = [name for name, value in (options | {"base": base}).items() if value != plain[name]]
     if given:
         raise ViewError(f"{', '.join(given)}: {kind} state has no such option, only partial state has")
-    return SparkEngine(Blueprint(kind, views, join), session or _session(), checkpoint, bins)
+    return SparkEngine(Blueprint(kind, _listed(views), join), _on(session), checkpoint, bins)
 
 
 def restore(
@@ -134,7 +146,7 @@ def restore(
     """
     from .live import restored
 
-    made: SparkEngine = restored(path, session or _session(), checkpoint, base)
+    made: SparkEngine = restored(path, _on(session), checkpoint, base)
     return made
 
 
@@ -166,7 +178,7 @@ def stream(
             "stream('partial', ...): nothing is kept until a key is looked up, and a stream has nobody who looks up; "
             "use spark.engine('partial', ...) with step and read, or a stream of full or shared state"
         )
-    return Job(Blueprint(kind, views, join), sources, sink, session or _session(), checkpoint, bins)
+    return Job(Blueprint(kind, _listed(views), join), sources, sink, _on(session), checkpoint, bins)
 
 
 def state(

@@ -24,6 +24,7 @@ import pyarrow.parquet
 from ..errors import CheckpointError
 from ..plan import Schema
 from .baserows import Table, declared
+from .paths import literal
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -72,7 +73,7 @@ class Files(Table):
         text = declared(self.schema)
         if not self.files:
             return self.session.createDataFrame([], text)
-        return self.session.read.schema(text).parquet(*(str(self.folder / f.name) for f in self.files))
+        return self.session.read.schema(text).parquet(*(literal(self.folder / f.name) for f in self.files))
 
     def append(self, rows: pa.Table, epoch: int) -> None:
         name = self._name()
@@ -104,7 +105,7 @@ class Files(Table):
     def _merge(self, some: list[File]) -> None:
         from pyspark.sql import functions as f
 
-        frame = self.session.read.schema(declared(self.schema)).parquet(*(str(self.folder / x.name) for x in some))
+        frame = self.session.read.schema(declared(self.schema)).parquet(*(literal(self.folder / x.name) for x in some))
         by = [f"c{i}" for i in range(len(self.schema))]
         netted = frame.groupBy(*by).agg(f.sum("diff").alias("diff")).where("diff <> 0")
         work, name, last = self.folder / "merging", self._name(), some[-1].last

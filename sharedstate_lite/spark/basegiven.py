@@ -29,11 +29,14 @@ class Postgres:
     diff: str = "diff"
     append: bool = True
 
-    def opened(self, session: SparkSession, relation: str, schema: Schema) -> PostgresTable:
-        """The table, made if it is not there. Raises RelationError for one that lacks a column."""
+    def opened(self, session: SparkSession, relation: str, schema: Schema, new: bool = False) -> PostgresTable:
+        """The table, made if it is not there; ``new`` says that the engine is.
+
+        Raises RelationError for one that lacks a column, and for one that has another engine's epochs.
+        """
         from .basepostgres import PostgresTable
 
-        return PostgresTable(self, session, relation, schema)
+        return PostgresTable(self, session, relation, schema, new)
 
 
 __all__ = ["Postgres"]

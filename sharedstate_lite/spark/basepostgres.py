@@ -36,11 +36,13 @@ if TYPE_CHECKING:
 class PostgresTable(Table):
     """See the module."""
 
-    def __init__(self, place: Postgres, session: SparkSession, relation: str, schema: Schema) -> None:
+    def __init__(self, place: Postgres, session: SparkSession, relation: str, schema: Schema, new: bool) -> None:
         self.place, self.session, self.schema = place, session, schema
         names = [*(c.name for c in schema), place.diff, place.batch]
-        twice = {place.diff, place.batch} & {c.name for c in schema}
-        if twice or place.diff == place.batch:
+        # Spark compares names without case.
+        columns = {c.name.lower() for c in schema}
+        twice = {name for name in (place.diff, place.batch) if name.lower() in columns}
+        if twice or place.diff.lower() == place.batch.lower():
             raise RelationError(
                 f"{relation}: {', '.join(sorted(twice or {place.diff}))} would be two columns of table {place.table}; "
                 "name others with Postgres(..., batch=, diff=)"
@@ -63,6 +65,12 @@ class PostgresTable(Table):
             )
         if missing:
             raise RelationError(f"{relation}: table {place.table} lacks {', '.join(missing)}")
+        if new and place.append and (last := self._last()) > 0:
+            # Whose epochs these are goes on with them; this engine would take them back.
+            raise RelationError(
+                f"{relation}: table {place.table} has rows of epochs up to {last}, and this engine is new; restore the "
+                "engine that wrote them, name another table, or set their batch to 0 to begin with these rows"
+            )
 
     def frame(self) -> DataFrame:
         from pyspark.sql import functions as f
@@ -85,6 +93,12 @@ class PostgresTable(Table):
                 # Both names are quoted by the driver.
                 query = f"DELETE FROM {self._name(connection)} WHERE {batch} > %s"
                 connection.execute(query.encode(), (epoch,))
+
+    def _last(self) -> int:
+        with connected(self.place.where) as connection:
+            batch = identifier(self.place.batch).as_string(connection)
+            query = f"SELECT coalesce(max({batch}), 0) FROM {self._name(connection)}"
+            return int(connection.execute(query.encode()).fetchall()[0][0])
 
     def size(self) -> tuple[int, int]:
         with connected(self.place.where) as connection:

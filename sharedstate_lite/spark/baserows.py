@@ -187,8 +187,8 @@ class Rows(Base):
     def size(self, relation: str) -> tuple[int, int]:
         return self.table(relation).size()
 
-    def shown(self, place: Held) -> pd.DataFrame:
-        strings, frame = Strings(), self.table(place.relation).frame().drop("batch")
+    def shown(self, place: Held, which: str = "true") -> pd.DataFrame:
+        strings, frame = Strings(), self.table(place.relation).frame().where(which).drop("batch")
         rows = _delta(self._tried(frame.toArrow), self.schemas[place.relation], place.relation, strings)
         shown = Arrangement(place.arrangement.name, place.arrangement.layout)
         shown.insert(rows.rows, rows.diffs, strings)
@@ -216,8 +216,9 @@ def _any_of(column: Column, values: list[Any], kind: Type) -> Column:
     from pyspark.sql import functions as f
 
     some = [v for v in values if v is not None]
-    if kind is Type.TIMESTAMP:
-        literals: list[Any] = [f.lit(v.isoformat(" ")).cast("timestamp_ntz") for v in some]
+    if kind in (Type.DATE, Type.TIMESTAMP):
+        # As texts: PySpark writes a year before 1000 with too few digits.
+        literals: list[Any] = [f.lit(str(v)).cast(SPARK[kind]) for v in some]
     else:
         literals = [f.lit(v) for v in some]
     if len(some) == len(values):

@@ -147,11 +147,13 @@ def same(told: dict[str, Any], engine: Dataflow, kind: str, options: dict[str, A
         said = "its relations are declared otherwise"
     elif told["installed"] != mine["installed"]:
         said = f"it was made with the views {', '.join(told['installed'])} in this order"
+    elif "stream" in options and bool(told["options"].get("stream")) != bool(options["stream"]):
+        said = "it is an engine's, not a stream's" if options["stream"] else "it is a stream's, not an engine's"
     else:
         said = ", ".join(
             f"{k} is {told['options'].get(k)!r} in it" for k in options if told["options"].get(k) != options[k]
         )
     if said:
         raise CheckpointError(
-            f"{where}: this checkpoint is of another engine: {said}; restore it as it is, or choose a new folder"
+            f"{where}: this checkpoint is of another engine: {said}; go on with it as it is, or choose a new folder"
         )

@@ -13,7 +13,9 @@ import os
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -90,10 +92,37 @@ def _reach(master: str) -> None:
         channel.close()
 
 
-def needs_classic(session: SparkSession, what: str) -> None:
-    """Raise Error on a session of Connect, for what wants the driver in this process."""
-    if type(session).__module__.startswith("pyspark.sql.connect"):
+def usable(session: SparkSession, what: str) -> None:
+    """Raise Error for what is no session, one that has ended, and one of Connect: the driver has to be in this process.
+
+    ``what`` is who wants it.
+    """
+    if _connect(session):
         raise Error(
             f"{what} takes what comes out of each micro-batch in the driver, which has to be this process, and this "
             "session is of Spark Connect; use local[N], local-cluster[...] or spark://host:port"
         )
+    living(session, what)
+
+
+def living(session: SparkSession, what: str) -> None:
+    """Raise Error for what is no session, and for one that has ended."""
+    if _connect(session):
+        return
+    if not isinstance(session, SparkSession):
+        raise Error(f"{what}: session={session!r} is no Spark session; give ss.spark.session(), or leave it out")
+    if ended(session):
+        raise Error(f"{what}: this Spark session has ended; ss.spark.session() gives another one")
+
+
+def _connect(session: object) -> bool:
+    return type(session).__module__.startswith("pyspark.sql.connect")
+
+
+def ended(session: SparkSession) -> bool:
+    """Whether a session, of this process, was stopped or its JVM is gone."""
+    try:
+        context: Any = session._sc._jsc
+        return context is None or bool(context.sc().isStopped())
+    except (Py4JError, OSError):
+        return True

@@ -102,6 +102,12 @@ def clear(where: Path, generation: str) -> None:
             shutil.rmtree(other, ignore_errors=True)
 
 
+def forget(where: Path) -> None:
+    """Remove an engine that was begun and did not come up."""
+    (where / blueprint.FILE).unlink(missing_ok=True)
+    clear(where, "")
+
+
 def _written(path: Path, address: bool) -> bytes:
     return (path.as_uri().removeprefix("file://") if address else str(path)).encode()
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlparse
@@ -34,6 +34,7 @@ from .bins import TICK, Message, Plan, alone, names, ship
 from .files import EACH, FILE, local, read, told
 from .inbox import table
 from .messages import ROWS, ticks
+from .paths import absolute, literal
 from .processor import WIRE, Refused
 from .query import committed
 from .route import Route
@@ -52,21 +53,27 @@ _TAKEN: dict[Type, tuple[str, ...]] = {
     Type.TIMESTAMP: ("TIMESTAMP_NTZ",),
 }
 """Which of Spark's types a column may come as."""
+AGE = "100000d"
+"""How much older than the newest file that was read another one may be: more than any is."""
+MEND = "take it away (or put the right one in its place) and start the stream again with the same checkpoint"
+_EXCUSED = "excused.json"
 _FILE = "path STRING, modificationTime TIMESTAMP, length BIGINT, content BINARY"
 
 
-def frame(session: SparkSession, relation: str, schema: Schema, source: Any) -> DataFrame:
+def frame(session: SparkSession, relation: str, schema: Schema, source: Any) -> tuple[str | None, DataFrame]:
     """A source's rows as a streaming DataFrame of the relation's columns and ``diff``, or of a folder its files' paths.
 
-    ``source`` is a folder or a streaming DataFrame. Raises RelationError, RowError.
+    ``source`` is a folder, whose whole path comes first, or a streaming DataFrame. Raises RelationError, RowError.
     """
     if isinstance(source, str | os.PathLike):
-        folder = Path(source).expanduser().absolute()
+        folder = absolute(source, relation, RelationError)
         if not folder.is_dir():
             raise RelationError(f"{relation}: {folder} is no folder; name one that Parquet files come into")
         reader = session.readStream.format("binaryFile").schema(_FILE).option("maxFilesPerTrigger", 1)
+        # Spark leaves out, without a word, files that are a week older than the newest one it has seen.
+        reader = reader.option("recursiveFileLookup", "true").option("maxFileAge", AGE)
         # Of the four columns only this one is asked for, so Spark does not open the file.
-        return reader.option("recursiveFileLookup", "true").load(str(folder)).select("path")
+        return str(folder), reader.load(literal(folder)).select("path")
     streaming = getattr(source, "isStreaming", None)
     if not streaming:
         what = "a DataFrame that does not stream" if streaming is False else f"of type {type(source).__name__}"
@@ -95,9 +102,25 @@ def frame(session: SparkSession, relation: str, schema: Schema, source: Any) -> 
                 f"{relation}: column {name} is {types[there[key]]} in the DataFrame and {declared} in the catalog, "
                 f"which takes {', '.join(taken)}{zoned}"
             )
-    columns_in_order = [f"`{there[key]}`" for key in wanted]
-    selected: DataFrame = source.select(*columns_in_order)
-    return selected
+    columns_in_order = ["`" + there[key].replace("`", "``") + "`" for key in wanted]
+    return None, source.select(*columns_in_order)
+
+
+def same(before: Mapping[str, str | None], now: Mapping[str, str | None], where: Path) -> None:
+    """Refuse other sources than a checkpoint's: what was read already would be read again. Raises CheckpointError."""
+    odd = []
+    for relation in {**before, **now}:
+        was, given = (
+            "no source" if relation not in some else "a DataFrame" if some[relation] is None else str(some[relation])
+            for some in (before, now)
+        )
+        if was != given:
+            odd.append(f"{relation} came from {was}, and now from {given}")
+    if odd:
+        raise CheckpointError(
+            f"{where}: a stream of this checkpoint goes on with its own sources, and {'; '.join(odd)}; give the same "
+            "(where a folder was moved, put a link in its old place), or begin anew with another checkpoint"
+        )
 
 
 def messages(source: DataFrame, relation: str, schema: Schema, plan: Plan, labels: Sequence[int]) -> DataFrame:
@@ -138,7 +161,8 @@ def _made(
     paths = [str(path) for part in parts for path in part.column(0).to_pylist()] if files else []
     tables = [read(local(path), schema) for path in paths] if files else _whole(parts, schema)
     with alone:
-        return _messages(tables, relation, schema, route, bins)
+        out = _messages(tables, relation, schema, route, bins)
+    return out + [Message(0, 0, ROWS, path, b"0") for path in paths]
 
 
 def _whole(parts: list[pa.RecordBatch], schema: Schema) -> list[pa.Table]:
@@ -172,6 +196,31 @@ def counted(rows: pa.Table) -> int:
     return sum(int(blob) for channel, blob in told if channel == ROWS)
 
 
+def opened(rows: pa.Table) -> set[Path]:
+    """The files that a micro-batch has read, out of what it sent to the driver."""
+    told: Any = zip(rows.column("channel").to_pylist(), rows.column("what").to_pylist(), strict=True)
+    return {local(path) for channel, path in told if channel == ROWS and path}
+
+
+class Unopened(Exception):
+    """Spark left a file out, as it does with one that is empty when it is listed: nothing is written into it yet."""
+
+    def __init__(self, file: str) -> None:
+        super().__init__(f"{file} was listed and not read")
+        self.file = file
+
+
+def excused(location: Path) -> set[str]:
+    """The files that an error has named: one that is gone then was taken away for that."""
+    file = location / _EXCUSED
+    return set(json.loads(file.read_text())) if file.exists() else set()
+
+
+def excuse(location: Path, files: Iterable[str]) -> None:
+    """Note that an error names these files."""
+    (location / _EXCUSED).write_text(json.dumps(sorted(excused(location).union(files))))
+
+
 class Begun:
     """The files of the micro-batch that Spark would run again. ``spark`` is its checkpoint folder."""
 
@@ -186,10 +235,16 @@ class Begun:
             for number in range(before.get(source, -1) + 1, last + 1):
                 yield from self._log(source, number)
 
-    def check(self, excused: set[str]) -> None:
-        """Raise CheckpointError for a file that is gone and not among those that are known to be corrupt."""
+    def check(self, excused: set[str], folders: Iterable[str] = (), opened: Container[Path] = ()) -> None:
+        """Raise CheckpointError for a file that is gone and not among those whose loss the caller was told to expect.
+
+        Raises Unopened for one that is there, in one of the ``folders``, and not among the ``opened``.
+        """
         for file in self.files():
-            if not Path(file).exists() and file not in excused:
+            there = Path(file).exists()
+            if there and Path(file) not in opened and any(Path(file).is_relative_to(each) for each in folders):
+                raise Unopened(file)
+            if not there and file not in excused:
                 raise CheckpointError(
                     f"{file}: batch {self.batch} was begun with this file, and it is lost; put it back, or begin anew "
                     "with another checkpoint"

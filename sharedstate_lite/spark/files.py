@@ -68,7 +68,9 @@ def brought(message: Message, route: Route, bins: int, strings: Strings) -> tupl
         where = bin_of(delta.rows, channel.columns, channel.types, bins, strings)
         delta = delta.take(np.flatnonzero(where == message.bin))
     # Of the channels of a relation one fills its base table, which is the one that gets each row once.
-    told = [Message(0, message.bin, ROWS, "", str(len(delta.diffs)).encode())] if channel.base else []
+    # It says the path too: so the driver sees which files were read.
+    told = [Message(0, message.bin, ROWS, message.blob.decode(), str(len(delta.diffs)).encode())]
+    told = told if channel.base else []
     return delta, told
 
 

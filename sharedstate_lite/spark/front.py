@@ -10,9 +10,11 @@ no other.
 from __future__ import annotations
 
 import json
+import threading
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
+from typing import Any, Self, TypeVar, cast
 
 import pandas as pd
 
@@ -21,6 +23,7 @@ from ..batch import Delta, concat
 from ..changes import Changes, sorted_frame
 from ..engine import Input
 from ..errors import Error, TimeError, ViewError
+from ..held import state_html
 from ..operators import apply
 from ..plan import View
 from ..trace import Trace
@@ -31,6 +34,19 @@ from .blueprint import Blueprint
 from .messages import ticks
 from .route import Route
 
+C = TypeVar("C", bound=Callable[..., Any])
+
+
+def one_by_one(method: C) -> C:
+    """A method that several threads may call: each waits until those before it are done."""
+
+    @wraps(method)
+    def alone(self: Front, *given: Any, **named: Any) -> Any:
+        with self._calls:
+            return method(self, *given, **named)
+
+    return cast(C, alone)
+
 
 class Front(ABC):
     """The protocol of :class:`~sharedstate_lite.engine.Engine` over ``bins`` bins a stage. A context manager."""
@@ -40,6 +56,7 @@ class Front(ABC):
         self.epoch = 0
         self.bins = bins
         self._open = True
+        self._calls = threading.RLock()
         self._ticked = False
         # Strings of recent epochs: to look one up costs a tenth of adding it.
         self._names = Names()
@@ -90,6 +107,7 @@ class Front(ABC):
         """The catalog of the views."""
         return self._blueprint.catalog
 
+    @one_by_one
     def step(self, inputs: Input) -> dict[str, Changes]:
         """Apply one epoch; see :meth:`~sharedstate_lite.engine.Engine.step`."""
         self._check_open()
@@ -104,6 +122,7 @@ class Front(ABC):
         self.trace.record("epoch", self.kind, rows=sum(len(d.diffs) for d in deltas.values()))
         return {name: self._changes(name, out) for name in self.views}
 
+    @one_by_one
     def read(self, view: str, key: Any = None, at: int | None = None) -> pd.DataFrame:
         """The rows of a view, or of one key; see :meth:`~sharedstate_lite.engine.Engine.read`."""
         self._check_open()
@@ -139,6 +158,7 @@ class Front(ABC):
         stage, place = tables.find(self._route, operator)
         return tables.state_rows(place, self._blobs(stage, operator))
 
+    @one_by_one
     def install(self, view: View) -> Changes:
         """Add a view and those it is built on; all views are computed anew from the base tables.
 
@@ -148,6 +168,7 @@ class Front(ABC):
         more = intake.installed(view, self.views, self.catalog)
         return self._changes(view.name, self._change_views([*self.views.values(), *more]))
 
+    @one_by_one
     def drop(self, view: str | View) -> None:
         """Remove a view and what only it needed. Raises ViewError if another view stands on it."""
         self._check_open()
@@ -176,6 +197,7 @@ class Front(ABC):
         self._ticked = True
         return out
 
+    @one_by_one
     def compact(self) -> None:
         """Merge all runs of all bins."""
         self._check_open()
@@ -197,6 +219,30 @@ class Front(ABC):
             "sharedstate_lite.spark.state(checkpoint, operator, batch) shows earlier batches"
         )
 
+    def filled(self, operator: str) -> list[tuple[Any, ...]]:
+        """Only partial state has holes; raises ViewError."""
+        raise ViewError(f"filled({operator!r}): {self.kind} state has no holes, every key is always there")
+
+    def lookup(self, view: str, keys: Any) -> pd.DataFrame:
+        """Only partial state is looked up; raises ViewError."""
+        raise ViewError(f"lookup({view!r}): {self.kind} state has no holes, every key is always there; use read")
+
+    def arrangements(self) -> Any:
+        """Raises ViewError: they are in the state store."""
+        raise ViewError(
+            "arrangements(): on Spark they are in the state store and no objects here; state() and "
+            "sharedstate_lite.spark.state(checkpoint, operator, batch) show them"
+        )
+
+    def _in_process(self, *_: Any) -> Any:
+        """Raises ViewError: messages are stopped and delivered one by one in process only."""
+        raise ViewError(
+            "pause(), messages(), deliver(i) and resume() are there in process only: on Spark a micro-batch is the "
+            "smallest step; use ss.engine('partial', ...)"
+        )
+
+    pause = messages = deliver = resume = _in_process
+
     def graph(self) -> tuple[pd.DataFrame, pd.DataFrame]:
         """The operators and the edges between them, as two frames."""
         self._check_open()
@@ -211,6 +257,12 @@ class Front(ABC):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _repr_html_(self) -> str:
+        """The table that ``state()`` gives, for a notebook."""
+        if not self._open:
+            return "<p>closed engine</p>"
+        return state_html(f"{self.kind} engine on Spark, epoch {self.epoch}", self.state())
 
     def __repr__(self) -> str:
         return f"<{self.kind} engine over bins, epoch {self.epoch}, views: {', '.join(self.views)}>"

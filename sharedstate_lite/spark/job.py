@@ -32,9 +32,10 @@ from ..intake import relation as known
 from . import blueprint, copies, feed, outlet
 from .bins import Plan
 from .blueprint import Blueprint
-from .connect import needs_classic
-from .live import BINS
+from .connect import usable
+from .live import BINS, counted
 from .outlet import Sink
+from .paths import absolute, made
 from .processor import through
 from .query import TRIES, committed, reason, refused
 from .scratch import hold
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 LOOK_SECONDS = 0.25
-_CORRUPT = "corrupt.json"
 
 
 class Job:
@@ -60,26 +60,29 @@ class Job:
         checkpoint: str | os.PathLike[str],
         bins: int | None,
     ) -> None:
-        needs_classic(session, "a stream")
+        usable(session, "a stream")
         self._plan, self._route = plan, plan.checked()
-        outlet.check(sink)
-        self.location = Path(checkpoint).expanduser().absolute()
-        self.session, self._sink = session, sink
+        self.location, self._sink = absolute(checkpoint), outlet.checked(sink)
+        self.session, bins = session, counted(bins)
         self._queries: list[StreamingQuery] = []
         self._turn, self._over = threading.RLock(), threading.Event()
         self._stopped, self._shown = False, -1
         self._counts: dict[int, int] = {}
         """Micro-batch -> rows of input: of a folder, Spark itself counts files only."""
         self._fault: Error | None = None
+        self._missed: CheckpointError | feed.Unopened | None = None
         self._raised: BaseException | None = None
-        frames = self._frames(sources)
-        self.location.mkdir(parents=True, exist_ok=True)
-        self._lock = hold(self.location)
+        """What the last micro-batch came to in the driver: a file that was not read, or what the sink raised."""
+        frames, self._new = self._frames(sources), False
+        self._folders = [folder for folder, _ in frames.values() if folder is not None]
+        self._lock = hold(made(self.location))
         try:
-            self.bins, self._labels, self._name = self._settle(bins)
-            self._stream = self._through(frames)
+            self.bins, self._labels, self._name = self._settle(bins, {r: s for r, (s, _) in frames.items()})
+            self._stream = self._through({relation: frame for relation, (_, frame) in frames.items()})
             self._launch()
         except BaseException:
+            if self._new:
+                copies.forget(self.location)
             self._release()
             raise
         threading.Thread(target=self._watch, name=f"stream {self.location.name}", daemon=True).start()
@@ -89,10 +92,12 @@ class Job:
     def finish(self, show: Callable[[str], None] | None = None, seconds: float | None = None) -> None:
         """Run until all input that is there has been taken; ``show`` gets a line for each micro-batch as it is done.
 
-        ``seconds`` bounds the wait, for sources that never end; the job goes on. Ctrl-C stops
-        the job. Raises the kit's error for a row that is refused, and Error for a file
-        that cannot be read, naming it, for a sink that raised, and for a batch that failed eight times.
+        ``seconds`` bounds the wait, for sources that never end; the job goes on. Ctrl-C stops the job. Raises the kit's
+        error for a row that is refused, and Error for a file that cannot be read, naming it, for a sink that raised,
+        for a batch that failed eight times, and where the job has been stopped, or its session.
         """
+        if self._stopped and self._fault is None:
+            raise Error(self._ended("it was stopped"))
         deadline = None if seconds is None else time.monotonic() + seconds
         drained = threading.Event()
         threading.Thread(target=self._drain, args=(drained,), daemon=True).start()
@@ -109,6 +114,11 @@ class Job:
             raise
         if self._fault is not None:
             raise self._fault
+        if self._over.is_set() and not self._stopped:
+            raise Error(self._ended("its query or its session was ended by other means than stop()"))
+
+    def _ended(self, why: str) -> str:
+        return f"{self.location}: this stream has ended: {why}; another one with the same checkpoint goes on"
 
     def progress(self) -> pd.DataFrame:
         """The micro-batches that Spark still tells of: batch, rows of input, seconds, seconds by what they went on."""
@@ -116,7 +126,7 @@ class Job:
             queries = list(self._queries)
         lines: dict[int, tuple[Any, ...]] = {}
         for query in queries:
-            for p in query.recentProgress:
+            for p in _recent(query):
                 told = p if isinstance(p, dict) else json.loads(p.json)
                 spent = told["durationMs"]
                 if "addBatch" in spent:  # else it found nothing to do
@@ -153,7 +163,7 @@ class Job:
 
     def _launch(self) -> None:
         """Start the query, where no file is lost that it would run again."""
-        feed.Begun(self._spark).check(self._corrupt())
+        feed.Begun(self._spark).check(feed.excused(self.location))
         writer = self._stream.writeStream.outputMode("update").option("checkpointLocation", str(self._spark))
         self._queries = [*self._queries[1 - TRIES :], writer.foreachBatch(self._take).start()]
 
@@ -181,6 +191,8 @@ class Job:
                     if self._fault is not None:
                         self._release()
                         break
+        with self._turn:
+            self._release()
         self._over.set()
 
     def _drain(self, drained: threading.Event) -> None:
@@ -220,13 +232,14 @@ class Job:
     def _spark(self) -> Path:
         return self.location / self._name / "spark"
 
-    def _settle(self, bins: int | None) -> tuple[int, list[int], str]:
+    def _settle(self, bins: int | None, sources: dict[str, str | None]) -> tuple[int, list[int], str]:
         where, plan = self.location, self._plan
         if (where / blueprint.FILE).exists():
             told = blueprint.read(where)
             wanted = {"join": plan.join, "stream": True} | ({} if bins is None else {"bins": bins})
             blueprint.same(told, self._blueprint, plan.kind, wanted, where)
             options = told["options"]
+            feed.same(options.get("sources", sources), sources, where)
             copies.clear(where, options["generation"])
             if options["home"] != str(where):
                 copies.move_in(where / options["generation"], f"{options['home']}/{options['generation']}")
@@ -236,6 +249,7 @@ class Job:
             raise CheckpointError(f"{where} is neither empty nor the checkpoint of a stream; choose a new folder")
         else:
             outlet.unused(self._sink, where)
+            self._new = True
             count = bins or BINS
             options = {
                 "join": plan.join,
@@ -245,21 +259,25 @@ class Job:
                 "generation": f"g-{secrets.token_hex(6)}",
                 "home": str(where),
                 "began": 0,
+                "sources": sources,
             }
             blueprint.write(where, self._blueprint, plan.kind, options)
         return options["bins"], options["labels"], options["generation"]
 
-    def _frames(self, sources: Mapping[str, Any]) -> dict[str, DataFrame]:
-        """Relation -> its rows; refused here, before anything is written."""
-        out: dict[str, DataFrame] = {}
+    def _frames(self, sources: Mapping[str, Any]) -> dict[str, tuple[str | None, DataFrame]]:
+        """Relation -> its folder, if it has one, and its rows; refused here, before anything is written.
+
+        In the catalog's order, however they were given: Spark's logs know a source by its number.
+        """
+        out: dict[str, tuple[str | None, DataFrame]] = {}
+        if not isinstance(sources, Mapping) or not sources:
+            raise RelationError("stream takes {relation: folder or streaming DataFrame}, at least one of them")
         for name, source in sources.items():
             relation, schema = known(self._blueprint.catalog, name)
             if relation in out:
                 raise RelationError(f"relation {relation} is given twice; names are compared without case")
             out[relation] = feed.frame(self.session, relation, schema, source)
-        if not out:
-            raise RelationError("stream takes {relation: folder or streaming DataFrame}, at least one of them")
-        return out
+        return {relation: out[relation] for relation in self._blueprint.catalog.relations if relation in out}
 
     def _through(self, frames: Mapping[str, DataFrame]) -> DataFrame:
         work = Plan(self._name, self.bins, self._plan.routed)
@@ -276,15 +294,21 @@ class Job:
     # --- what comes out -------------------------------------------------------------
 
     def _take(self, frame: DataFrame, number: int) -> None:
+        self._missed = self._raised = None
         rows = frame.toArrow()
         try:
             # Spark has read a file that was taken away after it was listed as one without rows.
-            feed.Begun(self._spark).check(self._corrupt())
-            self._counts[number] = feed.counted(rows)
+            feed.Begun(self._spark).check(feed.excused(self.location), self._folders, feed.opened(rows))
+        except (CheckpointError, feed.Unopened) as error:
+            self._missed = error
+            raise
+        self._counts[number] = feed.counted(rows)
+        try:
             outlet.give(self._sink, rows, self._blueprint.views, number)
         except BaseException as error:
             self._raised = error
-            raise
+            # Of what is no Exception, as SystemExit, Spark would not be told, and it would wait for ever.
+            raise Error(f"{type(error).__name__}: {error}") from error
 
     # --- faults ---------------------------------------------------------------------
 
@@ -292,9 +316,19 @@ class Job:
         """What ends the job; None for what may be tried again, unless it was the ``last`` time."""
         error = refused(text)
         if error is not None:
+            files = list(feed.Begun(self._spark).files())
+            if files:
+                feed.excuse(self.location, files)
+                error.add_note(f"in {', '.join(files)}: {feed.MEND}")
             return error
-        if isinstance(self._raised, CheckpointError):
-            return self._raised
+        if isinstance(self._missed, feed.Unopened):
+            empty = Path(self._missed.file)
+            if not last and empty.exists() and empty.stat().st_size:
+                return None
+            feed.excuse(self.location, [self._missed.file])
+            return Error(f"{empty}: this file is empty (0 bytes), so Spark leaves it out without a word; {feed.MEND}")
+        if self._missed is not None:
+            return self._missed
         if self._raised is not None:
             error = Error(
                 f"the sink raised {type(self._raised).__name__}: {self._raised}; mend it, and start the stream again "
@@ -304,14 +338,12 @@ class Job:
             return error
         file = feed.unreadable(text)
         if file is not None:
-            gone = self._corrupt() | {file}
-            (self.location / _CORRUPT).write_text(json.dumps(sorted(gone)))
-            return Error(
-                f"{file}: Spark cannot read this file; take it away (or put the right one in its place) and start the "
-                "stream again with the same checkpoint"
-            )
+            feed.excuse(self.location, [file])
+            return Error(f"{file}: Spark cannot read this file; {feed.MEND}")
         return Error(f"the stream failed {TRIES} times in the same batch: {reason(text)}") if last else None
 
-    def _corrupt(self) -> set[str]:
-        file = self.location / _CORRUPT
-        return set(json.loads(file.read_text())) if file.exists() else set()
+
+def _recent(query: StreamingQuery) -> list[Any]:
+    with contextlib.suppress(Py4JError, OSError):  # the session has ended
+        return list(query.recentProgress)
+    return []

@@ -16,17 +16,19 @@ import shutil
 import time
 from collections.abc import Mapping
 from functools import partial
+from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..cache import cache_dir
-from ..errors import CheckpointError, ViewError
+from ..errors import CheckpointError, Error, ViewError
 from . import blueprint, copies, tables
 from .bins import Message, Plan
 from .blueprint import Blueprint
-from .connect import needs_classic
-from .front import Front
+from .connect import ended, usable
+from .front import Front, one_by_one
 from .messages import ticks
+from .paths import absolute, made
 from .query import Query
 from .rebuild import rebuild
 from .route import Route
@@ -52,25 +54,29 @@ class SparkEngine(Front):
         bins: int | None,
         copy: Path | None = None,
     ) -> None:
-        needs_classic(session, "an engine")
-        if bins is not None and (isinstance(bins, bool) or not isinstance(bins, int) or bins < 1):
-            raise ViewError(f"bins={bins!r}: it is a whole number from 1; {BINS} suits two cores")
+        usable(session, "an engine")
+        bins = counted(bins)
         super().__init__(plan, bins or BINS)
         self.session = session
         self._lock, self._scratch = -1, None
+        self._new = False
+        """Whether the location has been begun by this call, so that nothing is to be left if it fails."""
         if checkpoint is None:
             self._scratch = Scratch(cache_dir("spark"), "engine-")
             self.location = self._scratch.path
         else:
-            self.location = Path(checkpoint).expanduser().absolute()
+            self.location = absolute(checkpoint)
         try:
             if copy is not None:
-                copies.read(copy, self.location)
+                copies.read(copy, made(self.location))
             self._settle(bins)
         except BaseException:
             self._open = False
+            if self._new:
+                copies.forget(self.location)
             self._release()
             raise
+        self._new = False
         entries = self._query.inbox.entries
         self.epoch = self.trace.epoch = self._query.inbox.epoch
         self._ticked = any(e.kind in ("epoch", "load") and not e.void for e in entries)
@@ -93,8 +99,12 @@ class SparkEngine(Front):
     def _options(self, bins: int | None) -> dict[str, Any]:
         """What the location says of itself, or is told now if it is new."""
         where, plan = self.location, self._plan
-        where.mkdir(parents=True, exist_ok=True)
-        self._lock = hold(where)
+        self._lock = hold(made(where))
+        if copies.is_copy(where):
+            raise CheckpointError(
+                f"{where} is a copy that stays as it is; spark.restore({str(where)!r}, session, checkpoint=...) begins "
+                "from it elsewhere"
+            )
         there = [f for f in where.iterdir() if not f.name.startswith(".")]
         if (where / blueprint.FILE).exists():
             told = blueprint.read(where)
@@ -111,7 +121,7 @@ class SparkEngine(Front):
             raise CheckpointError(
                 f"{where} is neither empty nor a checkpoint of an engine on Spark; choose a new folder"
             )
-        options = self._generation()
+        options, self._new = self._generation(), True
         blueprint.write(where, self._blueprint, plan.kind, options)
         return options
 
@@ -139,12 +149,13 @@ class SparkEngine(Front):
     def _blobs(self, stage: int, part: str) -> list[bytes]:
         return self._reader().blobs(stage, part)
 
+    @one_by_one
     def checkpoint(self, path: str | os.PathLike[str]) -> None:
         """Copy all state to a new or empty folder, atomically; the query pauses meanwhile. Raises CheckpointError."""
         self._check_open()
         self._query.stop()
         try:
-            copies.write(self.location, self._query.folder.name, Path(path).expanduser().absolute())
+            copies.write(self.location, self._query.folder.name, absolute(path))
         finally:
             self._query.start()
 
@@ -172,6 +183,14 @@ class SparkEngine(Front):
         self._check_open()
         return self._query.progress()
 
+    def _check_open(self) -> None:
+        super()._check_open()
+        if ended(self.session):
+            raise Error(
+                "the Spark session of this engine has ended; close() it, start another session, and go on with "
+                "spark.restore(checkpoint, session) if it had a checkpoint of its own"
+            )
+
     def close(self) -> None:
         """Stop the query; a temporary checkpoint goes with it. A second call does nothing."""
         if self._open:
@@ -187,6 +206,15 @@ class SparkEngine(Front):
             self._scratch.close()
 
 
+def counted(bins: int | None) -> int | None:
+    """How many bins were asked for, if any were. Raises ViewError for what is no such number."""
+    if bins is None:
+        return None
+    if isinstance(bins, bool) or not isinstance(bins, Integral) or bins < 1:
+        raise ViewError(f"bins={bins!r}: it is a whole number from 1; {BINS} suits two cores")
+    return int(bins)
+
+
 def restored(
     path: str | os.PathLike[str],
     session: SparkSession,
@@ -194,7 +222,7 @@ def restored(
     base: Mapping[str, Any] | None = None,
 ) -> Any:
     """See :func:`sharedstate_lite.spark.restore`."""
-    source = Path(path).expanduser().absolute()
+    source = absolute(path)
     told = blueprint.read(source)
     plan = blueprint.built(told, source)
     kind: Any = SparkEngine
@@ -211,4 +239,4 @@ def restored(
     return kind(plan, session, checkpoint, told["options"]["bins"], source)
 
 
-__all__ = ["BINS", "SparkEngine", "restored"]
+__all__ = ["BINS", "SparkEngine", "counted", "restored"]

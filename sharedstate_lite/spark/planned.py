@@ -8,7 +8,6 @@ brought there, and what Spark itself says of that stage, from its state metadata
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -16,6 +15,7 @@ import pandas as pd
 from ..graph import described
 from ..upquery import BaseNode
 from . import blueprint
+from .paths import absolute
 from .route import Route
 from .store import opened
 
@@ -35,7 +35,7 @@ def stages(checkpoint: str | os.PathLike[str], session: SparkSession | None = No
     """
     found = opened(checkpoint, None, session)
     route: Any = found.route
-    bins = blueprint.read(Path(checkpoint).expanduser().absolute())["options"]["bins"]
+    bins = blueprint.read(absolute(checkpoint))["options"]["bins"]
     said: dict[int, Any] = {row["operatorId"]: row for row in found.metadata()}
     nodes, _ = route.engine.graph()
     title = {n["name"]: _titled(n) for n in nodes.to_dict("records")}

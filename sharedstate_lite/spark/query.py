@@ -12,6 +12,7 @@ for ever. So its file is voided, and the query started again: then that batch is
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import logging
 import re
@@ -21,13 +22,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.ipc
-from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException, StreamingQueryException
 
 from .. import errors
 from ..errors import CheckpointError, Error
 from .bins import Message, Plan
 from .inbox import Inbox
+from .paths import literal
 from .processor import MARK, WIRE, through
 
 if TYPE_CHECKING:
@@ -100,11 +102,12 @@ class Query:
         """Stop; a second call does nothing."""
         running, self._running = self._running, None
         if running is not None:
-            running.stop()
+            with contextlib.suppress(Py4JError, OSError):  # where the session has ended, so has the query
+                running.stop()
 
     def _launch(self) -> None:
         self.stop()
-        stream = self.session.readStream.schema(WIRE).option("maxFilesPerTrigger", 1).parquet(str(self.inbox.path))
+        stream = self.session.readStream.schema(WIRE).option("maxFilesPerTrigger", 1).parquet(literal(self.inbox.path))
         wire = through(stream, self.plan, self.stages, self.labels)
         writer = wire.writeStream.outputMode("update").option("checkpointLocation", str(self.checkpoint))
         self._running = writer.foreachBatch(self._sink).start()
@@ -134,11 +137,13 @@ class Query:
                         self.inbox.void(number)
                     raise Error(f"the query on Spark failed in batch {number}: {reason(str(error))}") from error
                 self._launch()
-            except BaseException:
+            except BaseException as error:
                 number = self.committed
                 self.stop()
                 if asked and self.committed < wanted:
                     self.inbox.void(number)
+                if isinstance(error, Py4JError | OSError):
+                    raise Error(f"the Spark session has ended, or its JVM, in batch {number}") from error
                 raise
         return refusal
 

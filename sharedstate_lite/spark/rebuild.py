@@ -30,11 +30,14 @@ if TYPE_CHECKING:
 
 def rebuild(old: Reader, new: Query, to: Route, label: dict[int, int], ticks: Iterable[Message]) -> Path:
     """Write the first file of ``new`` from the base tables of ``old``; returns where it is."""
+    from pyspark.sql import functions as f
+
     first = new.folder / "load"
     first.mkdir()
     parts: DataFrame | None = None
     for name, (stage, _) in tables.bases(old.route).items() if old.batch >= 0 else ():
-        mine = old.runs(stage).where(f"part = '{name}'")
+        # A literal, not a text: the name of a relation or of a column may hold a quote.
+        mine = old.runs(stage).where(f.col("part") == f.lit(name))
         parts = mine if parts is None else parts.union(mine)
     ticking = [m._replace(bin=label[m.bin]) for m in ticks]
     if parts is None:

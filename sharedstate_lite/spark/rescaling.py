@@ -28,11 +28,13 @@ from pyspark.errors import PySparkException
 
 from ..errors import CheckpointError, Error, TimeError
 from . import blueprint, copies
+from .connect import living
 from .inbox import Inbox
+from .paths import absolute
 from .query import committed, reason
 from .scratch import hold
 from .session import session as running
-from .store import Reader
+from .store import opened
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -42,11 +44,13 @@ def rescale(checkpoint: str | os.PathLike[str], partitions: int, session: SparkS
     """See :func:`sharedstate_lite.spark.rescale`."""
     if isinstance(partitions, bool) or not isinstance(partitions, int) or partitions < 1:
         raise Error(f"partitions={partitions!r}: it is a whole number from 1")
-    where = Path(checkpoint).expanduser().absolute()
+    where = absolute(checkpoint)
     blueprint.read(where)
     if copies.is_copy(where):
         raise CheckpointError(f"{where} is a copy that stays as it is; restore it to a folder, and rescale that")
-    manager: Any = getattr(session or running(), "_streamingCheckpointManager", None)
+    on = running() if session is None else session
+    living(on, "rescale")
+    manager: Any = getattr(on, "_streamingCheckpointManager", None)
     if manager is None:
         raise Error(
             "rescale: Spark moves state between partitions only where the driver is in this process, and this session "
@@ -91,12 +95,12 @@ def number(spark: Path, batch: int | None = None) -> int:
 
 def partitions(checkpoint: str | os.PathLike[str], batch: int | None, session: SparkSession | None) -> pd.DataFrame:
     """See :func:`sharedstate_lite.spark.partitions`."""
-    where = Path(checkpoint).expanduser().absolute()
+    where = absolute(checkpoint)
     told = blueprint.read(where)
     spark = where / told["options"]["generation"] / "spark"
     if not committed(spark):
         raise TimeError(f"{where}: no micro-batch is done there yet, so it has no partitions")
-    reader = Reader(session or running(), spark, blueprint.built(told, where).routed, batch)
+    reader = opened(where, batch, session)
     numbers = {label: n for n, label in enumerate(told["options"]["labels"])}
     rows = []
     for stage in range(1, reader.route.stages + 1):

@@ -28,6 +28,7 @@ import pandas as pd
 from ..errors import CheckpointError, TimeError, ViewError
 from . import blueprint, copies, tables, upstate
 from .inbox import Inbox
+from .paths import absolute
 from .query import reason
 from .route import Route
 
@@ -197,6 +198,8 @@ def changes(
 ) -> pd.DataFrame:
     """What a micro-batch changed in one piece of state: rows with their diff. Raises as :func:`state` does."""
     after = opened(checkpoint, batch, session)
+    if after.route.engine.kind == "partial" and (base := upstate.bases(after).get(operator)) is not None:
+        return upstate.base_rows(after, base, since=after.batch - 1)
     stage, place = tables.find(after.route, operator)
     if not after.batch:
         return tables.state_rows(place, after.blobs(stage, operator))
@@ -229,17 +232,20 @@ def batches(checkpoint: str | os.PathLike[str]) -> pd.DataFrame:
 
 
 def _told(checkpoint: str | os.PathLike[str]) -> tuple[Path, dict[str, Any]]:
-    where = Path(checkpoint).expanduser().absolute()
+    where = absolute(checkpoint)
     return where, blueprint.read(where)
 
 
 def opened(checkpoint: str | os.PathLike[str], batch: int | None, session: SparkSession | None) -> Reader:
     """What reads the state at a checkpoint. Raises CheckpointError and TimeError."""
+    from .connect import living
+
+    where, told = _told(checkpoint)
     if session is None:
         from .session import session as running
 
         session = running()
-    where, told = _told(checkpoint)
+    living(session, "reading a checkpoint's state")
     plan = blueprint.built(told, where)
     folder = where / told["options"]["generation"] / "spark"
     if not folder.is_dir():

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import CheckpointError, Error
+from ..errors import CheckpointError, Error, RelationError
 from ..intake import relation as known
 from .base import Base
 from .basefiles import Files
@@ -45,6 +45,8 @@ class UpEngine(UpFront, SparkEngine):
         copy: Path | None = None,
         base: Mapping[str, Postgres] | None = None,
     ) -> None:
+        if base is not None and not isinstance(base, Mapping):
+            raise RelationError(f"base={base!r}: it is {{relation: spark.Postgres(server, table)}}")
         self._given: dict[str, Any] = dict(base or {})
         self._base_: Rows | None = None
         Desk.__init__(self)
@@ -72,15 +74,20 @@ class UpEngine(UpFront, SparkEngine):
                 f"{self.location}: the base tables of {', '.join(options['base']) or 'no relation'} were given when it "
                 f"was made, and now those of {', '.join(sorted(self._given)) or 'none'}; give the same with base="
             )
-        given: dict[str, Postgres] = {
-            known(route.engine.catalog, name)[0]: table for name, table in self._given.items()
-        }
+        given: dict[str, Postgres] = {}
+        for name, table in self._given.items():
+            relation = known(route.engine.catalog, name)[0]
+            if not isinstance(table, Postgres):
+                raise RelationError(f"base: {relation} is given {table!r}; give spark.Postgres(server, table)")
+            if any(relation == r or (table.where, table.table) == (t.where, t.table) for r, t in given.items()):
+                raise RelationError(f"base: {relation} is given twice, or its table is another's; each has one")
+            given[relation] = table
         (folder / "base").mkdir(parents=True, exist_ok=True)
 
         def opened(relation: str) -> Table:
             schema = relations[relation]
             if relation in given:
-                return given[relation].opened(self.session, relation, schema)
+                return given[relation].opened(self.session, relation, schema, self._new)
             return Files(self.session, folder / "base" / str(list(relations).index(relation)), relation, schema)
 
         self._base_ = Rows(self.session, opened, relations, folder)

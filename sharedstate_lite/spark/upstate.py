@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from ..errors import TimeError, ViewError
 from ..plan import Schema
 from ..words import Strings
-from . import tables
+from . import blueprint, tables
+from .inbox import Inbox
 from .upkeys import joined, order, tuples
 from .upplaces import Places
 
@@ -24,33 +26,67 @@ if TYPE_CHECKING:
 
 
 def state(reader: Reader, operator: str | None) -> pd.DataFrame:
-    """See :func:`.store.state`; base tables are shown as they are now."""
-    bases = {h.operator: h for h in reader.route.engine.held() if h.base}
-    if operator in bases:
-        return _base_rows(reader, bases[operator])
+    """See :func:`.store.state`. A base table that cannot be told, see :func:`base_rows`, is not in the list."""
+    places = bases(reader)
+    if operator in places:
+        return base_rows(reader, places[operator])
     if operator is not None:
         stage, place = tables.find(reader.route, operator)
         return tables.state_rows(place, reader.blobs(stage, operator))
     table = tables.state_table(reader.route, reader.heads())
-    for name, place in bases.items():
+    given, epoch, untold = _given(reader), _epoch(reader, reader.batch), []
+    for name, place in places.items():
         file = _folder(reader, place.relation) / "files.json"
-        if file.exists():
-            files = json.loads(file.read_text())["files"]
-            mine = table.operator == name
-            table.loc[mine, "rows"] = sum(f["rows"] for f in files)
-            table.loc[mine, "bytes"] = sum(f["bytes"] for f in files)
-    return table
+        files = json.loads(file.read_text())["files"] if file.exists() else []
+        if place.relation.lower() in given or any(f["first"] <= epoch < f["last"] for f in files):
+            untold.append(name)
+        mine = table.operator == name
+        for column in ("rows", "bytes"):
+            table.loc[mine, column] = sum(f[column] for f in files if f["last"] <= epoch)
+    return table[~table.operator.isin(untold)].reset_index(drop=True)
 
 
-def _base_rows(reader: Reader, place: Held) -> pd.DataFrame:
-    """The rows of a base table in files, with their diff."""
+def bases(reader: Reader) -> dict[str, Held]:
+    """The base tables, by what ``state()`` calls them."""
+    return {h.operator: h for h in reader.route.engine.held() if h.base}
+
+
+def base_rows(reader: Reader, place: Held, since: int | None = None) -> pd.DataFrame:
+    """The rows of a base table in files, with their diff; or only what came ``since`` an earlier micro-batch.
+
+    Raises ViewError for a table in PostgreSQL, TimeError for files that later epochs have been merged into.
+    """
     from .basefiles import Files
     from .baserows import Rows
 
     schema: Schema = reader.route.engine.catalog.schema(place.relation)
-    folder = _folder(reader, place.relation)
+    folder, where = _folder(reader, place.relation), reader.checkpoint.parents[1]
+    if place.relation.lower() in _given(reader):
+        raise ViewError(
+            f"{where}: the base table of {place.relation} is in PostgreSQL, so no part of a checkpoint; the state() of "
+            "the engine itself shows it"
+        )
+    upto, after = _epoch(reader, reader.batch), -1 if since is None else _epoch(reader, since)
     table = Files(reader.session, folder, place.relation, schema, look=True)
-    return Rows(reader.session, lambda _: table, {place.relation: schema}, folder).shown(place)
+    merged = [f for f in table.files for epoch in (upto, after) if f.first <= epoch < f.last]
+    if merged:
+        raise TimeError(
+            f"{where}: epochs {merged[0].first} to {merged[0].last} of the base table {place.relation} were merged "
+            f"since, so it is not known any more as of micro-batch {reader.batch}; leave out batch, or take a later one"
+        )
+    rows = Rows(reader.session, lambda _: table, {place.relation: schema}, folder)
+    return rows.shown(place, f"batch > {after} AND batch <= {upto}")
+
+
+def _epoch(reader: Reader, batch: int) -> int:
+    """The epoch whose rows base tables had brought by the end of a micro-batch."""
+    entries = Inbox(reader.checkpoint.parent, 0).entries[: batch + 1]
+    return max((e.epoch for e in entries if not e.void), default=0)
+
+
+def _given(reader: Reader) -> set[str]:
+    """The relations whose base tables are in PostgreSQL, in lower case."""
+    return {name.lower() for name in blueprint.read(reader.checkpoint.parents[1])["options"]["base"]}
 
 
 def filled(reader: Reader, operator: str) -> list[tuple[Any, ...]]:
@@ -68,4 +104,4 @@ def _folder(reader: Reader, relation: str) -> Path:
     return reader.checkpoint.parent / "base" / str(relations.index(relation))
 
 
-__all__ = ["filled", "state"]
+__all__ = ["base_rows", "bases", "filled", "state"]

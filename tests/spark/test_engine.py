@@ -15,7 +15,11 @@ import sharedstate_lite as ss
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-RELATIONS = {"info": "product STRING, category STRING", "visit": "product STRING, user STRING, length INT"}
+RELATIONS = {
+    "info": "product STRING, category STRING",
+    "visit": "product STRING, user STRING, length INT",
+    "o'clock": "hour INT",
+}
 RESULT = (
     "CREATE VIEW result AS SELECT category, MAX(length) AS max_length "
     "FROM info JOIN visit USING (product) GROUP BY category"
@@ -26,10 +30,11 @@ SEED: list[dict[str, Any]] = [
     {
         "info": [(("Apple", "Fruit"), 1), (("Banana", "Fruit"), 1), (("Carrot", "Vegetable"), 1)],
         "visit": [(("Apple", "Alice", 10), 1), (("Banana", "Bob", 20), 1), (("Carrot", None, 30), 1)],
+        "o'clock": [((12,), 2)],
     },
     {"visit": [(("Apple", "Eve", 40), 1)]},
     {"visit": [(("Apple", "Eve", 40), -1)]},
-    {"info": [(("Carrot", "Vegetable"), -1), (("Carrot", "Fruit"), 1)]},
+    {"info": [(("Carrot", "Vegetable"), -1), (("Carrot", "Fruit"), 1)], "o'clock": [((12,), -1)]},
 ]
 BAD = {"visit": [(("Apple", "Eve", 41), -1)]}
 GOOD = {"visit": [(("Apple", "Eve", 41), 1)]}
@@ -51,7 +56,7 @@ def test_an_engine_on_spark_is_the_one_in_process(spark: SparkSession, kind: str
     """Epochs, reads, a refusal, state, a late view, a checkpoint and its restoration give what one process gives."""
     made = views(RESULT, COUNTS)
     with ss.engine(kind, made) as here:
-        with ss.spark.engine(kind, made, spark, checkpoint=tmp_path / "a place", bins=2) as there:
+        with ss.spark.engine(kind, made, spark, checkpoint=tmp_path / "a [place]", bins=2) as there:
             for step in SEED[:2]:
                 assert there.step(step) == here.step(step)
             told = []
@@ -68,12 +73,14 @@ def test_an_engine_on_spark_is_the_one_in_process(spark: SparkSession, kind: str
             assert there.install(late) == here.install(late)
             there.checkpoint(tmp_path / "copy")
             assert there.step(SEED[3]) == here.step(SEED[3])
-        state = ss.spark.state(tmp_path / "a place")
+        state = ss.spark.state(tmp_path / "a [place]")
         assert set(state.operator) == set(here.state().operator)
         for name in ("users", here.state().operator[0]):
-            assert ss.spark.state(tmp_path / "a place", name).equals(here.state(name))
+            assert ss.spark.state(tmp_path / "a [place]", name).equals(here.state(name))
+        with pytest.raises(ss.CheckpointError, match="copy is a copy that stays as it is; spark.restore"):
+            ss.spark.engine(kind, [*made, late], spark, checkpoint=tmp_path / "copy")
         with pytest.raises(ss.CheckpointError, match="view users is not asked for"):
-            ss.spark.engine(kind, made, spark, checkpoint=tmp_path / "a place")
+            ss.spark.engine(kind, made, spark, checkpoint=tmp_path / "a [place]")
         with ss.spark.restore(tmp_path / "copy", spark) as again:
             assert again.epoch == 3
             assert list(again.views) == ["result", "counts", "users"]

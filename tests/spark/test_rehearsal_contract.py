@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import random
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -151,3 +153,22 @@ def test_what_answers_for_the_last_epoch_only(kind: str) -> None:
     there.close()
     with pytest.raises(ss.Error, match="closed"):
         there.step({})
+
+
+@every_kind
+def test_threads_that_step_at_once(kind: str) -> None:
+    """Calls of several threads are done one after the other: every epoch has its number, and no row is lost."""
+    there, _ = made(kind, "SELECT user, COUNT(*) AS n FROM visit GROUP BY user")
+    run, inside = there._run, threading.Lock()
+
+    def alone(*given: Any) -> Any:
+        assert inside.acquire(blocking=False), "two micro-batches at once"
+        try:
+            return run(*given)
+        finally:
+            inside.release()
+
+    there._run = alone
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(lambda n: there.step({"visit": [(("p", "u", n), 1)]}), range(24)))
+    assert there.epoch == 24 and there.read("v0")["n"].tolist() == [24]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,13 +24,14 @@ NAMES = ("result", "counts")
 
 def test_a_job_keeps_epochs_goes_on_and_names_bad_files(spark: SparkSession, tmp_path: Path) -> None:
     """Folders keep their epochs; a restart goes on; a corrupt and a lost file are named; nothing comes twice."""
-    source, sink = tmp_path / "shop of parquet", tmp_path / "out"
+    source, sink = tmp_path / "[a-z] {shop} of parquet", tmp_path / "out"
     folders(source, 0)
     folders(source, 1)
     named = {relation: source / relation for relation in RELATIONS}
+    turned = dict(reversed(named.items()))
 
-    def job(to: Any = sink, place: str = "checkpoint") -> Any:
-        return ss.spark.stream("shared", views(), named, to, session=spark, checkpoint=tmp_path / place, bins=2)
+    def job(to: Any = sink, place: str = "checkpoint", sources: Any = named) -> Any:
+        return ss.spark.stream("shared", views(), sources, to, session=spark, checkpoint=tmp_path / place, bins=2)
 
     told: list[str] = []
     with job() as running:
@@ -57,22 +59,31 @@ def test_a_job_keeps_epochs_goes_on_and_names_bad_files(spark: SparkSession, tmp
     with pytest.raises(ss.CheckpointError, match="info/epoch=00003/part.parquet.*lost"):
         job()
     kept.rename(other)
-    with job() as running:
+    with job(sources=turned) as running:
         running.finish()
     assert {name: changelog(sink, name) for name in NAMES} == expected(3)
     # From here on one folder has files and the other has none, so the logs of the two differ in length.
     folders(source, 3)
     (source / "info" / "epoch=00004" / "part.parquet").unlink()
     good = source / "visit" / "epoch=00004" / "part.parquet"
-    good.write_bytes(b"no parquet either")
-    with job() as running, pytest.raises(ss.Error, match="epoch=00004/part.parquet: Spark cannot"):
+    data = good.read_bytes()
+    good.write_bytes(b"")
+    with job() as running, pytest.raises(ss.Error, match="epoch=00004/part.parquet: this file is empty"):
         running.finish()
     good.unlink()
     (tmp_path / "checkpoint").rename(tmp_path / "moved")
     with job(place="moved") as running:
         running.finish()
-    # The corrupt file was taken away: its epoch is empty, the others are as they were.
-    assert {name: changelog(sink, name) for name in NAMES} == expected(3)
+        # The corrupt file was taken away: its epoch is empty, the others are as they were.
+        assert {name: changelog(sink, name) for name in NAMES} == expected(3)
+        # A file that comes late is taken however old it is.
+        (good.parent / "late.parquet").write_bytes(data)
+        os.utime(good.parent / "late.parquet", (1, 1))
+        running.finish()
+    assert {name: changelog(sink, name) for name in NAMES} == expected(4)
+    for wrong, told in ({"visit": source / "visit"}, "no source"), (named | {"info": source / "visit"}, "/visit"):
+        with pytest.raises(ss.CheckpointError, match=f"info came from .*/info, and now from .*{told}"):
+            job(place="moved", sources=wrong)
     with pytest.raises(ss.CheckpointError, match="view counts"):
         ss.spark.stream("shared", views()[:1], named, sink, session=spark, checkpoint=tmp_path / "moved")
     with pytest.raises(ss.CheckpointError, match="changes of a stream with another checkpoint"):
@@ -148,8 +159,24 @@ def test_what_cannot_be_streamed_is_said_before_anything_runs(spark: SparkSessio
     refuse({"info": tmp_path / "nowhere"}, ss.RelationError, "nowhere is no folder")
     refuse({"info": rate, "INFO": rate}, ss.RelationError, "info is given twice")
     refuse({"shop": rate}, ss.RelationError, "no relation is called shop")
-    refuse({}, ss.RelationError, "at least one")
+    for none in ({}, None, [("info", rate)]):
+        refuse(none, ss.RelationError, "at least one")
+    (tmp_path / "file").touch()
     refuse({"info": rate}, ss.ViewError, "sink=7", sink=7)
+    refuse({"info": rate}, ss.ViewError, "file: no folder can be made there", sink=tmp_path / "file")
+    for more, match in (
+        ({"bins": 0}, "bins=0: it is a whole number from 1"),
+        ({"session": "local[2]"}, "'local\\[2\\]' is no Spark session"),
+        ({"checkpoint": 5}, "checkpoint=5: it is the path of a folder"),
+        ({"checkpoint": tmp_path / "file"}, "file: no folder can be made there"),
+    ):
+        named: Any = {"session": spark, "checkpoint": tmp_path / "c"} | more
+        for make in (
+            partial(ss.spark.stream, "full", views(), {"info": rate}, tmp_path / "out"),
+            partial(ss.spark.engine, "full", views()),
+        ):
+            with pytest.raises(ss.Error, match=match):
+                make(**named)
     with pytest.raises(ss.ViewError, match="a stream has nobody who looks up"):
         ss.spark.stream("partial", views(), {"info": rate}, tmp_path / "out", session=spark, checkpoint=tmp_path / "c")
     assert not (tmp_path / "c").exists()
@@ -201,6 +228,14 @@ def test_a_row_that_is_refused_and_a_sink_that_raises(spark: SparkSession, tmp_p
     with job() as running, pytest.raises(ss.RowError) as caught:
         running.finish()
     assert str(caught.value) == str(told.value) and seen == [0, 0]
+    # The note says which file; once that is gone the stream goes on.
+    assert f"{tmp_path}/visit/1.parquet: take it away" in caught.value.__notes__[0]
+    (tmp_path / "visit" / "1.parquet").unlink()
+    with job() as running:
+        running.finish()
+    assert seen == [0, 0, 1]
+    with pytest.raises(ss.Error, match="this stream has ended: it was stopped"):
+        running.finish()
 
 
 SCRIPT = """
