@@ -53,9 +53,13 @@ class Bounds:
         most_disk: int,
         most_files: int,
         who: tuple[str, str] = ("the services take", "{data} holds"),
+        more: tuple[Path, ...] = (),
     ) -> None:
-        """Bytes, bytes and a number; ``who`` takes memory, and where files are, as a message begins."""
-        self._pids, self._data = pids, data
+        """Bytes, bytes and a number; ``who`` takes memory, and where files are, as a message begins.
+
+        ``more``: folders that count too.
+        """
+        self._pids, self._places = pids, (data, *more)
         self._most_memory, self._most_disk, self._most_files = most_memory, most_disk, most_files
         self._due, self._who = 0.0, who
 
@@ -69,7 +73,7 @@ class Bounds:
             raise SubmissionError(
                 f"{self._who[0]} {taken >> 20:,} MiB of memory; {self._most_memory >> 20:,} are the most"
             )
-        size, files = disk(self._data)
+        size, files = (sum(found) for found in zip(*map(disk, self._places), strict=True))
         if size > self._most_disk:
             raise SubmissionError(f"{self._who[1]} {size >> 20:,} MiB; {self._most_disk >> 20:,} are the most")
         if files > self._most_files:

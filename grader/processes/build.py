@@ -12,6 +12,7 @@ import hashlib
 import os
 import shutil
 import subprocess
+import tempfile
 import time
 import uuid
 from pathlib import Path
@@ -119,8 +120,8 @@ def _run(command: tuple[str, ...], folder: Path, seconds: float) -> None:
     words = tuple(word.replace("{submission}", str(folder)) for word in command)
     if shutil.which(words[0], path=search_path()) is None and not (folder / words[0]).exists():
         raise SubmissionError(f"build: there is no program {words[0]!r}")
-    home = folder.parent / "home"
-    home.mkdir(exist_ok=True)
+    # Not in the cache: below a home that is root's alone, compilers find no folder that they may write to.
+    home = Path(tempfile.mkdtemp(prefix="checkout-build-"))
     logs = Logs()
     output = logs.pipe("build")
     try:
@@ -128,7 +129,7 @@ def _run(command: tuple[str, ...], folder: Path, seconds: float) -> None:
     finally:
         os.close(output)
     who = ("build: it takes", "build: its folder holds")
-    bounds = Bounds(tree.pids, folder.parent, Limits.memory, Limits.disk, Limits.files, who)
+    bounds = Bounds(tree.pids, folder.parent, Limits.memory, Limits.disk, Limits.files, who, (home,))
     until, code = time.monotonic() + seconds, None
     try:
         while code is None:

@@ -150,7 +150,7 @@ class Supervisor:
                 self.start(name)
             self.tend_others(name)
             if time.monotonic() > until:
-                asked = ready.http or (f"port {ready.tcp}" if ready.tcp else "a port")
+                asked = self.places.fill(ready.http or (f"port {ready.tcp}" if ready.tcp else "a port"), name)
                 raise SubmissionError(
                     f"{name} is not ready after {seconds:.0f} s: {asked} does not answer; it printed:\n"
                     + self.logs.tail(name)

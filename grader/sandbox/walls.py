@@ -16,7 +16,7 @@ from pathlib import Path
 
 from ..errors import VoidError
 from .plain import Command, limits
-from .programs import search_path
+from .programs import search_path, settings
 from .tree import Tree, keep
 
 _HERE = Path(__file__).resolve().parent
@@ -80,7 +80,7 @@ class Walls:
             readable.append(str(self._submission))
         return [
             ("/usr", "/usr", False),
-            *((path, path, False) for path in ("/etc/alternatives",) if Path(path).is_dir()),
+            *((path, path, False) for path in settings()),
             *((str(self._scratch / "etc" / name), f"/etc/{name}", False) for name in _ETC),
             *((path, path, False) for path in readable),
             *((path, path, True) for path in writable),

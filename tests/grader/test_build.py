@@ -94,6 +94,13 @@ def test_a_build_that_fails_says_why(tmp_path: Path, command: tuple[str, ...], s
             prepare(team, tmp_path / "cache", 1)
 
 
+def test_a_build_has_a_folder_for_what_is_temporary(tmp_path: Path) -> None:
+    """Also below a home that is root's alone: compilers ask whether they may write there, and not by trying."""
+    asks = "import os; open('got', 'w').write(str(os.access(os.environ['TMPDIR'], os.R_OK | os.W_OK | os.X_OK)))"
+    folder, _ = prepare(submission(tmp_path / "team", ("python3", "-c", asks)), tmp_path / "cache", 10)
+    assert (folder / "got").read_text() == "True"
+
+
 def stolen(tmp_path: Path) -> tuple[str, bool]:
     """What a build read of a file beside its folder, and whether it wrote another one there."""
     secret, forged = tmp_path / "secret", tmp_path / "results.json"

@@ -16,6 +16,7 @@ import pytest
 
 from grader.errors import VoidError
 from grader.sandbox import Command, Plain, Sandbox, Tier, Walls, choose, landlock
+from grader.sandbox.programs import settings
 from grader.sandbox.tree import processes
 from grader.wire.client import Generator
 from grader.wire.jobs import Target
@@ -50,6 +51,7 @@ print(json.dumps({
     "writes": os.access("/usr", os.W_OK) or os.access("/", os.W_OK),
     "data": can(lambda: open(data + "/there", "w")),
     "descriptors": len(descriptors()),
+    "settings": sorted(str(path) for path in pathlib.Path("/etc").glob("*") if path.is_dir() and can(path.stat)),
 }))
 """
 DAEMON = r"""
@@ -108,10 +110,13 @@ def tried(sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_tier_1_stops_what_it_claims(walls: Walls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No file, environment, process, port or descriptor of the machine is in reach; only {data} can be written."""
+    """No file, environment, process, port or descriptor of the machine is in reach; only {data} can be written.
+
+    Of /etc it has the folders that programs of /usr need: Debian's Java does not start without its own.
+    """
     assert tried(walls, tmp_path, monkeypatch) == {
         "reads": False, "lists": False, "environment": False, "strangers": False, "tcp": False, "udp": False,
-        "writes": False, "data": True, "descriptors": 0,
+        "writes": False, "data": True, "descriptors": 0, "settings": settings(),
     }  # fmt: skip
 
 
