@@ -21,6 +21,8 @@ from .reading import FILE
 
 MOST_BYTES, MOST_FILES = 200_000_000, 20_000
 """Of a submission, packed or not."""
+_LITTER = ("__MACOSX", ".DS_Store")
+"""What macOS packs beside the folder."""
 _PIECE = 1 << 20
 _HEADER = 4096
 """Bytes of what a tar says of one member beside its name, as extended attributes."""
@@ -78,7 +80,7 @@ def unpack(path: Path, folder: Path, most_bytes: int = MOST_BYTES, most_files: i
             _tar(path, folder, room)
     except (zipfile.BadZipFile, tarfile.TarError, zlib.error, EOFError, OSError, ValueError) as error:
         raise SubmissionError(f"{path.name} cannot be unpacked: {error}; it is a .zip, a .tar or a .tar.gz") from error
-    inside = list(folder.iterdir())
+    inside = [path for path in folder.iterdir() if path.name not in _LITTER]
     return inside[0] if len(inside) == 1 and inside[0].is_dir() and not (folder / FILE).exists() else folder
 
 

@@ -95,7 +95,7 @@ def read_submission(folder: Path) -> Submission:
     if len(raw) > _LONGEST:
         raise SubmissionError(f"{FILE} has {len(raw):,} bytes; {_LONGEST:,} are the most")
     try:
-        text = raw.decode()
+        text = raw.decode("utf-8-sig")  # some editors begin a file with a mark of its encoding
         content = tomllib.loads(text)
     except UnicodeDecodeError as error:
         raise SubmissionError(f"{FILE}: byte {error.start} is not UTF-8; save the file as UTF-8") from error

@@ -36,8 +36,8 @@ def read(folder: Path, text: str) -> object:
 
 
 def test_everything_of_the_assignment_is_read(tmp_path: Path) -> None:
-    """Each field arrives, and placeholders become ports, folders and braces."""
-    (tmp_path / "checkout.toml").write_text(RIGHT)
+    """Each field arrives, also behind a byte order mark, and placeholders become ports, folders and braces."""
+    (tmp_path / "checkout.toml").write_text("\ufeff" + RIGHT)
     submission = read_submission(tmp_path)
     database, gateway = submission.processes
     assert (submission.name, len(submission.build)) == ("team 7", 1)
