@@ -69,9 +69,7 @@ def audit(view: View) -> list[Finding]:
             )
         for subject in np.flatnonzero(balances.negative):
             detail = f"the {word} is {balances.value[subject]:,}"
-            findings.append(
-                Finding("negative", -1, _orders_of(view, entity, int(subject)), entity, int(subject), detail)
-            )
+            findings.append(_of_all(view, "negative", entity, int(subject), detail))
     findings += _charges(view, users)
     findings += _takings(view, items)
     return findings
@@ -140,6 +138,14 @@ def _orders_of(view: View, entity: Entity, subject: int) -> tuple[int, ...]:
     return tuple(np.unique(found[view.order_in[found]]).tolist())
 
 
+def _of_all(view: View, rule: str, entity: Entity, subject: int, detail: str) -> Finding:
+    """What is wrong with a balance as a whole: its only order, or all of them as candidates."""
+    orders = _orders_of(view, entity, subject)
+    if len(orders) == 1:
+        return Finding(rule, orders[0], (), entity, subject, detail)
+    return Finding(rule, -1, orders, entity, subject, detail)
+
+
 def _squares(size: int, broken: Bools, owner: Longs, order: Longs, slot: NDArray[np.integer]) -> tuple[Longs, Longs]:
     """The broken balances that are made of digits, int64[n], and their orders by slot, int64[n, 6], -1 for none."""
     subjects = np.unique(owner[broken[owner]])
@@ -205,8 +211,7 @@ def _plain(view: View, entity: Entity, rule: str, subject: int, balances: _Balan
         else:
             detail = f"{verb} {effect:,} in all, should be {balances.expected[subject]:,}"
         return Finding(rule, orders[0], (), entity, subject, detail)
-    detail = f"{verb} {effect:,} in all, should be {balances.expected[subject]:,}"
-    return Finding(rule, -1, orders, entity, subject, detail)
+    return _of_all(view, rule, entity, subject, _total(verb, balances, subject))
 
 
 def _takings(view: View, items: _Balances) -> list[Finding]:

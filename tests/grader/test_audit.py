@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from grader.audit import FAIL, INDETERMINATE, NONE, OK, Finding, View, audit, clean, outcomes
 from grader.orders import COLD_PRICE, HOT_ITEMS, Blocks
 from grader.orders.blocks import CREDIT, STOCK
-from grader.terms import State, Status
+from grader.terms import Entity, State, Status
 
 READ = int(State.READ)
 
@@ -82,6 +82,13 @@ def test_accepts_exactly_what_a_right_system_can_end_in(data: st.DataObject) -> 
         judged = view(outcome, list(paid), owner, lines, (credit, list(money)), (stock, list(goods)))
         assert clean(judged) == ((paid, money, goods) in right)
         assert clean(judged) == (audit(judged) == [])
+
+
+def test_who_alone_brought_a_balance_below_zero_is_named() -> None:
+    """A user or an item with one order: that order; with several: all of them, among whom it is."""
+    judged = view([FAIL, FAIL, FAIL], [0, 0, 0], [0, 1, 1], [(0, 0, 3)], ([0, 0], [-3, -1]), ([2], [-1]))
+    found = {(f.entity, f.subject): (f.order, f.candidates) for f in audit(judged) if f.rule == "negative"}
+    assert found == {(Entity.USER, 0): (0, ()), (Entity.USER, 1): (-1, (1, 2)), (Entity.ITEM, 0): (0, ())}
 
 
 def test_a_refusal_does_not_settle_an_earlier_attempt() -> None:
