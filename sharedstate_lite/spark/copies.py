@@ -14,7 +14,9 @@ import json
 import os
 import shutil
 import tempfile
+import unicodedata
 from pathlib import Path
+from urllib.parse import quote
 
 from ..errors import CheckpointError
 from . import blueprint
@@ -109,7 +111,16 @@ def forget(where: Path) -> None:
 
 
 def _written(path: Path, address: bool) -> bytes:
-    return (path.as_uri().removeprefix("file://") if address else str(path)).encode()
+    """A path as Spark writes it into a log: as Java does in an address, or as it is; both inside a JSON text."""
+    shown = "".join(c if _plain(c) else quote(c, safe="") for c in str(path)) if address else str(path)
+    return json.dumps(shown, ensure_ascii=False)[1:-1].encode()
+
+
+def _plain(c: str) -> bool:
+    """Whether Java's URI leaves a character in a path alone; Python's ``as_uri`` leaves fewer."""
+    if c.isascii():
+        return c.isalnum() or c in "/-_.!~*'():@&=+$,;"
+    return unicodedata.category(c) not in ("Zs", "Zl", "Zp", "Cc")
 
 
 def _digest(file: Path) -> str:

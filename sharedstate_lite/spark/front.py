@@ -13,6 +13,7 @@ import json
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from functools import wraps
 from typing import Any, Self, TypeVar, cast
 
@@ -51,12 +52,14 @@ def one_by_one(method: C) -> C:
 class Front(ABC):
     """The protocol of :class:`~sharedstate_lite.engine.Engine` over ``bins`` bins a stage. A context manager."""
 
+    _turns: Callable[[], AbstractContextManager[Any]] = staticmethod(threading.RLock)
+
     def __init__(self, plan: Blueprint, bins: int) -> None:
         self.trace = Trace()
         self.epoch = 0
         self.bins = bins
         self._open = True
-        self._calls = threading.RLock()
+        self._calls = self._turns()
         self._ticked = False
         # Strings of recent epochs: to look one up costs a tenth of adding it.
         self._names = Names()

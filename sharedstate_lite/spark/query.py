@@ -202,6 +202,9 @@ def refused(text: str) -> Error | None:
 
 def reason(text: str) -> str:
     """The line that says what happened, out of what Spark says."""
+    ended = re.search(r"terminated with exception: *(\S[^\n]*)", text)
+    if ended is not None and not re.search(r"SparkException|Job aborted", ended[1]):
+        return ended[1][:300]
     lines = [re.sub(r"^(: |Caused by: )", "", line.strip()) for line in text.splitlines() if line.strip()]
     told = [line for line in lines if re.match(r"[\w.$]*(Error|Exception)\b", line)]
     return (told or lines or ["no reason given"])[-1][:300]

@@ -8,7 +8,8 @@ and knows how much each bin holds, so that a budget is kept over all of them.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,7 @@ class UpFront(Desk, Front):
     """See the module. A context manager."""
 
     _route: Places  # type: ignore[assignment]
+    _turns = staticmethod(nullcontext)  # the desk says whose turn it is
 
     def __init__(self, plan: Blueprint, bins: int) -> None:
         Desk.__init__(self)
@@ -86,6 +88,8 @@ class UpFront(Desk, Front):
         """The rows of several keys of a view, as one frame: they share the rounds that answer them."""
         self._check_open()
         shown, strings = self._blueprint._view(view), Strings()
+        if isinstance(keys, str) or not isinstance(keys, Iterable):
+            raise ViewError(f"lookup({view!r}): {keys!r} are no keys; give a list of them, or use read(view, key=...)")
         words = [intake.key_words(shown, key, strings) for key in keys]
         if not words:
             return sorted_frame(shown.schema, Delta.empty(len(shown.schema)), strings)
