@@ -133,6 +133,8 @@ def _batches(rows: Any) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
         rows = pa.Table.from_pandas(rows, preserve_index=False)
     if isinstance(rows, pa.Table):
         return rows.schema, iter(rows.to_batches(max_chunksize=BATCH_ROWS))
+    if not isinstance(rows, Iterable):
+        raise Error(f"rows: {rows!r} is no table; hand over an Arrow table, a pandas frame or Arrow batches")
     rows = iter(rows)
     first = next(rows, None)
     if first is None:

@@ -173,11 +173,15 @@ class Server:
 
 def connect(dsn: str, **options: Any) -> psycopg.Connection[tuple[Any, ...]]:
     """A connection to ``dsn``, or an Error that says where nobody answered, without the password."""
+    if not isinstance(dsn, str):
+        raise Error(f"{dsn!r} is no PostgreSQL; give a postgres.Server, or a DSN as text")
     try:
         patience = {} if "connect_timeout" in conninfo_to_dict(dsn) else {"connect_timeout": CONNECT_SECONDS}
         return psycopg.connect(make_conninfo(dsn, **patience), **options)
     except psycopg.Error as error:
-        said = (str(error).strip().splitlines() or [type(error).__name__])[-1]
+        # Its last line may be a question, after the one that says what happened.
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        said = next((line for line in reversed(lines) if not line.endswith("?")), type(error).__name__)
         raise Error(
             f"PostgreSQL at {address(dsn)}: {said}; start it, or correct the DSN "
             f"(argument or {VARIABLE}), such as postgresql://user:password@host:5432/database"

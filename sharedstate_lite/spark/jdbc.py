@@ -12,6 +12,7 @@ Spark's own JDBC writer inserts row by row.
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -45,7 +46,7 @@ def jdbc(
     driver's jar is absent, nobody answers, or there is no such table or column.
     """
     _driver(session)
-    if partitions < 1 or (partitions > 1) != (by is not None):
+    if not isinstance(partitions, int) or partitions < 1 or (partitions > 1) != (by is not None):
         raise Error(f"partitions={partitions}, by={by!r}: to read with several tasks, give their number and a column")
     options = {"driver": DRIVER, "fetchsize": str(FETCH_ROWS), "preferTimestampNTZ": "true"}
     with connected(where) as connection:
@@ -69,6 +70,10 @@ def write(frame: DataFrame, where: Server | str, table: str, *, append: bool = F
     """
     from pyspark.sql.pandas.types import to_arrow_schema
 
+    if getattr(frame, "isStreaming", True):
+        raise Error(
+            f"table {table!r}: {frame!r} is no DataFrame that has an end; a stream's foreachBatch is given such"
+        )
     if append and replace:
         raise Error(f"table {table!r}: append adds to a table as it is, and replace drops it; choose one")
     dsn = where.dsn if isinstance(where, Server) else where
@@ -189,6 +194,10 @@ def _columns(connection: psycopg.Connection[Any], table: str, missing_ok: bool =
 def _bounds(connection: psycopg.Connection[Any], table: str, by: str, partitions: int) -> dict[str, str]:
     """Spark's options for reading ranges of a column; none where the table is empty."""
     query = sql.SQL("SELECT min({0})::text, max({0})::text FROM {1}").format(sql.Identifier(by), identifier(table))
+    kind = "SELECT format_type(atttypid, NULL) FROM pg_attribute WHERE attrelid = to_regclass(%s) AND attname = %s"
+    told = str(connection.execute(kind, (identifier(table).as_string(connection), by)).fetchall()[0][0])
+    if not re.match(r"smallint|integer|bigint|numeric|real|double|date|timestamp", told):
+        raise Error(f"table {table!r}: column {by!r} is {told}; rows are parted by numbers, dates or times")
     low, high = connection.execute(query).fetchall()[0]
     if low is None:
         return {}

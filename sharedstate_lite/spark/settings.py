@@ -63,7 +63,7 @@ logger.gateway.level = error
 
 def kind(master: str) -> Kind:
     """What sort of master the address names. Raises Error where it is none that the kit starts sessions on."""
-    for pattern, found in _MASTERS:
+    for pattern, found in _MASTERS if isinstance(master, str) else ():
         if re.fullmatch(pattern, master):
             return found
     raise Error(
@@ -75,6 +75,8 @@ def kind(master: str) -> Kind:
 def plain(conf: Mapping[str, Value]) -> dict[str, str]:
     """Settings as Spark writes them. Raises Error for a name that is none, or that an argument stands for."""
     out = {}
+    if not isinstance(conf, Mapping):
+        raise Error(f"conf={conf!r}: it is {{name of a Spark setting: value}}")
     for name, value in conf.items():
         if not isinstance(name, str) or not re.fullmatch(r"spark\.\S+", name):
             raise Error(f"conf {name!r}: a setting's name starts with 'spark.'; see Spark's configuration page")
