@@ -226,15 +226,21 @@ def test_a_failed_start_says_why_and_where(start: Start, tmp_path: Path) -> None
 
 
 def test_a_session_whose_jvm_died_is_replaced(start: Start) -> None:
-    """After its JVM was killed, session() starts another, and says nothing."""
+    """After its JVM was killed, session() starts another, and says nothing; an engine on the first one tells."""
     process = start(
         """
-        import os, psutil, signal, sharedstate_lite.spark as kit
+        import os, psutil, signal, sharedstate_lite as ss, sharedstate_lite.spark as kit
         spark = kit.session()
+        engine = kit.engine("full", [ss.Catalog(t="k INT").view("CREATE VIEW v AS SELECT k FROM t")], spark)
         spark.range(4).mapInPandas(lambda frames: frames, "id long").count()
         jvm = psutil.Process().children()[0]
         jvm.kill()
         jvm.wait()
+        try:
+            engine.step({})
+        except ss.Error as error:
+            print(str(error).partition(";")[0])
+        engine.close()
         print(kit.session("local[1]").range(3).count())
         try:
             os.kill(os.getpid(), signal.SIGINT)
@@ -247,7 +253,7 @@ def test_a_session_whose_jvm_died_is_replaced(start: Start) -> None:
         """
     )
     out, err = process.communicate(timeout=300)
-    assert (out, err) == ("3\ninterrupted\nNone 0\n", "")
+    assert (out, err) == ("the Spark session of this engine has ended\n3\ninterrupted\nNone 0\n", "")
 
 
 def test_ctrl_c_cancels_a_job_and_says_nothing(start: Start) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import signal
 import threading
 from pathlib import Path
@@ -15,7 +16,9 @@ from support import bag, tuples
 
 import sharedstate_lite as ss
 from sharedstate_lite import postgres
+from sharedstate_lite.plan import Type
 from sharedstate_lite.spark import jars
+from sharedstate_lite.spark.baserows import _any_of
 from sharedstate_lite.words import Strings
 
 if TYPE_CHECKING:
@@ -67,6 +70,7 @@ def test_partial_on_spark_is_the_one_in_process(spark: SparkSession, tmp_path: P
             assert told[0] == told[1] and there.epoch == here.epoch == 3
             assert there.filled("result") == here.filled("result")
             assert ss.spark.filled(place, "result") == here.filled("result")
+            assert ss.spark.state(place, "visit[product]", batch=0)["diff"].sum() == len(FIRST["visit"])
             assert tuples(there.read("result")) == tuples(here.read("result"))
             late = there.catalog.view(USERS)
             assert len(there.install(late)) == len(here.install(late)) == 0
@@ -135,6 +139,7 @@ with ss.spark.session(memory="1g") as session:
 """
 
 
+@pytest.mark.slow
 def test_a_driver_that_is_killed_between_rounds(spark: SparkSession, start: Start, tmp_path: Path) -> None:
     """kill -9 while an epoch's question is on its way: what is filled is there, and the next engine ends the epoch."""
     place = tmp_path / "live"
@@ -202,8 +207,20 @@ def test_a_base_table_in_postgresql(spark: SparkSession, tmp_path: Path) -> None
             assert told.state().set_index("operator")["rows"]["visit[product]"] == 4
         with server.connect() as connection:
             connection.execute('CREATE TABLE "partial plain" (product text, "user" text, length integer, diff bigint)')
+        with pytest.raises(ss.RelationError, match=r"rows of epochs up to 2, and this engine is new; restore"):
+            ss.spark.engine("partial", [view()], spark, base={"visit": ss.spark.Postgres(server, TABLE)})
+        with pytest.raises(ss.ViewError, match="is in PostgreSQL"):
+            ss.spark.state(tmp_path / "live", "visit[product]")
         with pytest.raises(ss.RelationError, match="rule 18"):
             ss.spark.engine("partial", [view()], spark, base={"visit": ss.spark.Postgres(server, "partial plain")})
+
+
+def test_keys_of_the_first_years(spark: SparkSession) -> None:
+    """A date and a time of a year with fewer than four digits are found as any other."""
+    day, time = dt.date(1, 1, 1), dt.datetime(1, 1, 1, 2, 3, 4, 5)
+    there = spark.sql("SELECT DATE'0001-01-01' AS c0, TIMESTAMP_NTZ'0001-01-01 02:03:04.000005' AS c1")
+    found = there.where(_any_of(there.c0, [day, None], Type.DATE)).where(_any_of(there.c1, [time], Type.TIMESTAMP))
+    assert found.count() == 1
 
 
 def keyed(*values: str) -> Any:
