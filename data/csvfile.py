@@ -25,6 +25,8 @@ import pyarrow.csv
 from sharedstate_lite.errors import Error
 
 _CHUNK = 1 << 22
+_LONGEST = 1 << 26
+"""Bytes that are read at a time; no row may be longer."""
 
 
 def read(path: Path, sep: str) -> pa.Table:
@@ -35,6 +37,7 @@ def read(path: Path, sep: str) -> pa.Table:
         try:
             table = pyarrow.csv.read_csv(
                 file,
+                read_options=pyarrow.csv.ReadOptions(block_size=_LONGEST),
                 parse_options=pyarrow.csv.ParseOptions(delimiter=sep, newlines_in_values=True),
                 convert_options=pyarrow.csv.ConvertOptions(
                     column_types=dict.fromkeys(header, pa.string()),

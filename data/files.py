@@ -27,7 +27,7 @@ import pyarrow.parquet
 
 from sharedstate_lite.catalog import declared
 from sharedstate_lite.columns import ARROW, DTYPES
-from sharedstate_lite.errors import Error, RowError
+from sharedstate_lite.errors import Error, RowError, told
 from sharedstate_lite.plan import Column, Type
 
 from . import cells, csvfile, typed
@@ -68,9 +68,11 @@ def load(
 
     Raises :class:`~sharedstate_lite.errors.Error` naming file, row, line, column and rule.
     """
-    root = Path(path).expanduser()
-    if sep is not None and (not isinstance(sep, str) or len(sep) != 1 or sep in '"\r\n'):
-        raise Error(f"sep={sep!r}: it is one character, such as ',' or ';'")
+    root = place(path)
+    if sep is not None and (not isinstance(sep, str) or len(sep) != 1 or not sep.isascii() or sep in '"\r\n\0'):
+        raise Error(f"sep={sep!r}: it is one ASCII character, such as ',' or ';'")
+    if rename is not None and not isinstance(rename, Mapping):
+        raise Error(f"rename={told(rename)}: it maps names to names, such as {{'time': 'at'}}")
     wanted = None if schema is None else declared(root.name, schema)
     parts = [_renamed(_read(file, root, sep), rename or {}) for file in _files(root)]
     first = parts[0]
@@ -99,6 +101,16 @@ def load(
         frame["time"] = _joined(parts, Column("time", Type.BIGINT)).to_pandas()
     frame["diff"] = _diffs(parts).to_pandas()
     return pd.DataFrame(frame)
+
+
+def place(path: str | os.PathLike[str]) -> Path:
+    """A path that can be looked for, whether or not something is there. Raises Error."""
+    try:
+        found = Path(path).expanduser()
+        found.exists()
+    except (OSError, RuntimeError, TypeError) as error:
+        raise Error(f"{told(path)} is no path ({getattr(error, 'strerror', None) or error}); name a file") from error
+    return found
 
 
 def _ending(path: Path) -> str | None:
@@ -162,7 +174,7 @@ def _read(file: Path, root: Path, sep: str | None) -> _Part:
 def _renamed(part: _Part, rename: Mapping[str, str]) -> _Part:
     new = {}
     for old, to in rename.items():
-        if not isinstance(to, str) or not to.strip():
+        if not isinstance(old, str) or not isinstance(to, str) or not to.strip():
             raise Error(f"rename: {old!r} cannot become {to!r}; a name is text")
         if old.lower() not in part.columns:
             there = ", ".join(spelling for spelling, _ in part.columns.values())

@@ -26,6 +26,7 @@ import pyarrow.parquet
 
 from sharedstate_lite.errors import Error
 
+from .files import place
 from .rows import ARROW, RELATIONS
 
 pc: Any = pyarrow.compute  # its stubs know no comparison with a plain value
@@ -48,7 +49,7 @@ def epochs(folder: str | os.PathLike[str]) -> Iterator[tuple[int, dict[str, pa.T
     Every file is compared with the manifest: one that is missing or holds something else
     is an Error that names it. Holds one epoch at a time.
     """
-    root = Path(folder).expanduser()
+    root = place(folder)
     manifest = read(root)
     return ((entry["epoch"], {r: _read(root, r, entry) for r in RELATIONS}) for entry in manifest["epochs"])
 

@@ -25,6 +25,7 @@ from sharedstate_lite.errors import Error
 from sharedstate_lite.spark.scratch import Scratch
 
 from . import folder
+from .files import place
 from .rows import RELATIONS, changes
 from .spec import Spec
 
@@ -57,7 +58,7 @@ def make(
     the session. Raises Error where the parameters, the folder or Spark refuse.
     """
     spec = Spec.make(**parameters)
-    target = Path(out).expanduser().resolve()
+    target = place(out).resolve()
     scratch = begin(target, overwrite)
     try:
         spark = session or kit.session()

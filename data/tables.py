@@ -8,6 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pyarrow as pa
 
+from sharedstate_lite.errors import RowError
 from sharedstate_lite.ingest import infer
 
 from .files import load
@@ -31,6 +32,8 @@ def declaration(table: pd.DataFrame | pa.Table) -> str:
 
     ``diff`` and ``time`` are left out. Raises RowError where a column's type is none of the kit's.
     """
+    if not isinstance(table, pd.DataFrame | pa.Table):
+        raise RowError(f"declaration: {type(table).__name__} is no table; give a pandas frame or an Arrow table")
     columns = infer(table)
     quoted = (c.name if re.fullmatch(r"[^\W\d]\w*", c.name) else '"' + c.name.replace('"', '""') + '"' for c in columns)
     return ", ".join(f"{name} {c.type.value}" for name, c in zip(quoted, columns, strict=True))

@@ -71,12 +71,17 @@ def _refuse(column: Arrow, bad: Arrow, rule: str) -> None:
     """Raise CellError for the first row where ``bad`` is true."""
     row = pc.index(bad, pa.scalar(True)).as_py()
     if row >= 0:
-        raise CellError(row, f"{column[row].as_py()!r} {rule}")
+        try:
+            shown = repr(column[row].as_py())
+        except (OverflowError, ValueError):
+            shown = f"{column[row].value} {column.type}"  # beyond what Python can show
+        raise CellError(row, f"{shown} {rule}")
 
 
 def _whole(column: Arrow, kind: Type) -> Arrow:
     low, high = LIMITS[kind]
-    values = column
+    # Arrow computes nothing with halves.
+    values = column = column.cast(pa.float32()) if types.is_float16(column.type) else column
     if types.is_floating(column.type):
         values = pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
     if not types.is_integer(column.type):
@@ -86,7 +91,7 @@ def _whole(column: Arrow, kind: Type) -> Arrow:
             f"has a fraction; declare the column DOUBLE, {kind.value} has none",
         )
     # Compared as decimals, in which every number of every whole type, and these limits, can be written.
-    exact = values.cast(pa.float64()) if types.is_floating(values.type) else values.cast(pa.decimal128(38, 0))
+    exact = values.cast(pa.float64()) if types.is_floating(values.type) else values.cast(pa.decimal256(76, 0))
     bounds = (float(low), float(high)) if types.is_floating(values.type) else (low, high)
     outside = pc.or_(
         pc.less(exact, pa.scalar(bounds[0], exact.type)), pc.greater(exact, pa.scalar(bounds[1], exact.type))
@@ -111,7 +116,8 @@ def _moment(column: Arrow, kind: Type) -> Arrow:
     if given.tz is not None:
         column = column.cast(pa.timestamp(given.unit, "UTC")).cast(pa.timestamp(given.unit))
     micros = pc.cast(column, pa.timestamp("us"), safe=False)
-    _refuse(column, pc.not_equal(micros.cast(column.type), column), "has nanoseconds; a TIMESTAMP counts microseconds")
+    rule = "has nanoseconds; a TIMESTAMP counts microseconds" if given.unit == "ns" else "is out of range"
+    _refuse(column, pc.not_equal(pc.cast(micros, column.type, safe=False), column), rule)
     if kind is Type.TIMESTAMP:
         return micros
     days = pc.cast(micros, pa.date32(), safe=False)

@@ -17,6 +17,15 @@ class Error(ValueError):
     """Anything that the kit refuses."""
 
 
+def told(value: object) -> str:
+    """A value as a message shows it, shortened."""
+    try:
+        text = repr(value)
+    except ValueError:
+        return "a number of thousands of digits"  # which Python does not write out
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
 class SqlError(Error):
     """SQL that does not parse, does not bind, or is refused by name."""
 

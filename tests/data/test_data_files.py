@@ -220,7 +220,9 @@ WRONG: list[tuple[str | bytes, dict[str, Any], tuple[str, ...]]] = [
     ("a,b\n1,2\n", {"schema": "a NUMBER"}, ("NUMBER",)),
     ("a,b\n1,2\n", {"rename": {"c": "d"}}, ("c, which is no column",)),
     ("a,b\n1,2\n", {"rename": {"a": "B"}}, ("one name",)),
+    ("a,b\n1,2\n", {"rename": ["a"]}, ("rename=['a']",)),
     ("a,b\n1,2\n", {"sep": "::"}, ("sep='::'",)),
+    ("a→b\n1→2\n", {"sep": "→"}, ("sep='→'", "ASCII")),
 ]
 
 
@@ -233,7 +235,7 @@ def test_a_wrong_csv_is_one_error_that_says_where(
     with pytest.raises(Error) as caught:
         load(path, **options)
     assert all(part in str(caught.value) for part in named), str(caught.value)
-    assert "mine.csv" in str(caught.value) or "sep=" in str(caught.value)
+    assert any(name in str(caught.value) for name in ("mine.csv", "sep=", "rename="))
 
 
 def test_a_path_that_is_no_table_is_refused(tmp_path: Path) -> None:
@@ -248,6 +250,9 @@ def test_a_path_that_is_no_table_is_refused(tmp_path: Path) -> None:
         with pytest.raises(Error, match=named) as caught:
             load(path)
         assert path.name in str(caught.value)
+    for odd in (None, 5, "x" * 300, "~nobody-of-that-name/x.csv"):
+        with pytest.raises(Error, match="no path"):
+            load(odd)  # type: ignore[arg-type]
     (tmp_path / "none").mkdir()
     with pytest.raises(Error, match="holds no file"):
         load(tmp_path / "none")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet
@@ -93,6 +94,9 @@ PARQUET = [
     (pa.array([float("inf")]), None, "row 1, column v: inf is infinite"),
     (pa.array([1], pa.timestamp("ns")), None, "nanoseconds"),
     (pa.array([1], pa.timestamp("s")), "v DATE", "time of day"),
+    (pa.array([2**60], pa.timestamp("ms")), None, "row 1, column v: 1152921504606846976 timestamp[ms] is out of range"),
+    (pa.array([decimal.Decimal(9**60)], pa.decimal256(70, 2)), "v BIGINT", "does not fit BIGINT"),
+    (pa.array([np.float16(1.5)]), "v INT", "1.5 has a fraction"),
     (pa.array([decimal.Decimal("1.5")]), None, "none of STRING"),
     (pa.array([[1]]), None, "none of STRING"),
     (pa.array([b"x"]), None, "none of STRING"),
