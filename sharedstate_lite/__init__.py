@@ -64,7 +64,7 @@ def engine(kind: str, views: Sequence[View], **options: Any) -> Engine:
     everywhere), and for partial ``max_rows``, ``max_bytes``, ``seed``, ``without``.
     Raises ViewError for a kind, view or option that cannot be.
     """
-    if kind not in KINDS:
+    if not isinstance(kind, str) or kind not in KINDS:
         raise ViewError(f"engine {kind!r}: the kinds of state are {', '.join(KINDS)}")
     known = {"join"} | ({"max_rows", "max_bytes", "seed", "without"} if kind == "partial" else set())
     unknown = [name for name in options if name not in known and name != "_like"]

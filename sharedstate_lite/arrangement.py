@@ -20,13 +20,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import takewhile
+from numbers import Integral
 
 import numpy as np
 import numpy.typing as npt
 
 from . import merging
 from .batch import LOW, Batch, Delta, Diffs, Layout, concat, gather, ranges
-from .errors import TimeError
+from .errors import TimeError, told
 from .plan import Type
 from .words import NULL, Strings, Words
 
@@ -57,9 +58,9 @@ class TraceHandle:
         """Move to a later time of the arrangement. Raises TimeError if it is earlier, or at or past upper."""
         if not self.open:
             raise TimeError(f"{self.arrangement.name}: this handle is closed; take a new one with handle({time})")
-        if time < self.time or time >= self.arrangement.upper:
+        if not isinstance(time, Integral) or time < self.time or time >= self.arrangement.upper:
             raise TimeError(
-                f"{self.arrangement.name}: a handle at {self.time} cannot advance to {time}; "
+                f"{self.arrangement.name}: a handle at {self.time} cannot advance to {told(time)}; "
                 f"it moves forward only, and stays below upper={self.arrangement.upper}"
             )
         # What it lets go of is folded by the merges to come, so that no reader pays for the size of the state.
@@ -121,14 +122,16 @@ class Arrangement:
 
     def check(self, time: int) -> None:
         """Raise TimeError unless ``since <= time < upper``."""
+        if isinstance(time, bool) or not isinstance(time, Integral):
+            raise TimeError(f"{self.name}: {told(time)} is no time; epochs are whole numbers")
         if time < self.since:
             raise TimeError(
-                f"{self.name}: read at time {time} is before since={self.since}; "
+                f"{self.name}: read at time {told(time)} is before since={self.since}; "
                 f"keep a handle at {time} before the epoch that follows it"
             )
         if time >= self.upper:
             raise TimeError(
-                f"{self.name}: time {time} is not complete yet; upper={self.upper}, so read at {self.upper - 1}"
+                f"{self.name}: time {told(time)} is not complete yet; upper={self.upper}, so read at {self.upper - 1}"
             )
 
     def handle(self, time: int | None = None) -> TraceHandle:

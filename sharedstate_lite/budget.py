@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .errors import ViewError
+from .errors import ViewError, told
 from .upjoin import JoinNode
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ class Budget:
     def __init__(self, rows: int | None, size: int | None) -> None:
         for name, value in (("max_rows", rows), ("max_bytes", size)):
             if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
-                raise ViewError(f"{name}={value!r}: a budget is a whole number, 0 or more")
+                raise ViewError(f"{name}={told(value)}: a budget is a whole number, 0 or more")
         self.rows, self.bytes = rows, size
 
     @property

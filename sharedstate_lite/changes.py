@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from . import columns, ingest
 from .batch import Delta, Layout
+from .errors import RowError, told
 from .extremes import ordinals
 from .plan import Column, Schema, Type
 from .words import Strings, Words
@@ -54,6 +55,10 @@ class Changes:
 
     @classmethod
     def _made(cls, table: Any, schema: Schema | None, time: int) -> Changes:
+        if not isinstance(table, pd.DataFrame | pa.Table):
+            raise RowError(f"changes: {type(table).__name__} is no table; give a pandas frame or an Arrow table")
+        if schema is not None and not all(isinstance(c, Column) for c in schema):
+            raise RowError(f"changes: {told(schema)} is no schema; take a view's or a relation's: catalog.schema(name)")
         strings = Strings()
         schema = schema or ingest.infer(table)
         delta, given = ingest.table(table, schema, "changes", strings)

@@ -29,7 +29,7 @@ import pyarrow.ipc
 from . import columns
 from .batch import Layout, merged
 from .catalog import Catalog
-from .errors import CheckpointError, Error
+from .errors import CheckpointError, Error, told
 from .plan import Column, Type, View
 from .words import Strings, Words
 
@@ -37,6 +37,18 @@ if TYPE_CHECKING:
     from .engine import Engine
 
 FORMAT = 1
+
+
+def folder(path: Any) -> Path:
+    """A path that can be looked at, whether or not something is there. Raises CheckpointError."""
+    try:
+        Path(path).stat()
+    except FileNotFoundError:
+        pass
+    except (OSError, TypeError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise CheckpointError(f"{told(path)} is no path for a checkpoint ({reason}); name a folder") from error
+    return Path(path)
 
 
 def write(engine: Engine, path: Path) -> None:
@@ -85,9 +97,9 @@ def restore(path: str | Path) -> Engine:
     """The engine that was written to ``path``, at its epoch. Raises CheckpointError if a part is missing or altered."""
     from . import engine as make
 
-    folder = Path(path)
-    manifest = _manifest(folder)
-    tables = {name: _load(folder, name, part) for name, part in manifest["parts"].items()}
+    place = folder(path)
+    manifest = _manifest(place)
+    tables = {name: _load(place, name, part) for name, part in manifest["parts"].items()}
     try:
         engine = make(
             manifest["strategy"],
@@ -100,7 +112,7 @@ def restore(path: str | Path) -> Engine:
         raise
     except (Error, KeyError, TypeError) as error:
         raise CheckpointError(
-            f"{folder}: the checkpoint does not fit this version of the kit ({error}); "
+            f"{place}: the checkpoint does not fit this version of the kit ({error}); "
             f"restore it with the one that wrote it"
         ) from error
     return engine

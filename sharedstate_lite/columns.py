@@ -19,7 +19,7 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
-from .errors import RowError
+from .errors import RowError, told
 from .plan import Column, Type
 from .words import NULL, Strings, Words, doubles, from_doubles
 
@@ -60,9 +60,7 @@ _TICKS = {"s": 1_000_000, "ms": 1000, "us": 1}
 
 def refuse(relation: str, column: Column, row: int, value: object, rule: str) -> RowError:
     """The error for one value: relation, row (from 0), column, value, rule."""
-    shown = repr(value)
-    shown = shown if len(shown) <= 60 else shown[:57] + "..."
-    return RowError(f"{relation}: row {row}, column {column.name} {column.type.value}: {shown} {rule}")
+    return RowError(f"{relation}: row {row}, column {column.name} {column.type.value}: {told(value)} {rule}")
 
 
 def from_values(values: Sequence[Any], column: Column, relation: str, strings: Strings) -> Words:

@@ -21,7 +21,7 @@ from . import intake
 from .arrangement import Arrangement
 from .batch import Delta, Layout
 from .changes import Changes, sorted_frame
-from .errors import Error, TimeError, ViewError
+from .errors import Error, TimeError, ViewError, told
 from .held import Handles, Held, state_html, state_rows, state_table
 from .operators import Dictionary
 from .plan import Schema, View
@@ -40,9 +40,8 @@ class Engine(ABC):
     joins: tuple[str, ...] = ("auto", "linear")
 
     def __init__(self, views: Sequence[View], join: str = "auto", *, _like: Mapping[str, Any] | None = None) -> None:
-        if isinstance(views, View) or not views:
+        if isinstance(views, View) or not isinstance(views, Iterable) or not (views := list(views)):
             raise ViewError("ss.engine takes a list of at least one view; write [view], made by catalog.view(...)")
-        views = list(views)
         stranger = next((v for v in views if not isinstance(v, View)), None)
         if stranger is not None:
             raise ViewError(f"ss.engine takes views made by catalog.view(...), not {type(stranger).__name__}")
@@ -132,7 +131,7 @@ class Engine(ABC):
         from . import checkpoint
 
         self._check_open()
-        checkpoint.write(self, Path(path))
+        checkpoint.write(self, checkpoint.folder(path))
 
     def compact(self) -> None:
         """Merge all batches that may be merged, and forget strings that no row uses."""
@@ -307,7 +306,7 @@ class Engine(ABC):
         if at is not None and at != self.epoch:
             raise TimeError(
                 f"view {view}: {self.kind} state is the last epoch's, {self.epoch}; "
-                f"a read at {at} needs the shared engine"
+                f"a read at {told(at)} needs the shared engine"
             )
 
     def _changes(self, view: View, delta: Delta) -> Changes:

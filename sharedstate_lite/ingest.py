@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from . import columns
 from .batch import Delta
-from .errors import RowError, TimeError
+from .errors import RowError, TimeError, told
 from .plan import Column, Schema, Type
 from .words import Strings
 
@@ -81,9 +81,7 @@ def pairs(data: Iterable[Any], schema: Schema, relation: str, strings: Strings) 
     rows, diffs = [], []
     for at, pair in enumerate(data):
         if not isinstance(pair, tuple | list) or len(pair) != 2 or not isinstance(pair[0], tuple | list):
-            raise RowError(
-                f"{relation}: row {at} is {str(pair)[:60]}; write ((value, ...), diff), for example ((...), +1)"
-            )
+            raise RowError(f"{relation}: row {at} is {told(pair)}; write ((value, ...), diff), for example ((...), +1)")
         row, diff = pair
         if len(row) != len(schema):
             wanted = ", ".join(c.name for c in schema)
@@ -92,10 +90,10 @@ def pairs(data: Iterable[Any], schema: Schema, relation: str, strings: Strings) 
             )
         if isinstance(diff, bool | np.bool_) or not isinstance(diff, int | np.integer):
             raise RowError(
-                f"{relation}: row {at} has the diff {diff!r}; a diff is a whole number, +1 or -1 for one row"
+                f"{relation}: row {at} has the diff {told(diff)}; a diff is a whole number, +1 or -1 for one row"
             )
         if not -LIMIT < int(diff) < LIMIT:
-            raise RowError(f"{relation}: row {at} has the diff {diff}; multiplicities stay below 2**62")
+            raise RowError(f"{relation}: row {at} has the diff {told(diff)}; multiplicities stay below 2**62")
         rows.append(row)
         diffs.append(int(diff))
     cells: Any = list(zip(*rows, strict=True)) if rows else [()] * len(schema)
@@ -118,7 +116,10 @@ def _diffs(diffs: npt.NDArray[np.int64], relation: str) -> npt.NDArray[np.int64]
 
 def infer(data: Any) -> Schema:
     """The schema that a frame's dtypes or a table's types say, without ``diff`` and ``time``."""
-    arrow = pa.Table.from_pandas(data, preserve_index=False) if isinstance(data, pd.DataFrame) else data
+    try:
+        arrow = pa.Table.from_pandas(data, preserve_index=False) if isinstance(data, pd.DataFrame) else data
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise RowError(f"changes: a column holds values of no one type ({error.args[0]}); give a schema") from error
     out = []
     for field in arrow.schema:
         if field.name.lower() in ("diff", "time"):

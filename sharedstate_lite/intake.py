@@ -18,7 +18,7 @@ from .arrangement import Arrangement
 from .batch import Delta
 from .catalog import Catalog
 from .changes import Changes
-from .errors import RelationError, RowError, TimeError, ViewError
+from .errors import RelationError, RowError, TimeError, ViewError, told
 from .plan import Schema, View
 from .words import Strings, Words
 
@@ -101,7 +101,7 @@ def key_words(view: View, key: Any, strings: Strings) -> Words:
     wanted = [view.schema[i] for i in view.key]
     if len(values) != len(wanted):
         names = ", ".join(c.name for c in wanted)
-        raise ViewError(f"view {view.name}: the key {key!r} has {len(values)} values; the key is ({names})")
+        raise ViewError(f"view {view.name}: the key {told(key)} has {len(values)} values; the key is ({names})")
     name = f"key of {view.name}"
     lines = [columns.from_values([v], c, name, strings) for v, c in zip(values, wanted, strict=True)]
     return np.stack(lines) if lines else np.empty((0, 1), dtype=np.int64)

@@ -38,6 +38,10 @@ def parse(text: str) -> tuple[str, exp.Expr]:
     """
     if not isinstance(text, str):
         raise SqlError(f"a view is given as SQL text, not as {type(text).__name__}")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise SqlError("the SQL has a lone surrogate, which is not text; mend it first") from None
     tokens, statements = _statements(text)
     if len(statements) != 1:
         raise SqlError(f"{len(statements)} statements where one was expected; give each view in a call of its own")

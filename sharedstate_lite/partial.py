@@ -22,10 +22,10 @@ from .budget import Budget
 from .changes import Changes, sorted_frame
 from .delivery import Delivery
 from .engine import Input
-from .errors import Error, TimeError, ViewError
+from .errors import Error, ViewError, told
 from .held import Held
 from .holes import Filled
-from .plan import View
+from .plan import Type, View
 from .upjoin import JoinNode
 from .upquery import BaseNode, ReaderNode
 from .wires import Pending
@@ -52,11 +52,12 @@ class Partial(Delivery):
         without: Iterable[str] = (),
         _like: Mapping[str, Any] | None = None,
     ) -> None:
-        self._start([without] if isinstance(without, str) else without)
-        if not self.without <= set(FIXES):
-            raise ViewError(
-                f"without={sorted(self.without)}: the fixes that can be switched off are {', '.join(FIXES)}"
-            )
+        named = list(without) if isinstance(without, Iterable) and not isinstance(without, str) else [without]
+        if not all(fix in FIXES for fix in named):
+            raise ViewError(f"without={told(without)}: the fixes that can be switched off are {', '.join(FIXES)}")
+        if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+            raise ViewError(f"seed={told(seed)}: a seed is a whole number, 0 or more")
+        self._start(named)
         self.budget = Budget(max_rows, max_bytes)
         self.seed = seed
         self.random = np.random.default_rng(seed)
@@ -325,8 +326,6 @@ class Partial(Delivery):
         return all_back
 
     def _codes(self) -> Iterable[Words]:
-        from .plan import Type
-
         for node in self.nodes.values():
             for _, _, _, filled in node.parts():
                 if filled is not None:
@@ -342,9 +341,3 @@ class Partial(Delivery):
         self._check_open()
         if self.paused:
             raise Error(f"{what}: the engine is paused with {len(self.wires)} messages under way; call resume() first")
-
-    def _check_time(self, view: str, at: int | None) -> None:
-        if at is not None and at != self.epoch:
-            raise TimeError(
-                f"view {view}: partial state is the last epoch's, {self.epoch}; a read at {at} needs the shared engine"
-            )

@@ -10,7 +10,7 @@ the expressions; docs/sql.md lists what is supported and what is refused.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sqlglot import exp
@@ -81,7 +81,8 @@ def _key(name: str, bound: Bound, key: str | Sequence[str] | None) -> tuple[tupl
     if key is None:
         columns = (0,) if bound.key is None else bound.key
     else:
-        columns = tuple(_position(name, schema, k) for k in ([key] if isinstance(key, str) else key))
+        named = key if isinstance(key, Iterable) and not isinstance(key, str) else [key]
+        columns = tuple(_position(name, schema, k) for k in named)
         if len(set(columns)) < len(columns):
             raise ViewError(f"view {name}: its key names a column twice; name each once")
         if not columns and bound.key != ():

@@ -68,7 +68,7 @@ class Strings:
         self._bytes += sum(sys.getsizeof(t) + 32 for t in self._text[self._sized :])
         self._sized = len(self)
         arrays = self._hash.nbytes + self._prefix.nbytes + self._shorts.nbytes
-        return self._bytes + sys.getsizeof(self._code) + sys.getsizeof(self._text) + arrays
+        return self._bytes + _dict_bytes(len(self._code)) + 8 * len(self) + arrays
 
     def code(self, text: str) -> int:
         """The code of one string, given one if it is new."""
@@ -120,15 +120,22 @@ class Strings:
     def forget(self, length: int) -> None:
         """Drop the codes from ``length`` on: what a refused step had brought."""
         gone = self._text[length:]
-        if gone:
-            self._shorts.forget(length)
-            self._prefixed = min(self._prefixed, length)
-            if self._sized > length:
-                self._sized, self._bytes = 0, 0
+        if not gone:
+            return
+        self._shorts.forget(length)
+        self._prefixed = min(self._prefixed, length)
+        if self._sized > length:
+            self._sized, self._bytes = 0, 0
         for text in gone:
             # An interrupt may have come between the list and the dictionary.
             self._code.pop(text, None)
         del self._text[length:]
+        if len(gone) > length:
+            self._code = dict(self._code)  # a dict keeps the room of what it lost
+        size = max(16, 1 << length.bit_length())
+        if size < len(self._hash):
+            self._hash = self._hash[:size].copy()
+            self._hash[length:] = 0  # NULL's place among them
 
     def find(self, text: str) -> int | None:
         """The code of a string if it has one; a look-up adds nothing."""
@@ -172,6 +179,16 @@ class Strings:
         moved = np.full(len(self._text), -1, dtype=np.int64)
         moved[kept] = np.arange(len(kept))
         return fresh, moved
+
+
+def _dict_bytes(count: int) -> int:
+    """Bytes of a dict that has grown to ``count`` entries; one that has lost some keeps their room for a while.
+
+    So what came and went leaves no trace in what is told. At most two thirds of its slots are
+    used, a power of two of them; an entry is three words, and a slot as few bytes as do.
+    """
+    slots = max(8, 1 << (-(-count * 3 // 2) - 1).bit_length())
+    return 96 + slots * (1 if slots < 1 << 8 else 2 if slots < 1 << 16 else 4) + slots * 2 // 3 * 24
 
 
 def _room(length: int, used: int) -> npt.NDArray[np.uint64]:

@@ -197,6 +197,9 @@ def test_a_handle_moves_forward_only() -> None:
     for time in (2, 5):
         with pytest.raises(TimeError, match=rf"visit\[product\]: a handle at 3 cannot advance to {time}.*upper=5"):
             handle.advance(time)
+    for odd in (3.5, "3", True):
+        with pytest.raises(TimeError, match="is no time"):
+            arrangement.handle(odd)  # type: ignore[arg-type]
     with pytest.raises(TimeError, match="keep a handle at 2"):
         arrangement.handle(2)
     with pytest.raises(TimeError, match="upper=5, so read at 4"):

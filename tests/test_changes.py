@@ -1,6 +1,8 @@
 """changes: a batch of rows with diffs, as a caller sees it."""
 
 import numpy as np
+import pandas as pd
+import pytest
 
 import sharedstate_lite as ss
 
@@ -18,3 +20,11 @@ def test_changes_round_trip() -> None:
     assert ss.Changes.from_pandas(frame, out.schema) == ss.Changes.from_arrow(out.to_arrow(), out.schema) == out
     assert out.negate().to_pandas()["diff"].tolist() == [-1, -3, -1]
     assert "NULL" in out._repr_html_()
+
+
+def test_what_is_no_table_makes_no_changes() -> None:
+    """Anything but a table, a column without one type and a schema that is none are refused in one sentence."""
+    mixed = pd.DataFrame({"a": [1, "x"], "diff": [1, 1]})
+    for given, schema in ((None, None), ([1], None), (mixed, None), (mixed, "a INT")):
+        with pytest.raises(ss.RowError, match="^changes: "):
+            ss.Changes.from_pandas(given, schema)  # type: ignore[arg-type]

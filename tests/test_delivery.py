@@ -89,3 +89,13 @@ def test_a_pause_holds_the_base_tables() -> None:
     engine.resume()
     assert {index.since for index in engine.indexes.values()} == {3}
     assert engine.read("result", key="F")["m"].tolist() == [1]
+
+
+@pytest.mark.parametrize("odd", [{"without": 18}, {"without": [["rule18"]]}, {"seed": -1}, {"seed": "seven"}])
+def test_options_that_cannot_be_are_refused(odd: dict[str, Any]) -> None:
+    """What is no fix and what is no seed is one error that names the option."""
+    view = ss.Catalog(r="a INT").view("CREATE VIEW v AS SELECT a FROM r")
+    with pytest.raises(ss.ViewError, match=next(iter(odd))):
+        ss.engine("partial", [view], **odd)
+    with pytest.raises(ss.ViewError, match="list of at least one view"):
+        ss.engine("partial", 5)  # type: ignore[arg-type]

@@ -73,6 +73,8 @@ BAD: dict[str, tuple[Any, str]] = {
     "a column twice": (frame([(("a", 1), 1)]).assign(product="x"), "twice"),
     "one too many, one too few": (frame([]).rename(columns={"LENGTH": "len"}), "lacks Length.*unknown column len"),
     "a row that is no tuple": ([("ab", 1)], "row 0"),
+    "a diff too long to write out": ([(("a", 1), 10**5000)], "thousands of digits"),
+    "a number too long to write out": ([(("a", 10**5000), 1)], "thousands of digits"),
     "a mapping": ({"a": 1}, "dict is no rows"),
     "a number": (5, "int is no rows"),
 }
@@ -119,3 +121,15 @@ def test_types_are_read_off_a_table() -> None:
     assert [c.type.value for c in ingest.infer(some)] == ["STRING", "INT", "BIGINT", "DOUBLE", "BOOLEAN"]
     with pytest.raises(ss.RowError, match=r"column l has the type list.*STRING"):
         ss.Changes.from_arrow(pa.table({"l": [["a"]], "diff": [1]}))
+
+
+@pytest.mark.parametrize("kind", ["full", "shared", "partial"])
+def test_a_refused_epoch_gives_back_what_its_strings_took(kind: str) -> None:
+    """State is as before to the byte, however many new strings came beside the row that was refused."""
+    engine = ss.engine(kind, [ss.Catalog(r="s STRING, i INT").view("CREATE VIEW v AS SELECT s FROM r")])
+    engine.step({"r": [((f"s{n}", n), 1) for n in range(20)]})
+    before = engine.state()
+    for many in (1, 7, 2000):
+        with pytest.raises(ss.RowError, match="retracted"):
+            engine.step({"r": [*(((f"new {n}", n), 1) for n in range(many)), (("s1", 0), -1)]})
+        pd.testing.assert_frame_equal(engine.state(), before)
