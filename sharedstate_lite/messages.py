@@ -16,8 +16,11 @@ checks nothing against one; :mod:`.replay` reads them from short forms and from 
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
+
+from . import errors
 
 Values = tuple[Any, ...]
 """A row or a key: Python values (str, int, float, bool, date, datetime), None for NULL."""
@@ -34,9 +37,7 @@ class Epoch:
         """``+1 visit Potato, Eve, 60``; several by semicolons, many by their number."""
         if len(self.changes) > 3:
             return f"{len(self.changes)} changes"
-        parts = (
-            f"{f'{d:+d}' if isinstance(d, int) else d} {relation} {told(row)}" for relation, row, d in self.changes
-        )
+        parts = (f"{_diff(d)} {named(relation)} {told(row)}" for relation, row, d in self.changes)
         return "; ".join(parts) or "empty epoch"
 
 
@@ -50,7 +51,7 @@ class Read:
     @property
     def text(self) -> str:
         """``read result Vegetable``."""
-        return f"read {self.view}" + ("" if self.key is None else f" {told(self.key)}")
+        return f"read {named(self.view)}" + ("" if self.key is None else f" {told(self.key)}")
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ class Evict:
     @property
     def text(self) -> str:
         """``evict result Vegetable``."""
-        return f"evict {self.view}" + ("" if self.key is None else f" {told(self.key)}")
+        return f"evict {named(self.view)}" + ("" if self.key is None else f" {told(self.key)}")
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ class Install:
     @property
     def text(self) -> str:
         """``install visits``."""
-        return f"install {self.view}"
+        return f"install {named(self.view)}"
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ class Drop:
     @property
     def text(self) -> str:
         """``drop visits``."""
-        return f"drop {self.view}"
+        return f"drop {named(self.view)}"
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,7 @@ class Hold:
     @property
     def text(self) -> str:
         """``hold slow 3``."""
-        return f"hold {self.reader}" + ("" if self.time is None else f" {self.time}")
+        return f"hold {named(self.reader)}" + ("" if self.time is None else f" {_told(self.time)}")
 
 
 @dataclass(frozen=True)
@@ -120,7 +121,7 @@ class Deliver:
     @property
     def text(self) -> str:
         """``deliver result.group1 result``."""
-        return f"deliver {self.sender} {self.receiver}"
+        return f"deliver {named(self.sender)} {named(self.receiver)}"
 
 
 @dataclass(frozen=True)
@@ -141,6 +142,16 @@ class Unread:
 Message = Epoch | Read | Evict | Install | Drop | Hold | Pause | Deliver | Resume | Unread
 
 
+def named(name: str) -> str:
+    """A name as it is typed: between double quotes where blanks, or quotes, would end it too early."""
+    plain = re.fullmatch(r"\w[^\s;,'\"(\[]*", name)
+    return name if plain else '"' + name.replace('"', '""') + '"'
+
+
+def _diff(diff: Any) -> str:
+    return f"{diff:+d}" if isinstance(diff, int) and abs(diff) < 1 << 64 else errors.told(diff)
+
+
 def told(values: Values) -> str:
     """Values as they are typed: ``Potato, Eve, 60``; NULL for None, text in quotes where it would be misread."""
     return ", ".join(map(_told, values))
@@ -151,8 +162,8 @@ def _told(value: Any) -> str:
         return "NULL"
     if isinstance(value, bool):
         return "TRUE" if value else "FALSE"
-    text = str(value)
     if not isinstance(value, str):
-        return text
-    plain = text.strip() == text and text and not any(c in text for c in ",;'\n")
-    return text if plain and text.upper() != "NULL" else "'" + text.replace("'", "''") + "'"
+        return errors.told(value) if isinstance(value, int) else str(value)
+    plain = value.strip() == value and value and not any(c in value for c in ",;'\"\n")
+    plain = plain and value[0] not in "([" and value[-1] not in ")]" and value.upper() != "NULL"
+    return value if plain else "'" + value.replace("'", "''") + "'"

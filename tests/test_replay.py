@@ -13,7 +13,7 @@ from sqlgen import COLUMNS, DECLARED, ROW, expressions
 from support import ENGINES, case_names, epochs, examples, keys_of, labels, make, relations_of, tuples
 
 import sharedstate_lite as ss
-from sharedstate_lite.messages import Epoch
+from sharedstate_lite.messages import Deliver, Drop, Epoch, Evict, Hold, Read
 from sharedstate_lite.plan import View
 
 
@@ -199,3 +199,34 @@ def test_sql_that_nobody_has_written_can_be_stepped(kind: str) -> None:
         check(ss.replay(kind, [shown])(history), ss.engine(kind, [shown]), catalog)
 
     run()
+
+
+ODD = st.text("ab \t;,'\"([)]−+😀", max_size=5) | st.sampled_from(["NULL", "visit", "read", "+1 a"])
+
+
+@examples(100)
+@given(text=ODD, number=st.integers(-9, 9), name=st.text("a b;,'\"([.é", min_size=1, max_size=4))
+def test_a_message_is_typed_as_it_is_told(text: str, number: int, name: str) -> None:
+    """The text of a message, typed again, is that message, whatever names and values are made of: edits begin so."""
+    catalog = ss.Catalog(**{f"r{name}": "s STRING, i INT, t STRING"})
+    quoted = name.replace('"', '""')
+    view = catalog.view(f'CREATE VIEW "v{quoted}" AS SELECT s FROM "r{quoted}"')
+    read = ss.replay("partial", [view]).message
+    row = (text, number, None)
+    for message in (
+        Epoch(((f"r{name}", row, 1), (f"r{name}", row, -number - 10))),
+        Read(view.name, (text,)),
+        Read(view.name),
+        Evict(view.name, (text,)),
+        Drop(view.name),
+        Deliver(f"r{name}", view.name),
+        Hold(f"x{name}", 3),
+    ):
+        assert read(message.text) == message
+
+
+@pytest.mark.parametrize("given", ["+" + "9" * 5000 + " visit a, b, 1", "hold x ²", ("visit", ("a", "b", 10**5000))])
+def test_numbers_that_python_does_not_read_are_refused_in_a_word(given: Any) -> None:
+    """A message with digits past every limit is told in its place, like any other that cannot be taken."""
+    view = ss.Catalog(visit="p STRING, u STRING, i INT").view("CREATE VIEW v AS SELECT p FROM visit")
+    assert ss.replay("shared", [view])([given]).messages[0].refused

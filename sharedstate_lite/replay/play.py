@@ -19,7 +19,7 @@ from typing import Any
 import pandas as pd
 
 from ..engine import Engine
-from ..errors import Error, ViewError
+from ..errors import Error, ViewError, told
 from ..held import Handles
 from ..messages import Deliver, Drop, Epoch, Evict, Hold, Install, Message, Pause, Read, Resume, Unread, Values
 from ..partial import Partial
@@ -109,7 +109,7 @@ class _Run:
         try:
             message = self.read(given)
         except Error as error:
-            message = Unread(str(given)[:80], str(error))
+            message = Unread((given if isinstance(given, str) else told(given))[:80], str(error))
         refused, answer = "", None
         try:
             answer = self._apply(number, message)

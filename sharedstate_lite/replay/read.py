@@ -20,13 +20,14 @@ from typing import Any
 
 import pandas as pd
 
-from ..errors import Error, RelationError, RowError, ViewError
-from ..messages import Deliver, Drop, Epoch, Evict, Hold, Install, Message, Pause, Read, Resume, Unread, Values
+from ..errors import Error, RelationError, RowError, ViewError, told
+from ..messages import Deliver, Drop, Epoch, Evict, Hold, Install, Message, Pause, Read, Resume, Unread, Values, named
 from ..plan import Column, Schema, Type, View
 
 MESSAGES = (Epoch, Read, Evict, Install, Drop, Hold, Pause, Deliver, Resume, Unread)
 VERBS = ("read", "evict", "install", "drop", "hold", "pause", "deliver", "resume")
-_SIGN = re.compile(r"([+-])\s*(\d*)\s+(?=\S)|(insert|delete)\s+", re.IGNORECASE)
+_SIGN = re.compile(r"([+−-])\s*([0-9]*)\s+(?=\S)|(insert|delete)\s+", re.IGNORECASE)
+_NAME = re.compile(r'"((?:[^"]|"")+)"|(\w[^\s;,"(\[]*)')
 
 
 class Reader:
@@ -51,7 +52,7 @@ class Reader:
             return Epoch((self._short(given),))
         if isinstance(given, Sequence) and not isinstance(given, bytes) and all(self._is_row(g) for g in given):
             return Epoch(tuple(self._short(g) for g in given))
-        raise Error(f"{str(given)[:60]} is no message; write (relation, row), (relation, row, diff), or a text")
+        raise Error(f"{told(given)} is no message; write (relation, row), (relation, row, diff), or a text")
 
     # --- rows -------------------------------------------------------------------
 
@@ -67,7 +68,7 @@ class Reader:
 
     def _short(self, given: Sequence[Any]) -> tuple[str, Values, int]:
         if not self._is_row(given):
-            raise RowError(f"{given[0]}: {str(given)[:60]} is no change; write (relation, (value, ...), +1)")
+            raise RowError(f"{given[0]}: {told(given)} is no change; write (relation, (value, ...), +1)")
         return self._change(given[0], given[1], given[2] if len(given) == 3 else 1)
 
     def _change(self, relation: str, row: Any, diff: Any) -> tuple[str, Values, int]:
@@ -75,7 +76,7 @@ class Reader:
         if len(row) != len(schema):
             raise _width(name, len(row), schema)
         if isinstance(diff, bool) or not isinstance(diff, Integral):
-            raise RowError(f"{name}: {diff!r} is no diff; it is a whole number, +1 or -1 for one row")
+            raise RowError(f"{name}: {told(diff)} is no diff; it is a whole number, +1 or -1 for one row")
         return name, tuple(row), int(diff)
 
     def _rows(self, relation: Any, rows: Any) -> Any:
@@ -100,7 +101,7 @@ class Reader:
     @staticmethod
     def _pair(relation: Any, pair: Any) -> tuple[Any, Any]:
         if not isinstance(pair, tuple | list) or len(pair) != 2 or not isinstance(pair[0], tuple | list):
-            raise RowError(f"{relation}: {str(pair)[:60]} is no change; write ((value, ...), +1)")
+            raise RowError(f"{relation}: {told(pair)} is no change; write ((value, ...), +1)")
         return pair[0], pair[1]
 
     def _relation(self, name: Any) -> tuple[str, Schema]:
@@ -124,7 +125,7 @@ class Reader:
         if verb == "hold":
             time = rest[1] if len(rest) > 1 else None
             if time is not None and (isinstance(time, bool) or not isinstance(time, int)):
-                raise Error(f"hold {first}: a time is the number of an epoch, not {time!r}")
+                raise Error(f"hold {first}: a time is the number of an epoch, not {told(time)}")
             return Hold(str(first), time)
         view = self._view(first)
         if verb in ("install", "drop"):
@@ -143,7 +144,7 @@ class Reader:
     # --- text -------------------------------------------------------------------
 
     def _text(self, text: str) -> Message:
-        said = text.replace("−", "-").strip()
+        said = text.strip()
         word = said.split(None, 1)[0].lower() if said else ""
         if not said:
             raise Error("type a message, for example " + self._example())
@@ -152,9 +153,10 @@ class Reader:
         return Epoch(tuple(self._typed(part) for part in _split(said, ";") if part.strip()))
 
     def _typed_verb(self, verb: str, rest: str) -> Message:
-        words = rest.split()
+        words = [_plain(found) for found in _NAME.finditer(rest)]
         if verb in ("read", "evict"):
-            head, _, tail = rest.partition(" ")
+            first = _NAME.match(rest)
+            head, tail = ("", rest) if first is None else (_plain(first), rest[first.end() :])
             named = head.lower() in (v.lower() for v in self._views)
             if not named and len(self._views) == 1 and rest:
                 head, tail = next(iter(self._views)), rest
@@ -166,8 +168,8 @@ class Reader:
                 verb, [view.name, _values(tail, key, f"the key of {view.name}")] if tail.strip() else [view.name]
             )
         if verb == "hold" and len(words) > 1:
-            if not words[1].isdigit():
-                raise Error(f"hold {words[0]}: a time is the number of an epoch, not {words[1]}")
+            if not re.fullmatch(r"[0-9]{1,18}", words[1]):
+                raise Error(f"hold {words[0]}: a time is the number of an epoch, not {words[1][:40]}")
             return Hold(words[0], int(words[1]))
         return self._verb(verb, words)
 
@@ -176,16 +178,22 @@ class Reader:
         diff, rest = 1, text.strip()
         if sign:
             rest = rest[sign.end() :]
-            diff = int(sign[2] or 1) * (-1 if (sign[1] or sign[3].lower()) in ("-", "delete") else 1)
-        found = re.match(r'"?(\w+)"?', rest)
+            # No diff has more than nineteen digits; Python reads no more than some thousands.
+            diff = int((sign[2] or "1")[:40]) * (1 if (sign[1] or sign[3].lower()) in ("+", "insert") else -1)
+        found = _NAME.match(rest)
         if not found:
             raise Error(f"{text.strip()[:40]} is no message; for example " + self._example())
-        name, schema = self._relation(found[1])
+        name, schema = self._relation(_plain(found))
         return name, _values(rest[found.end() :], schema, name), diff
 
     def _example(self) -> str:
         name, schema = next(iter(self._relations.items()), ("relation", ()))
-        return f"+1 {name} {', '.join(_SAMPLE[c.type] for c in schema)}"
+        return f"+1 {named(name)} {', '.join(_SAMPLE[c.type] for c in schema)}"
+
+
+def _plain(found: re.Match[str]) -> str:
+    """A name as it was typed, without its quotes."""
+    return found[2] or found[1].replace('""', '"')
 
 
 def _cells(column: pd.Series[Any]) -> list[Any]:
@@ -250,7 +258,8 @@ def _value(text: str, column: Column, name: str) -> Any:
     if not quoted and bare.upper() == "NULL":
         return None
     try:
-        return _AS[column.type](bare)
+        # A minus may come from a text where it was typeset.
+        return _AS[column.type](bare if column.type is Type.STRING else bare.replace("−", "-"))
     except (ValueError, KeyError):
         raise RowError(f"{name}: {column.name} takes {_WORDS[column.type]}, not {text or 'nothing'}") from None
 
