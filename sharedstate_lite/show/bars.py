@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 
 from ..errors import Error
 from .lines import nothing
 from .palette import KINDS
+from .series import mapped
 from .svg import Drawing, Picture, rect, text
 from .text import fit, width
 
@@ -30,6 +32,7 @@ MEANING = {
     "reader": "view's rows",
 }
 UNITS = ("rows", "bytes")
+COLUMNS = ("operator", "kind", "base", *UNITS)
 
 
 @dataclass(frozen=True)
@@ -55,13 +58,21 @@ def bars(states: Mapping[str, pd.DataFrame], unit: str = "rows") -> list[Bar]:
     if unit not in UNITS:
         raise Error(f"unit {unit!r}: state is counted in {' or '.join(UNITS)}")
     out = []
-    for name, table in states.items():
+    for name, table in tables(states).items():
         kinds = table["kind"].where(~table["base"].astype(bool), "base")
         sums = table.groupby(kinds)[unit].sum()
         known = [k for k in ORDER if k in sums.index]
         others = [str(k) for k in sums.index if k not in ORDER]
         out.append(Bar(str(name), [(k, int(sums[k])) for k in [*known, *others]]))
     return out
+
+
+def tables(states: Any) -> Mapping[str, pd.DataFrame]:
+    """State tables by name. Raises Error for what is none."""
+    for name, table in mapped(states, "what state() returned").items():
+        if not isinstance(table, pd.DataFrame) or not set(COLUMNS) <= set(table.columns):
+            raise Error(f"{name}: {type(table).__name__} is no state; give what state() returned, unchanged")
+    return dict(states)
 
 
 def held(states: Mapping[str, pd.DataFrame], unit: str = "rows", title: str = "") -> Picture:

@@ -17,7 +17,7 @@ from .axes import Axis, fitted, written
 from .chart import Chart
 from .figure import figure, layout
 from .lines import Lines, drawn, nothing
-from .series import Series, coloured, scaled, thinned, values
+from .series import Series, coloured, mapped, scaled, thinned, values
 
 Numbers = Mapping[str, Iterable[float]]
 
@@ -74,7 +74,8 @@ def hits_chart(
     rates: Mapping[str, Mapping[float, float]], unit: str = "rows", title: str = "Hit rate against budget"
 ) -> Chart:
     """Share of reads that found their key filled, {name: {budget: share from 0 to 1}}, the budget in ``unit``."""
-    budgets = {n: values(n, r.keys(), "budgets") for n, r in rates.items() if len(r)}
+    tried = {n: mapped(r, "hit rate") for n, r in mapped(rates, "{budget: hit rate}").items()}
+    budgets = {n: values(n, r.keys(), "budgets") for n, r in tried.items() if len(r)}
     shares = {n: values(n, rates[n].values(), "hit rates") for n in budgets}
     wrong = next(
         (f"series {n}: a hit rate is from 0 to 1, not {v.max():g}" for n, v in shares.items() if v.max() > 1), ""
@@ -98,7 +99,7 @@ def hits_chart(
 
 
 def _given(given: Numbers, what: str) -> dict[str, Any]:
-    checked = {str(n): values(str(n), v, what) for n, v in given.items()}
+    checked = {str(n): values(str(n), v, what) for n, v in mapped(given, what).items()}
     return {n: v for n, v in checked.items() if len(v)}
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from ..errors import Error
-from .bars import MEANING, UNITS, legend, legend_rows
+from .bars import MEANING, UNITS, legend, legend_rows, tables
 from .lines import ROOMS, nothing
 from .palette import KINDS
 from .svg import Drawing, Picture, rect, text
@@ -51,7 +51,7 @@ def parts(state: pd.DataFrame, unit: str) -> list[Part]:
 
 def by_operator(states: Mapping[str, pd.DataFrame], unit: str = "rows", title: str = "") -> Picture:
     """The bars as a picture; ``states`` maps a name to what ``engine.state()`` returned."""
-    groups = {str(name): parts(state, unit) for name, state in states.items()}
+    groups = {str(name): parts(state, unit) for name, state in tables(states).items()}
     title = title or f"{unit.capitalize()} held by each operator"
     if not any(groups.values()):
         return nothing(title, "No operator holds state here.")

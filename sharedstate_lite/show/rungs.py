@@ -14,7 +14,7 @@ from .axes import WORTH, written
 from .chart import Chart
 from .figure import GRID, TONES, layout
 from .lines import ROOMS, nothing
-from .series import values
+from .series import mapped, values
 from .svg import Drawing, Picture, rect, text
 from .text import fit, width, wrap
 
@@ -33,6 +33,7 @@ def rungs_chart(
     import plotly.graph_objects as go
 
     title, missing = title or unit, dict(absent or {})
+    amounts = mapped(amounts, "amount")
     shown = dict(zip(amounts, values("the ladder", amounts.values(), "amounts").tolist(), strict=True))
     if not shown:
         return Chart(go.Figure(layout=layout(title, 140)), nothing(title, "No rung ran."))

@@ -18,6 +18,8 @@ from ..errors import Error
 
 MOST = 6
 """Series in one chart; more cannot be told apart."""
+LARGEST = 1e100
+"""The largest number that is drawn; beyond it sums and powers of ten would pass what a float can be."""
 BUCKETS = 120
 """Points of a line at most; beyond that they are thinned."""
 HUES = ("inserted", "deleted", "upquery", "handle", "ink", "frame")
@@ -41,16 +43,23 @@ class Series:
 
 def values(name: str, given: Iterable[Any], what: str) -> np.ndarray[Any, np.dtype[np.float64]]:
     """A series' numbers, float64[n]. Raises Error for what is no number, infinite or negative."""
-    given = list(given)
     try:
+        given = list(given)
         found = np.asarray([float(v) for v in given], dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (OverflowError, TypeError, ValueError) as error:
         raise Error(f"series {name}: {what} are numbers; {error}") from error
-    wrong = np.flatnonzero(~np.isfinite(found) | (found < 0))
+    wrong = np.flatnonzero(~(found <= LARGEST) | (found < 0))
     if len(wrong):
         at = int(wrong[0])
-        raise Error(f"series {name}, value {at + 1}: {given[at]!r} cannot be drawn; {what} are 0 or more")
+        raise Error(f"series {name}, value {at + 1}: {given[at]!r} cannot be drawn; {what} are from 0 to {LARGEST:g}")
     return found
+
+
+def mapped(given: Any, what: str) -> Mapping[Any, Any]:
+    """``given``, which has to be {name: ``what``}. Raises Error for anything else."""
+    if not isinstance(given, Mapping):
+        raise Error(f"{type(given).__name__} cannot be drawn; give {{name: {what}}}")
+    return given
 
 
 def coloured(names: Sequence[str]) -> dict[str, tuple[str, str]]:

@@ -15,7 +15,7 @@ from .axes import written
 from .chart import Chart
 from .figure import GRID, TONES, layout
 from .lines import ROOMS, nothing
-from .series import coloured, scaled, values
+from .series import coloured, mapped, scaled, values
 from .svg import Drawing, Picture, rect, text
 from .text import fit, width
 
@@ -31,7 +31,8 @@ def waits_chart(seconds: Waits, title: str = "How long it took") -> Chart:
     """
     import plotly.graph_objects as go
 
-    groups = {what: dict(zip(by, values(what, by.values(), "seconds"), strict=True)) for what, by in seconds.items()}
+    given = {what: mapped(by, "seconds") for what, by in mapped(seconds, "{name: seconds}").items()}
+    groups = {what: dict(zip(by, values(what, by.values(), "seconds"), strict=True)) for what, by in given.items()}
     names = list(dict.fromkeys(name for by in groups.values() for name in by))
     if not names:
         return Chart(go.Figure(layout=layout(title, 140)), nothing(title, "Nothing was timed."))

@@ -196,9 +196,15 @@ def test_what_cannot_be_drawn_is_refused() -> None:
     """Too many series, no number, a negative or infinite one, and a rate over 1: the error names the culprit."""
     with pytest.raises(ss.Error, match="7 series"):
         show.time_chart({str(i): [1] for i in range(7)})
-    for bad in ([1, -2], [1, float("nan")], [1, float("inf")], [1, "x"]):
+    for bad in ([1, -2], [1, float("nan")], [1, float("inf")], [1, "x"], [1, 1.7e308], [10**400], None):
         with pytest.raises(ss.Error, match="series full"):
-            show.time_chart({"full": bad})
+            show.time_chart({"full": bad})  # type: ignore[dict-item]
+    charts: list[Any] = [show.time_chart, show.hits_chart, show.waits_chart, show.held_chart, show.operators_chart]
+    for draw in charts:
+        with pytest.raises(ss.Error, match="list cannot be drawn; give {name: "):
+            draw([1.0])
+    with pytest.raises(ss.Error, match="mine: DataFrame is no state"):
+        show.held_chart({"mine": pd.DataFrame({"rows": [1]})})
     with pytest.raises(ss.Error, match="hit rate is from 0 to 1"):
         show.hits_chart({"full": {1: 50}})
     with pytest.raises(ss.Error, match="counted in rows or bytes"):
