@@ -46,13 +46,15 @@ async function runAll(page) {
       if (asked === 3) throw new Error("asked three times to run all cells, JupyterLab has begun with none");
     }
   }
-  const done = () => {
+  // A cell that fails ends the run: those below it are never asked.
+  const failed = '.jp-OutputArea-output[data-mime-type="application/vnd.jupyter.error"]';
+  const done = (failure) => {
     const prompts = [...document.querySelectorAll(".jp-CodeCell .jp-InputPrompt")].map((e) => e.innerText);
     return prompts.length && prompts.every((p) => !p.includes("*")) && prompts.some((p) => /\d/.test(p)) &&
-      /\d/.test(prompts[prompts.length - 1]);
+      (/\d/.test(prompts[prompts.length - 1]) || document.querySelector(failure));
   };
-  await page.waitForFunction(done, null, { timeout: told.seconds * 1000 });
-  const errors = await page.$$eval('.jp-OutputArea-output[data-mime-type="application/vnd.jupyter.error"], .jp-RenderedText[data-mime-type="application/vnd.jupyter.stderr"]',
+  await page.waitForFunction(done, failed, { timeout: told.seconds * 1000 });
+  const errors = await page.$$eval(`${failed}, .jp-RenderedText[data-mime-type="application/vnd.jupyter.stderr"]`,
     (all) => all.map((e) => e.innerText.slice(0, 300)));
   expect(!errors.length, `cells failed: ${errors.join(" | ")}`);
 }
