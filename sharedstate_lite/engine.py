@@ -57,11 +57,13 @@ class Engine(ABC):
         self._open = True
         self._every: list[Arrangement] | None = None
         self._like = _like
+        self._restoring = _like is not None
         for relation, key in (_like or {}).get("bases", {}).items():
             self._base(relation, tuple(key))
         for view in intake.brought(views, self.views, self.catalog):
             self._add(view)
         self._changed()
+        self._restoring = False
         # What these hold is emitted in step 1; a view installed later returns it.
         self.initial = frozenset(self.views if _like is None else _like["initial"])
 

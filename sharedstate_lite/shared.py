@@ -99,7 +99,8 @@ class Shared(Dataflow):
         if base is not None and base.layout.key == key:
             return self._keep(Arrange(base.name, node, [below], self._names, arrangement=base, base=True))
         made = Arrangement(name, layout, self.epoch + 1)
-        first = base is None or not used
+        # A restored base keeps its key: those that read it so may be gone, and others have arrangements of their own.
+        first = base is None or not (used or self._restoring)
         if base is not None and first:
             # Nobody reads the base by its present key: the new arrangement takes its place.
             delta = base.contents(strings=self._names.strings)

@@ -202,3 +202,19 @@ def test_rule_23_after_views_came_and_went(tmp_path: Path) -> None:
         assert list(again.views) == list(engine.views)
         change = {"visit": [(("a", "y", 9, None), 1), (("a", "x", 4, 1.5), -2)]}
         assert again.step(change) == engine.step(change)
+
+
+def test_rule_23_a_base_table_that_nobody_reads_by_its_key_any_more(tmp_path: Path) -> None:
+    """The view that gave a base table its key may be gone; a late one's own arrangement is then restored beside it."""
+    catalog = ss.Catalog(**RELATIONS)
+    pairs = catalog.view(f"CREATE VIEW pairs AS {VIEWS['pairs']}")
+    late = catalog.view("CREATE VIEW late AS SELECT a.length FROM visit a JOIN visit b ON a.user = b.user")
+    engine = ss.engine("shared", [pairs])
+    engine.step({"visit": [(("a", "x", 4, 1.5), 2)]})
+    engine.install(late)
+    engine.drop("pairs")
+    engine.checkpoint(tmp_path / "c")
+    again = ss.restore(tmp_path / "c")
+    change = {"visit": [(("b", "x", 9, None), 1), (("a", "x", 4, 1.5), -1)]}
+    assert again.step(change) == engine.step(change)
+    assert again.state()["operator"].tolist() == engine.state()["operator"].tolist()
