@@ -94,7 +94,7 @@ class From:
             pair = self._columns(condition, among)
             if pair and new in (pair[0].source, pair[1].source):
                 self._edge(*pair, new)
-            elif isinstance(condition, exp.Column):
+            elif isinstance(condition, exp.Column) and not self._boolean(condition, among):
                 raise SqlError(
                     f"ON {show(condition)} is no condition: write USING ({condition.name}) for a common column"
                 )
@@ -135,6 +135,12 @@ class From:
             return None
         left, right = (self.scope.find(s.name, s.table, among) for s in sides)
         return (left, right) if left.source != right.source else None
+
+    def _boolean(self, column: exp.Column, among: range) -> bool:
+        """Whether a column alone is a condition; a name that two tables have is meant for USING."""
+        sources = [n for n in among if column.table.lower() in ("", self.scope.sources[n].name.lower())]
+        named = [c for n in sources for c in self.scope.sources[n].schema if c.name.lower() == column.name.lower()]
+        return [c.type for c in named] == [Type.BOOLEAN]
 
     def where(self, condition: exp.Expr | None) -> None:
         """Take in WHERE: equalities between comma-separated items join them, the rest is for the filter."""
