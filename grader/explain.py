@@ -6,11 +6,12 @@ from .phases import RUN
 from .terms import PHASES, POWER_CUT
 
 _TEXTS = {
-    "contract": "asks every route once, right and wrong, and shows any exchange that is not as agreed",
-    "duplicates": "sends the same checkout many times, at once and late; refuses, tops up, tries again",
+    "contract": "asks every route, right and wrong, also many times at once, and shows what is not as agreed",
+    "duplicates": "sends the same checkout many times, at once, late, at the end; refuses, tops up, tries again",
     "load": "sends different orders at a steady rate, whatever became of earlier ones, and reads everything back",
     "scarcity": "enough stock, then enough credit, for exactly K orders: exactly K must be sold",
-    "faults": "kills and pauses every process and database while checkouts run, and sends again what had no answer",
+    "faults": "kills and pauses every process and database while checkouts run, and sends again what had no answer;\n"
+    "                afterwards it must still sell",
     "speed": "raises the rate step by step until the system is the limit",
 }
 

@@ -18,7 +18,7 @@ from types import FrameType
 from typing import Any
 
 from .errors import SubmissionError, VoidError
-from .phases import RUN, Live, powercut
+from .phases import RUN, Live, duplicates, powercut
 from .phases.settle import settle_all
 from .processes import Elsewhere, Sampler, Supervisor, closed, left_out, prepare
 from .record import Record, save
@@ -169,6 +169,8 @@ def _live(wish: Wish, record: Record, scratch: Path, say: Callable[[str], None],
         notes["begin_s"] = round(counter.now() / 1e9, 1)
         RUN[phase](live)
         notes["end_s"] = round(counter.now() / 1e9, 1)
+    if not any(notes.get("stopped") for notes in record.phases.values()):
+        duplicates.once_more(live)
     if (rate := record.phases.get("load", {}).get("rate")) and not wish.rate:
         record.about["repeat"] += f" --rate {rate:.0f}"
     say("last look at everything")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..shop.routes import middle
 from ..shop.stocking import new_items, new_orders, new_users
+from ..terms import Entity
 from ..wire.jobs import Longs
 from .live import Live
 
@@ -22,7 +24,8 @@ def own(live: Live, phase: str, count: int, *, credit: int = AMPLE, stock: int =
     """Orders of two lines, each with its own user and items; their rows.
 
     ``credit`` and ``stock``: how many times over there is enough (0: one unit too little). ``same``: both lines
-    have the same item.
+    have the same item. Where stock is short it is short on the first line of one order and the second of the next, as
+    what is taken for a line before must be given back; of the same item there is enough for each line by itself.
     """
     rng = np.random.default_rng([live.seed, len(live.record.orders)])
     first, second = rng.integers(1, 6, count), rng.integers(1, 6, count)
@@ -30,11 +33,29 @@ def own(live: Live, phase: str, count: int, *, credit: int = AMPLE, stock: int =
     cost = (first + second) * price
     numbers = live.number(phase, count)
     users = new_users(live.counter, phase, numbers, cost * credit if credit else cost - 1)
+    short = np.zeros(count, dtype=np.int64) if same else np.arange(count, dtype=np.int64) % 2
     need = first + second if same else first
-    items = new_items(live.counter, phase, numbers, price, need * stock if stock else need - 1)
-    others = items if same else new_items(live.counter, phase, numbers, price, second * AMPLE)
+    items = new_items(live.counter, phase, numbers, price, _stocked(need, stock, short == 0))
+    others = items if same else new_items(live.counter, phase, numbers, price, _stocked(second, stock, short == 1))
     lines = [(items, first, price), (others, second, price)]
     return new_orders(live.counter, phase, numbers, users, full(count, -1), lines)
+
+
+def _stocked(need: Longs, times: int, short: NDArray[np.bool_]) -> Longs:
+    """So many times what is needed; 0: one unit too little where it is to be short."""
+    return need * times if times else np.where(short, need - 1, need * AMPLE)
+
+
+def short_items(live: Live, orders: Longs) -> Longs:
+    """The item of each order of which there is not enough for it."""
+    lines, stock = live.record.lines, live.record.initial(Entity.ITEM, live.counter.now())
+    found = []
+    for order in orders:
+        mine = lines["order"] == order
+        items, place = np.unique(lines["item"][mine], return_inverse=True)
+        need = np.bincount(place, lines["quantity"][mine])
+        found.append(int(items[stock[items] < need][0]))
+    return np.array(found, dtype=np.int64)
 
 
 def crossed(live: Live, phase: str, pairs: int) -> Longs:

@@ -25,7 +25,9 @@ CAUSES = {
     "contract": Cause(
         "The answers' form",
         "Every route answers with the status and the fields that the assignment names.",
-        "A status of the framework's own (500 where 404 is meant), a number sent as text, or a field by another name.",
+        "A status of the framework's own (500 where 404 is meant), a number sent as text, or a field by another name. "
+        "Where it was asked many times at once: an amount is read first and written later, and another request came "
+        "between.",
         ("The handler of the route that is shown.", "What it does for an id that does not exist."),
     ),
     "ok_not_paid": Cause(

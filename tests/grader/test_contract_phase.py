@@ -1,16 +1,18 @@
-"""Phase 1 against systems that are made up: what is asked of one that answers nothing."""
+"""Phase 1 against systems that are made up: one that hangs, one whose answers lag behind."""
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
+import pytest
 
 from grader.phases import contract
 from grader.phases.live import Live
 from grader.record import Record
 from grader.shop import Wave
-from grader.terms import Limits, Status
+from grader.terms import Kind, Limits, Status
 from grader.wire.jobs import Result
 
 
@@ -28,19 +30,104 @@ class Counter:
         return Result(none, none, np.array([status], np.int16), none.astype(np.uint8), [b""])
 
 
-def exchanges(counter: Any) -> list[dict[str, Any]]:
+class Shop:
+    """The assignment, right, in a few lines; each answer to a read is given so many times more before the next."""
+
+    def __init__(self, lag: int) -> None:
+        self._lag, self._kept = lag, dict[tuple[Kind, str], list[Any]]()
+        self._amounts, self._prices, self._orders = dict[str, int](), dict[str, int](), dict[str, dict[str, Any]]()
+
+    def send(self, wave: Wave) -> Result:
+        none = np.zeros(len(wave.middles), dtype=np.int64)
+        said = [self._say(wave.kind, end.decode().split("/")) for end in wave.middles]
+        status = np.array([code for code, _ in said], np.int16)
+        return Result(none, none, status, none.astype(np.uint8), [json.dumps(body).encode() for _, body in said])
+
+    def wait(self, seconds: float) -> None:
+        pass
+
+    def _say(self, kind: Kind, words: list[str]) -> tuple[int, Any]:
+        read = kind in (Kind.FIND_ORDER, Kind.FIND_USER, Kind.FIND_ITEM)
+        kept = self._kept.get((kind, words[0]))
+        if read and kept and kept[0] < self._lag:
+            kept[0] += 1
+            return 200, kept[1]
+        try:
+            body = self._do(kind, words)
+        except (KeyError, ValueError) as error:
+            return 404, {"error": str(error)}
+        if read:
+            self._kept[kind, words[0]] = [0, body]
+        return 200, body
+
+    def _do(self, kind: Kind, words: list[str]) -> Any:
+        amounts, orders, new = self._amounts, self._orders, f"n{len(self._amounts) + len(self._orders)}"
+        if kind in (Kind.BATCH_USERS, Kind.BATCH_ITEMS):
+            many = [f"{'u' if kind == Kind.BATCH_USERS else 'i'}{n}" for n in range(int(words[0]))]
+            amounts.update(dict.fromkeys(many, int(words[1])))
+            self._prices.update(dict.fromkeys(many, int(words[-1])))
+        elif kind == Kind.BATCH_ORDERS:
+            for n in range(int(words[0])):
+                orders[str(n)] = {"user": str(n), "lines": [[str(n), 1, int(words[3])]], "paid": False}
+        elif kind in (Kind.CREATE_USER, Kind.CREATE_ITEM):
+            of, field = ("u", "user_id") if kind == Kind.CREATE_USER else ("i", "item_id")
+            amounts[of + new], self._prices[of + new] = 0, int(words[0] or 0)
+            return {field: new}
+        elif kind == Kind.CREATE_ORDER:
+            orders[new] = {"user": words[0], "lines": [], "paid": False}
+            return {"order_id": new}
+        elif kind == Kind.ADD_ITEM:
+            orders[words[0]]["lines"].append([words[1], int(words[2]), self._prices["i" + words[1]]])
+        elif kind == Kind.FIND_ORDER:
+            order = orders[words[0]]
+            items, cost = [line[:2] for line in order["lines"]], sum(q * price for _, q, price in order["lines"])
+            return {"items": items, "paid": order["paid"], "user_id": order["user"], "total_cost": cost}
+        elif kind == Kind.FIND_USER:
+            return {"credit": amounts["u" + words[0]]}
+        elif kind == Kind.FIND_ITEM:
+            return {"stock": amounts["i" + words[0]], "price": self._prices["i" + words[0]]}
+        elif kind == Kind.CHECKOUT:
+            order = orders[words[0]]
+            if not order["paid"]:
+                cost = sum(q * price for _, q, price in order["lines"])
+                self._change([("u" + order["user"], -cost), *(("i" + item, -q) for item, q, _ in order["lines"])])
+                order["paid"] = True
+        else:
+            of = "u" if kind in (Kind.ADD_FUNDS, Kind.PAY) else "i"
+            sign = 1 if kind in (Kind.ADD_FUNDS, Kind.ADD_STOCK) else -1
+            self._change([(of + words[0], sign * int(words[1]))])
+        return {}
+
+    def _change(self, wants: list[tuple[str, int]]) -> None:
+        after = dict[str, int]()
+        for name, amount in wants:
+            after[name] = after.get(name, self._amounts[name]) + amount
+        if min(after.values()) < 0:
+            raise ValueError("not enough")
+        self._amounts.update(after)
+
+
+def exchanges(counter: Any, limits: Limits = Limits()) -> list[dict[str, Any]]:  # noqa: B008
     record = Record()
-    contract.run(Live(record, counter, Limits(), 1, 0, {}, lambda said: None, None))
+    contract.run(Live(record, counter, limits, 1, 0, {"contract": 5.0}, lambda said: None, None))
     return record.exchanges
+
+
+@pytest.mark.parametrize(("lag", "seconds", "right"), [(0, 0.0, True), (3, 60.0, True), (10**9, 0.05, False)])
+def test_answers_may_lag_behind_but_not_for_ever(lag: int, seconds: float, right: bool) -> None:
+    """A read that does not agree is asked again until the convergence limit; what never agrees is shown."""
+    found = exchanges(Shop(lag), Limits(convergence=seconds))
+    assert all(one["agreed"] for one in found) == right, [one for one in found if not one["agreed"]]
+    assert all(one["request"].startswith("GET") for one in found if not one["agreed"])
 
 
 def test_a_system_that_hangs_is_not_asked_everything() -> None:
     """After four questions without an answer the rest is not asked, and says so; an answer between starts anew."""
     silent = Counter()
     found = exchanges(silent)
-    assert len(silent.asked) == 4 and len(found) == 52 and not any(one["agreed"] for one in found)
+    assert len(silent.asked) == 4 and len(found) == 61 and not any(one["agreed"] for one in found)
     assert {one["got"] for one in found[4:] if "an id" not in one["got"]} == {"not asked: nothing is answered"}
     assert sum(one.get("asked", True) for one in found) == 4
     seldom = Counter(("a user of many",))
-    exchanges(seldom)
+    exchanges(seldom, Limits(convergence=0.0))
     assert len(seldom.asked) == 10 and seldom.asked.count("a user of many") == 2

@@ -32,6 +32,8 @@ def test_a_kill_that_came_after_its_burst_is_tried_once_more(monkeypatch: pytest
     monkeypatch.setattr(faults, "_median", lambda *of: 0.02)
     monkeypatch.setattr(faults, "_strike", strike)
     monkeypatch.setattr(faults, "_again", lambda *of: None)
+    monkeypatch.setattr(faults, "_alive", lambda *of: True)
+    monkeypatch.setattr(faults, "_sells", lambda *of: [])
     monkeypatch.setattr(faults, "settle", lambda *of: True)
     services: Any = SimpleNamespace(names=["a", "b"], can_pause=True)
     counter: Any = None

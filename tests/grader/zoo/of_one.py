@@ -238,4 +238,86 @@ MUTANTS = [
         "load",
         "taken_times",
     ),
+    Mutant(
+        "looks-at-each-line-alone",
+        "single",
+        "shop.py",
+        "        stock, price = items.get(item) or look(ITEMS, item)\n"
+        "        items[item] = [stock - quantity, price]\n"
+        "        if stock < quantity:\n",
+        "        stock, price = items.get(item) or look(ITEMS, item)\n"
+        "        items[item] = [stock - quantity, price]\n"
+        "        if look(ITEMS, item)[0] < quantity:\n",
+        "duplicates",
+        "negative",
+    ),
+    Mutant(
+        "keeps-the-lines-before-the-one-that-was-short",
+        "single",
+        "shop.py",
+        "        if stock < quantity:\n",
+        "        if stock < quantity:\n            del items[item]\n            commit(log, {'items': items})\n",
+        "duplicates",
+        "taken_times",
+    ),
+    Mutant(
+        "forgets-after-seconds-what-is-paid",
+        "single",
+        "shop.py",
+        '    if order["paid"]:\n        return {}\n',
+        "    import time\n"
+        '    if order["paid"] and time.monotonic() - order.setdefault("at", time.monotonic()) < 2:\n'
+        "        return {}\n",
+        "duplicates",
+        "charged_times",
+        also="scarcity",
+        slow=True,  # it has to be waited for
+    ),
+    Mutant(
+        "reads-then-adds-funds",
+        "single",
+        "shop.py",
+        '            credit = look(USERS, user) + (int(amount) if what == "add_funds" else -int(amount))\n',
+        '            credit = look(USERS, user) + (int(amount) if what == "add_funds" else -int(amount))\n'
+        "            LOCK.release()\n"
+        "            import time\n"
+        "            time.sleep(0.002)\n"
+        "            LOCK.acquire()\n",
+        "contract",
+        "contract",
+    ),
+    Mutant(
+        "takes-lines-for-a-paid-order",
+        "single",
+        "shop.py",
+        '            commit(log, {"orders": {order: {**value, "items": [',
+        '            commit(log, {"orders": {order: {**value, "paid": False, "items": [',
+        "contract",
+        "contract",
+    ),
+    Mutant(
+        "sells-nothing-after-a-restart",
+        "single",
+        "shop.py",
+        "        with LOCK:\n",
+        '        if words[:2] == ["orders", "checkout"] and len(ORDERS) > 20 and not FRESH:\n'
+        '            return 503, {"error": "no connection"}\n'
+        "        if len(ORDERS) < 20:\n"
+        '            FRESH.add("")\n'
+        "        with LOCK:\n",
+        "faults",
+        "unavailable",
+    ),
+    Mutant(
+        "writes-down-what-is-sold-and-the-rest-later",
+        "single",
+        "shop.py",
+        "    os.write(log, line)\n",
+        "    PENDING.append(line)\n"
+        "    if 'users' in change and 'orders' in change or len(PENDING) > 40:\n"
+        "        os.write(log, b''.join(PENDING))\n"
+        "        PENDING.clear()\n",
+        "faults",
+        "taken_times",
+    ),
 ]
