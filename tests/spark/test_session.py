@@ -88,6 +88,7 @@ def test_a_session_that_differs_is_refused(spark: SparkSession, wish: dict[str, 
     ("wish", "named"),
     [
         ({"master": "yarn"}, "local[N]"),
+        ({"master": 2}, "master 2: "),
         ({"master": "local[two]"}, "local[two]"),
         ({"master": "spark://nowhere"}, "spark://host:port"),
         ({"shuffle_partitions": 0}, "shuffle_partitions=0"),
@@ -97,6 +98,7 @@ def test_a_session_that_differs_is_refused(spark: SparkSession, wish: dict[str, 
         ({"conf": {"executor.memory": "1g"}}, "starts with 'spark.'"),
         ({"conf": {"spark.master": "local"}}, "argument master"),
         ({"conf": {"spark.jars": ["a.jar"]}}, "spark.jars"),
+        ({"conf": ["spark.jars"]}, "it is {name of a Spark setting: value}"),
     ],
 )
 def test_bad_arguments_are_refused_before_anything_starts(wish: dict[str, object], named: str) -> None:
