@@ -19,7 +19,7 @@ from typing import Any
 
 from .errors import SubmissionError, VoidError
 from .phases import RUN, Live, duplicates, powercut
-from .phases.settle import settle_all
+from .phases.settle import failed, settle_all
 from .processes import Elsewhere, Sampler, Supervisor, closed, left_out, prepare
 from .record import Record, save
 from .sandbox import adopt_orphans, choose
@@ -164,6 +164,9 @@ def _live(wish: Wish, record: Record, scratch: Path, say: Callable[[str], None],
         if record.phases.get("contract", {}).get("silent"):
             why = "four questions of the contract in a row had no answer, so nothing more was asked"
             record.phases[phase] = {"skipped": why}
+            continue
+        if phase == "speed" and failed(live) and counter.now() / 1e9 + seconds[phase] > limits.budget:
+            record.phases[phase] = {"skipped": "no time was left: what failed was waited for until its limit"}
             continue
         notes = live.notes(phase)
         notes["begin_s"] = round(counter.now() / 1e9, 1)

@@ -17,7 +17,7 @@ def settle(live: Live, phase: str, name: str) -> bool:
     """Read until clean and stable, or until the limit; whether it was. The snapshots that decided are kept."""
     counter, record = live.counter, live.record
     began = counter.now()
-    limit = began + int(live.limits.convergence * 1e9)
+    limit = _limit(live)
     before: Shot | None = None
     while True:
         first = before or snapshot(counter, phase, name)
@@ -41,9 +41,21 @@ def settle(live: Live, phase: str, name: str) -> bool:
         live.say(f"{phase}: not settled yet, {max(0, (limit - counter.now()) // 10**9)} s left")
 
 
+def failed(live: Live) -> bool:
+    """Whether a phase before has not settled: then the run is a fail."""
+    return any(shot["phase"] and not shot["accepted"] for shot in live.record.snapshots_taken)
+
+
+def _limit(live: Live) -> int:
+    """Until when to wait, in nanoseconds of the run: the convergence limit; of a run that has failed, its time too."""
+    now, stable = live.counter.now(), 2 * live.limits.stable
+    limit = now + int(live.limits.convergence * 1e9)
+    return min(limit, max(now + int(stable * 1e9), int(live.limits.budget * 1e9))) if failed(live) else limit
+
+
 def drain(live: Live, phase: str, name: str) -> Shot:
     """Read until one snapshot is clean, or until the limit; nothing is kept. The last snapshot."""
-    limit = live.counter.now() + int(live.limits.convergence * 1e9)
+    limit = _limit(live)
     while True:
         shot = snapshot(live.counter, phase, name)
         if clean(view_of(live.record, shot)) or live.counter.now() > limit:

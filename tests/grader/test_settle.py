@@ -100,3 +100,16 @@ def test_a_second_look_at_a_slow_system_ends_with_the_time_for_it() -> None:
     assert settled(shop)
     bursts = 2 * sum(-(-len(shop.record.shot(0).read[entity][0]) // CLOSED) for entity in Entity)
     assert (shop.now() - began) / SECOND < bursts * 0.5 + 2.0 + 8 * 0.5
+
+
+def test_a_run_that_has_failed_waits_no_longer_than_its_time() -> None:
+    """What never settles is waited for until the limit; once a phase has failed, until the run's time is over."""
+    shop = Shop(lambda wave, entity, row, value: 0)
+    began = shop.now()
+    assert not settled(shop, 60.0) and shop.now() - began >= 60 * SECOND
+    counter: Any = shop
+    for budget, most in ((shop.now() / SECOND + 20, 25), (0.0, 10)):
+        again = shop.now()
+        limits = Limits(convergence=60.0, budget=budget)
+        assert not settle(Live(shop.record, counter, limits, 1, 0, {PHASE: 1.0}, lambda said: None), PHASE, "audit")
+        assert 4 <= (shop.now() - again) / SECOND < most
