@@ -152,6 +152,9 @@ def test_what_is_refused(spark: SparkSession, server: postgres.Server, monkeypat
         (lambda: jdbc(spark, "host=127.0.0.1 port=1 user=u", "visit"), "127.0.0.1:1.*correct the DSN"),
         (lambda: write(frame, server, "visit"), "it is there already.*append=True or replace=True"),
         (lambda: write(frame, server, "visit", append=True, replace=True), "choose one"),
+        (lambda: write(server, frame, "visit"), "no DataFrame that has an end"),
+        (lambda: jdbc(spark, server, "visit", partitions=2, by="product"), "is text; rows are parted by"),
+        (lambda: jdbc(spark, 5432, "visit"), "5432 is no PostgreSQL"),
         (lambda: write(frame, server, "visit", append=True), 'column "id".*does not exist'),
     ):
         with pytest.raises(Error, match=said):

@@ -72,12 +72,14 @@ def test_partial_on_spark_is_the_one_in_process(spark: SparkSession, tmp_path: P
             assert ss.spark.filled(place, "result") == here.filled("result")
             assert ss.spark.state(place, "visit[product]", batch=0)["diff"].sum() == len(FIRST["visit"])
             assert tuples(there.read("result")) == tuples(here.read("result"))
+            there.compact()
+            with pytest.raises(ss.TimeError, match="epochs 1 to 2 of the base table visit were merged since"):
+                ss.spark.state(place, "visit[product]", batch=0)
             late = there.catalog.view(USERS)
             assert len(there.install(late)) == len(here.install(late)) == 0
             assert there.filled("result") == here.filled("result")
             assert there.read("users", key="b").equals(here.read("users", key="b"))
             assert there.evict("result", key="Fruit")["result"] == here.evict("result", key="Fruit")["result"]
-            there.compact()
             there.checkpoint(tmp_path / "copy")
             for name in ("visit[product]", "users"):
                 assert there.state(name).equals(here.state(name))
