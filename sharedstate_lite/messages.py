@@ -51,7 +51,7 @@ class Read:
     @property
     def text(self) -> str:
         """``read result Vegetable``."""
-        return f"read {named(self.view)}" + ("" if self.key is None else f" {told(self.key)}")
+        return f"read {named(self.view)}" + ("" if self.key is None else f" {told(self.key) or '()'}")
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Evict:
     @property
     def text(self) -> str:
         """``evict result Vegetable``."""
-        return f"evict {named(self.view)}" + ("" if self.key is None else f" {told(self.key)}")
+        return f"evict {named(self.view)}" + ("" if self.key is None else f" {told(self.key) or '()'}")
 
 
 @dataclass(frozen=True)

@@ -211,12 +211,14 @@ def test_a_message_is_typed_as_it_is_told(text: str, number: int, name: str) -> 
     catalog = ss.Catalog(**{f"r{name}": "s STRING, i INT, t STRING"})
     quoted = name.replace('"', '""')
     view = catalog.view(f'CREATE VIEW "v{quoted}" AS SELECT s FROM "r{quoted}"')
+    total = catalog.view(f'CREATE VIEW "{quoted}" AS SELECT COUNT(*) AS n FROM "r{quoted}"')
     read = ss.replay("partial", [view]).message
     row = (text, number, None)
     for message in (
         Epoch(((f"r{name}", row, 1), (f"r{name}", row, -number - 10))),
         Read(view.name, (text,)),
         Read(view.name),
+        Read(total.name, ()),
         Evict(view.name, (text,)),
         Drop(view.name),
         Deliver(f"r{name}", view.name),
