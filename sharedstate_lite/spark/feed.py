@@ -103,7 +103,8 @@ def frame(session: SparkSession, relation: str, schema: Schema, source: Any) -> 
                 f"which takes {', '.join(taken)}{zoned}"
             )
     columns_in_order = ["`" + there[key].replace("`", "``") + "`" for key in wanted]
-    return None, source.select(*columns_in_order)
+    # Names of its own: Spark would read a backtick or a dot in one as more than a name.
+    return None, source.select(*columns_in_order).toDF(*(f"c{i}" for i in range(len(wanted))))
 
 
 def same(before: Mapping[str, str | None], now: Mapping[str, str | None], where: Path) -> None:

@@ -15,6 +15,7 @@ from shopping import EPOCHS, RELATIONS, arrow, bag, changelog, expected, folders
 from sparks import Start, until
 
 import sharedstate_lite as ss
+from sharedstate_lite.spark import feed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -128,6 +129,9 @@ def test_dataframes_several_relations_to_a_function(spark: SparkSession, tmp_pat
         for name in NAMES:
             wanted = Counter(tuple(row.values()) for row in _arrow(here.read(name)))
             assert {row: n for row, n in total[name].items() if n} == wanted
+    odd = spark.readStream.format("rate").load().selectExpr("value AS `a``b.c`", "1 AS diff")
+    # Whatever a column is called, Spark reads no more into its name.
+    assert feed.frame(spark, "t", ss.Catalog(t='"a`b.c" BIGINT').schema("t"), odd)[1].columns == ["c0", "c1"]
     assert len(out) == 2  # all visits, and all of them with the first file of the folder; then the folder's second
 
 
