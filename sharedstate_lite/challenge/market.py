@@ -32,7 +32,7 @@ KEPT = 3
 BUY, SELL, NONE = 0, 1, -1
 _LINE = np.dtype(
     [
-        ("security", np.int8),
+        ("security", np.int32),
         ("open", np.int64),
         ("at", np.int64),
         ("price", np.float64),

@@ -20,18 +20,20 @@ import pyarrow as pa
 from .challenger_pb2 import Batch, CrossoverEvent, Indicator, ResultQ1, ResultQ2
 
 NANO = 1_000_000_000
+FURTHEST = 9_000_000_000
+"""Seconds from 1970, either way: some 285 years, as far as nanoseconds in 64 bits reach; messages go on to 9999."""
 _ROWS: list[Any] = [
     pa.field("batch", pa.int64()),
     pa.field("position", pa.int32()),
     pa.field("symbol", pa.string()),
-    pa.field("security", pa.int8()),
+    pa.field("security", pa.int32()),
     pa.field("price", pa.float32()),
     pa.field("at", pa.int64()),
 ]
 ROWS = pa.schema(_ROWS)
 """``at``: nanoseconds since 1970; null in a row that asks, whose ``position`` is its place among those that ask.
-An event without a time has no price."""
-CROSSED = pa.list_(pa.struct([("at", pa.int64()), ("security", pa.int8()), ("signal", pa.int8())]))
+An event without a time, or with one that these do not reach, has no price."""
+CROSSED = pa.list_(pa.struct([("at", pa.int64()), ("security", pa.int32()), ("signal", pa.int8())]))
 _ANSWERS: list[Any] = [
     pa.field("batch", pa.int64()),
     pa.field("position", pa.int32()),
@@ -49,7 +51,10 @@ def rows(batch: Batch) -> pa.Table:
     count, asking = len(events), len(asked)
     trades = [event.last_trade for event in events]
     price = np.array([event.last_trade_price for event in events], np.float32)
-    at = np.array([trade.seconds for trade in trades], np.int64) * NANO
+    seconds = np.array([trade.seconds for trade in trades], np.int64)
+    beyond = np.abs(seconds) >= FURTHEST
+    price[beyond] = np.nan
+    at = np.where(beyond, 0, seconds) * NANO
     at += np.array([trade.nanos for trade in trades], np.int64)
     # A time of 1970 to the second is most likely none; only then is it worth asking each.
     if (at == 0).any():
@@ -59,7 +64,8 @@ def rows(batch: Batch) -> pa.Table:
         pa.array(np.full(count + asking, batch.seq_id, np.int64)),
         pa.array(np.concatenate([np.arange(count), np.arange(asking)]).astype(np.int32)),
         pa.array([*(event.symbol for event in events), *asked], pa.string()),
-        pa.array(np.array([*(event.security_type for event in events), *nothing], np.int8)),
+        # Another one than the two that there are is a number of 32 bits.
+        pa.array(np.array([*(event.security_type for event in events), *nothing], np.int32)),
         pa.array(np.concatenate([price, nothing]).astype(np.float32)),
         pa.array(np.concatenate([at, nothing]).astype(np.int64), mask=np.arange(count + asking) >= count),
     ]

@@ -9,7 +9,7 @@ rules, which docs/worker.md explains:
   for j = 38 and 100, from 0. Windows without trades are passed over.
 - Buy where EMA 38 comes above EMA 100, Sell where it comes below; the time is the window's end.
 - A trade of a window that is closed, or was passed over, is dropped. An event without a
-  price (0 or no number) or without a time is no trade.
+  price (0 or no number), or without a time within 285 years of 1970, is no trade.
 - A batch's questions are answered after all of its events.
 """
 
@@ -23,6 +23,7 @@ from .challenger_pb2 import Batch, CrossoverEvent, Event, Indicator, ResultQ1, R
 
 WINDOW = 5 * 60
 NANO = 1_000_000_000
+FURTHEST = 9_000_000_000
 
 
 @dataclass
@@ -75,6 +76,8 @@ def take(symbols: dict[str, Symbol], event: Event) -> None:
     """One event into the symbols."""
     price = event.last_trade_price
     if not event.HasField("last_trade") or price == 0 or not math.isfinite(price):
+        return
+    if abs(event.last_trade.seconds) >= FURTHEST:
         return
     at = event.last_trade.seconds * NANO + event.last_trade.nanos
     window = at // (WINDOW * NANO)

@@ -49,6 +49,10 @@ class AsyncRuntime(Handle):
             raise Error(
                 f"{self._name}.map: a {type(batch).__qualname__} is no Arrow table; pa.table({{...}}) makes one"
             )
+        if len(set(table.column_names)) < len(table.column_names):
+            raise Error(f"{self._name}.map: a row is a dict, and two of {table.column_names} have one name; rename one")
+        if schema is not None and not isinstance(schema, pa.Schema):
+            raise Error(f"{self._name}.map: schema is a {type(schema).__qualname__}; give a pa.schema([...])")
         if not inspect.iscoroutinefunction(coroutine):
             raise Error(f"{self._name}.map: {coroutine!r} is no coroutine function; declare it with async def")
         captured.check(f"{self._name}.map", coroutine)

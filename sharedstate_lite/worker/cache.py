@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from ..errors import Error
 from . import batches, client
 from .driver import Where, driver
 from .handles import Handle
+from .things.cached import heard
 from .things.lru import KEY
 
 Numbers = npt.NDArray[np.int64]
@@ -48,15 +49,14 @@ class Cache(Handle):
         Raises Error where the table has another number of rows, or other columns than before.
         """
         call = f"{self._name}.get_or_load"
+        if not callable(load):
+            raise Error(f"{call}: load is a {type(load).__qualname__}; it is a function of keys to an Arrow table")
         codes, values = batches.distinct(keys, call, "keys")
         if not len(codes):
             return _checked(call, load(values), 0)
-        parts: list[pa.Table] = []
-        places: list[Numbers] = []
         with client.Conversation(self._application) as conversation:
-            for place, part in self._found(conversation, call, values, len(codes), load):
-                places.append(place)
-                parts.append(part)
+            found = self._found(conversation, call, values, len(codes), load)
+        places, parts = zip(*found, strict=True)
         order = np.empty(len(values), np.int64)
         order[np.concatenate(places)] = np.arange(len(values))
         try:
@@ -67,20 +67,22 @@ class Cache(Handle):
 
     def _found(
         self, conversation: client.Conversation, call: str, values: pa.Array[Any], rows: int, load: Load
-    ) -> Iterator[tuple[Numbers, pa.Table]]:
-        """Rows for all values, some at a time: what is there, what is loaded here, and then what others have loaded."""
+    ) -> list[tuple[Numbers, pa.Table]]:
+        """Rows for all values, and whose they are: what is there, what is loaded here, what others have loaded."""
+        out: list[tuple[Numbers, pa.Table]] = []
         ahead, wait = np.arange(len(values)), False
         while len(ahead):
             asked = values.take(ahead)
             head = {"op": "get", "wait": wait, "rows": rows, "thing": self._name}
             said, found, _ = conversation.ask(head, pa.table({KEY: asked}))
-            mine, theirs = (np.array(said[name], np.int64) for name in ("load", "wait"))
+            mine, theirs = heard(said["load"]), heard(said["wait"])
             here = np.setdiff1d(np.arange(len(ahead)), np.concatenate([mine, theirs]))
             if found is not None and len(here):
-                yield ahead[here], found
+                out.append((ahead[here], found))
             if len(mine):
-                yield ahead[mine], self._load(conversation, call, load, asked.take(mine))
+                out.append((ahead[mine], self._load(conversation, call, load, asked.take(mine))))
             ahead, wait = ahead[theirs], True
+        return out
 
     def _load(self, conversation: client.Conversation, call: str, load: Load, keys: pa.Array[Any]) -> pa.Table:
         """What nobody has: loaded here, and put where the others find it."""
@@ -97,6 +99,8 @@ class Cache(Handle):
 
 def _checked(call: str, rows: Any, count: int) -> pa.Table:
     """What load answered. Raises Error where it is no table of so many rows."""
+    if isinstance(rows, pa.RecordBatch):
+        rows = pa.Table.from_batches([rows])
     if not isinstance(rows, pa.Table):
         raise Error(f"{call}: load answered with a {type(rows).__qualname__}; it answers with an Arrow table")
     if rows.num_rows != count:

@@ -29,7 +29,7 @@ class ConnectionPool(Handle):
             dsn = getattr(dsn, "dsn", dsn) if type(dsn).__module__.startswith("sharedstate_lite.") else dsn
         if not isinstance(dsn, str):
             why = ": two tasks that use it would read each other's answers"
-            raise refusal.refuse("ConnectionPool", dsn, refusal.argument("dsn", 1), why)
+            raise refusal.refuse("ConnectionPool", dsn, refusal.argument("ConnectionPool", "dsn", 1), why)
         if isinstance(size, bool) or not isinstance(size, int) or size < 1:
             raise Error(f"ConnectionPool: size={size!r}: it is a number of connections from 1")
         found = driver(spark)
@@ -44,10 +44,14 @@ class ConnectionPool(Handle):
         answers without rows, such as an INSERT, has the number of rows ``changed``. Raises Error
         with what PostgreSQL refuses, for a type that Arrow has not, and Lost.
         """
+        if not isinstance(sql, str):
+            raise Error(f"{self._name}.query: sql is a {refusal.described(sql)}; give the text of one statement")
         table = pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
         if not isinstance(table, pa.Table):
             kind = type(rows).__qualname__
             raise Error(f"{self._name}.query: rows is a {kind}; give an Arrow table, such as pa.table({{'id': ids}})")
+        if "%(" in sql and len(set(table.column_names)) < len(table.column_names):
+            raise Error(f"{self._name}.query: two of the columns {table.column_names} have one name; rename one")
         _, answer, _ = self._ask({"op": "query", "sql": sql}, table, again=not self._writes)
         assert answer is not None
         return answer

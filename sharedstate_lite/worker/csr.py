@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ..errors import Error
+from . import refusal
 
 MARK = {b"sharedstate_lite": b"csr"}
 """In the metadata of a table that holds one."""
@@ -32,9 +33,13 @@ class CSR:
 
     def __post_init__(self) -> None:
         pointers, targets = self.indptr, self.indices
+        _check("indptr", pointers, "whole numbers", "iu")
+        _check("indices", targets, "whole numbers", "iu")
+        if self.weights is not None:
+            _check("weights", self.weights, "numbers", "iuf")
         if pointers.ndim != 1 or targets.ndim != 1 or not len(pointers) or pointers[0] != 0:
             raise Error("CSR: indptr and indices are arrays of one dimension, and indptr begins with 0")
-        if pointers[-1] != len(targets) or np.any(np.diff(pointers) < 0):
+        if pointers[-1] != len(targets) or np.any(pointers[1:] < pointers[:-1]):
             raise Error(f"CSR: indptr rises to the number of edges, {len(targets)}; it ends with {pointers[-1]}")
         if len(targets) and not 0 <= targets.min() <= targets.max() < self.nodes:
             raise Error(f"CSR: an edge leads to a node outside 0..{self.nodes - 1}; number the nodes from 0")
@@ -43,18 +48,32 @@ class CSR:
 
     @classmethod
     def from_edges(cls, source: Any, target: Any, nodes: int | None = None, weights: Any = None) -> CSR:
-        """The graph of the edges ``source[i] -> target[i]``; nodes are numbered from 0, and ``nodes`` of them."""
-        start, end = np.asarray(source, np.int64), np.asarray(target, np.int64)
+        """The graph of the edges ``source[i] -> target[i]``; nodes are numbered from 0, and ``nodes`` of them.
+
+        Raises Error for what are no such numbers, so many that there is no memory for a node each included.
+        """
+        start, end = _whole("source", source), _whole("target", target)
         if start.shape != end.shape or start.ndim != 1:
             raise Error(f"CSR.from_edges: {start.shape} sources and {end.shape} targets; give one of each an edge")
-        count = int(max(start.max(initial=-1), end.max(initial=-1))) + 1 if nodes is None else nodes
-        if len(start) and (start.min() < 0 or start.max() >= count):
-            raise Error(f"CSR.from_edges: a source outside 0..{count - 1}; number the nodes from 0")
+        if nodes is not None and (isinstance(nodes, bool) or not isinstance(nodes, int | np.integer) or nodes < 0):
+            raise Error(f"CSR.from_edges: nodes={nodes!r}: it is their number, from 0")
+        count = int(max(start.max(initial=-1), end.max(initial=-1))) + 1 if nodes is None else int(nodes)
+        for what, ends in (("source", start), ("target", end)):
+            if len(ends) and (ends.min() < 0 or ends.max() >= count):
+                raise Error(f"CSR.from_edges: a {what} outside 0..{count - 1}; number the nodes from 0")
+        given = None if weights is None else np.asarray(weights)
+        if given is not None and given.shape != start.shape:
+            raise Error(f"CSR.from_edges: {len(start)} edges have {given.shape} weights; give one for each")
+        try:
+            indptr = np.zeros(count + 1, np.int64)
+            np.cumsum(np.bincount(start, minlength=count), out=indptr[1:])
+        except (MemoryError, ValueError):
+            raise Error(
+                f"CSR.from_edges: there is no memory for {count} nodes; number those there are from 0, without gaps"
+            ) from None
         order = np.argsort(start, kind="stable")
-        indptr = np.zeros(count + 1, np.int64)
-        np.cumsum(np.bincount(start, minlength=count), out=indptr[1:])
         small = np.int32 if count <= np.iinfo(np.int32).max else np.int64
-        return cls(indptr, end[order].astype(small), None if weights is None else np.asarray(weights)[order])
+        return cls(indptr, end[order].astype(small), None if given is None else given[order])
 
     @property
     def nodes(self) -> int:
@@ -97,3 +116,23 @@ class CSR:
         for name in ("indptr", "indices", "weights"):
             object.__setattr__(out, name, arrays.get(name))
         return out
+
+
+def _check(name: str, array: Any, of: str, kinds: str) -> None:
+    """Raise Error for what is no array of such numbers, as this machine computes with and Arrow knows."""
+    there = isinstance(array, np.ndarray)
+    if not there or array.dtype.kind not in kinds or not array.dtype.isnative or array.dtype.itemsize > 8:
+        what = f"numpy array of {array.dtype}" if there else refusal.described(array)
+        raise Error(f"CSR: {name} is a {what}; give a numpy array of {of}, such as np.asarray({name}, '{kinds[-1]}8')")
+
+
+def _whole(name: str, values: Any) -> npt.NDArray[np.int64]:
+    """Numbers of nodes. Raises Error for what would have to be cut to be some."""
+    array = np.asarray(values)
+    if not array.size:
+        return array.astype(np.int64)
+    # To Python a column of pandas' own Int64 has whole numbers too.
+    whole = array.dtype.kind in "iu" or all(isinstance(one, int) for one in array.flat)
+    if not whole or not np.iinfo(np.int64).min <= array.min() <= array.max() <= np.iinfo(np.int64).max:
+        raise Error(f"CSR.from_edges: {name} has {array.dtype}; nodes are whole numbers, as np.int64 has them")
+    return array.astype(np.int64)

@@ -8,7 +8,9 @@ cannot be changed from then on. So an iterative computation needs one Spark job,
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
+import operator
 from typing import Any
 
 import pyarrow as pa
@@ -43,6 +45,7 @@ class Exchange(Handle):
         self.parts = parts
         self._found = found
         self._rounds: dict[int, _Round] = {}
+        self._over = False
         super().__init__(found, found.add(self.kind, {}, serve=self._serve))
 
     def all(self, round: int, part: int, rows: pa.Table | pa.RecordBatch) -> pa.Table:
@@ -54,6 +57,10 @@ class Exchange(Handle):
         if not isinstance(table, pa.Table):
             kind = type(rows).__qualname__
             raise Error(f"{self._name}.all: a {kind} is no Arrow table; pa.table({{...}}) makes one")
+        try:
+            round, part = operator.index(round), operator.index(part)
+        except TypeError:
+            raise Error(f"{self._name}.all: round {round!r}, part {part!r}: both are whole numbers from 0") from None
         if not 0 <= part < self.parts:
             raise Error(f"{self._name}.all: part {part} of {self.parts}: parts are numbered from 0")
         said = json.dumps([round, part]).encode()
@@ -68,9 +75,19 @@ class Exchange(Handle):
     def close(self) -> None:
         """End it, and the rounds that are left; whoever waits gets an error. Harmless when repeated."""
         super().close()
-        for one in self._rounds.values():
+        self._over = True
+        taken = [self._rounds.pop(number, None) for number in list(self._rounds)]
+        rounds = [one for one in taken if one is not None]
+        with contextlib.suppress(RuntimeError):  # the loop has ended with the application, and with all who waited
+            self._found.loop.call_soon_threadsafe(self._give_up, rounds)
+        for one in rounds:
             one.end()
-        self._rounds.clear()
+
+    def _give_up(self, rounds: list[_Round]) -> None:
+        for one in rounds:
+            if not one.closing:
+                one.whole.set_exception(Error(f"{self._name}: it was closed while slices were missing"))
+                one.whole.exception()  # looked at: it may be that nobody waits
 
     def _carried(self) -> dict[str, Any]:
         return {"parts": self.parts}
@@ -93,6 +110,8 @@ class Exchange(Handle):
                 why = f"{self._name}: round {number} cannot be put together: {type(error).__name__}: {error}"
                 one.whole.set_exception(Error(why))
             await asyncio.to_thread(self._forget, number)
+            if self._over:
+                await asyncio.to_thread(one.end)
         try:
             found = await asyncio.wait_for(asyncio.shield(one.whole), PATIENCE)
         except TimeoutError:
@@ -105,7 +124,9 @@ class Exchange(Handle):
     def _forget(self, before: int) -> None:
         """Whoever has put into a round has read those before it."""
         for number in [number for number in list(self._rounds) if number < before]:
-            self._rounds.pop(number).end()
+            found = self._rounds.pop(number, None)
+            if found is not None:  # else close() has it
+                found.end()
 
 
 class _Round:

@@ -43,7 +43,8 @@ class Immutable(Handle):
     def table(self) -> pa.Table:
         """The table; its buffers are the shared memory, mapped read-only, and are let go of with it.
 
-        Raises Error where it is closed or its driver is gone.
+        Raises Error where it is closed or its driver is gone; a process that has it mapped
+        keeps it, and is not told.
         """
         key = (self._application.name, self._name)
         found = _mapped.get(key)
@@ -68,6 +69,11 @@ class Immutable(Handle):
             raise Error(f"{self!r}: what was shared is a table ({', '.join(table.column_names)}); read it by .table()")
         return CSR.of(table)
 
+    def close(self) -> None:
+        """End it on every host; whoever asks for it afterwards gets an error. Harmless when repeated."""
+        super().close()
+        _mapped.pop((self._application.name, self._name), None)
+
     def _carried(self) -> dict[str, Any]:
         return {"rows": self.rows, "nbytes": self.nbytes}
 
@@ -83,16 +89,19 @@ def share(what: Any, spark: Where = None) -> Immutable:
         what = pa.Table.from_batches([what])
     elif not isinstance(what, pa.Table | CSR) and type(what).__module__.startswith("scipy.sparse"):
         rows = what.tocsr()
-        what = CSR(np.asarray(rows.indptr, np.int64), rows.indices, rows.data)
+        weights = rows.data.astype(np.int8) if rows.data.dtype == bool else rows.data
+        what = CSR(np.asarray(rows.indptr, np.int64), rows.indices, weights)
     if isinstance(what, CSR):
         what = what.table()
     if not isinstance(what, pa.Table):
-        raise refusal.refuse("share", what, refusal.argument("what"))
+        raise refusal.refuse("share", what, refusal.argument("share", "what"))
     return Immutable(driver(spark), what)
 
 
 def _write(table: pa.Table, out: io.IOBase) -> None:
-    with pa.ipc.new_file(out, table.schema) as writer:
+    # A file has one dictionary for a column; pieces of a table may each have their own.
+    options = pa.ipc.IpcWriteOptions(unify_dictionaries=True)
+    with pa.ipc.new_file(out, table.schema, options=options) as writer:
         writer.write_table(table)
 
 

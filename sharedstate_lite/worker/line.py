@@ -39,6 +39,7 @@ class Line:
         self._writing = asyncio.Lock()
         self._waiting: dict[int, asyncio.Future[Reply]] = {}
         self._busy: set[asyncio.Task[None]] = set()
+        self._sending: set[asyncio.Task[None]] = set()
         self._numbers = itertools.count(1)
         self.about: dict[str, Any] = {}
 
@@ -89,7 +90,7 @@ class Line:
         for waiting in self._waiting.values():
             if not waiting.done():
                 waiting.set_exception(Gone("the connection has ended"))
-        for task in self._busy:
+        for task in self._busy | self._sending:
             task.cancel()
         self._sock.close()
 
@@ -122,12 +123,27 @@ class Line:
             reply, body = {"error": str(error)}, None
         except Gone:
             reply, body = {"error": "the driver is gone"}, None
-        except Exception as error:  # of whatever kind: who asked is told, and the others' questions go on
+        except BaseException as error:  # of whatever kind: who asked is told, and the others' questions go on
+            if cancelled(error):
+                raise
             reply, body = {"error": f"{type(error).__name__}: {error}"}, None
         with contextlib.suppress(OSError):
             await self._send({**reply, "reply": head.get("ask", 0)}, body)
 
     async def _send(self, head: Head, table: pa.Table | None) -> None:
+        # To the end, also where who asked is gone meanwhile: after half a message the other end takes the next one for
+        # the rest of it.
+        sending = self._loop.create_task(self._write(head, table))
+        self._sending.add(sending)
+        sending.add_done_callback(self._sent)
+        await asyncio.shield(sending)
+
+    def _sent(self, sending: asyncio.Task[None]) -> None:
+        self._sending.discard(sending)
+        if not sending.cancelled():
+            sending.exception()  # looked at, since whoever waited may be gone; the end of the connection tells the rest
+
+    async def _write(self, head: Head, table: pa.Table | None) -> None:
         body = wire.pack(table)
         file = head.get("file")
         async with self._writing:
@@ -153,6 +169,14 @@ class Line:
             await room
         finally:
             self._loop.remove_writer(self._sock)
+
+
+def cancelled(error: BaseException) -> bool:
+    """Whether this task is to end, and not merely something that it waited for, or the user's code, says so."""
+    if isinstance(error, GeneratorExit):
+        return True
+    task = asyncio.current_task()
+    return isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
 
 
 def _tell(room: asyncio.Future[None]) -> None:

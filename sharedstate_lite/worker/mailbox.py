@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import dataclasses
 import inspect
 from collections.abc import Callable
 from typing import Any
@@ -12,7 +14,7 @@ import pyarrow as pa
 from ..errors import Error
 from .driver import Where, driver
 from .handles import Handle
-from .line import Reply
+from .line import Reply, cancelled
 from .wire import Head
 
 PATIENCE = 60.0
@@ -31,7 +33,7 @@ class Mailbox(Handle):
     def __init__(self, spark: Where = None) -> None:
         found = driver(spark)
         self._handler: Callable[[pa.Table], Any] | None = None
-        self._serving = asyncio.Event()
+        self._serving, self._closed = asyncio.Event(), False
         self._loop = found.loop
         super().__init__(found, found.add(self.kind, {}, serve=self._serve))
 
@@ -43,6 +45,8 @@ class Mailbox(Handle):
         """
         if self._driver is None:
             raise Error(f"{self!r}: serve() is the driver's half; tasks ask()")
+        if not self._driver.alive:
+            raise Error(f"{self!r}: its application has ended; make another one in a session that runs")
         if not callable(handler):
             raise Error(f"{self._name}.serve: a {type(handler).__qualname__} is no function of an Arrow table")
         self._handler = handler
@@ -59,20 +63,32 @@ class Mailbox(Handle):
         assert answer is not None
         return answer
 
+    def close(self) -> None:
+        """End it on every host; whoever asks it afterwards, or waits for somebody to serve, gets an error."""
+        super().close()
+        self._closed = True
+        with contextlib.suppress(RuntimeError):  # the loop has ended with the application, and with all who waited
+            self._loop.call_soon_threadsafe(self._serving.set)
+
     async def _serve(self, head: Head, table: pa.Table | None) -> Reply:
         try:
             await asyncio.wait_for(self._serving.wait(), PATIENCE)
         except TimeoutError:
             raise Error(f"{self._name}: nobody serves it; call serve(handler) in the driver before tasks ask") from None
         handler = self._handler
-        assert handler is not None and table is not None
+        if self._closed or handler is None:
+            raise Error(f"{self._name}: it is closed; make another one in the driver")
+        assert table is not None
         try:
-            answer = (
-                await handler(table)
-                if inspect.iscoroutinefunction(handler)
-                else await asyncio.to_thread(handler, table)
-            )
-        except Exception as error:  # the handler is the user's, and may raise anything
+            in_loop = inspect.iscoroutinefunction(handler)
+            answer = handler(table) if in_loop else await asyncio.to_thread(_called, handler, table)
+            if isinstance(answer, _Raised):
+                raise answer.error
+            if inspect.isawaitable(answer):
+                answer = await answer
+        except BaseException as error:  # the handler is the user's, and may raise anything
+            if cancelled(error):
+                raise
             raise Error(f"{self._name}: its handler raised {type(error).__name__}: {error}") from error
         if isinstance(answer, pa.RecordBatch):
             answer = pa.Table.from_batches([answer])
@@ -81,3 +97,17 @@ class Mailbox(Handle):
                 f"{self._name}: its handler answered with a {type(answer).__qualname__}; answer with an Arrow table"
             )
         return {}, answer
+
+
+@dataclasses.dataclass
+class _Raised:
+    """What a handler raised, as an answer: a future takes no StopIteration, and its waiter would wait for ever."""
+
+    error: BaseException
+
+
+def _called(handler: Callable[[pa.Table], Any], table: pa.Table) -> Any:
+    try:
+        return handler(table)
+    except BaseException as error:  # told to who asked
+        return _Raised(error)

@@ -38,21 +38,31 @@ def described(value: object) -> str:
     return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
 
 
-def argument(name: str, position: int = 0) -> str:
-    """The expression that stands for an argument in the call that the caller of this package wrote.
+def argument(called: str, name: str, position: int = 0) -> str:
+    """The expression that stands for an argument in the call of ``called`` that the caller of this package wrote.
 
-    Where the source cannot be read, the argument's name.
+    Where the source cannot be read, or calls something else (``map(share, all)``), the argument's name.
     """
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and str(frame.f_globals.get("__name__", "")).startswith(f"{__package__}."):
         frame = frame.f_back
     call = _call(frame) if frame is not None else None
-    if call is None:
+    if frame is None or call is None or called not in _names(call.func, frame):
         return name
     found = [keyword.value for keyword in call.keywords if keyword.arg == name]
     if not found and len(call.args) > position and not isinstance(call.args[position], ast.Starred):
         found = [call.args[position]]
     return ast.unparse(found[0]) if found else name
+
+
+def _names(function: ast.expr, frame: FrameType) -> set[str]:
+    """What a called expression is called, where it is written and where it is from."""
+    if isinstance(function, ast.Attribute):
+        return {function.attr}
+    if not isinstance(function, ast.Name):
+        return set()
+    found = frame.f_locals.get(function.id, frame.f_globals.get(function.id))
+    return {function.id, str(getattr(found, "__name__", ""))}
 
 
 def _call(frame: FrameType) -> ast.Call | None:

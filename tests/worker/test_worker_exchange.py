@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 import pytest
+from remains import until
 
 from sharedstate_lite import worker as w
 from sharedstate_lite.errors import Error
@@ -75,8 +76,20 @@ def test_what_does_not_fit_is_told(application: Driver, monkeypatch: pytest.Monk
         for one in asked:
             with pytest.raises(Error, match="round 8: the slices have different columns"):
                 one.result()
+        with pytest.raises(Error, match="round 'a', part 0: both are whole numbers"):
+            slices.all("a", 0, pa.table({"n": [1]}))  # type: ignore[arg-type]
     with pytest.raises(Error, match="parts=0"):
         w.Exchange(application, 0)
+
+
+def test_closing_ends_the_wait(application: Driver) -> None:
+    """close() while a slice is missing: whoever waits is told at once, and numbers may be numpy's."""
+    with w.Exchange(application, 2) as slices, ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(slices.all, np.int64(0), np.int64(1), pa.table({"n": [1]}))  # type: ignore[arg-type]
+        until(lambda: bool(slices._rounds))
+        slices.close()
+        with pytest.raises(Error, match="closed while slices were missing"):
+            waiting.result(20)
 
 
 def test_on_spark(anywhere: SparkSession) -> None:

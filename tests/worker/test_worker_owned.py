@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import os
 import signal
 import threading
 import time
+from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +22,9 @@ from remains import runtimes, until
 from sharedstate_lite import postgres
 from sharedstate_lite import worker as w
 from sharedstate_lite.errors import Error
+from sharedstate_lite.worker import wire
 from sharedstate_lite.worker.driver import Driver
+from sharedstate_lite.worker.things import cached
 
 
 @pytest.fixture(scope="module")
@@ -146,9 +150,32 @@ class TestCache:
         cache.get_or_load([1], doubled)
         with pytest.raises(Error, match=r"its rows are \(twice int64\), and load answered with \(other string\)"):
             cache.get_or_load([2], lambda keys: pa.table({"other": ["x"]}))
+        with pytest.raises(Error, match="load is a NoneType; it is a function of keys"):
+            cache.get_or_load([2], None)  # type: ignore[arg-type]
+        with pytest.raises(StopIteration):
+            cache.get_or_load([2], lambda keys: next(iter([])))
         for capacity, ttl in ((0, None), (True, None), (1, 0), (1, -1.0)):
             with pytest.raises(Error, match=r"capacity=|ttl="):
                 w.Cache(application, capacity, ttl)
+
+    def test_times_that_clocks_show_twice_are_two_keys(self, application: Driver) -> None:
+        """Each instant has its own row, and is loaded once, though Python takes two of them for one."""
+        cache, loaded = w.Cache(application), list[int]()
+        hours = pa.array([1_603_584_000 + 1_800 * n for n in range(8)], pa.timestamp("s", "Europe/Berlin"))
+
+        def load(keys: pa.Array[Any]) -> pa.Table:
+            loaded.extend(keys.cast(pa.int64()).to_pylist())
+            return pa.table({"at": keys.cast(pa.int64())})
+
+        for _ in range(2):
+            assert cache.get_or_load(hours, load).column("at").to_pylist() == hours.cast(pa.int64()).to_pylist()
+        assert loaded == hours.cast(pa.int64()).to_pylist()
+
+    def test_positions_of_millions_fit_a_head(self) -> None:
+        """Which keys are to be loaded is told in a bit each, so that a batch of any size can miss."""
+        positions = [0, 7, 8, 2_999_999]
+        assert cached.heard(cached.told(positions, 3_000_000)).tolist() == positions
+        assert len(cached.told(positions, 3_000_000)) < wire.LARGEST_HEAD // 10
 
 
 class TestAsyncRuntime:
@@ -203,13 +230,56 @@ class TestAsyncRuntime:
         async def indirect(row: dict[str, Any]) -> dict[str, Any]:
             return {"n": helper()}
 
+        async def default(row: dict[str, Any], *, box: list[int] = []) -> dict[str, Any]:  # noqa: B006
+            return {"n": len(box)}
+
+        add = list[int]().append
+
+        async def method(row: dict[str, Any]) -> dict[str, Any]:
+            add(row["n"])
+            return row
+
+        class Counter:
+            total: ClassVar[dict[str, int]] = {}
+
+            async def count(self, row: dict[str, Any]) -> dict[str, Any]:
+                return row
+
+        async def common(row: dict[str, Any]) -> dict[str, Any]:
+            return {"n": len(Counter.total)}
+
+        count = 0
+
+        async def assigns(row: dict[str, Any]) -> dict[str, Any]:
+            nonlocal count
+            count += 1
+            return row
+
         for coroutine, said in (
             (counts, "seen is a dict"),
             (guarded, "lock is a _thread.lock"),
             (indirect, "helper is a"),
+            (default, "a default is a list"),
+            (method, "add is a builtin_function_or_method"),
+            (common, "Counter is a type"),
+            (Counter().count, "the object of .*Counter.count is a .*Counter"),
+            (functools.partial(default, box=[1]), "box is a list"),
+            (assigns, "count is a int, which is not safe to share where it is assigned to: assigns would"),
         ):
-            with pytest.raises(Error, match=rf"map: {said}.*not safe to share.*Arrow table.*ConcurrentSet|Cache"):
+            with pytest.raises(Error, match=rf"map: {said}.*which every task maps read-only.*have the runtime own it"):
                 calls.map(coroutine, one)
+
+        def unfinished() -> Callable[[dict[str, Any]], Coroutine[Any, Any, Any]]:
+            async def row(row: dict[str, Any]) -> dict[str, Any]:
+                # An attribute is not the variable of the same name, and a cell may be empty as yet.
+                return {"n": sum(row.values()) + len([*row.items()]) if row else later}
+
+            items = [1]
+            if not items:
+                later = 1
+            return row
+
+        assert calls.map(unfinished(), one).column("n").to_pylist() == [2]
 
     def test_the_first_error_is_the_batchs(self, application: Driver) -> None:
         """What a coroutine raises is raised at the call with its row; the runtime goes on."""
@@ -221,8 +291,28 @@ class TestAsyncRuntime:
         with pytest.raises(Error, match="row 2: ZeroDivisionError"):
             calls.map(inverse, pa.table({"n": [1, 2, 0, 4]}))
         assert calls.map(inverse, pa.table({"n": [4]})).column("x").to_pylist() == [0.25]
+        for error in (SystemExit, KeyboardInterrupt, asyncio.CancelledError, StopIteration):
+
+            async def ends(row: dict[str, Any], error: type[BaseException] = error) -> dict[str, Any]:
+                raise error
+
+            with pytest.raises(Error, match=rf"row 0: .*{error.__name__}"), ThreadPoolExecutor(1) as threads:
+                threads.submit(calls.map, ends, pa.table({"n": [1]})).result(20)
         empty = calls.map(inverse, pa.table({"n": pa.array([], pa.int64())}), pa.schema({"x": pa.float64()}))
         assert empty.schema == pa.schema({"x": pa.float64()})
+
+    def test_no_column_of_an_answer_is_lost(self, application: Driver) -> None:
+        """Answers may have other columns than the first one; a row is a dict, so each column has a name of its own."""
+        calls = w.AsyncRuntime(application)
+
+        async def some(row: dict[str, Any]) -> dict[str, Any]:
+            return {str(n): n for n in range(row["n"])}
+
+        assert calls.map(some, pa.table({"n": [0, 2, 1]})).to_pydict() == {"0": [None, 0, 0], "1": [None, 1, None]}
+        with pytest.raises(Error, match="two of .* have one name"):
+            calls.map(some, pa.Table.from_arrays([pa.array([1]), pa.array([2])], ["n", "n"]))
+        with pytest.raises(Error, match="schema is a str"):
+            calls.map(some, pa.table({"n": [1]}), "n long")  # type: ignore[arg-type]
 
     def test_closing_ends_the_calls(self, application: Driver) -> None:
         """close() in the middle of a batch: whoever waits for it is told, and does not wait for ever."""
@@ -266,3 +356,33 @@ class TestMailbox:
             until(lambda: bool(application.runtimes()))
             box.serve(lambda table: table)
             assert asking.result(20).num_rows == 1
+
+    def test_whatever_a_handler_raises_is_told(self, application: Driver) -> None:
+        """The end of an iterator, of the process, of a task: who asked is told, and others are answered as before."""
+        box, one = w.Mailbox(application), pa.table({"n": [1]})
+
+        for error in (StopIteration, SystemExit, asyncio.CancelledError, KeyError):
+
+            def plain(table: pa.Table, error: type[BaseException] = error) -> pa.Table:
+                raise error
+
+            async def later(table: pa.Table, error: type[BaseException] = error) -> pa.Table:
+                raise error
+
+            for handler in (plain, later):
+                box.serve(handler)
+                with pytest.raises(Error, match=rf"its handler raised .*{error.__name__}"):
+                    with ThreadPoolExecutor(1) as threads:
+                        threads.submit(box.ask, one).result(20)
+        box.serve(lambda table: self.echo(table))
+        assert box.ask(one).num_rows == 1
+
+    def test_closing_ends_the_wait(self, application: Driver) -> None:
+        """A task that asks where nobody serves is told when the mailbox is closed."""
+        box = w.Mailbox(application)
+        with ThreadPoolExecutor(1) as threads:
+            asking = threads.submit(box.ask, pa.table({"n": [1]}))
+            until(lambda: bool((w.metrics()["queries"] == 1).any()))
+            box.close()
+            with pytest.raises(Error, match="it is closed"):
+                asking.result(20)

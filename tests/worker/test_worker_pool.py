@@ -78,17 +78,47 @@ def test_writes_that_a_kill_interrupts_are_reported(application: Driver, server:
 
 
 def test_a_connection_that_the_server_ends_is_replaced(application: Driver, server: postgres.Server) -> None:
-    """A connection that was ended from outside costs an error at most; the next question has a new one."""
+    """Connections that were ended from outside, as when a server starts again, cost those who only read nothing."""
     pool = w.ConnectionPool(application, server, size=1)
     one = pa.table({"id": [1]})
     assert pool.query("SELECT name FROM product WHERE id = %s", one).num_rows == 1
     with server.connect(autocommit=True) as connection:
         others = "FROM pg_stat_activity WHERE query LIKE '%product%' AND pid <> pg_backend_pid()"
         assert len(connection.execute(f"SELECT pg_terminate_backend(pid) {others}").fetchall()) == 1
-    with pytest.raises(Error, match="PostgreSQL"):
-        pool.query("SELECT name FROM product WHERE id = %s", one)
     assert pool.query("SELECT name FROM product WHERE id = %s", one).num_rows == 1
     assert pool.stats()["connections"] == 1
+
+
+@pytest.mark.parametrize("writes", [False, True])
+@pytest.mark.parametrize("sql", ["BEGIN READ WRITE", "SET default_transaction_read_only = off", "SET search_path = x"])
+def test_a_connection_is_handed_on_as_it_was(
+    application: Driver, server: postgres.Server, sql: str, writes: bool
+) -> None:
+    """What would stay with the connection is refused, and the next task's connection knows nothing of it."""
+    pool, nothing = w.ConnectionPool(application, server, size=1, writes=writes), pa.table({"n": [1]}).select([])
+    with pytest.raises(Error, match=f"{sql.split()[0]} changes the connection, which is another task's next"):
+        pool.query(sql, nothing)
+    asked = "SELECT count(*) AS n, current_setting('transaction_read_only') AS reads FROM product"
+    assert pool.query(asked, nothing).to_pylist() == [{"row": 0, "n": PRODUCTS, "reads": "off" if writes else "on"}]
+    with pytest.raises(Error, match="division by zero"):
+        pool.query("SELECT 1 / 0", nothing)
+    assert pool.query("SELECT 7 AS n", nothing).column("n").to_pylist() == [7]
+    assert pool.stats()["connections"] == 1
+
+
+def test_numbers_of_any_width_are_one_column(application: Driver, server: postgres.Server) -> None:
+    """PostgreSQL tells a small parameter as a smallint and a large one as a bigint; the answer has room for all."""
+    pool = w.ConnectionPool(application, server, size=2)
+    numbers = [1] * 250 + [100_000, None, 2**40, 2]
+    answer = pool.query("SELECT %s AS x", pa.table({"n": pa.array(numbers, pa.int64())}))
+    assert answer.column("x").to_pylist() == numbers and answer.schema.field("x").type == pa.int64()
+    with pytest.raises(Error, match="column x is not of one type .*cast it"):
+        pool.query("SELECT CASE WHEN %s > 1 THEN ARRAY[[1]] ELSE ARRAY[1] END AS x", pa.table({"n": [1, 2]}))
+    with pytest.raises(Error, match="a column of the answer is called row"):
+        pool.query("SELECT 1 AS row", pa.table({"n": [1]}).select([]))
+    twice = pa.Table.from_arrays([pa.array([1]), pa.array([2])], ["n", "n"])
+    with pytest.raises(Error, match="two of the columns .* have one name"):
+        pool.query("SELECT %(n)s", twice)
 
 
 def test_nothing_asked_has_columns_all_the_same(application: Driver, server: postgres.Server) -> None:

@@ -38,6 +38,8 @@ def test_the_message_has_the_callers_expression(application: Driver, ways: str) 
             spark=application,
             what=Prices.table,
         )
+    with pytest.raises(Error, match=rf"^share: what is a dict, .*{ways}"):
+        list(map(w.share, [prices]))
     with pytest.raises(Error, match=rf"^share: np.zeros\(3\) is a numpy.ndarray, .*{ways}"):
         w.share(np.zeros(3), application)
 
@@ -71,6 +73,16 @@ def test_what_is_shared_is_a_copy(application: Driver) -> None:
     assert batch.table().column("a").to_pylist() == [99, 1, 2, 3, 4] and batch.rows == 5
 
 
+def test_pieces_with_dictionaries_of_their_own(application: Driver) -> None:
+    """A column that came from several files has a dictionary in each piece; a file in memory has one for all."""
+    pieces = [pa.array(texts).dictionary_encode() for texts in (["x", "y"], ["z", "x"])]
+    with w.share(pa.table({"a": pa.chunked_array(pieces)}), application) as shared:
+        table = shared.table()
+        assert table.column("a").to_pylist() == ["x", "y", "z", "x"]
+    with pytest.raises(Error, match="it is closed"):  # also where this process has it mapped
+        shared.table()
+
+
 @pytest.mark.parametrize(
     ("arrays", "said"),
     [
@@ -79,6 +91,10 @@ def test_what_is_shared_is_a_copy(application: Driver) -> None:
         (([0, 1], [1], None), r"outside 0\.\.0"),
         (([0, 1], [0], [1.0, 2.0]), "1 edges have"),
         (([0, 2, 1, 3], [0, 1, 2], None), "indptr rises"),
+        ((np.array([0, 2, 1, 3], np.uint64), [0, 1, 2], None), "indptr rises"),
+        (([0.0, 1.0], [0], None), "indptr is a numpy array of float64; give a numpy array of whole numbers"),
+        (([0, 1], np.array([0], ">i4"), None), "indices is a numpy array of >i4"),
+        (([0, 1], [0], [True]), "weights is a numpy array of bool"),
     ],
 )
 def test_a_graph_that_is_none_is_refused(arrays: tuple[Any, Any, Any], said: str) -> None:
@@ -86,6 +102,24 @@ def test_a_graph_that_is_none_is_refused(arrays: tuple[Any, Any, Any], said: str
     pointers, targets, weights = arrays
     with pytest.raises(Error, match=said):
         w.CSR(np.array(pointers), np.array(targets), None if weights is None else np.array(weights))
+
+
+@pytest.mark.parametrize(
+    ("edges", "said"),
+    [
+        (([0], [2**62], 3), "a target outside 0..2"),
+        (([0.7], [1.2]), "source has float64; nodes are whole numbers"),
+        (([0], ["a"]), "target has <U1"),
+        (([0, None], [1, 2]), "source has object"),
+        (([2**53 + 1], [0]), "there is no memory for 9007199254740994 nodes"),
+        (([], [], -1), "nodes=-1"),
+        (([0], [0], 1, [1, 2]), r"1 edges have \(2,\) weights"),
+    ],
+)
+def test_edges_that_are_none_are_refused(edges: tuple[Any, ...], said: str) -> None:
+    """Nothing is cut to fit: numbers that are no nodes, too many of them, and weights that are left over."""
+    with pytest.raises(Error, match=said):
+        w.CSR.from_edges(*edges)
 
 
 def test_a_graph_has_the_edges_that_it_was_made_of() -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import mmap
 import os
 import pickle
 import resource
+import select
 import signal
 import socket
 import subprocess
@@ -27,6 +29,7 @@ from sharedstate_lite.spark.ship import archive
 from sharedstate_lite.worker import client, connection, host, wire
 from sharedstate_lite.worker.address import Application
 from sharedstate_lite.worker.driver import Driver
+from sharedstate_lite.worker.line import Line, Reply
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -257,6 +260,29 @@ def test_a_driver_that_is_gone_is_named() -> None:
         client.ask(gone, {"op": "map", "thing": "Immutable 1"})
 
 
+def test_half_a_message_is_sent_to_its_end() -> None:
+    """Who asks is killed while its letter is on its way to the driver: the letters of others are still understood."""
+
+    async def echo(line: Line, head: wire.Head, table: pa.Table | None) -> Reply:
+        return {"heard": head["op"]}, None
+
+    async def main() -> None:
+        ours, theirs = socket.socketpair()
+        asks, answers = Line(ours, echo), Line(theirs, echo)
+        large = asyncio.create_task(asks.ask({"op": "large"}, pa.table({"n": np.zeros(1 << 20)})))
+        while not select.select([theirs], [], [], 0)[0]:
+            await asyncio.sleep(0)
+        large.cancel()
+        await asyncio.wait([large])
+        running = [asyncio.create_task(line.run()) for line in (asks, answers)]
+        said, _ = await asyncio.wait_for(asks.ask({"op": "small"}), 20)
+        assert said["heard"] == "small"
+        ours.shutdown(socket.SHUT_RDWR)
+        await asyncio.wait(running)
+
+    asyncio.run(main())
+
+
 def test_kill_of_the_driver_ends_everything(tmp_path: Path) -> None:
     """kill -9 of the driver leaves neither a runtime, nor a socket, nor a file in memory."""
     code = """
@@ -264,6 +290,7 @@ import sys
 import pyarrow as pa
 from sharedstate_lite import worker as w
 from sharedstate_lite.worker.driver import Driver
+from sharedstate_lite.worker.line import Line, Reply
 driver = Driver("127.0.0.1", "127.0.0.1", lambda: True)
 w.share(pa.table({"a": [1]}), driver).table()
 w.ConcurrentSet(driver).add_new([1])

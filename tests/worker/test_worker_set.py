@@ -96,6 +96,10 @@ COLUMNS: list[Callable[[list[int]], Any]] = [
     lambda values: [f"id {value}" for value in values],
     lambda values: np.array(values, "datetime64[s]"),
     lambda values: [bytes([value]) for value in values],
+    # The dictionary of a column has its own order, and values that the column has not.
+    lambda values: pd.Series(pd.Categorical([f"id {value}" for value in values], [f"id {n}" for n in range(9)])),
+    lambda values: pa.array([f"id {value}" for value in values], pa.dictionary(pa.int8(), pa.large_string())),
+    lambda values: np.array(values, np.float32) - 1,
 ]
 
 
@@ -115,12 +119,26 @@ def test_columns_of_many_kinds(application: Driver, made: Callable[[list[int]], 
         ([1, "a"], "is no column of one type"),
         (7, "is no column of one type"),
         (np.array([2**63], np.uint64), "is no column of one type"),
+        (np.array([1.0, np.nan]), "ids has 1 NaN of 2"),
+        ("a text", r"ids \(str\) is no column of one type"),
+        ([[1], [2]], "have parts of their own"),
+        (pd.DataFrame({"id": [1]}), "DataFrame.* is no column of one type"),
     ],
 )
 def test_what_is_no_column_is_refused(application: Driver, values: Any, said: str) -> None:
     """NULL, mixed types, a single value and a number beyond int64 are named, and nothing is added."""
     with pytest.raises(Error, match=said):
         w.ConcurrentSet(application).add_new(values)
+
+
+def test_values_that_look_alike(application: Driver) -> None:
+    """0.0 and -0.0 are one; an hour that clocks show twice has two of each time; a text is one however it lies."""
+    numbers, times, texts = (w.ConcurrentSet(application) for _ in range(3))
+    assert numbers.add_new([0.0, -0.0, 1.0]).tolist() == [True, False, True]
+    assert numbers.add_new([-0.0, 2.0]).tolist() == [False, True]
+    hours = pa.array([1_603_584_000 + 3_600 * n for n in range(6)], pa.timestamp("s", "Europe/Berlin"))
+    assert times.add_new(hours).all() and not times.add_new(hours).any()
+    assert texts.add_new(["a"]).all() and not texts.add_new(pa.array(["a"], pa.large_string())).any()
 
 
 @given(seed=st.integers(0, 2**32 - 1))

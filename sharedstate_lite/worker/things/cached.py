@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from ...errors import Error
 from . import Caller, Context, Head, Reply
+from .index import Numbers, counted
 from .lru import KEY, Rows
 
 
@@ -37,7 +38,7 @@ class Cached:
             self._put(keys, table.drop_columns([KEY]), caller)
             return {}, None
         if head["op"] == "drop":
-            self._free(keys.to_pylist(), caller)
+            self._free(counted(keys).to_pylist(), caller)
             return {}, None
         raise Error(f"a cache does not know {head['op']!r}")
 
@@ -65,18 +66,19 @@ class Cached:
     async def _get(self, head: Head, keys: pa.ChunkedArray[Any], caller: Caller) -> Reply:
         """The rows that are there, and which keys the caller is to load; with ``wait``, once others have loaded."""
         if head["wait"]:
-            others = [self._loading[key][1] for key in keys.to_pylist() if key in self._loading]
+            others = {self._loading[key][1] for key in counted(keys).to_pylist() if key in self._loading}
             await asyncio.gather(*(waiting.wait() for waiting in others))
         here, rows = self._rows.get(keys, time.monotonic())
         missing = np.flatnonzero(~here).tolist()
         mine, theirs = [], []
-        names = keys.take(pa.array(missing, pa.int64())).to_pylist()
-        now = time.monotonic()
+        names = counted(keys.take(pa.array(missing, pa.int64()))).to_pylist()
+        # What one question is told to load comes back in one piece, so it has one bell.
+        duty = caller, asyncio.Event(), time.monotonic()
         for position, key in zip(missing, names, strict=True):
             if key in self._loading:
                 theirs.append(position)
             else:
-                self._loading[key] = (caller, asyncio.Event(), now)
+                self._loading[key] = duty
                 mine.append(position)
         if not head["wait"]:
             self._asked += 1
@@ -84,10 +86,11 @@ class Cached:
             self._hits += int(head["rows"])
         self._loads += len(mine)
         self._hits -= len(mine)
-        return {"load": mine, "wait": theirs}, rows if rows is not None else pa.table({})
+        said = {"load": told(mine, len(keys)), "wait": told(theirs, len(keys))}
+        return said, rows if rows is not None else pa.table({})
 
     def _put(self, keys: pa.ChunkedArray[Any], rows: pa.Table, caller: Caller) -> None:
-        names = keys.to_pylist()
+        names = counted(keys).to_pylist()
         mine = np.array([name in self._loading and self._loading[name][0] == caller for name in names], np.bool_)
         if mine.any():
             since = min(self._loading[name][2] for name, ours in zip(names, mine, strict=True) if ours)
@@ -100,3 +103,15 @@ class Cached:
         for key in keys:
             if key in self._loading and self._loading[key][0] == caller:
                 self._loading.pop(key)[1].set()
+
+
+def told(positions: list[int], count: int) -> str:
+    """Some of ``count`` positions as text: a bit each, since the numbers of millions would be too much for a head."""
+    flags = np.zeros(count, np.bool_)
+    flags[positions] = True
+    return np.packbits(flags).tobytes().hex()
+
+
+def heard(text: str) -> Numbers:
+    """The positions that :func:`told` wrote."""
+    return np.flatnonzero(np.unpackbits(np.frombuffer(bytes.fromhex(text), np.uint8)))

@@ -48,27 +48,73 @@ def nulls(sql: str, table: pa.Table) -> Any:
     return dict.fromkeys(table.column_names) if "%(" in sql else [None] * table.num_columns
 
 
-def rows(name: str, described: Any, sets: list[list[Any] | int], start: int) -> pa.Table:
+def rows(name: str, described: list[Any], sets: list[list[Any] | int], start: int) -> pa.Table:
     """The answers one after the other, with the number of the row that each is to.
 
-    What answers without rows, such as an INSERT, has the number of rows that it changed.
+    ``described``: the columns of each answer as PostgreSQL tells them, since parameters of other types may make other
+    columns. What answers without rows, such as an INSERT, has the number of rows that it changed.
     """
-    if described is None:
+    if described[0] is None:
         changed = [one for one in sets if isinstance(one, int)]
         numbers = range(start, start + len(sets))
         return pa.table({ROW: pa.array(numbers, pa.int64()), "changed": pa.array(changed, pa.int64())})
-    fields: list[pa.Field[Any]] = [pa.field(ROW, pa.int64())]
-    for column in described:
-        kind = TYPES.get(column.type_code)
-        if kind is None:
-            raise Error(
-                f"{name}: column {column.name} has a type that Arrow is not told ({column.type_display}); cast it"
-            )
-        fields.append(pa.field(column.name, kind))
     answers = [one if isinstance(one, list) else [] for one in sets]
     numbers_of = [start + at for at, one in enumerate(answers) for _ in one]
     flat = [row for one in answers for row in one]
-    columns: list[Any] = list(zip(*flat, strict=True)) if flat else [()] * len(described)
-    arrays = [pa.array(numbers_of, pa.int64())]
-    arrays += [pa.array(list(values), field.type) for values, field in zip(columns, fields[1:], strict=True)]
-    return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+    fields = _fields(name, described, answers)
+    columns: list[Any] = list(zip(*flat, strict=True)) if flat else [()] * len(fields)
+    arrays: list[Any] = [pa.array(numbers_of, pa.int64())]
+    for values, field in zip(columns, fields, strict=True):
+        try:
+            arrays.append(pa.array(list(values), field.type))
+        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+            raise Error(f"{name}: column {field.name} is not of one type ({error}); cast it") from None
+    return pa.Table.from_arrays(arrays, schema=pa.schema([pa.field(ROW, pa.int64()), *fields]))
+
+
+def joined(name: str, parts: list[pa.Table]) -> pa.Table:
+    """Answers to the rows of one batch, one after the other."""
+    first = parts[0].schema
+    if not all(part.schema.equals(first) for part in parts):
+        # Where there are no values, the type is a guess.
+        told = [part for part in parts if part.num_rows] or parts[:1]
+        fields = []
+        for at, field in enumerate(first):
+            found = {part.schema.field(at).type for part in told if part.column(at).null_count < part.num_rows}
+            fields.append(_field(name, field.name, found or {field.type}))
+        parts = [part.cast(pa.schema(fields)) for part in told]
+    return pa.concat_tables(parts)
+
+
+def _fields(name: str, described: list[Any], answers: list[list[Any]]) -> list[pa.Field[Any]]:
+    """The columns of all answers together."""
+    ways: dict[tuple[int, ...], Any] = {}
+    for columns, answer in zip(described, answers, strict=True):
+        codes = tuple(column.type_code for column in columns)
+        ways.setdefault(codes, (columns, []))[1].append(answer)
+    fields = []
+    for at, column in enumerate(described[0]):
+        if column.name == ROW:
+            raise Error(f"{name}: a column of the answer is called {ROW}, as the one that numbers it; name it AS else")
+        told = {
+            codes[at]: columns[at]
+            for codes, (columns, of) in ways.items()
+            if len(ways) == 1 or any(row[at] is not None for answer in of for row in answer)
+        }
+        for code, one in told.items():
+            if code not in TYPES:
+                raise Error(
+                    f"{name}: column {one.name} has a type that Arrow is not told ({one.type_display}); cast it"
+                )
+        found = {TYPES[code] for code in told}
+        fields.append(_field(name, column.name, found or {TYPES.get(column.type_code, pa.string())}))
+    return fields
+
+
+def _field(name: str, column: str, kinds: set[pa.DataType]) -> pa.Field[Any]:
+    """A column for values of all these types: of numbers the widest."""
+    schemas: list[Any] = [pa.schema([pa.field(column, kind)]) for kind in kinds]
+    try:
+        return pa.unify_schemas(schemas, promote_options="permissive").field(0)
+    except (pa.ArrowException, TypeError) as error:
+        raise Error(f"{name}: column {column} is not of one type ({error}); cast it") from None

@@ -7,6 +7,7 @@ not the things. A function comes once, as pickled by cloudpickle, and is known b
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import pickle
 import threading
 from collections.abc import Callable, Coroutine
@@ -16,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from ...errors import Error
+from ..line import cancelled
 from . import Caller, Context, Head, Reply, inside
 
 Function = Callable[[dict[str, Any]], Coroutine[Any, Any, Any]]
@@ -30,8 +32,8 @@ class Coroutines:
         self._functions: dict[str, Function] = {}
         self._room = asyncio.Semaphore(self._in_flight)
         self._loop = asyncio.new_event_loop()
-        threading.Thread(target=self._loop.run_forever, daemon=True, name=self._name).start()
         self._closed = False
+        threading.Thread(target=self._run, daemon=True, name=self._name).start()
         self._doing: set[Future[list[Any]]] = set()
         self._asked = self._calls = self._now = self._most = self._rows = 0
 
@@ -75,6 +77,13 @@ class Coroutines:
             doing.cancel()
         asyncio.run_coroutine_threadsafe(self._stop(), self._loop)
 
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        while not self._closed:
+            # A task that a coroutine has left behind may stop the loop, or try to end the process: others go on.
+            with contextlib.suppress(SystemExit, KeyboardInterrupt):
+                self._loop.run_forever()
+
     async def _stop(self) -> None:
         calls = asyncio.all_tasks() - {asyncio.current_task()}
         for call in calls:
@@ -91,7 +100,9 @@ class Coroutines:
                 self._most = max(self._most, self._now)
                 try:
                     return await function(row)
-                except Exception as error:  # the coroutine is the user's, and may raise anything
+                except BaseException as error:  # the coroutine is the user's, and may raise anything
+                    if cancelled(error):
+                        raise
                     raise Error(f"{self._name}: row {position}: {type(error).__name__}: {error}") from error
                 finally:
                     self._now -= 1
@@ -121,6 +132,10 @@ class Coroutines:
                     "answer with a dict of column to value"
                 )
         try:
-            return pa.Table.from_pylist(results, schema)
-        except (pa.ArrowException, TypeError, ValueError) as error:
+            if schema is not None:
+                return pa.Table.from_pylist(results, schema)
+            # from_pylist() alone takes the first row's columns, and drops what others have beyond them.
+            names = dict.fromkeys(name for result in results for name in result)
+            return pa.table({name: [result.get(name) for result in results] for name in names})
+        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
             raise Error(f"{self._name}: the answers make no table ({error}); give map() the schema") from None

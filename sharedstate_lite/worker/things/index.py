@@ -1,6 +1,6 @@
 """Which value has which number: numbers from 0 in the order in which values came, told a batch at a time.
 
-Integers are found in a table of numbers by open addressing, each step for the whole
+Integers, and times, are found in a table of numbers by open addressing, each step for the whole
 batch at once: some 23 bytes a value where a dict takes over 100. Other values are
 found in a dict.
 """
@@ -116,7 +116,7 @@ class Integers:
 
 
 class Others:
-    """Of strings, binary values, dates and whatever else can be compared."""
+    """Of strings, binary values and whatever else can be compared."""
 
     def __init__(self) -> None:
         self.values: list[Any] = []
@@ -186,10 +186,18 @@ class Index:
     def _plain(self, column: pa.ChunkedArray[Any]) -> Any:
         if self.type is None:
             self.type = column.type
-            self._of = Integers() if column.type == pa.int64() else Others()
+            self._of = Integers() if counted(column).type == pa.int64() else Others()
         if column.type != self.type:
             raise Error(
                 f"{self._what}: its values are of type {self.type}, and these are {column.type}; "
                 "cast them, or make another one for them"
             )
-        return column.to_numpy() if isinstance(self._of, Integers) else column.to_pylist()
+        return counted(column).to_numpy() if isinstance(self._of, Integers) else column.to_pylist()
+
+
+def counted(column: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:
+    """Times as the whole numbers that they are: of an hour that clocks show twice, Python takes one for the other."""
+    kind = column.type
+    if not pa.types.is_temporal(kind) or pa.types.is_interval(kind):
+        return column
+    return column.cast(pa.int32() if kind.bit_width == 32 else pa.int64()).cast(pa.int64())

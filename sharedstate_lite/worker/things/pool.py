@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
-from typing import Any
+import select
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any, TypeVar
 
 import psycopg
 import pyarrow as pa
@@ -18,12 +19,15 @@ from psycopg import conninfo
 
 from ...errors import Error
 from . import Caller, Context, Head, Reply
-from .columns import nulls, parameters, rows
+from .columns import joined, nulls, parameters, rows
 
 PIECE = 200
 """Queries that go down one connection at a time."""
 CONNECT_SECONDS = 10
 """For one connection to the server to come about."""
+CHANGES = {"BEGIN", "START", "SET", "RESET", "DISCARD", "LISTEN", "UNLISTEN", "PREPARE", "DEALLOCATE", "LOAD"}
+"""What PostgreSQL says that it has done, of statements whose effect stays with the connection."""
+T = TypeVar("T")
 
 
 class Pool:
@@ -56,23 +60,26 @@ class Pool:
             finally:
                 for one in asked:
                     one.cancel()
-        out = pa.concat_tables(done)
+        out = joined(self._name, done)
         self._rows += out.num_rows
         self._bytes += out.nbytes
         return {}, out
 
     async def fetch(self, sql: str, given: Any) -> list[dict[str, Any]]:
         """The rows of one query, for a coroutine that runs here."""
-        async with self._connection() as connection:
-            try:
-                cursor = await connection.execute(sql, given, prepare=True)
-                self._queries += 1
-                if cursor.description is None:
-                    return []
-                names = [column.name for column in cursor.description]
-                found = [dict(zip(names, row, strict=True)) for row in await cursor.fetchall()]
-            except psycopg.Error as error:
-                raise self._refused(error) from None
+
+        async def ask(connection: psycopg.AsyncConnection[Any]) -> list[dict[str, Any]]:
+            cursor = await connection.execute(sql, given, prepare=True)
+            self._queries += 1
+            await self._unchanged(connection, cursor.statusmessage)
+            if cursor.description is None:
+                return []
+            names = [column.name for column in cursor.description]
+            if len(set(names)) < len(names):
+                raise Error(f"{self._name}: two columns of {', '.join(names)} have one name; give one another with AS")
+            return [dict(zip(names, row, strict=True)) for row in await cursor.fetchall()]
+
+        found = await self._asked(ask)
         self._rows += len(found)
         return found
 
@@ -98,23 +105,47 @@ class Pool:
 
     async def _piece(self, sql: str, given: list[Any], start: int, empty: Any) -> pa.Table:
         """Some queries, one after the other on one connection; all of them, or none where they write."""
-        async with self._connection() as connection:
-            try:
-                async with connection.transaction() if self._writes else contextlib.nullcontext():
-                    if not given:
-                        return rows(self._name, await self._columns(connection, sql, empty), [], start)
-                    cursor = connection.cursor()
-                    await cursor.executemany(sql, given, returning=True)
-                    self._queries += len(given)
-                    sets: list[list[Any] | int] = []
-                    while True:
-                        sets.append(cursor.rowcount if cursor.description is None else await cursor.fetchall())
-                        described = cursor.description
-                        if not cursor.nextset():
-                            break
-                return rows(self._name, described, sets, start)
-            except psycopg.Error as error:
-                raise self._refused(error) from None
+
+        async def ask(connection: psycopg.AsyncConnection[Any]) -> pa.Table:
+            async with connection.transaction() if self._writes else contextlib.nullcontext():
+                if not given:
+                    columns = await self._columns(connection, sql, empty)
+                    return rows(self._name, [columns], [] if columns is None else [[]], start)
+                cursor = connection.cursor()
+                await cursor.executemany(sql, given, returning=True)
+                self._queries += len(given)
+                sets: list[list[Any] | int] = []
+                described: list[Any] = []
+                while True:
+                    described.append(cursor.description)
+                    sets.append(cursor.rowcount if described[-1] is None else await cursor.fetchall())
+                    if not cursor.nextset():
+                        break
+            await self._unchanged(connection, cursor.statusmessage)
+            return rows(self._name, described, sets, start)
+
+        return await self._asked(ask)
+
+    async def _asked(self, ask: Callable[[psycopg.AsyncConnection[Any]], Awaitable[T]]) -> T:
+        """A question's answer; where the connection has ended and nothing was written, asked once more on a new one."""
+        for fresh in (False, True):
+            async with self._connection(fresh) as connection:
+                try:
+                    return await ask(connection)
+                except psycopg.Error as error:
+                    if fresh or self._writes or not connection.closed:
+                        raise self._refused(error) from None
+        raise AssertionError("the second answer is an error, or the answer")
+
+    async def _unchanged(self, connection: psycopg.AsyncConnection[Any], said: str | None) -> None:
+        """Raise Error where a statement has changed what the next one finds, and let go of the connection."""
+        word = (said or "").partition(" ")[0]
+        if word in CHANGES or connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
+            await connection.close()
+            raise Error(
+                f"{self._name}: {word} changes the connection, which is another task's next; say in the DSN what all "
+                "shall have, such as options='-c search_path=shop'; a batch of a pool that writes is a transaction"
+            )
 
     async def _columns(self, connection: psycopg.AsyncConnection[Any], sql: str, empty: Any) -> Any:
         """The columns of an answer to which there is no question: asked with NULLs, where asking changes nothing."""
@@ -123,9 +154,16 @@ class Pool:
         return (await connection.execute(sql, empty)).description
 
     @contextlib.asynccontextmanager
-    async def _connection(self) -> AsyncIterator[psycopg.AsyncConnection[Any]]:
+    async def _connection(self, fresh: bool) -> AsyncIterator[psycopg.AsyncConnection[Any]]:
         async with self._room:
-            connection = self._free.pop() if self._free else await self._connect()
+            connection = None
+            while self._free and connection is None:
+                connection = self._free.pop()
+                if fresh or _ended(connection):
+                    await self._end(connection)
+                    connection = None
+            if connection is None:
+                connection = await self._connect()
             whole = False
             try:
                 yield connection
@@ -163,3 +201,10 @@ class Pool:
         if isinstance(error, psycopg.errors.ReadOnlySqlTransaction):
             said += "; a pool only reads, so that its questions can be asked again: ConnectionPool(..., writes=True)"
         return Error(f"{self._name}: PostgreSQL: {said}")
+
+
+def _ended(connection: psycopg.AsyncConnection[Any]) -> bool:
+    """Whether the server has ended a connection that waits; one that is not asked says nothing but that."""
+    poll = select.poll()
+    poll.register(connection.fileno(), select.POLLIN)
+    return bool(poll.poll(0))
