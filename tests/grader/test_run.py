@@ -72,7 +72,8 @@ def test_a_wrong_system_fails_and_the_one_order_is_named(tmp_path: Path) -> None
     code, report, text = phase("duplicates", zoo.plant(mutant, tmp_path / "wrong"), tmp_path / "out")
     assert code == 1 and report["verdict"] == "fail", text
     named = [v for v in report["violations"] if v["order_id"]]  # type: ignore[attr-defined]
-    assert named and {v["rule"] for v in named} == {"taken_times"}
+    # Where there was hardly enough, that is below zero too.
+    assert named and {"taken_times"} <= {v["rule"] for v in named} <= {"taken_times", "negative"}
     assert all(v["order_id"].endswith("7") for v in named)
     # An order that was refused for its credit has taken stock as well, as often as it was tried.
     told = {v["detail"] for v in named}
