@@ -15,6 +15,7 @@ foreachBatch); they travel as addresses. All have close() and are context manage
 
     host.py        what only one system has
     wire.py        messages, and proof of who sends them       line.py    many at once, on one connection
+    ending.py      whose end a cancellation is
     address.py     what a handle pickles as
     things/        what a runtime owns, one class a kind
     begin.py       how a runtime starts                        runtime.py what it does

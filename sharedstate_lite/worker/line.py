@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from ..errors import Error
 from . import wire
+from .ending import cancelled
 from .wire import Gone, Head, Stranger
 
 Reply = tuple[Head, "pa.Table | None"]
@@ -169,14 +170,6 @@ class Line:
             await room
         finally:
             self._loop.remove_writer(self._sock)
-
-
-def cancelled(error: BaseException) -> bool:
-    """Whether this task is to end, and not merely something that it waited for, or the user's code, says so."""
-    if isinstance(error, GeneratorExit):
-        return True
-    task = asyncio.current_task()
-    return isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
 
 
 def _tell(room: asyncio.Future[None]) -> None:

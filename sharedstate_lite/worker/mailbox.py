@@ -13,8 +13,9 @@ import pyarrow as pa
 
 from ..errors import Error
 from .driver import Where, driver
+from .ending import cancelled
 from .handles import Handle
-from .line import Reply, cancelled
+from .line import Reply
 from .wire import Head
 
 PATIENCE = 60.0

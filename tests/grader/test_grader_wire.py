@@ -96,7 +96,7 @@ def generator() -> Iterator[Generator]:
 def job(target: Target, count: int, **options: object) -> Job:
     shape = Shape(0, b"POST /x/", b" HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n")
     due = np.arange(count, dtype=np.int64) * 1_000_000
-    defaults: dict[str, object] = {"connections": 64, "timeout": 20_000_000_000, "patience": 0, "bodies": True, **options}
+    defaults = {"connections": 64, "timeout": 20_000_000_000, "patience": 0, "bodies": True, **options}
     ids = [b"%d" % i for i in range(count)]
     return Job([target], [shape], np.zeros(count, dtype=np.int64), ids, due, **defaults)  # type: ignore[arg-type]
 

@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from ...errors import Error
-from ..line import cancelled
+from ..ending import cancelled
 from . import Caller, Context, Head, Reply, inside
 
 Function = Callable[[dict[str, Any]], Coroutine[Any, Any, Any]]

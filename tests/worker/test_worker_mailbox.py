@@ -1,0 +1,72 @@
+"""Letters of tasks to the driver, asked by many at once."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+
+import pyarrow as pa
+import pytest
+from remains import until
+
+from sharedstate_lite import worker as w
+from sharedstate_lite.errors import Error
+from sharedstate_lite.worker.driver import Driver
+
+
+class TestMailbox:
+    """Questions of tasks, answered by a function in the driver."""
+
+    def test_each_gets_its_own_answer(self, application: Driver) -> None:
+        """Twenty threads ask at once, a plain and an async handler answer, and nobody gets another's."""
+        for handler in (lambda table: table, self.echo):
+            box = w.Mailbox(application)
+            box.serve(handler)
+            with ThreadPoolExecutor(20) as threads:
+                answers = list(threads.map(box.ask, [pa.table({"n": [n]}) for n in range(60)]))
+            assert [answer.column("n").to_pylist() for answer in answers] == [[n] for n in range(60)]
+
+    @staticmethod
+    async def echo(table: pa.Table) -> pa.Table:
+        """What was asked."""
+        await asyncio.sleep(0)
+        return table
+
+    def test_a_letter_waits_for_somebody_to_serve(self, application: Driver) -> None:
+        """A task that asks before the driver serves has its answer when it does."""
+        box = w.Mailbox(application)
+        with ThreadPoolExecutor(1) as threads:
+            asking = threads.submit(box.ask, pa.table({"n": [1]}))
+            until(lambda: bool(application.runtimes()))
+            box.serve(lambda table: table)
+            assert asking.result(20).num_rows == 1
+
+    def test_whatever_a_handler_raises_is_told(self, application: Driver) -> None:
+        """The end of an iterator, of the process, of a task: who asked is told, and others are answered as before."""
+        box, one = w.Mailbox(application), pa.table({"n": [1]})
+
+        for error in (StopIteration, SystemExit, asyncio.CancelledError, KeyError):
+
+            def plain(table: pa.Table, error: type[BaseException] = error) -> pa.Table:
+                raise error
+
+            async def later(table: pa.Table, error: type[BaseException] = error) -> pa.Table:
+                raise error
+
+            for handler in (plain, later):
+                box.serve(handler)
+                with pytest.raises(Error, match=rf"its handler raised .*{error.__name__}"):
+                    with ThreadPoolExecutor(1) as threads:
+                        threads.submit(box.ask, one).result(20)
+        box.serve(lambda table: self.echo(table))
+        assert box.ask(one).num_rows == 1
+
+    def test_closing_ends_the_wait(self, application: Driver) -> None:
+        """A task that asks where nobody serves is told when the mailbox is closed."""
+        box = w.Mailbox(application)
+        with ThreadPoolExecutor(1) as threads:
+            asking = threads.submit(box.ask, pa.table({"n": [1]}))
+            until(lambda: bool((w.metrics()["queries"] == 1).any()))
+            box.close()
+            with pytest.raises(Error, match="it is closed"):
+                asking.result(20)
