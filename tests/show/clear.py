@@ -56,6 +56,8 @@ class Scene:
     labels: list[Box] = field(default_factory=list)
     """Texts that belong to no panel and lie on no message."""
     lines: list[Box] = field(default_factory=list)
+    covers: list[tuple[Box, int]] = field(default_factory=list)
+    """A page-coloured box, and how many of the lines it lies on."""
 
 
 def read(svg: str) -> tuple[Scene, float, float]:
@@ -93,6 +95,8 @@ def _walk(e: ET.Element, dx: float, dy: float, scene: Scene, panel: list[Box] | 
     elif e.tag == SVG + "path" and not panel and not load and e.get("fill") == "none":
         if re.search("--(frame|handle|upquery|ink)", e.get("stroke", "")):
             scene.lines += list(_stretches(e.get("d", ""), dx, dy))
+    elif e.tag == SVG + "rect" and not panel and not load and "--page" in e.get("fill", ""):
+        scene.covers.append((_rect(e, dx, dy, "a cover"), len(scene.lines)))
     for child in e:
         _walk(child, dx, dy, scene, panel, load)
 
@@ -150,8 +154,10 @@ def faults(svg: str, widest: float, tallest: float = 1e9) -> list[str]:
             out.append(f"{text.what} leaves {panel.what}")
         out += [f"{text.what} lies on {p.what}" for p in solid if p is not panel and text.meets(p)]
     out += [f"label {t.what} lies on {p.what}" for t in scene.labels for p in solid if t.meets(p)]
-    for line in scene.lines:
+    for n, line in enumerate(scene.lines):
+        over = [cover for cover, lines in scene.covers if n < lines]
         out += [f"a line runs through {p.what}" for p in scene.panels if line.meets(p, 0.9)]
-        out += [f"a line runs through {t.what}" for t in scene.labels if line.meets(t)]
+        open_to = (t for t in scene.labels if not any(cover.holds(t) for cover in over))
+        out += [f"a line runs through {t.what}" for t in open_to if line.meets(t)]
         out += [f"a line runs through {t.what}" for t, _ in scene.inside if line.meets(t)]
     return out

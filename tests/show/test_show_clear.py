@@ -78,6 +78,22 @@ def test_views_that_nobody_has_shown_are_clear(made: Stepper, data: st.DataObjec
         check(made, number, width)
 
 
+def test_a_line_ends_at_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a line runs through what a message is called, the word has a ground; without it the check sees the line."""
+    catalog = ss.Catalog(g="k DOUBLE", f="k DOUBLE, d DATE, n INT, s STRING, t STRING")
+    joined = "g x JOIN f y ON x.k = y.k JOIN f z ON y.n = z.n AND y.s = z.t"
+    three = f"SELECT y.n AS m, COUNT(*) AS c FROM {joined} GROUP BY y.n"
+    three, itself = f"CREATE VIEW a AS {three}", "CREATE VIEW b AS SELECT y.k AS k FROM g x, g y WHERE y.k = x.k"
+    made = show.stepper(ss.replay("full", [catalog.view(three), catalog.view(itself)]), ["+1 f -7.0 NULL 2 'x' A"])
+
+    def drawn() -> list[str]:
+        return faults(made.frames.scene(1, 600).svg("x", alone=True), 600)
+
+    assert drawn() == []
+    monkeypatch.setattr(stage, "rect", lambda *where, **how: "")
+    assert drawn() == ["a line runs through '1, now'"]
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_nothing_moves_from_step_to_step(kind: str) -> None:
     """At 1100 px the panels of the shopping visits stand in one place in every step."""

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, pairwise
 
 from ..layout import Box, Link, Piece, Placed, place
 from ..routes import STRAIGHT, TRACK, track_of, turns
-from ..svg import Point, arrow, line, text
+from ..svg import Point, arrow, line, rect, text
 from ..text import fit, width
 from .chips import DROPPED, LABEL, NOW, WAITS, Load
 from .nodes import Look, Node
@@ -263,7 +264,7 @@ class Stage:
         if not closed and not any(meets(area, t) for t in taken):
             taken.append(area)
             kind = "b" if load.look == NOW else "m"
-            said = "".join(text((middle, at), words, kind=kind, anchor="middle") for words, at in lines)
+            said = "".join(self._said(middle, at, words, kind) for words, at in lines)
             chip = load.draw(middle - wide / 2, spot.y - high / 2, back, stacked, moves=load.look == NOW)
             return chip + said
         y = spot.y + 13 if back else spot.y - 5
@@ -272,7 +273,18 @@ class Stage:
         if any(meets(area, t) for t in taken):
             return ""
         taken.append(area)
-        return text((middle, y), load.label(True), kind="m", anchor="middle")
+        return self._said(middle, y, load.label(True), "m")
+
+    def _said(self, middle: float, y: float, words: str, kind: str) -> str:
+        """A word over a message; lines end at its edges, as they do at names on a map."""
+        said = text((middle, y), words, kind=kind, anchor="middle")
+        long = width(words, bold=kind == "b")
+        x0, y0, x1, y1 = middle - long / 2, y - 10, middle + long / 2, y + 3
+        paths = (pairwise(path) for path in self.paths.values())
+        strokes = ((min(a, c), min(b, d), max(a, c), max(b, d)) for (a, b), (c, d) in chain.from_iterable(paths))
+        if any(meets((x0, y0, x1, y1), stroke) for stroke in strokes):
+            return rect(x0, y0, x1 - x0, y1 - y0, fill="page") + said
+        return said
 
 
 __all__ = ["Piece", "Stage", "meets"]
