@@ -16,7 +16,7 @@ from ..terms import PHASES, Entity, Kind
 from ..wire.jobs import Longs
 from .goods import crossed, own, ready, short_items
 from .live import Live
-from .settle import settle
+from .settle import settle, still_clean
 
 PHASE = "duplicates"
 AT_ONCE = 40
@@ -79,10 +79,11 @@ def run(live: Live) -> None:
 def once_more(live: Live) -> None:
     """What was acknowledged again, long after: what knows a paid order by a note that goes out of date charges again.
 
-    At the end of the run, where all went well before; the phase is judged by what is read then.
+    At the end of the run, where all went well before; the phase is judged by what is read then. What has changed
+    since by itself is left as it is, for the run's last look.
     """
     taken = [shot for shot in live.record.snapshots_taken if shot["phase"] == PHASE]
-    if not taken or not taken[-1]["accepted"]:
+    if not taken or not taken[-1]["accepted"] or not still_clean(live, PHASE):
         return
     live.say("duplicates: all of them once more")
     record = live.record

@@ -63,6 +63,11 @@ def drain(live: Live, phase: str, name: str) -> Shot:
         live.counter.wait(min(live.limits.stable, 1.0))
 
 
+def still_clean(live: Live, phase: str) -> bool:
+    """Whether a phase's things read as they must, now; nothing is kept."""
+    return clean(view_of(live.record, snapshot(live.counter, phase, "still")))
+
+
 def settle_all(live: Live) -> int:
     """The run's last snapshot, of everything; what was accepted before must still be so. Its number."""
     shot = snapshot(live.counter, "", "last")
