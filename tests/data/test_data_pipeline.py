@@ -65,6 +65,7 @@ def test_spark_makes_the_rows_of_the_generator(shop: Path) -> None:
     folder.check(shop)
 
 
+@pytest.mark.slow
 def test_another_number_of_cores_makes_the_same(shop: Path, tmp_path: Path) -> None:
     """The command on one core makes, byte for byte, the files that were made on two, and prints what it did."""
     with command(tmp_path, "make", *OPTIONS, "--master", "local[1]", "--out", "new/shop") as process:

@@ -90,7 +90,7 @@ def evict(fleet: Fleet, data: st.DataObject) -> None:
 def test_rules_16_17_19_21_in_any_sequence(name: str) -> None:
     """Through writes, reads and evictions answers are the oracle's, hits ask nobody, holes hold and emit nothing."""
 
-    @examples(4)
+    @examples(3)
     @given(st.data())
     def run(data: st.DataObject) -> None:
         fleet = Fleet(CASES[name], FULL_AND_PARTIAL)
@@ -173,7 +173,7 @@ def deliver_one(engine: Any, data: st.DataObject) -> None:
 def test_rule_18_in_drawn_orders(name: str) -> None:
     """Writes, reads and evictions whose messages arrive in any order end in the right answer once all have arrived."""
 
-    @examples(4)
+    @examples(3)
     @given(st.data())
     def run(data: st.DataObject) -> None:
         fleet, there = Fleet(CASES[name], FULL_AND_PARTIAL), dict[str, Counter[Any]]()

@@ -225,6 +225,7 @@ def test_a_failed_start_says_why_and_where(start: Start, tmp_path: Path) -> None
     assert end == "" and left(tmp_path / "cache of tests") == []
 
 
+@pytest.mark.slow
 def test_a_session_whose_jvm_died_is_replaced(start: Start) -> None:
     """After its JVM was killed, session() starts another, and says nothing; an engine on the first one tells."""
     process = start(

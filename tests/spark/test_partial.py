@@ -94,6 +94,7 @@ def test_partial_on_spark_is_the_one_in_process(spark: SparkSession, tmp_path: P
             assert again.read("result", key="Fruit").equals(here.read("result", key="Fruit"))
 
 
+@pytest.mark.slow
 def test_lookups_at_once_share_micro_batches(spark: SparkSession) -> None:
     """Six threads' misses take at most twice the micro-batches of one, and an epoch of another thread goes between."""
     many: dict[str, Any] = {
@@ -236,6 +237,7 @@ def plan_of(frame: Any) -> str:
     return str(frame._jdf.queryExecution().executedPlan().toString())
 
 
+@pytest.mark.slow
 def test_an_epoch_that_is_refused_rounds_later(spark: SparkSession, tmp_path: Path) -> None:
     """A sum that overflows once partners have come: the step raises, its rows are gone, answers are as before."""
     catalog = ss.Catalog(t="k STRING, b BIGINT", s="k STRING, g STRING")

@@ -187,6 +187,7 @@ RELATION = "product STRING, user STRING, length INT"
 LONGEST = "CREATE VIEW longest AS SELECT product, MAX(length) AS length FROM visit GROUP BY product"
 
 
+@pytest.mark.slow
 def test_what_a_killed_driver_left_is_read_from_beside(spark: SparkSession, start: Start, tmp_path: Path) -> None:
     """After kill -9 of the driver its checkpoint shows state, changes and micro-batches as one process has them."""
     place = tmp_path / "killed"

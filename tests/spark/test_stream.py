@@ -257,6 +257,7 @@ with ss.spark.session(memory="1g") as session:
 """
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_a_stream(start: Start, tmp_path: Path) -> None:
     """Progress comes while a stream runs; Ctrl-C stops it without another word; its changes are whole batches."""
     process = start(SCRIPT.format(out=str(tmp_path / "out"), place=str(tmp_path / "c")))
