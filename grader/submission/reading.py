@@ -5,6 +5,7 @@ TOML's reader gives no lines for values; they are found again in the text: the t
 
 from __future__ import annotations
 
+import difflib
 import ipaddress
 import re
 import tomllib
@@ -62,9 +63,7 @@ class _Reader:
         """The error for a field."""
         number = self.line(field, nth)
         where = f"{FILE}, line {number}" if number else FILE
-        known = field if field in _EXAMPLES else field.rpartition(".")[0]
-        example = f"\n  example: {_EXAMPLES[known]}" if known in _EXAMPLES else ""
-        return SubmissionError(f"{where}, {field}: {rule}{example}")
+        return SubmissionError(f"{where}, {field}: {rule}{_example(field)}")
 
     def text(self, value: Any, field: str, nth: int = -1) -> str:
         """A text that is not empty and has no zero byte."""
@@ -79,6 +78,14 @@ class _Reader:
         if not value[0].strip():
             raise self.wrong(field, "the first word is the program, and it is empty", nth)
         return tuple(value)
+
+
+def _example(field: str) -> str:
+    """Of a field; of one that there is not, of the field that was probably meant, and else of a process."""
+    table, _, key = field.rpartition(".")
+    level = {known.rpartition(".")[2]: known for known in _EXAMPLES if known.rpartition(".")[0] == table}
+    near = difflib.get_close_matches(key, level, 1)
+    return f"\n  example: {_EXAMPLES[level[near[0]] if near else 'process']}"
 
 
 def read_submission(folder: Path) -> Submission:
@@ -100,7 +107,8 @@ def read_submission(folder: Path) -> Submission:
     except UnicodeDecodeError as error:
         raise SubmissionError(f"{FILE}: byte {error.start} is not UTF-8; save the file as UTF-8") from error
     except tomllib.TOMLDecodeError as error:
-        raise SubmissionError(f"{FILE}: {error}; this is not TOML (texts stand in quotes, lists in [ ])") from error
+        rule = "this is not TOML (texts stand in quotes, lists in [ ])"
+        raise SubmissionError(f"{FILE}: {error}; {rule}{_example('process')}") from error
     return _submission(_Reader(text), content, folder.resolve())
 
 

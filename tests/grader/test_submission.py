@@ -75,19 +75,20 @@ WRONG = [
 
 @pytest.mark.parametrize(("right", "wrong", "line", "field"), WRONG)
 def test_an_error_says_line_field_and_example(tmp_path: Path, right: str, wrong: str, line: int, field: str) -> None:
-    """Each mistake is found at its line, with its field, and an example where there is such a field."""
+    """Each mistake is found at its line, with its field, and an example; of no such field, of the one next to it."""
     assert right in RIGHT
     with pytest.raises(SubmissionError) as error:
         read(tmp_path, RIGHT.replace(right, wrong, 1))
     said = str(error.value)
     assert said.startswith(f"checkout.toml, line {line}, {field}: ")
-    assert "example: " in said or field in ("process.prot", "nmae")
+    nearest = {"process.prot": "port = 5001", "nmae": 'name = "team 7"'}
+    assert f"\n  example: {nearest.get(field, '')}" in said
 
 
 @pytest.mark.parametrize("text", ["", "name = ", "[process]\nname = 'x'", "\x00", RIGHT.replace("base_url", "#")])
 def test_whatever_is_in_the_file_it_is_a_submission_error(tmp_path: Path, text: str) -> None:
     """An empty, broken or incomplete file is refused with words, never with a traceback."""
-    with pytest.raises(SubmissionError, match=r"checkout\.toml"):
+    with pytest.raises(SubmissionError, match=r"(?s)checkout\.toml.*\n  example: "):
         read(tmp_path, text)
     with pytest.raises(SubmissionError, match=r"there is no checkout\.toml"):
         read_submission(tmp_path / "nowhere")
