@@ -89,11 +89,12 @@ def test_interrupted_it_leaves_nothing(tmp_path: Path) -> None:
     folder = zoo.right("single", tmp_path / "single")
     process = start("checkout", folder, "--quick", "--phases", "load", TMPDIR=str(scratch))
     until = time.monotonic() + 30
-    while not of_this_run(str(scratch)) and time.monotonic() < until:
+    # What is seen may be gone a moment later: the sandbox is tried out with a process that does nothing.
+    while not (seen := of_this_run(str(scratch))) and time.monotonic() < until:
         with suppress(subprocess.TimeoutExpired):
             process.wait(timeout=0.05)
             break  # it has ended, and there is nothing to wait for
-    assert of_this_run(str(scratch))
+    assert seen
     while process.poll() is None and time.monotonic() < until + 30:
         process.send_signal(signal.SIGINT)
         with suppress(subprocess.TimeoutExpired):
