@@ -54,34 +54,41 @@ def graph(
     """
     operators, edges = outline(described)
     content = read(operators, state, filled)
-    drawings = [_fitted(operators, edges, content, title, carried or {}, room) for room in ROOMS]
-    return Picture(in_words(operators, edges, content, title), *drawings)
+    return Picture(
+        in_words(operators, edges, content, title), *_drawings(operators, edges, content, title, carried or {})
+    )
 
 
-def _fitted(
-    operators: Sequence[Operator], edges: Sequence[Edge], content: Content, title: str, carried: Carried, room: float
-) -> Drawing:
-    """The roomiest drawing within ``room`` px, else the tightest there is."""
+def _drawings(
+    operators: Sequence[Operator], edges: Sequence[Edge], content: Content, title: str, carried: Carried
+) -> Iterator[Drawing]:
+    """For each room the roomiest drawing that fits it, else the tightest there is."""
     told = f"own state {counted(content.total(False), 'row')} · base {counted(content.total(True), 'row')}"
-    for labels in (carried, {}) if carried else ({},):
-        for scene in _scenes(operators, edges, content, labels):
-            if scene.width <= room and scene.height <= TALLEST:
-                return scene.draw(title, told, room)
-    return scene.draw(title, told, room)
+    scenes = _scenes(operators, edges, content, carried)
+    scene = next(scenes)
+    # What was too large for one room is so for the next, which is narrower: scenes are gone through once.
+    for room in ROOMS:
+        while scene.width > room or scene.height > TALLEST:
+            tighter = next(scenes, None)
+            if tighter is None:
+                break
+            scene = tighter
+        yield scene.draw(title, told, room)
 
 
 def _scenes(
     operators: Sequence[Operator], edges: Sequence[Edge], content: Content, carried: Carried
 ) -> Iterator[Scene]:
-    """From roomy to tight: tables cut shorter, then folded one by one."""
-    for limits, gap in STEPS:
-        scene = Scene(panels(operators, edges, content, limits), edges, carried, gap)
-        yield scene
-    boxes = panels(operators, edges, content, STEPS[-1][0])
-    far = {n: c for c, column in enumerate(scene.placed.columns) for n in column}
-    for name in sorted((n for n in boxes if boxes[n].tables), key=far.__getitem__):
-        boxes = {**boxes, name: plate(boxes[name])}
-        yield Scene(boxes, edges, carried, STEPS[-1][1])
+    """From roomy to tight: tables cut shorter, then folded one by one, at last all of it without edges' labels."""
+    for labels in (carried, {}) if carried else ({},):
+        for limits, gap in STEPS:
+            scene = Scene(panels(operators, edges, content, limits), edges, labels, gap)
+            yield scene
+        boxes = scene.panels
+        far = {n: c for c, column in enumerate(scene.placed.columns) for n in column}
+        for name in sorted((n for n in boxes if boxes[n].tables), key=far.__getitem__):
+            boxes = {**boxes, name: plate(boxes[name])}
+            yield Scene(boxes, edges, labels, gap)
 
 
 def in_words(operators: Sequence[Operator], edges: Sequence[Edge], content: Content, title: str) -> str:
