@@ -86,8 +86,11 @@ def prepare(submission: Submission, cache: Path, seconds: float) -> tuple[Path, 
             # A link stays a link: the copy must hold nothing that the check has not seen.
             skip = shutil.ignore_patterns(*_SKIP)
             shutil.copytree(submission.folder, home / "submission", symlinks=True, ignore=skip)
-            for command in submission.build:
-                _run(command, home / "submission", seconds)
+            # The build's home is not in the cache: below one that is root's alone, compilers find no folder
+            # that they may write to. All its commands share it: what one installs there, the next one uses.
+            with tempfile.TemporaryDirectory(prefix="checkout-build-", ignore_cleanup_errors=True) as own:
+                for command in submission.build:
+                    _run(command, home / "submission", Path(own), seconds)
             _open_up(home / "submission")
             (home / "done").touch()
     return home / "submission", mark
@@ -116,12 +119,10 @@ def _sandbox(folder: Path) -> Plain:
     return locked
 
 
-def _run(command: tuple[str, ...], folder: Path, seconds: float) -> None:
+def _run(command: tuple[str, ...], folder: Path, home: Path, seconds: float) -> None:
     words = tuple(word.replace("{submission}", str(folder)) for word in command)
     if shutil.which(words[0], path=search_path()) is None and not (folder / words[0]).exists():
         raise SubmissionError(f"build: there is no program {words[0]!r}")
-    # Not in the cache: below a home that is root's alone, compilers find no folder that they may write to.
-    home = Path(tempfile.mkdtemp(prefix="checkout-build-"))
     logs = Logs()
     output = logs.pipe("build")
     try:
@@ -143,6 +144,5 @@ def _run(command: tuple[str, ...], folder: Path, seconds: float) -> None:
         tree.kill()
         process.wait()
         logs.close()
-        shutil.rmtree(home, ignore_errors=True)
     if code:
         raise SubmissionError(f"build: {' '.join(words)!r} ended with {code}:\n{logs.tail('build')}")

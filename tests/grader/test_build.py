@@ -101,6 +101,17 @@ def test_a_build_has_a_folder_for_what_is_temporary(tmp_path: Path) -> None:
     assert (folder / "got").read_text() == "True"
 
 
+def test_a_build_has_one_home_which_goes_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What one command installs there the next one finds; nothing of it is left, nor of a build that failed."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    first, second = ("sh", "-c", "echo tool > $HOME/tool"), ("sh", "-c", "cat $HOME/tool > got")
+    folder, _ = prepare(submission(tmp_path / "team", first, second), tmp_path / "cache", 10)
+    assert (folder / "got").read_text() == "tool\n"
+    with pytest.raises(SubmissionError, match="ended with 1"):
+        prepare(submission(tmp_path / "bad", first, ("false",)), tmp_path / "other", 10)
+    assert not list(tmp_path.glob("checkout-build-*"))
+
+
 def stolen(tmp_path: Path) -> tuple[str, bool]:
     """What a build read of a file beside its folder, and whether it wrote another one there."""
     secret, forged = tmp_path / "secret", tmp_path / "results.json"
