@@ -11,7 +11,8 @@
 
     tables.py     seed, declaration       files.py     load
     csvfile.py    CSV as text             cells.py     text as values        typed.py   Parquet as values
-    spec.py       what to generate        schedule.py  who comes, changes and goes when
+    limits.py     what may be asked for   spec.py      what to generate
+    schedule.py   who comes when, and goes
     rows.py       generate                draws.py     chance without state: hashes, shuffles, Zipf
     pipeline.py   make, on Spark          folder.py    epochs; manifest, checksums, order in time
     progress.py   how far it is           __main__.py  the command line

@@ -17,20 +17,25 @@ import pyarrow as pa
 
 from sharedstate_lite.errors import Error
 
-from . import numbered
+from . import limits, numbered
 from .draws import Whole, Zipf, key, unshuffled
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 SCHEMA = "source BIGINT, target BIGINT"
+MOST_NODES = 1 << 32
 SKEW = 0.8
 """Ranks are drawn in proportion to rank ** -SKEW; the number of edges of a node then has a tail of 1 + 1/SKEW."""
 
 
 def draw(numbers: Whole, nodes: int, islands: int = 1, seed: int = 0, skew: float = SKEW) -> dict[str, Whole]:
-    """These edges. Raises Error where an island would have fewer than two nodes."""
-    if islands < 1 or nodes < 2 * islands:
+    """These edges. Raises Error where an island would have fewer than two nodes, and for what is out of its limits."""
+    limits.whole("nodes", nodes, 2, MOST_NODES)
+    limits.whole("islands", islands, 1, MOST_NODES)
+    limits.skew(skew)
+    limits.seed(seed)
+    if nodes < 2 * islands:
         raise Error(
             f"{nodes} nodes on {islands} islands: an island has two nodes or more, as no edge ends at its start"
         )
@@ -74,7 +79,8 @@ def table(nodes: int, count: int, islands: int = 1, seed: int = 0, skew: float =
 
 
 def _make(nodes: int, count: int, islands: int, seed: int, skew: float) -> numbered.Make:
+    draw(np.empty(0, np.int64), nodes, islands, seed, skew)
+    numbered.check(count)
     if count < nodes:
         raise Error(f"{count} edges of {nodes} nodes: one leaves each node, so there are as many or more")
-    draw(np.empty(0, np.int64), nodes, islands, seed, skew)
     return functools.partial(draw, nodes=nodes, islands=islands, seed=seed, skew=skew)

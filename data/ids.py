@@ -15,22 +15,23 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from sharedstate_lite.errors import Error
-
-from . import numbered
+from . import limits, numbered
 from .draws import Whole, key, uniform
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 MEAN, BELOW = 20_000.0, 1_000_000
+MOST = 1 << 53
+"""Up to here floating point has all whole numbers."""
 SCHEMA = "id BIGINT"
 
 
 def draw(numbers: Whole, seed: int = 0, mean: float = MEAN, below: int = BELOW) -> dict[str, Whole]:
     """The ids of these rows; int64[n]. Raises Error for a mean or a bound that leaves no id."""
-    if not mean > 0 or below < 2:
-        raise Error(f"ids of mean {mean} below {below}: the mean is above 0, the bound 2 or more")
+    limits.number("mean", mean, "an average", MOST, zero=False)
+    limits.whole("below", below, 2, MOST)
+    limits.seed(seed)
     whole = np.maximum(-mean * np.log1p(-uniform(key(seed, 1), numbers)), 1.0).astype(np.int64)
     return {"id": whole % below}
 

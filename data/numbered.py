@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from sharedstate_lite.errors import Error
 
+from . import limits
 from .draws import Whole
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 Columns = Mapping[str, Any]
 Make = Callable[[Whole], Columns]
+MOST_TASKS = 1 << 20
 PIECE = 1 << 16
 """Rows made at a time; a batch of them is what a task holds."""
 
@@ -33,9 +35,11 @@ PIECE = 1 << 16
 def frame(session: SparkSession, count: int, make: Make, schema: str, tasks: int | None = None) -> DataFrame:
     """Rows 0 .. count - 1 as a DataFrame of ``schema``, made when it is used, each time anew.
 
-    ``tasks``: default as many as Spark runs at once. Raises Error for a count below 0.
+    ``tasks``: default as many as Spark runs at once. Raises Error for a count below 0, and for no tasks.
     """
-    _check(count)
+    check(count)
+    if tasks is not None:
+        limits.whole("tasks", tasks, 1, MOST_TASKS)
     tasks = max(1, min(tasks or session.sparkContext.defaultParallelism, count))
     size = max(1, min(PIECE, -(-count // tasks)))
 
@@ -49,12 +53,13 @@ def frame(session: SparkSession, count: int, make: Make, schema: str, tasks: int
 
 def table(count: int, make: Make) -> pa.Table:
     """The same rows as an Arrow table. Raises Error for a count below 0."""
-    _check(count)
+    check(count)
     batches = [_made(piece, PIECE, count, make) for piece in range(max(1, -(-count // PIECE)))]
     return pa.Table.from_batches(batches).combine_chunks()
 
 
-def _check(count: int) -> None:
+def check(count: object) -> None:
+    """Raises Error for what is no number of rows."""
     if isinstance(count, bool) or not isinstance(count, int) or count < 0:
         raise Error(f"{count!r} rows: their number is a whole one from 0")
 

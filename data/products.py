@@ -14,25 +14,24 @@ import numpy as np
 import pyarrow as pa
 
 from sharedstate_lite import postgres
-from sharedstate_lite.errors import Error
 from sharedstate_lite.postgres.rows import connected
 from sharedstate_lite.spark.jdbc import write
 
-from . import numbered
+from . import limits, numbered
 from .draws import Whole, below, key, uniform
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-PRODUCTS, CATEGORIES = 1_000_000, 100
+PRODUCTS, CATEGORIES, MOST_CATEGORIES = 1_000_000, 100, 1_000_000
 MOST_HITS = 1_000_000_000
 SCHEMA = "id BIGINT, name STRING, category INT, hits BIGINT"
 
 
 def draw(numbers: Whole, seed: int = 0, categories: int = CATEGORIES) -> dict[str, Any]:
     """These products' columns; hits fall off as a power law. Raises Error for no categories at all."""
-    if categories < 1:
-        raise Error(f"{categories} categories: products are in one or more")
+    limits.whole("categories", categories, 1, MOST_CATEGORIES)
+    limits.seed(seed)
     hits = np.minimum((1.0 - uniform(key(seed, 3), numbers)) ** -1.25, MOST_HITS).astype(np.int64)
     return {
         "id": numbers,
@@ -60,7 +59,8 @@ def table(count: int, seed: int = 0, categories: int = CATEGORIES) -> pa.Table:
 
 
 def names(categories: int = CATEGORIES) -> pa.Table:
-    """The categories."""
+    """The categories. Raises Error for none at all."""
+    limits.whole("categories", categories, 1, MOST_CATEGORIES)
     numbers = np.arange(categories, dtype=np.int32)
     return pa.table({"id": pa.array(numbers), "name": pa.array(np.char.add("category ", numbers.astype(np.str_)))})
 

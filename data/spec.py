@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-import numpy as np
-
 from sharedstate_lite.errors import Error
+
+from . import limits
 
 _LIMITS = {
     "visits": (1, 1 << 40),
@@ -15,12 +15,12 @@ _LIMITS = {
     "users": (1, 1 << 40),
     "categories": (1, 1 << 32),
     "epochs": (1, 100_000),
-    "seed": (0, (1 << 64) - 1),
+    "seed": (0, limits.MOST_SEED),
 }
 """Within these, every step of the arithmetic is exact."""
 
 _SHARES = {
-    "skew": ("an exponent", 10.0),
+    "skew": ("an exponent", limits.MOST_SKEW),
     "deletes": ("a share", 1.0),
     "updates": ("a share", 1.0),
     "moves": ("a share", 1.0),
@@ -51,15 +51,9 @@ class Spec:
 
     def __post_init__(self) -> None:
         for name, (low, high) in _LIMITS.items():
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | np.integer) or not low <= value <= high:
-                raise Error(f"{name}={value!r}: it is a whole number from {low} to {high}")
-            object.__setattr__(self, name, int(value))
+            object.__setattr__(self, name, limits.whole(name, getattr(self, name), low, high))
         for name, (what, most) in _SHARES.items():
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0 <= value <= most:
-                raise Error(f"{name}={value!r}: it is {what} from 0 to {most:g}")
-            object.__setattr__(self, name, float(value))
+            object.__setattr__(self, name, limits.number(name, getattr(self, name), what, most))
         if self.deletes + self.updates > 1:
             raise Error(
                 f"deletes={self.deletes:g} and updates={self.updates:g}: together they are more than all visits; "

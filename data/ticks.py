@@ -15,15 +15,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from sharedstate_lite.errors import Error
-
-from . import numbered
+from . import limits, numbered
 from .draws import Whole, Zipf, bits, key, uniform
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-SYMBOLS = 5_504
+SYMBOLS, MOST_SYMBOLS = 5_504, 1 << 32
 FIRST = np.datetime64("2021-11-08T08:00:00", "us")
 INDEX_SHARE = 16
 """One symbol of so many is an index."""
@@ -39,11 +37,12 @@ def draw(
     jitter: float = 5.0,
     skew: float = 1.0,
 ) -> dict[str, Any]:
-    """These events' columns. Raises Error for no symbols, no speed, or a jitter below 0."""
-    if symbols < 1 or not per_second > 0 or jitter < 0:
-        raise Error(
-            f"ticks: symbols={symbols}, per_second={per_second}, jitter={jitter}: 1 or more, above 0, 0 or more"
-        )
+    """These events' columns. Raises Error for no symbols, no speed, a jitter or a skew below 0."""
+    limits.whole("symbols", symbols, 1, MOST_SYMBOLS)
+    limits.number("per_second", per_second, "a rate", 1e9, zero=False)
+    limits.number("jitter", jitter, "a number of seconds", 1e9)
+    limits.skew(skew)
+    limits.seed(seed)
     which = Zipf(symbols, skew).draw(key(seed, 6), numbers)
     late = uniform(key(seed, 7), numbers) * jitter
     seconds = np.maximum(numbers / per_second - late, 0.0)
