@@ -50,6 +50,29 @@ def test_an_executor_that_is_killed(everywhere: SparkSession) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("everywhere", ["local-cluster", "standalone"], indirect=True)
+def test_partial_state_and_executors_that_are_killed(everywhere: SparkSession, tmp_path: Path) -> None:
+    """Killed before a hit, a miss and an epoch: what is filled stays filled, and each change is emitted once."""
+    place = tmp_path / "c"
+    with (
+        ss.engine("partial", views()) as here,
+        ss.spark.engine("partial", views(), everywhere, checkpoint=place) as there,
+    ):
+        for engine in (here, there):
+            engine.step(EPOCHS[0])
+            engine.read("result", key="c1")
+        for number, (view, key) in enumerate([("result", "c1"), ("counts", "u4"), ("result", "c2")]):
+            assert kill(EXECUTOR, most=1) == 1
+            assert rows(there.read(view, key=key)) == rows(here.read(view, key=key))
+            assert kill(EXECUTOR, most=1) == 1
+            out, wanted = there.step(EPOCHS[number + 1]), here.step(EPOCHS[number + 1])
+            assert {v: bag(c) for v, c in out.items()} == {v: bag(c) for v, c in wanted.items()}
+        for view in NAMES:
+            assert there.filled(view) == here.filled(view)
+            assert rows(there.read(view)) == rows(here.read(view))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("everywhere", ["local-cluster", "standalone"], indirect=True)
 def test_an_executor_that_is_killed_in_a_batch(everywhere: SparkSession, tmp_path: Path) -> None:
     """An executor killed while a stream's micro-batch runs: the changelog is that of one process, batch by batch."""
     source = tmp_path / "shop"
