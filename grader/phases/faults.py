@@ -33,6 +33,8 @@ _UNDER_WAY = 8
 """Checkouts that must have been sent when the fault comes."""
 _LATER = 4
 """Orders of a fault's block that are sent after it: a connection that broke and is never made anew shows in them."""
+_AGAIN = 0.05
+"""Seconds before orders that nobody refused are asked for again."""
 _SHARE, _SET_UP = 0.6, 0.2
 """Of the phase's time, for set-up and faults, and for set-up alone; the rest is for what must converge."""
 
@@ -117,7 +119,11 @@ def run(live: Live) -> None:
 
 
 def _alive(live: Live, orders: Longs) -> bool:
-    """Whether one of the orders is done, or refused, by the limit; one may have been done without an answer before."""
+    """Whether one of the orders is done, or refused, by the limit; one may have been done without an answer before.
+
+    Asked as often as customers would: a pool that throws a connection away when it finds it broken answers 5xx once
+    for each connection that it had, and is as right as any.
+    """
     ends = [middle(one) for one in live.record.orders["id"][orders]]
     until, none = live.clock() + live.limits.convergence, np.zeros(len(orders), dtype=np.int64)
     for attempt in itertools.count(1):
@@ -127,7 +133,7 @@ def _alive(live: Live, orders: Longs) -> bool:
             return True
         if live.clock() > until:
             break
-        live.counter.wait(1.0)
+        live.counter.wait(_AGAIN)
     return False
 
 

@@ -49,3 +49,25 @@ def test_a_kill_that_came_after_its_burst_is_tried_once_more(monkeypatch: pytest
     ]
     assert [fault["under_way"] for fault in live.notes("faults")["faults"]][:5] == [0, 12, 0, 0, 36]
     assert len(live.notes("faults")["left_out"]) == len(faults.plan(["a", "b"], True)) - 6
+
+
+@pytest.mark.parametrize(("broken", "alive"), [(0, True), (200, True), (10**9, False)])
+def test_a_pool_of_broken_connections_is_used_up(broken: int, alive: bool) -> None:
+    """A system that answers 503 for each connection which its database's end broke comes back; a dead one does not."""
+    now, left = [0.0], [broken]
+
+    def send(wave: Any) -> Any:
+        now[0] += 0.01
+        dead = min(left[0], len(wave.subject))
+        left[0] -= dead
+        return SimpleNamespace(status=np.array([503] * dead + [200] * (len(wave.subject) - dead)))
+
+    def wait(seconds: float) -> None:
+        now[0] += seconds
+
+    record = right(("faults",))
+    counter: Any = SimpleNamespace(send=send, wait=wait, now=lambda: int(now[0] * 1e9))
+    live = Live(record, counter, Limits(convergence=20.0), 1, 0, {}, lambda said: None)
+    live.clock = lambda: now[0]  # type: ignore[method-assign]
+    assert faults._alive(live, np.arange(4)) is alive
+    assert alive or 20 < now[0] < 21

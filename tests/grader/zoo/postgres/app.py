@@ -2,7 +2,8 @@
 
     DATABASE_PORT=... python3 app.py PORT
 
-Whatever the database did not confirm is answered 503: the commit may have happened.
+Whatever the database did not confirm is answered 503: the commit may have happened. So is the first request on each
+connection of the pool that a kill of the database has broken.
 """
 
 import json
@@ -19,7 +20,7 @@ CREATE TABLE IF NOT EXISTS users (id text PRIMARY KEY, credit bigint NOT NULL CH
 CREATE TABLE IF NOT EXISTS items (id text PRIMARY KEY, stock bigint NOT NULL CHECK (stock >= 0), price bigint NOT NULL);
 CREATE TABLE IF NOT EXISTS orders (id text PRIMARY KEY, usr text NOT NULL, paid boolean NOT NULL, lines jsonb NOT NULL);
 """
-POOL = queue.SimpleQueue()
+POOL, CONNECTIONS = queue.SimpleQueue(), 120
 
 
 def connect():
@@ -133,4 +134,6 @@ def reply(method, words):
 if __name__ == "__main__":
     with connect() as first:
         first.execute(TABLES)
+    for _ in range(CONNECTIONS):
+        POOL.put(connect())
     serve(sys.argv[1], reply)

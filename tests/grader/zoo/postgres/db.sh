@@ -6,4 +6,4 @@ if [ ! -e "$2/made" ]; then
   touch "$2/made"
 fi
 rm -f "$2/postmaster.pid" # nobody else uses the folder: what is there is of a killed one
-exec postgres -D "$2" -h 127.0.0.1 -p "$1" -k "" -c max_connections=200 -c log_min_messages=fatal
+exec postgres -D "$2" -h 127.0.0.1 -p "$1" -k "" -c max_connections=400 -c log_min_messages=fatal
