@@ -55,6 +55,11 @@ class Status(IntEnum):
 NEVER_WRITTEN = (Status.REFUSED, Status.DROPPED, Status.UNCONNECTED)
 """No byte of the request reached a socket: definite, and without effect."""
 
+SHED = (429, Status.REFUSED)
+"""What a system that sheds load answers: definite, without effect, and no refusal."""
+SHED_AGAIN = "what was shed"
+"""The wave in which a phase sends again what was shed of its main one."""
+
 
 def status_word(status: int) -> str:
     """An answer, in words."""

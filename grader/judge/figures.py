@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..record import Record
-from ..terms import Kind, Status
+from ..terms import SHED, SHED_AGAIN, Kind, Status
 
 
 def figures(record: Record, phase: str) -> dict[str, Any]:
@@ -23,11 +23,11 @@ def figures(record: Record, phase: str) -> dict[str, Any]:
     late = ((history["sent"][mine] - history["due"][mine]) / 1e6)[
         (history["sent"][mine] > 0) & (history["waited"][mine] == 0)
     ]
-    return {
+    found = {
         "offered": int(len(status)),
         "done": int(ok.sum()),
         "refused": int(((status >= 400) & (status < 500) & (status != 429)).sum()),
-        "shed": int((np.isin(status, (429, Status.REFUSED))).sum()),
+        "shed": int(np.isin(status, SHED).sum()),
         "failed": int((status >= 500).sum()),
         "timeouts": int((status == Status.TIMEOUT).sum()),
         "lost": int(np.isin(status, (Status.RESET, Status.GARBAGE)).sum()),
@@ -36,3 +36,8 @@ def figures(record: Record, phase: str) -> dict[str, Any]:
         "p99_ms": round(float(p99), 2),
         "late_p99_ms": round(float(np.percentile(late, 99)), 3) if len(late) else 0.0,
     }
+    again = [n for n in waves if record.waves[n]["name"] == SHED_AGAIN]
+    if again:
+        later = np.isin(history["wave"], again) & (history["status"] >= 200) & (history["status"] < 300)
+        found["done_again"] = int(later.sum())
+    return found

@@ -14,7 +14,7 @@ from .powercut import PowerCut, powercut
 from .score import Score, score
 from .special import special
 from .speed import best, steps
-from .violations import Violation, unstable, violations
+from .violations import Violation, completed, unstable, violations
 
 LATE_MS = 5.0
 """The generator's own lateness, above which a failure of service may be the machine's."""
@@ -131,7 +131,7 @@ def _service(record: Record, phase: str, numbers: dict[str, Any]) -> list[Violat
         return [Violation("", "", (), "unavailable", phase, str(numbers["stopped"]))]
     if phase != "load":
         return []
-    offered, done = numbers["offered"], numbers["done"]
+    offered, done = numbers["offered"], numbers["done"] + numbers.get("done_again", 0)
     least = record.about["limits"]["success"]
     if not offered or done < least * offered:
         share = 100 * done / offered if offered else 0.0
@@ -151,7 +151,7 @@ def _busy(record: Record, phase: str, numbers: dict[str, Any]) -> bool:
 
 
 def _late_changes(record: Record) -> list[Violation]:
-    """Effects after an accepted snapshot: the run's last one must equal it."""
+    """Effects after an accepted snapshot: the run's last one must equal it, but for what was completed since."""
     taken = record.snapshots_taken
     last = [n for n, shot in enumerate(taken) if shot["phase"] == ""]
     if not last:
@@ -167,6 +167,7 @@ def _late_changes(record: Record) -> list[Violation]:
                 again, states_2, values_2 = final.read[entity]
                 place = np.searchsorted(again, rows)
                 if not np.array_equal(states, states_2[place]) or not np.array_equal(values, values_2[place]):
-                    found.append(unstable(record, phase, number, last[-1]))
+                    if not completed(record, number, last[-1]):
+                        found.append(unstable(record, phase, number, last[-1]))
                     break
     return found

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..audit import Finding, audit, clean, view_of
-from ..record import Record
+from ..audit import INDETERMINATE, Finding, audit, clean, view_of
+from ..record import Record, Shot
+from ..record.tables import Column
 from ..terms import RUNS, Entity
 
 
@@ -66,16 +67,45 @@ def _worded(record: Record, phase: str, finding: Finding) -> Violation:
     return Violation(label(record, finding.order), order_id, names, finding.rule, phase, finding.detail, finding.order)
 
 
+def _moved(first: Shot, second: Shot, entity: Entity) -> tuple[Column, Column, Column]:
+    """What two snapshots both read and do not say the same of: the rows, what it was, and what it is."""
+    rows, states, values = first.read[entity]
+    again, states_2, values_2 = second.read[entity]
+    common = np.isin(rows, again)
+    place = np.searchsorted(again, rows[common])
+    moved = (values[common] != values_2[place]) | (states[common] != states_2[place])
+    return rows[common][moved], values[common][moved], values_2[place][moved]
+
+
+def completed(record: Record, before: int, after: int) -> bool:
+    """Whether all that changed from one snapshot to another is that orders were paid of which nothing was promised.
+
+    A recovery that comes with a timer may complete them long after a clean pair of snapshots; it has to add up then.
+    """
+    first, second = record.shot(before), record.shot(after)
+    orders, _, paid = _moved(first, second, Entity.ORDER)
+    if not len(orders) or not paid.all() or (view_of(record, first).outcome[orders] != INDETERMINATE).any():
+        return False
+    lines = record.lines
+    touched = {
+        Entity.USER: record.orders["user"][orders],
+        Entity.ITEM: lines["item"][np.isin(lines["order"], orders)],
+    }
+    if any(len(np.setdiff1d(_moved(first, second, entity)[0], some)) for entity, some in touched.items()):
+        return False
+    read = {}
+    for entity, (rows, _, _) in first.read.items():
+        again, states, values = second.read[entity]
+        place = np.searchsorted(again, rows)
+        read[entity] = rows, states[place], values[place]
+    return clean(view_of(record, Shot(second.begin, second.end, read)))
+
+
 def unstable(record: Record, phase: str, before: int, after: int) -> Violation:
     """Two snapshots that should say the same, and do not: the first value that changed."""
     first, second = record.shot(before), record.shot(after)
     for entity in Entity:
-        rows, states, values = first.read[entity]
-        again, states_2, values_2 = second.read[entity]
-        common = np.isin(rows, again)
-        place = np.searchsorted(again, rows[common])
-        moved = (values[common] != values_2[place]) | (states[common] != states_2[place])
-        for row, old, new in zip(rows[common][moved], values[common][moved], values_2[place][moved], strict=True):
+        for row, old, new in zip(*_moved(first, second, entity), strict=True):
             word = ("order", "user", "item")[entity]
             detail = f"a value still changed: {word} {record.rows(entity)['id'][row]} read {old:,}, then {new:,}"
             order = int(row) if entity == Entity.ORDER else -1

@@ -2,11 +2,13 @@
 
 First the batch_init of each service, which is called at most once a run. A step whose ids are missing, because an
 earlier one failed, is not asked; it counts as one that did not agree. Nor is anything once nothing is answered. A
-read that does not agree is asked again until the convergence limit, as answers may lag behind.
+read that does not agree is asked again until the convergence limit, as answers may lag behind. Where that takes all the
+time there is, what was read last of each thing is asked once more at the end, and what has changed since is not judged.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,8 +23,9 @@ from .live import Live
 PHASE = "contract"
 _SHOWN = 2000
 """Bytes of a body that are kept."""
-_AGAIN, _TIMES = 0.2, 2.0
-"""Seconds between two readings of what does not agree yet; all of them take so many times the convergence limit."""
+_AGAIN = 0.2
+"""Seconds between two readings of what does not agree yet; all of them take the convergence limit, and as much again
+at the end."""
 _CROWD, _SHARE = 20, 0.5
 """Requests for one thing at the same time; of the phase's time, for all of them where a request takes long."""
 _SILENT = 4
@@ -30,11 +33,25 @@ _SILENT = 4
 DONE, REFUSED, EITHER = "2xx", "4xx", "2xx or 4xx"
 
 
+@dataclass
+class _Later:
+    """A question, and what is kept of it."""
+
+    title: str
+    kind: Kind
+    end: bytes
+    expect: str
+    wanted: dict[str, Any]
+    kept: dict[str, Any]
+
+
 class _Questions:
     """Asks one thing at a time and keeps what came of it."""
 
     def __init__(self, live: Live) -> None:
-        self._live, self._silent, self._left = live, 0, _TIMES * live.limits.convergence
+        self._live, self._silent, self._left = live, 0, live.limits.convergence
+        self._never = False
+        self._later: dict[tuple[Kind, bytes], _Later] = {}
 
     @property
     def silent(self) -> bool:
@@ -56,31 +73,59 @@ class _Questions:
             kept.update(got=f"not asked: {lost or 'nothing is answered'}", agreed=False, asked=False)
             self._live.record.exchanges.append(kept)
             return b""
-        began = self._live.clock()
-        until = began + min(self._left, self._live.limits.convergence)
+        self._forget(kind, end, parts if method != "GET" else [])
+        began, mine = self._live.clock(), _Later(title, kind, end, expect, wanted, kept)
+        whole = self._left == self._live.limits.convergence
         while True:
-            answer = self._send(title, kind, [end])
-            status, body = int(answer.status[0]), answer.bodies[0]
-            said = status // 100 == 2 and expect != REFUSED or status // 100 == 4 and expect != DONE
-            kept["agreed"] = bool(said and all(_is(body, name, value) for name, value in wanted.items()))
+            status, body = self._read(mine)
             late = method == "GET" and expect == DONE and 200 <= status < 500
             if kept["agreed"] or not late:
                 break
-            if self._live.clock() >= until:
-                self._left = 0.0  # it never will, and one such is enough to fail
+            if self._live.clock() >= began + self._left:
+                self._never |= whole  # it never will, and one such is enough to fail
+                if not self._never:
+                    self._later[kind, end] = mine
                 break
             self._live.counter.wait(_AGAIN)
         if not kept["agreed"] or self._live.clock() - began > _AGAIN:
             self._left = max(0.0, self._left - (self._live.clock() - began))
         self._silent = self._silent + 1 if status == Status.TIMEOUT else 0
-        kept["got"] = f"{status_word(status)} {body[:_SHOWN].decode(errors='replace')}".strip()
         self._live.record.exchanges.append(kept)
         return body
+
+    def _read(self, asked: _Later) -> tuple[int, bytes]:
+        """Ask, and keep what came of it; the status and the body."""
+        answer = self._send(asked.title, asked.kind, [asked.end])
+        status, body = int(answer.status[0]), answer.bodies[0]
+        said = status // 100 == 2 and asked.expect != REFUSED or status // 100 == 4 and asked.expect != DONE
+        asked.kept["agreed"] = bool(said and all(_is(body, name, value) for name, value in asked.wanted.items()))
+        asked.kept["got"] = f"{status_word(status)} {body[:_SHOWN].decode(errors='replace')}".strip()
+        return status, body
+
+    def _forget(self, kind: Kind, end: bytes, changed: list[Any]) -> None:
+        """What is read anew, or is changed now, need not become what it should have been before."""
+        names = {middle(one) for one in changed}
+        for known in [one for one in self._later if one == (kind, end) or one[1] in names]:
+            old = self._later.pop(known).kept
+            old.update(got=f"not judged, reads lag behind and this has changed since: {old['got']}", asked=False)
+
+    def ask_again(self) -> None:
+        """At the end: what there was no time to wait for, until all of it agrees or the convergence limit is over."""
+        until = self._live.clock() + self._live.limits.convergence
+        while self._later and not self.silent:
+            for known, asked in list(self._later.items()):
+                self._read(asked)
+                if asked.kept["agreed"]:
+                    del self._later[known]
+            if self._live.clock() >= until:
+                break
+            self._live.counter.wait(_AGAIN)
 
     def crowd(self, title: str, kind: Kind, parts: list[Any], times: int) -> tuple[int, int]:
         """The same request so often at once; how many were done, and how many of the rest promise nothing."""
         if None in parts or self.silent:
             return 0, 0
+        self._forget(kind, b"", parts)
         status = self._send(title, kind, [middle(*parts)] * times).status
         done = (status >= 200) & (status < 300)
         refused = (status >= 400) & (status < 500) | np.isin(status, NEVER_WRITTEN)
@@ -88,7 +133,9 @@ class _Questions:
 
     def _send(self, title: str, kind: Kind, ends: list[bytes]) -> Result:
         subject = np.full(len(ends), -1, dtype=np.int64)
-        due = None if len(ends) == 1 else np.zeros(len(ends), dtype=np.int64)
+        if len(ends) == 1:
+            return self._live.counter.insist(Wave(PHASE, title, kind, subject, ends, connections=1, bodies=True))
+        due = np.zeros(len(ends), dtype=np.int64)
         return self._live.counter.send(Wave(PHASE, title, kind, subject, ends, due=due, connections=64, bodies=True))
 
 
@@ -134,6 +181,7 @@ def run(live: Live) -> None:
     if not questions.silent:
         each = max(1e-3, (live.clock() - began) / len(live.record.exchanges))
         _at_once(questions, int(min(_CROWD, max(4.0, _SHARE * live.seconds[PHASE] / each / 5))))
+    questions.ask_again()
     if questions.silent:
         live.notes(PHASE)["silent"] = True
 

@@ -12,7 +12,7 @@ import numpy as np
 from ..orders import BLOCK
 from ..shop import Stock, Wave, snapshot, stock_blocks
 from ..shop.routes import middle
-from ..terms import Kind
+from ..terms import SHED, SHED_AGAIN, Kind
 from ..wire.jobs import Longs
 from .live import Live
 from .settle import settle
@@ -20,6 +20,8 @@ from .settle import settle
 PHASE = "load"
 OPEN = 1024
 """Connections that may be open at once."""
+_FEW = 8
+"""Connections for what was shed."""
 _SHARE = 0.4
 """Of the phase's time, for set-up and two snapshots."""
 
@@ -50,7 +52,7 @@ def run(live: Live) -> None:
             notes["stopped"] = "no order could be set up"
             break
         before = live.clock()
-        answers = counter.send(Wave(PHASE, "probe", Kind.CHECKOUT, subjects, middles))
+        answers = counter.insist(Wave(PHASE, "probe", Kind.CHECKOUT, subjects, middles), 2 * live.limits.probe)
         took = live.clock() - before
         done = int(((answers.status >= 200) & (answers.status < 300)).sum())
         sustained, cost = done / took, stock.seconds / len(stock.orders)
@@ -76,6 +78,12 @@ def run(live: Live) -> None:
         subjects, middles = checkouts(live, stock)
         live.say(f"load: {len(subjects):,} checkouts at {rate:,.0f} a second")
         due = bursts(len(subjects), rate)
-        counter.send(Wave(PHASE, "load", Kind.CHECKOUT, subjects, middles, due=due, connections=OPEN))
+        answers = counter.send(Wave(PHASE, "load", Kind.CHECKOUT, subjects, middles, due=due, connections=OPEN))
+        shed = np.flatnonzero(np.isin(answers.status, SHED))
+        if len(shed):
+            live.say(f"load: the {len(shed):,} that were shed once more")
+            ends = [middles[at] for at in shed]
+            wave = Wave(PHASE, SHED_AGAIN, Kind.CHECKOUT, subjects[shed], ends, connections=_FEW, attempt=2)
+            counter.insist(wave, live.limits.convergence)
     live.say("load: reading everything back")
     settle(live, PHASE, "audit")

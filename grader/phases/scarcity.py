@@ -19,6 +19,8 @@ from .settle import drain, settle
 PHASE = "scarcity"
 _MOST, _TIMES = 20, 3
 """K, and how many times as many orders there are."""
+_AT_LEAST, _SET_UPS = 2, 3
+"""So many times K are enough, where an answer of the set-up was lost; how often it is tried."""
 _LEAST = 4
 """The fewest K: half of it, for the top-up, is still more than one."""
 _TRIED = 4 * _TIMES - 5
@@ -68,9 +70,12 @@ def run(live: Live) -> None:
     for by, make in (("stock", _by_stock), ("credit", _by_credit)):
         live.say(f"scarcity: enough {by} for {enough}, {enough * _TIMES} orders")
         began = live.clock()
-        orders, entity, row = make(live, enough)
-        usable, middles = ready(live, orders)
-        if len(usable) < len(orders):
+        for _ in range(_SET_UPS):
+            orders, entity, row = make(live, enough)
+            usable, middles = ready(live, orders)
+            if len(usable) >= _AT_LEAST * enough:
+                break
+        else:
             live.notes(PHASE)["stopped"] = f"{len(orders) - len(usable)} of {len(orders)} orders could not be set up"
             return
         none = np.zeros(len(usable), dtype=np.int64)

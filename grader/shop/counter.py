@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ..record import Record
-from ..terms import Kind, Limits
+from ..terms import SHED, Kind, Limits
 from ..wire.client import Generator
 from ..wire.jobs import Job, Longs, Result, Word
 from .routes import Routes
@@ -19,6 +19,8 @@ CLOSED = 32
 _SILENCE = 8
 """Requests of a closed loop that time out in a row before what is left of it is given up: a system that hangs would
 be waited for by every connection in turn, for hours."""
+_PAUSE, _ROUNDS = 0.2, 15
+"""Seconds before what was shed is sent again; so many times with none let in, and the rest is given up."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,29 @@ class Counter:
             said = self.poll(0.1)
             if isinstance(said, Result):
                 return said
+
+    def insist(self, wave: Wave, seconds: float = float("inf")) -> Result:
+        """Send a closed loop, and what was shed of it again, on fewer connections each time, until all is let in.
+
+        A 429 and a refused connection are without effect, so the last answer is the one that counts. Given up after
+        so many ``seconds``, and where nobody is let in any more.
+        """
+        until, idle, connections = time.monotonic() + seconds, 0, wave.connections
+        result = self.send(wave)
+        left = np.flatnonzero(np.isin(result.status, SHED))
+        while len(left) and idle < _ROUNDS and time.monotonic() < until:
+            self.wait(_PAUSE)
+            connections = max(1, connections // 2)
+            middles = [wave.middles[at] for at in left]
+            again = self.send(replace(wave, subject=wave.subject[left], middles=middles, connections=connections))
+            for column in ("sent", "done", "status", "waited", "due"):
+                getattr(result, column)[left] = getattr(again, column)
+            for at, body in zip(left, again.bodies, strict=False):
+                result.bodies[at] = body
+            still = np.isin(again.status, SHED)
+            idle = idle + 1 if still.all() else 0
+            left = left[still]
+        return result
 
     def begin(self, wave: Wave, tell_after: int = 0, tell_sent: int = 0, start: int = 0) -> None:
         """Send a wave, and go on; ``poll`` until its result. ``start``: of the run, 0 for now."""

@@ -97,7 +97,7 @@ def _read(
         if not len(left):
             break
         middles = [middle(ids[row]) for row in subject[left]]
-        answers = counter.send(
+        answers = counter.insist(
             Wave(phase, name, kind, subject[left], middles, attempt=attempt, bodies=True, connections=connections)
         )
         for at, code, body in zip(left, answers.status, answers.bodies, strict=True):

@@ -38,7 +38,7 @@ def _done(result: Result) -> Bools:
 
 def _create(counter: Counter, phase: str, kind: Kind, rows: Longs, middles: list[bytes], name: str) -> list[str]:
     """Create things; their ids, "" where that was not a definite 2xx with an id."""
-    answers = counter.send(Wave(phase, "set-up", kind, rows, middles, bodies=True))
+    answers = counter.insist(Wave(phase, "set-up", kind, rows, middles, bodies=True))
     made = _done(answers)
     return [(read_id(body, name) or "") if ok else "" for ok, body in zip(made, answers.bodies, strict=True)]
 
@@ -73,7 +73,7 @@ def _fund(counter: Counter, phase: str, entity: Entity, rows: Longs, amount: Lon
     rows, amount = rows[known], amount[known]
     kind = Kind.ADD_FUNDS if entity == Entity.USER else Kind.ADD_STOCK
     middles = [middle(one, int(a)) for one, a in zip(ids[known], amount, strict=True)]
-    answers = counter.send(Wave(phase, "set-up", kind, rows, middles))
+    answers = counter.insist(Wave(phase, "set-up", kind, rows, middles))
     good = _done(answers)
     table["ready"][rows] = good
     if good.any():
@@ -113,7 +113,7 @@ def new_orders(
         at = np.flatnonzero(good)
         order_ids = table["id"][numbers[at]]
         middles = [middle(o, item_ids[i], int(q)) for o, i, q in zip(order_ids, item[at], quantity[at], strict=True)]
-        answers = counter.send(Wave(phase, "set-up", Kind.ADD_ITEM, numbers[at], middles))
+        answers = counter.insist(Wave(phase, "set-up", Kind.ADD_ITEM, numbers[at], middles))
         good[at] = _done(answers)
     table["ready"][numbers] = good
     return numbers

@@ -6,13 +6,14 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pytest
 from records import SECOND, right, shots, snapshot, value
 
 from grader.judge import Judgement, judge
 from grader.judge.story import story
 from grader.record import Record, load, save
 from grader.report import told, write
-from grader.terms import JUDGED, Entity, Kind, State, Status
+from grader.terms import JUDGED, SHED_AGAIN, Entity, Kind, State, Status
 
 
 def rules(judgement: Judgement) -> set[tuple[str, str]]:
@@ -58,6 +59,43 @@ def test_an_effect_after_the_accepted_snapshot_is_unstable() -> None:
         value(record, shots(record, phase)[-1:], Entity.ITEM, item, lambda old: old - 1)
     judgement = judge(record)
     assert [(v.rule, v.phase) for v in judgement.violations] == [("unstable", "duplicates"), ("unstable", "load")]
+
+
+@pytest.mark.parametrize(("status", "wrong"), [(503, False), (int(Status.TIMEOUT), False), (200, True), (400, True)])
+def test_an_order_may_be_completed_after_the_accepted_pair(status: int, wrong: bool) -> None:
+    """By a recovery that comes with a timer, where nothing was promised; what it changes has to add up."""
+    record = right(("faults",))
+    order = int(orders_of(record, 4)[0])
+    record.history["status"][record.history["subject"] == order] = status
+    before = shots(record, "faults")[:-1]
+    value(record, before, Entity.ORDER, order, lambda old: 0)
+    cost = int(record.orders["cost"][order])
+    value(record, before, Entity.USER, int(record.orders["user"][order]), lambda old: old + cost)
+    lines = record.lines
+    for at in np.flatnonzero(lines["order"] == order):
+        quantity = int(lines["quantity"][at])
+        value(record, before, Entity.ITEM, int(lines["item"][at]), lambda old, more=quantity: old + more)
+    assert (judge(record).verdict == "fail") is wrong
+    user = int(record.orders["user"][orders_of(record, 4)[-1]])
+    value(record, shots(record, "faults")[-1:], Entity.USER, user, lambda old: old - 1)
+    assert judge(record).verdict == "fail"
+
+
+def test_what_was_shed_counts_when_it_is_done_later() -> None:
+    """Of 36 orders half are shed at first: done when asked again they are done, and else there are too few."""
+    for later, verdict in ((200, "pass"), (429, "fail")):
+        record = right(("load",))
+        mine = orders_of(record, 2)
+        record.history["status"][np.isin(record.history["subject"], mine[::2])] = 429
+        record.waves.append({"phase": "load", "name": SHED_AGAIN, "start": 0, "requests": len(mine[::2]), "cpu": 0.0})
+        at = 3 * SECOND
+        record.history.append(
+            wave=len(record.waves) - 1, kind=int(Kind.CHECKOUT), subject=mine[::2], attempt=2, status=later, waited=0,
+            due=at, sent=at, done=at,
+        )  # fmt: skip
+        judgement = judge(record)
+        assert judgement.verdict == verdict
+        assert judgement.phases["load"].figures["done_again"] == (18 if verdict == "pass" else 0)
 
 
 def test_a_snapshot_that_was_accepted_before_a_top_up_is_not_the_last_word() -> None:

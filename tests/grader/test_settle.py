@@ -52,6 +52,8 @@ class Shop:
         bodies = [json.dumps({FIELD[entity]: value}).encode() for value in said]
         return Result(none, none, np.full(n, 200, np.int16), none.astype(np.uint8), bodies)
 
+    insist = send
+
 
 def settled(shop: Shop, convergence: float = 10.0) -> bool:
     counter: Any = shop

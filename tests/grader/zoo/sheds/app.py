@@ -7,7 +7,7 @@ import time
 import shop
 from web import serve
 
-ROOM = threading.BoundedSemaphore(40)
+ROOM = threading.BoundedSemaphore(16)
 WORK = 0.03
 """Seconds that a checkout takes of its place."""
 
