@@ -32,7 +32,8 @@ def run(live: Live) -> None:
     counter, notes, seconds = live.counter, live.notes(PHASE), live.seconds[PHASE]
     began, first, hot = live.clock(), 0, np.zeros(0, dtype=np.int64)
     known = float(live.record.about.get("probe", {}).get("sustained_per_s", 0.0))
-    rate, cost, held, lost = max(_FIRST, known / 4), 0.0, 0.0, np.inf
+    # Twice what a slow system was seen to do shows that this is too much as well as a hundred times does, and sooner.
+    rate, cost, held, lost = min(max(_FIRST, known / 4), 2 * known or _FIRST), 0.0, 0.0, np.inf
     steps = notes.setdefault("steps", [])
     while True:
         step, left = _STEP[seconds < 30], seconds * _SHARE - (live.clock() - began)
@@ -42,7 +43,7 @@ def run(live: Live) -> None:
             notes["ended"] = "no time was left for another step"
             break
         rate = min(rate, most)
-        count = max(2, round(rate * step / BLOCK))
+        count = max(2 if rate > BLOCK else 1, round(rate * step / BLOCK))
         stock, hot = stock_blocks(counter, PHASE, live.seed, first, count, hot)
         first += count
         cost = stock.seconds / len(stock.orders)
