@@ -2,7 +2,7 @@
 
 First the batch_init of each service, which is called at most once a run. A step whose ids are missing, because an
 earlier one failed, is not asked; it counts as one that did not agree. Nor is anything once nothing is answered. A
-read that does not agree is asked again until the convergence limit, as answers may lag behind. Where that takes all the
+read that does not agree is asked again until the convergence limit, as answers may lag behind and a 5xx is none. Where that takes all the
 time there is, what was read last of each thing is asked once more at the end, and what has changed since is not judged.
 """
 
@@ -78,7 +78,7 @@ class _Questions:
         whole = self._left == self._live.limits.convergence
         while True:
             status, body = self._read(mine)
-            late = method == "GET" and expect == DONE and 200 <= status < 500
+            late = method == "GET" and expect == DONE and status >= 200
             if kept["agreed"] or not late:
                 break
             if self._live.clock() >= began + self._left:
