@@ -2,8 +2,9 @@
 
 First the batch_init of each service, which is called at most once a run. A step whose ids are missing, because an
 earlier one failed, is not asked; it counts as one that did not agree. Nor is anything once nothing is answered. A
-read that does not agree is asked again until the convergence limit, as answers may lag behind and a 5xx is none. Where that takes all the
-time there is, what was read last of each thing is asked once more at the end, and what has changed since is not judged.
+read that does not agree is asked again until the convergence limit, as answers may lag behind and a 5xx is none. Where
+that takes all the time there is, what was read last of each thing is asked once more at the end, and what has changed
+since is not judged.
 """
 
 from __future__ import annotations
