@@ -148,8 +148,13 @@ def _live(wish: Wish, record: Record, scratch: Path, say: Callable[[str], None],
     if folder is None:
         record.about["untested"] = left_out(list(wish.ways))
         say(f"waiting for {submission.name} to accept connections")
-        if silent := closed(routes.targets, generator, limits.ready):
-            raise SubmissionError(f"{silent} accepts no connection; start the system first, and give its own address")
+    if silent := closed(routes.targets, generator, limits.ready, supervisor.tend if supervisor else None):
+        mend = (
+            "no process listens there; look at base_url or urls in checkout.toml, and give each process a ready"
+            if supervisor
+            else "start the system first, and give its own address"
+        )
+        raise SubmissionError(f"{silent} accepts no connection; {mend}")
     if wish.ways:
         scout = Generator()
         ends.callback(scout.close)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from ..audit import clean, view_of
 from ..record import Shot
 from ..shop import look_again, snapshot
+from ..terms import State
 from .live import Live
 
 
@@ -69,6 +70,13 @@ def still_clean(live: Live, phase: str) -> bool:
 
 
 def settle_all(live: Live) -> int:
-    """The run's last snapshot, of everything; what was accepted before must still be so. Its number."""
-    shot = snapshot(live.counter, "", "last")
-    return live.record.keep(shot, "", "last", False)
+    """The run's last snapshot, of everything; what was accepted before must still be so. Its number.
+
+    A process that is just being started again answers no read, which is no change: taken anew, until the limit.
+    """
+    limit = _limit(live)
+    while True:
+        shot = snapshot(live.counter, "", "last")
+        if live.counter.now() > limit or not any((states == State.LOST).any() for _, states, _ in shot.read.values()):
+            return live.record.keep(shot, "", "last", False)
+        live.counter.wait(min(live.limits.stable, 1.0))

@@ -63,12 +63,17 @@ def left_out(names: Sequence[str]) -> list[tuple[str, str]]:
     return left
 
 
-def closed(targets: Sequence[Target], scout: Generator, seconds: float) -> str:
-    """Wait until every address accepts connections; one that does not within so many seconds, "" if all do."""
+def closed(targets: Sequence[Target], scout: Generator, seconds: float, tend: Callable[[], None] | None = None) -> str:
+    """Wait until every address accepts connections; one that does not within so many seconds, "" if all do.
+
+    Meanwhile ``tend`` is called, for processes that have no other sign of being ready.
+    """
     until = time.monotonic() + seconds
     while silent := next((target for target in targets if not scout.knock(target)), None):
         if time.monotonic() > until:
             return f"{silent.host}:{silent.port}"
+        if tend is not None:
+            tend()
         time.sleep(_GLANCE)  # another machine's service announces nothing: it can only be asked again
     return ""
 

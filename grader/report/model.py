@@ -19,7 +19,8 @@ def found(record: Record, judgement: Judgement, phase: str) -> str:
         return f"{least}{speed['sustained_per_s']:,} checkouts a second" if speed else "no step was held"
     if phase == "faults":
         return f"{len(figures.get('faults', []))} faults, {figures['done']:,} of {figures['offered']:,} answered 2xx"
-    return f"{figures['done']:,} of {figures['offered']:,} done, p99 {figures['p99_ms']:,} ms"
+    again = f", {figures['done_again']:,} when asked again" if figures.get("done_again") else ""
+    return f"{figures['done']:,} of {figures['offered']:,} done{again}, p99 {figures['p99_ms']:,} ms"
 
 
 def sentence(judgement: Judgement) -> str:

@@ -11,10 +11,10 @@ from records import SECOND, right
 
 from grader.judge.violations import violations
 from grader.phases.live import Live
-from grader.phases.settle import settle
+from grader.phases.settle import settle, settle_all
 from grader.shop import Wave
 from grader.shop.counter import CLOSED
-from grader.terms import Entity, Kind, Limits
+from grader.terms import Entity, Kind, Limits, State
 from grader.wire.jobs import Result
 
 PHASE = "duplicates"
@@ -115,3 +115,25 @@ def test_a_run_that_has_failed_waits_no_longer_than_its_time() -> None:
         limits = Limits(convergence=60.0, budget=budget)
         assert not settle(Live(shop.record, counter, limits, 1, 0, {PHASE: 1.0}, lambda said: None), PHASE, "audit")
         assert 4 <= (shop.now() - again) / SECOND < most
+
+
+def test_the_last_look_waits_for_a_process_that_is_started_again() -> None:
+    """Three tries of a snapshot are over in milliseconds: reads that were lost are no change; a dead shop is one."""
+
+    class Away(Shop):
+        until = 104 * SECOND
+
+        def send(self, wave: Wave) -> Result:
+            found = super().send(wave)
+            found.status[:] = 503 if self.now() < self.until else 200
+            return found
+
+        insist = send
+
+    for until, lost in ((104 * SECOND, False), (10**6 * SECOND, True)):
+        shop: Any = Away(lambda wave, entity, row, value: value)
+        shop.until = until
+        live = Live(shop.record, shop, Limits(convergence=20.0), 1, 0, {PHASE: 1.0}, lambda said: None)
+        shot = shop.record.shot(settle_all(live))
+        assert any((states == State.LOST).any() for _, states, _ in shot.read.values()) is lost
+        assert shop.now() < 130 * SECOND
