@@ -20,8 +20,8 @@ from .answers import read_amount, read_paid
 from .counter import CLOSED, Counter, Wave
 from .routes import middle
 
-TRIES = 3
-"""Of a read that was lost, within one snapshot."""
+TRIES, _BETWEEN = 4, 1.0
+"""Of a read that was lost, within one snapshot; seconds between them, so that a process that has exited is back."""
 _LOOKS = 4
 """How often at most a second look goes through everything: of two workers that take turns at random, the same one
 answers for a thing each time in one case of 16."""
@@ -96,6 +96,8 @@ def _read(
         left = np.flatnonzero(state == State.LOST)
         if not len(left):
             break
+        if attempt > 1:
+            counter.wait(_BETWEEN)
         middles = [middle(ids[row]) for row in subject[left]]
         answers = counter.insist(
             Wave(phase, name, kind, subject[left], middles, attempt=attempt, bodies=True, connections=connections)
