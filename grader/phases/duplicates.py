@@ -14,7 +14,7 @@ from ..shop import Wave
 from ..shop.stocking import top_up
 from ..terms import PHASES, Entity, Kind
 from ..wire.jobs import Longs
-from .goods import crossed, own, ready, short_items
+from .goods import BETWEEN, SET_UPS, crossed, own, ready, short_items
 from .live import Live
 from .settle import settle, still_clean
 
@@ -42,9 +42,14 @@ def _send(live: Live, name: str, orders: Longs, times: int, attempt: int, gap: i
 def run(live: Live) -> None:
     """The phase."""
     live.say("duplicates: setting up")
-    began = live.clock()
-    many, notes = own(live, PHASE, 8), live.notes(PHASE)
-    if not len(ready(live, many)[0]):
+    notes = live.notes(PHASE)
+    for _ in range(SET_UPS):
+        began = live.clock()
+        many = own(live, PHASE, 8)
+        if len(ready(live, many)[0]):
+            break
+        live.counter.wait(BETWEEN)
+    else:
         notes.update(orders=len(many), stopped="no order could be set up")
         return
     each = max(1e-4, (live.clock() - began) / 8)
@@ -75,6 +80,9 @@ def run(live: Live) -> None:
     top_up(live.counter, PHASE, Entity.USER, table["user"][poor], table["cost"][poor])
     items = short_items(live, scarce)
     top_up(live.counter, PHASE, Entity.ITEM, items, np.full(len(items), 10, dtype=np.int64))
+    # Where a top-up promised nothing, a refusal may still be right.
+    poor = poor[live.record.users["ready"][table["user"][poor]] == 1]
+    scarce = scarce[live.record.items["ready"][items] == 1]
     live.say("duplicates: the refused ones again, and late duplicates of all")
     _send(live, "after top-up", np.concatenate([poor, scarce]), 4, 2)
     _send(live, "late", np.concatenate([many, late, pairs]), 2, 3)

@@ -11,6 +11,8 @@ from ..terms import Entity
 from ..wire.jobs import Longs
 from .live import Live
 
+SET_UPS, BETWEEN = 3, 1.0
+"""How often a phase tries to set up what it cannot do without, and seconds between: a process may just be away."""
 AMPLE = 100
 """How many times over an order's user and items could pay for it."""
 

@@ -12,15 +12,15 @@ from ..shop import Wave
 from ..shop.stocking import new_items, new_orders, new_users, top_up
 from ..terms import Entity, Kind
 from ..wire.jobs import Longs
-from .goods import full, own, ready
+from .goods import BETWEEN, SET_UPS, full, own, ready
 from .live import Live
 from .settle import drain, settle
 
 PHASE = "scarcity"
 _MOST, _TIMES = 20, 3
 """K, and how many times as many orders there are."""
-_AT_LEAST, _SET_UPS = 2, 3
-"""So many times K are enough, where an answer of the set-up was lost; how often it is tried."""
+_AT_LEAST = 2
+"""So many times K are enough, where an answer of the set-up was lost."""
 _LEAST = 4
 """The fewest K: half of it, for the top-up, is still more than one."""
 _TRIED = 4 * _TIMES - 5
@@ -70,11 +70,12 @@ def run(live: Live) -> None:
     for by, make in (("stock", _by_stock), ("credit", _by_credit)):
         live.say(f"scarcity: enough {by} for {enough}, {enough * _TIMES} orders")
         began = live.clock()
-        for _ in range(_SET_UPS):
+        for _ in range(SET_UPS):
             orders, entity, row = make(live, enough)
             usable, middles = ready(live, orders)
             if len(usable) >= _AT_LEAST * enough:
                 break
+            live.counter.wait(BETWEEN)
         else:
             live.notes(PHASE)["stopped"] = f"{len(orders) - len(usable)} of {len(orders)} orders could not be set up"
             return
@@ -85,6 +86,8 @@ def run(live: Live) -> None:
         more = enough // 2
         unit = 1 if entity == Entity.ITEM else _PRICE
         top_up(live.counter, PHASE, entity, row, full(1, more * unit))
+        if not live.record.rows(entity)["ready"][row].all():
+            continue  # nothing was promised, so nothing more has to be sold
         live.counter.send(
             Wave(PHASE, f"short of {by}", Kind.CHECKOUT, usable, middles, due=none, connections=1024, attempt=2)
         )

@@ -19,6 +19,8 @@ PHASE = "speed"
 _FIRST, _FACTOR = 100.0, 2.5
 """Checkouts a second of the first step where the probe said less than four times that, and from step to step: ten
 thousand are five steps away."""
+_FEW = 4
+"""Checkouts of a step, at least."""
 _NEAR = 1.2
 """A rate that was held and one that was not are near enough when they differ by this factor."""
 _STEP = {True: 1.0, False: 4.0}
@@ -53,6 +55,11 @@ def run(live: Live) -> None:
             break
         live.say(f"speed: {rate:,.0f} a second")
         due = bursts(len(subjects), rate)
+        if rate < BLOCK:
+            # A whole block at once would be more than a second's worth.
+            few = max(_FEW, round(rate * step))
+            subjects, middles = subjects[:few], middles[:few]
+            due = (np.arange(len(subjects)) * 1e9 / rate).astype(np.int64)
         before = live.supervisor.cpu() if live.supervisor else 0.0
         answers = counter.send(
             Wave(PHASE, f"step {rate:.0f}", Kind.CHECKOUT, subjects, middles, due=due, connections=OPEN)
@@ -68,7 +75,7 @@ def run(live: Live) -> None:
             held = max(held, rate)
         else:
             lost = min(lost, rate)
-        if lost / max(held, 1.0) <= _NEAR:
+        if lost / max(held, 1.0) <= _NEAR or lost < 2:
             notes["ended"] = SPEED_ENDED
             break
         rate = held * _FACTOR if np.isinf(lost) else lost / 3 if not held else float(np.sqrt(held * lost))

@@ -11,8 +11,9 @@ def found(record: Record, judgement: Judgement, phase: str) -> str:
     """One phase's figure."""
     figures = judgement.phases[phase].figures
     if phase == "contract":
-        agreed = sum(bool(exchange["agreed"]) for exchange in record.exchanges)
-        return f"{agreed} of {len(record.exchanges)} answers as agreed"
+        asked = [exchange for exchange in record.exchanges if exchange.get("asked", True)]
+        agreed, left = sum(bool(exchange["agreed"]) for exchange in asked), len(record.exchanges) - len(asked)
+        return f"{agreed} of {len(asked)} answers as agreed" + (f", {left} not judged" if left else "")
     if phase == "speed":
         speed = judgement.speed
         least = "at least " if speed and speed["at_least"] else ""

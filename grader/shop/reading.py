@@ -21,7 +21,8 @@ from .counter import CLOSED, Counter, Wave
 from .routes import middle
 
 TRIES, _BETWEEN = 4, 1.0
-"""Of a read that was lost, within one snapshot; seconds between them, so that a process that has exited is back."""
+"""Of a read that was lost, within one snapshot; seconds between them, from the second on, so that a process that has
+exited is back."""
 _LOOKS = 4
 """How often at most a second look goes through everything: of two workers that take turns at random, the same one
 answers for a thing each time in one case of 16."""
@@ -96,7 +97,7 @@ def _read(
         left = np.flatnonzero(state == State.LOST)
         if not len(left):
             break
-        if attempt > 1:
+        if attempt > 2:
             counter.wait(_BETWEEN)
         middles = [middle(ids[row]) for row in subject[left]]
         answers = counter.insist(

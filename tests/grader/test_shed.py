@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from records import right
 
-from grader.phases import duplicates, scarcity
+from grader.phases import duplicates, scarcity, speed
 from grader.phases.live import Live
 from grader.shop import Wave
 from grader.shop.counter import Counter
-from grader.terms import Entity, Kind, Limits, Status
+from grader.terms import SPEED_ENDED, Entity, Kind, Limits, Status
 from grader.wire.jobs import Result
 
 
@@ -76,9 +76,85 @@ def test_scarcity_needs_twice_as_many_orders_as_are_sold(
     monkeypatch.setattr(scarcity, "_by_stock", make)
     monkeypatch.setattr(scarcity, "ready", lambda live, orders: (orders[: (n := next(usable))], [b""] * n))
     monkeypatch.setattr(scarcity, "_sell_out", lambda *of: False)
-    live = live_of("scarcity", SimpleNamespace(send=lambda wave: None), 5.0)
+    waits: list[float] = []
+    live = live_of("scarcity", SimpleNamespace(send=lambda wave: None, wait=waits.append), 5.0)
     scarcity.run(live)
     assert len(made) == tries and ("stopped" in live.notes("scarcity")) is stopped
+    assert waits == [1.0] * (tries if stopped else tries - 1)
+
+
+def test_a_top_up_that_promised_nothing_owes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of an order whose user or item may not have been topped up a refusal is right: it is not sent again."""
+    live = live_of("duplicates", None, 15.0)
+    record, sent = live.record, dict[str, np.ndarray]()
+    orders = np.flatnonzero(record.orders["phase"] == 1)
+    kinds = iter(np.split(orders, 6))
+    item = np.array([record.lines["item"][record.lines["order"] == order][0] for order in orders])
+
+    def top_up(counter: Any, phase: str, entity: Entity, rows: np.ndarray, amount: np.ndarray) -> None:
+        record.rows(entity)["ready"][rows[:1]] = 0
+
+    monkeypatch.setattr(duplicates, "own", lambda *of, **kind: next(kinds))
+    monkeypatch.setattr(duplicates, "crossed", lambda *of: orders[:0])
+    monkeypatch.setattr(duplicates, "ready", lambda live, orders: (orders, [b""] * len(orders)))
+    monkeypatch.setattr(duplicates, "short_items", lambda live, some: item[np.searchsorted(orders, some)])
+    monkeypatch.setattr(duplicates, "_send", lambda live, name, some, *of, **more: sent.update({name: some}))
+    monkeypatch.setattr(duplicates, "settle", lambda *of: True)
+    monkeypatch.setattr(duplicates, "top_up", top_up)
+    duplicates.run(live)
+    poor, scarce = sent["short"][:6], sent["short"][6:]
+    users, again = record.orders["user"], set(sent["after top-up"].tolist())
+    # In this record several orders have one user, and several one item.
+    left = [order for order in poor if users[order] != users[poor[0]]]
+    left += [order for order, of in zip(scarce, item[np.searchsorted(orders, scarce)], strict=True) if of != item[24]]
+    assert again == set(left) and 0 < len(left) < len(sent["short"])
+
+
+def test_scarcity_goes_no_further_than_its_top_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the top-up promised nothing, no more has to be sold; the other half is tried."""
+    asked: list[int] = []
+
+    def sell_out(live: Live, by: str, orders: np.ndarray, enough: int) -> bool:
+        asked.append(enough)
+        return True
+
+    live = live_of("scarcity", SimpleNamespace(send=lambda wave: None, wait=lambda seconds: None), 5.0)
+
+    def top_up(counter: Any, phase: str, entity: Entity, rows: np.ndarray, amount: np.ndarray) -> None:
+        live.record.rows(entity)["ready"][rows] = entity != Entity.ITEM
+
+    for by, entity in (("_by_stock", Entity.ITEM), ("_by_credit", Entity.USER)):
+        monkeypatch.setattr(scarcity, by, lambda live, k, e=entity: (np.arange(3 * k), e, np.zeros(1, dtype=np.int64)))
+    monkeypatch.setattr(scarcity, "_enough", lambda live: 4)
+    monkeypatch.setattr(scarcity, "ready", lambda live, orders: (orders, [b""] * len(orders)))
+    monkeypatch.setattr(scarcity, "_sell_out", sell_out)
+    monkeypatch.setattr(scarcity, "top_up", top_up)
+    scarcity.run(live)
+    assert asked == [4, 4, 6]
+
+
+def test_a_slow_systems_steps_are_spread_over_their_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At less than a block a second not all 36 come at once: one that sells 20 a second holds 15 to 20."""
+    table = right(("speed",)).orders
+    offered: list[float] = []
+
+    def send(wave: Wave) -> Any:
+        assert wave.due is not None
+        n = len(wave.due)
+        offered.append((n - 1) / max(float(wave.due[-1]) / 1e9, 1e-9))
+        done = wave.due + (5_000_000_000 if offered[-1] > 20 else 10_000_000)
+        return SimpleNamespace(status=np.full(n, 200), done=done, due=wave.due)
+
+    live = Live(right(("speed",)), SimpleNamespace(send=send), Limits(), 1, 0, {"speed": 20.0}, lambda said: None)  # type: ignore[arg-type]
+    live.record.about["probe"] = {"sustained_per_s": 20.0}
+    stock = SimpleNamespace(orders=np.flatnonzero(table["phase"] == 5), seconds=0.01)
+    monkeypatch.setattr(speed, "stock_blocks", lambda *of: (stock, of[-1]))
+    monkeypatch.setattr(speed, "settle", lambda *of: True)
+    speed.run(live)
+    told = live.notes("speed")["steps"]
+    assert told[0]["rate"] == 40 and live.notes("speed")["ended"] == SPEED_ENDED
+    held = [step["rate"] for step, rate in zip(told, offered, strict=True) if rate <= 20]
+    assert 16 <= max(held) <= 20
 
 
 @pytest.mark.parametrize(("each", "least", "most"), [(0.15, 40, 200), (0.0001, 600, 900)])
