@@ -80,7 +80,7 @@ def table(nodes: int, count: int, islands: int = 1, seed: int = 0, skew: float =
 
 def _make(nodes: int, count: int, islands: int, seed: int, skew: float) -> numbered.Make:
     draw(np.empty(0, np.int64), nodes, islands, seed, skew)
-    numbered.check(count)
+    limits.whole("count", count, 0, numbered.MOST_ROWS)
     if count < nodes:
         raise Error(f"{count} edges of {nodes} nodes: one leaves each node, so there are as many or more")
     return functools.partial(draw, nodes=nodes, islands=islands, seed=seed, skew=skew)

@@ -17,8 +17,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from sharedstate_lite.errors import Error
-
 from . import limits
 from .draws import Whole
 
@@ -28,6 +26,7 @@ if TYPE_CHECKING:
 Columns = Mapping[str, Any]
 Make = Callable[[Whole], Columns]
 MOST_TASKS = 1 << 20
+MOST_ROWS = (1 << 63) - 1
 PIECE = 1 << 16
 """Rows made at a time; a batch of them is what a task holds."""
 
@@ -37,7 +36,7 @@ def frame(session: SparkSession, count: int, make: Make, schema: str, tasks: int
 
     ``tasks``: default as many as Spark runs at once. Raises Error for a count below 0, and for no tasks.
     """
-    check(count)
+    limits.whole("count", count, 0, MOST_ROWS)
     if tasks is not None:
         limits.whole("tasks", tasks, 1, MOST_TASKS)
     tasks = max(1, min(tasks or session.sparkContext.defaultParallelism, count))
@@ -53,15 +52,9 @@ def frame(session: SparkSession, count: int, make: Make, schema: str, tasks: int
 
 def table(count: int, make: Make) -> pa.Table:
     """The same rows as an Arrow table. Raises Error for a count below 0."""
-    check(count)
+    limits.whole("count", count, 0, MOST_ROWS)
     batches = [_made(piece, PIECE, count, make) for piece in range(max(1, -(-count // PIECE)))]
     return pa.Table.from_batches(batches).combine_chunks()
-
-
-def check(count: object) -> None:
-    """Raises Error for what is no number of rows."""
-    if isinstance(count, bool) or not isinstance(count, int) or count < 0:
-        raise Error(f"{count!r} rows: their number is a whole one from 0")
 
 
 def _made(piece: int, size: int, count: int, make: Make) -> pa.RecordBatch:

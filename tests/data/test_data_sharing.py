@@ -83,7 +83,7 @@ def test_products_reach_postgres(spark: SparkSession) -> None:
 def test_what_cannot_be_made_is_refused() -> None:
     """Each error names the number that is wrong, and what it may be."""
     attempts: list[tuple[Callable[[], object], str]] = [
-        (lambda: ids.table(-1), "-1 rows"),
+        (lambda: ids.table(-1), "count=-1: it is a whole number from 0"),
         (lambda: ids.table(1, mean=0), "mean=0: it is an average above 0"),
         (lambda: ids.table(1, mean=float("inf")), "mean=inf: it is an average above 0"),
         (lambda: ids.table(1, below=2.5), "below=2.5: it is a whole number from 2"),
@@ -93,7 +93,7 @@ def test_what_cannot_be_made_is_refused() -> None:
         (lambda: numbered.frame(None, 1, lambda numbers: {}, "id BIGINT", tasks=0), "tasks=0: it is a whole number"),
         (lambda: graphs.table(10, 5), "5 edges of 10 nodes"),
         (lambda: graphs.table(10, 20, islands=6), "two nodes or more"),
-        (lambda: graphs.table(10, "20"), "'20' rows"),
+        (lambda: graphs.table(10, "20"), "count='20': it is a whole number"),
         # Neither may be drawn from: such a draw would be rejected for ever.
         (lambda: graphs.table(10, 20, skew=-1), "skew=-1: it is an exponent from 0 to 10"),
         (lambda: graphs.table(10, 20, skew=float("nan")), "skew=nan: it is an exponent from 0 to 10"),
