@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -125,10 +124,16 @@ def steady(answer: bytes, close: bool = False) -> Callable[[socket.socket, int],
 
 
 def test_connections_are_kept_and_opened_only_on_demand(generator: Generator) -> None:
-    """A server that answers at once is asked over few connections, and every request is answered."""
-    result = run(generator, steady(OK), 200)
-    assert set(result.status) == {200} and result.opened < 100
-    assert (result.sent <= result.done).all() and set(result.bodies) == {b"{}"}
+    """A free one is used, in the next job too; where none is, another is opened, up to as many as are allowed."""
+    server = Server(steady(OK))
+    jobs = [job(server.target, count, connections=most) for count, most in ((1, 1), (200, 1), (200, 8))]
+    first, second, wider = map(generator.run, jobs)
+    server.sock.close()
+    assert (first.opened, second.opened) == (1, 0) and wider.opened <= 7
+    assert server.accepted == 1 + wider.opened
+    for result in (first, second, wider):
+        assert set(result.status) == {200} and set(result.bodies) == {b"{}"}
+        assert (result.sent <= result.done).all()
 
 
 def test_a_closed_connection_is_replaced_before_it_is_written_to(generator: Generator) -> None:
@@ -178,21 +183,29 @@ def test_the_clock_does_not_wait_for_a_stalled_server(generator: Generator) -> N
                 everybody.wait(timeout=10)
                 connection.sendall(OK)
 
-    result = run(generator, serve, 40)
+    server = Server(serve)
+    result, again = (generator.run(job(server.target, 40)) for _ in range(2))
+    server.sock.close()
     assert set(result.status) == {200} and result.opened == 40
     assert result.sent.max() < result.done.min(), "the last was sent before the first was answered"
+    assert set(again.status) == {200} and again.opened == 0, "those forty were free"
 
 
 def test_what_cannot_be_sent_in_time_is_dropped(generator: Generator) -> None:
     """With every connection busy, a request whose patience is over is never written."""
-    began = time.monotonic()
+    dropped = threading.Event()
 
     def serve(connection: socket.socket, number: int) -> None:
         while connection.recv(4096):
-            time.sleep(max(0.0, began + 0.3 - time.monotonic()))  # longer than the patience, which is a time too
+            dropped.wait(timeout=10)
             connection.sendall(OK)
 
-    result = run(generator, serve, 10, connections=2, patience=50_000_000)
+    server = Server(serve)
+    generator.start(job(server.target, 10, connections=2, patience=50_000_000, tell_after=8))
+    while not isinstance(result := generator.poll(5.0), Result):
+        if result is not None and result.ended == 8:
+            dropped.set()
+    server.sock.close()
     assert (result.status == 200).sum() == 2 and (result.status == Status.DROPPED).sum() == 8
     assert (result.sent[result.status == Status.DROPPED] == 0).all() and result.waited.sum() == 8
 
