@@ -19,7 +19,7 @@ from .tree import MARK, Tree, keep
 _LAUNCH = Path(__file__).resolve().parent / "launch.py"
 _GIB = 1 << 30
 LIMITS = {
-    "NPROC": 4096,
+    "NPROC": 8192,
     "DATA": 4 * _GIB,
     "FSIZE": 4 * _GIB,
     "STACK": 2 << 20,
@@ -27,9 +27,10 @@ LIMITS = {
     "CORE": 0,
     "CPU": 1800 * (os.cpu_count() or 1),
 }
-"""Of one process. The CPU's is more than a run of twelve minutes can use, and ends what goes on after it. The stack's
-is every thread's, and counts as data: with the usual 8 MiB a thread for each of 508 connections were the most, and the
-grader opens twice as many."""
+"""Of one process; NPROC of all together, threads included: a gateway and three services behind it, with a thread for
+each connection that the grader opens, are half of it. The CPU's is more than a run of twelve minutes can use, and ends
+what goes on after it. The stack's is every thread's, and counts as data: with the usual 8 MiB a thread for each of 508
+connections were the most, and the grader opens twice as many."""
 _AT_WILL = {"STACK"}
 """What a program may raise for itself: a compiler asks for a larger stack."""
 
