@@ -9,7 +9,7 @@ import numpy as np
 from ..audit import INDETERMINATE, Finding, audit, clean, view_of
 from ..record import Record, Shot
 from ..record.tables import Column
-from ..terms import RUNS, Entity
+from ..terms import RUNS, Entity, State
 
 
 @dataclass(frozen=True)
@@ -67,14 +67,15 @@ def _worded(record: Record, phase: str, finding: Finding) -> Violation:
     return Violation(label(record, finding.order), order_id, names, finding.rule, phase, finding.detail, finding.order)
 
 
-def _moved(first: Shot, second: Shot, entity: Entity) -> tuple[Column, Column, Column]:
-    """What two snapshots both read and do not say the same of: the rows, what it was, and what it is."""
+def _moved(first: Shot, second: Shot, entity: Entity) -> tuple[Column, tuple[Column, Column], tuple[Column, Column]]:
+    """Of what two snapshots both read and do not say the same: the rows, and states and values before and after."""
     rows, states, values = first.read[entity]
     again, states_2, values_2 = second.read[entity]
     common = np.isin(rows, again)
     place = np.searchsorted(again, rows[common])
     moved = (values[common] != values_2[place]) | (states[common] != states_2[place])
-    return rows[common][moved], values[common][moved], values_2[place][moved]
+    before, after = (states[common], values[common]), (states_2[place], values_2[place])
+    return rows[common][moved], (before[0][moved], before[1][moved]), (after[0][moved], after[1][moved])
 
 
 def completed(record: Record, before: int, after: int) -> bool:
@@ -83,7 +84,7 @@ def completed(record: Record, before: int, after: int) -> bool:
     A recovery that comes with a timer may complete them long after a clean pair of snapshots; it has to add up then.
     """
     first, second = record.shot(before), record.shot(after)
-    orders, _, paid = _moved(first, second, Entity.ORDER)
+    orders, _, (_, paid) = _moved(first, second, Entity.ORDER)
     if not len(orders) or not paid.all() or (view_of(record, first).outcome[orders] != INDETERMINATE).any():
         return False
     lines = record.lines
@@ -101,13 +102,21 @@ def completed(record: Record, before: int, after: int) -> bool:
     return clean(view_of(record, Shot(second.begin, second.end, read)))
 
 
+def _said(state: int, value: int) -> str:
+    """What one read gave."""
+    words = {State.READ: f"{value:,}", State.UNKNOWN: "no such thing", State.MALFORMED: "nothing readable"}
+    return words.get(State(state), "no answer")
+
+
 def unstable(record: Record, phase: str, before: int, after: int) -> Violation:
     """Two snapshots that should say the same, and do not: the first value that changed."""
     first, second = record.shot(before), record.shot(after)
     for entity in Entity:
-        for row, old, new in zip(*_moved(first, second, entity), strict=True):
-            word = ("order", "user", "item")[entity]
-            detail = f"a value still changed: {word} {record.rows(entity)['id'][row]} read {old:,}, then {new:,}"
+        rows, old, new = _moved(first, second, entity)
+        if len(rows):
+            row, (was, then) = rows[0], (_said(state[0], value[0]) for state, value in (old, new))
+            thing = f"{('order', 'user', 'item')[entity]} {record.rows(entity)['id'][row]}"
+            detail = f"a value still changed: {thing} read {was}, then {then}"
             order = int(row) if entity == Entity.ORDER else -1
             order_id = record.orders["id"][order] if order >= 0 else ""
             return Violation(label(record, order), order_id, (), "unstable", phase, detail, order)

@@ -61,6 +61,22 @@ def test_an_effect_after_the_accepted_snapshot_is_unstable() -> None:
     assert [(v.rule, v.phase) for v in judgement.violations] == [("unstable", "duplicates"), ("unstable", "load")]
 
 
+GONE = [(State.LOST, "no answer"), (State.UNKNOWN, "no such thing"), (State.MALFORMED, "nothing readable")]
+
+
+@pytest.mark.parametrize(("state", "said"), GONE)
+def test_what_cannot_be_read_any_more_is_said_so(state: State, said: str) -> None:
+    """It has no value that could be told."""
+    record = right()
+    table, (last,) = record.snapshots, shots(record, "none")
+    user = int(record.orders["user"][orders_of(record, 1)[0]])
+    mine = (table["snapshot"] == last) & (table["kind"] == Entity.USER) & (table["subject"] == user)
+    before = int(table["value"][mine][0])
+    table["state"][mine], table["value"][mine] = state, 0
+    (found,) = judge(record).violations
+    assert found.rule == "unstable" and found.detail.endswith(f"read {before:,}, then {said}")
+
+
 @pytest.mark.parametrize(("status", "wrong"), [(503, False), (int(Status.TIMEOUT), False), (200, True), (400, True)])
 def test_an_order_may_be_completed_after_the_accepted_pair(status: int, wrong: bool) -> None:
     """By a recovery that comes with a timer, where nothing was promised; what it changes has to add up."""
