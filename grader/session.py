@@ -172,11 +172,12 @@ def _live(wish: Wish, record: Record, scratch: Path, say: Callable[[str], None],
             why = "four questions of the contract in a row had no answer, so nothing more was asked"
             record.phases[phase] = {"skipped": why}
             continue
-        if phase == "speed" and failed(live) and counter.now() / 1e9 + seconds[phase] > limits.budget:
-            record.phases[phase] = {"skipped": "no time was left: what failed was waited for until its limit"}
-            continue
         if phase == "speed":
-            live.seconds[phase] = min(seconds[phase], max(_LEAST_SPEED, limits.budget - counter.now() / 1e9))
+            left = limits.budget - counter.now() / 1e9
+            if failed(live) and left < seconds[phase]:
+                record.phases[phase] = {"skipped": "no time was left: what failed was waited for until its limit"}
+                continue
+            live.seconds[phase] = min(seconds[phase], max(_LEAST_SPEED, left))
         notes = live.notes(phase)
         notes["begin_s"] = round(counter.now() / 1e9, 1)
         RUN[phase](live)

@@ -35,7 +35,7 @@ DONE, REFUSED, EITHER = "2xx", "4xx", "2xx or 4xx"
 
 
 @dataclass
-class _Later:
+class _Question:
     """A question, and what is kept of it."""
 
     title: str
@@ -52,7 +52,7 @@ class _Questions:
     def __init__(self, live: Live) -> None:
         self._live, self._silent, self._left = live, 0, live.limits.convergence
         self._never = False
-        self._later: dict[tuple[Kind, bytes], _Later] = {}
+        self._later: dict[tuple[Kind, bytes], _Question] = {}
 
     @property
     def silent(self) -> bool:
@@ -75,7 +75,7 @@ class _Questions:
             self._live.record.exchanges.append(kept)
             return b""
         self._forget(kind, end, parts if method != "GET" else [])
-        began, mine = self._live.clock(), _Later(title, kind, end, expect, wanted, kept)
+        began, mine = self._live.clock(), _Question(title, kind, end, expect, wanted, kept)
         whole = self._left == self._live.limits.convergence
         while True:
             status, body = self._read(mine)
@@ -94,7 +94,7 @@ class _Questions:
         self._live.record.exchanges.append(kept)
         return body
 
-    def _read(self, asked: _Later) -> tuple[int, bytes]:
+    def _read(self, asked: _Question) -> tuple[int, bytes]:
         """Ask, and keep what came of it; the status and the body."""
         answer = self._send(asked.title, asked.kind, [asked.end])
         status, body = int(answer.status[0]), answer.bodies[0]

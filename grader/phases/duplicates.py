@@ -45,12 +45,12 @@ def run(live: Live) -> None:
     notes = live.notes(PHASE)
     for _ in range(SET_UPS):
         began = live.clock()
-        many = own(live, PHASE, 8)
-        if len(ready(live, many)[0]):
+        many = ready(live, own(live, PHASE, 8))[0]
+        if len(many):
             break
         live.counter.wait(BETWEEN)
     else:
-        notes.update(orders=len(many), stopped="no order could be set up")
+        notes.update(orders=0, stopped="no order could be set up")
         return
     each = max(1e-4, (live.clock() - began) / 8)
     live.say(f"duplicates: {AT_ONCE} checkouts of one order at once")

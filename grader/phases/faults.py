@@ -20,7 +20,7 @@ from ..shop import Wave, stock_blocks
 from ..shop.routes import middle
 from ..terms import Kind
 from ..wire.jobs import Longs, Result
-from .goods import ready
+from .goods import ready, stocked
 from .live import Live
 from .settle import settle
 
@@ -63,12 +63,12 @@ def run(live: Live) -> None:
     rng = np.random.default_rng([live.seed, 5])
     began, done, hot = live.clock(), 0, np.zeros(0, dtype=np.int64)
     longest = 0.0
-    stock, hot = stock_blocks(live.counter, PHASE, live.seed, 0, 1, hot)
+    stock, hot, first = stocked(live, PHASE, 0, 1, hot)
     latency = _calm(live, stock.orders)
     # All set up before the first fault: a service that still recovers would spoil the set-up for the next one.
     room = int(live.seconds[PHASE] * _SET_UP / max(1e-3, stock.seconds))
     blocks = max(1, min(len(left) + sum(fault.what == KILL for fault in left), room))
-    stock, _ = stock_blocks(live.counter, PHASE, live.seed, 1, blocks, hot)
+    stock, hot, first = stocked(live, PHASE, first, blocks, hot)
     told, again = notes.setdefault("faults", []), set[Fault]()
     for number in range(blocks):
         start = live.clock()
@@ -106,7 +106,7 @@ def run(live: Live) -> None:
     notes["left_out"] = [f"{fault.what} {fault.service}" for fault in left if fault not in again]
     if "stopped" not in notes and done:
         try:
-            rest = _sells(live, supervisor.names, blocks + 1, hot)
+            rest = _sells(live, supervisor.names, first, hot)
             if len(rest):
                 # The last word is a recovery from checkouts: what it gets wrong in memory alone, the next one mends.
                 answers, _ = _strike(live, Fault(KILL, ALL), rest, float(rng.random()) * latency)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ..shop import Stock, stock_blocks
 from ..shop.routes import middle
 from ..shop.stocking import new_items, new_orders, new_users
 from ..terms import Entity
@@ -74,6 +75,22 @@ def crossed(live: Live, phase: str, pairs: int) -> Longs:
 def _sides(pairs: int) -> tuple[Longs, Longs]:
     side = np.tile(np.array([0, 1], dtype=np.int64), pairs)
     return side, 1 - side
+
+
+def stocked(live: Live, phase: str, first: int, count: int, hot: Longs) -> tuple[Stock, Longs, int]:
+    """So many blocks, from ``first`` on, with the hot items of a phase; the number of the next.
+
+    Where not one order of them could be set up, others in their place, as everywhere.
+    """
+    for attempt in range(SET_UPS):
+        if attempt:
+            live.counter.wait(BETWEEN)
+            hot = hot[:0]  # they may be what failed
+        stock, hot = stock_blocks(live.counter, phase, live.seed, first, count, hot)
+        first += count
+        if live.record.orders["ready"][stock.orders].any():
+            break
+    return stock, hot, first
 
 
 def ready(live: Live, orders: Longs) -> tuple[Longs, list[bytes]]:

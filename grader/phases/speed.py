@@ -9,8 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from ..orders import BLOCK
-from ..shop import Wave, stock_blocks
+from ..shop import Wave
 from ..terms import GOODPUT, SLOWEST_MS, SPEED_ENDED, Kind
+from .goods import stocked
 from .live import Live
 from .load import OPEN, bursts, checkouts
 from .settle import settle
@@ -34,8 +35,10 @@ def run(live: Live) -> None:
     counter, notes, seconds = live.counter, live.notes(PHASE), live.seconds[PHASE]
     began, first, hot = live.clock(), 0, np.zeros(0, dtype=np.int64)
     known = float(live.record.about.get("probe", {}).get("sustained_per_s", 0.0))
-    # Twice what a slow system was seen to do shows that this is too much as well as a hundred times does, and sooner.
-    rate, cost, held, lost = min(max(_FIRST, known / 4), 2 * known or _FIRST), 0.0, 0.0, np.inf
+    rate, cost, held, lost = max(_FIRST, known / 4), 0.0, 0.0, np.inf
+    if known:
+        # Twice what a slow system was seen to do shows that it is too much as well as more does, and sooner.
+        rate = min(rate, 2 * known)
     steps = notes.setdefault("steps", [])
     while True:
         step, left = _STEP[seconds < 30], seconds * _SHARE - (live.clock() - began)
@@ -46,8 +49,7 @@ def run(live: Live) -> None:
             break
         rate = min(rate, most)
         count = max(2 if rate > BLOCK else 1, round(rate * step / BLOCK))
-        stock, hot = stock_blocks(counter, PHASE, live.seed, first, count, hot)
-        first += count
+        stock, hot, first = stocked(live, PHASE, first, count, hot)
         cost = stock.seconds / len(stock.orders)
         subjects, middles = checkouts(live, stock)
         if not len(subjects):

@@ -10,20 +10,18 @@ from __future__ import annotations
 import shlex
 import subprocess
 import tempfile
-import time
 from collections.abc import Callable, Sequence
 
 from ..errors import SubmissionError, UsageError
 from ..terms import Limits
 from ..wire.client import Generator
 from ..wire.jobs import Target
+from .listening import closed
 
 _LONGEST = 30.0
 """Seconds that a command may take."""
 _TOLD = 300
 """Bytes of what it printed that a message has."""
-_GLANCE = 0.05
-"""Seconds between two looks at what is asked again and again."""
 
 
 def commands(kill: Sequence[str], restart: Sequence[str]) -> dict[str, tuple[list[str], list[str]]]:
@@ -61,21 +59,6 @@ def left_out(names: Sequence[str]) -> list[tuple[str, str]]:
         )
         left.append(("kills of anything else that it consists of", "no --kill and --restart names it"))
     return left
-
-
-def closed(targets: Sequence[Target], scout: Generator, seconds: float, tend: Callable[[], None] | None = None) -> str:
-    """Wait until every address accepts connections; one that does not within so many seconds, "" if all do.
-
-    Meanwhile ``tend`` is called, for processes that have no other sign of being ready.
-    """
-    until = time.monotonic() + seconds
-    while silent := next((target for target in targets if not scout.knock(target)), None):
-        if time.monotonic() > until:
-            return f"{silent.host}:{silent.port}"
-        if tend is not None:
-            tend()
-        time.sleep(_GLANCE)  # another machine's service announces nothing: it can only be asked again
-    return ""
 
 
 class Elsewhere:

@@ -7,12 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..record import Record
 from ..terms import SHED, Kind, Limits
 from ..wire.client import Generator
 from ..wire.jobs import Job, Longs, Result, Word
-from .routes import Routes
+from .routes import ROUTES, Routes
 
 CLOSED = 32
 """Connections of a closed loop: set-up and reading."""
@@ -20,7 +21,7 @@ _SILENCE = 8
 """Requests of a closed loop that time out in a row before what is left of it is given up: a system that hangs would
 be waited for by every connection in turn, for hours."""
 _PAUSE, _ROUNDS = 0.2, 15
-"""Seconds before what was shed is sent again; so many times with none let in, and the rest is given up."""
+"""Seconds before what was shed is sent again; so many times in a row with none let in, and no more is sent again."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,8 @@ class Counter:
         """Called ten times a second while a wave runs or time passes."""
         self.origin = time.monotonic_ns()
         self._wave: tuple[int, Wave, Longs] | None = None
+        self._turned_away: dict[Kind | str, int] = {}
+        """Of each kind and of each service, how often in a row nobody was let in."""
 
     def now(self) -> int:
         """Nanoseconds since the run began."""
@@ -69,11 +72,12 @@ class Counter:
         """Send a closed loop, and what was shed of it again, on fewer connections each time, until all is let in.
 
         A 429 and a refused connection are without effect, so the last answer is the one that counts. Given up after
-        so many ``seconds``, and where nobody is let in any more.
+        so many ``seconds``, and where nobody is let in any more; whoever is let in later opens it again.
         """
-        until, idle, connections = time.monotonic() + seconds, 0, wave.connections
+        until, connections = time.monotonic() + seconds, wave.connections
         result = self.send(wave)
-        left = np.flatnonzero(np.isin(result.status, SHED))
+        shed = np.isin(result.status, SHED)
+        left, idle = np.flatnonzero(shed), self._idle(wave.kind, shed)
         while len(left) and idle < _ROUNDS and time.monotonic() < until:
             self.wait(_PAUSE)
             connections = max(1, connections // 2)
@@ -83,10 +87,19 @@ class Counter:
                 getattr(result, column)[left] = getattr(again, column)
             for at, body in zip(left, again.bodies, strict=False):
                 result.bodies[at] = body
-            still = np.isin(again.status, SHED)
-            idle = idle + 1 if still.all() else 0
-            left = left[still]
+            shed = np.isin(again.status, SHED)
+            left, idle = left[shed], self._idle(wave.kind, shed)
         return result
+
+    def _idle(self, kind: Kind, shed: NDArray[np.bool_]) -> int:
+        """How often in a row, with this time, nobody was let in: to this kind, or to its whole service.
+
+        Over all waves: else each request to a service that is gone for good would be waited for anew.
+        """
+        of = kind, ROUTES[kind][0]
+        for one in of if len(shed) else ():
+            self._turned_away[one] = self._turned_away.get(one, 0) + 1 if shed.all() else 0
+        return max(self._turned_away.get(one, 0) for one in of)
 
     def begin(self, wave: Wave, tell_after: int = 0, tell_sent: int = 0, start: int = 0) -> None:
         """Send a wave, and go on; ``poll`` until its result. ``start``: of the run, 0 for now."""
@@ -159,7 +172,10 @@ class Counter:
             duty()
 
     def wait(self, seconds: float) -> None:
-        """Let time pass, and tend: for what the assignment itself states in seconds, a stable time or a pause."""
+        """Let time pass, and tend: what the assignment itself states in seconds, a stable time or a pause.
+
+        And before what was shed or lost is asked again: nobody tells when a system lets in more, or is back.
+        """
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0:
             self._tend()

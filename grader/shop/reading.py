@@ -30,6 +30,8 @@ _FEW, _MANY = 8, 256
 """Requests between two looks at the clock: at first, and at most."""
 _GLANCE = 0.2
 """Seconds that they should take, so that a slow system is not read much longer than it was to be."""
+Read = tuple[Longs, Column, Column]
+"""Orders, users or items; the state of each one's reading; its value."""
 _READS: dict[Entity, tuple[Kind, Callable[[bytes], int | None]]] = {
     Entity.ORDER: (Kind.FIND_ORDER, read_paid),
     Entity.USER: (Kind.FIND_USER, lambda body: read_amount(body, "credit")),
@@ -49,7 +51,15 @@ def scope(counter: Counter, entity: Entity, phase: str) -> Longs:
 def snapshot(counter: Counter, phase: str, name: str) -> Shot:
     """Read everything of a phase, or of all of them."""
     begin = counter.now()
-    read = {entity: _read(counter, phase, name, entity, scope(counter, entity, phase)) for entity in Entity}
+    read = {entity: _unread(scope(counter, entity, phase)) for entity in Entity}
+    for attempt in range(1, TRIES + 1):
+        lost = [entity for entity, (_, state, _) in read.items() if (state == State.LOST).any()]
+        if not lost:
+            break
+        if attempt > 2:
+            counter.wait(_BETWEEN)
+        for entity in lost:
+            _read(counter, phase, name, entity, read[entity], attempt=attempt)
     return Shot(begin, counter.now(), read)
 
 
@@ -69,7 +79,8 @@ def look_again(counter: Counter, phase: str, name: str, shot: Shot, until: int) 
                 places = places[:size]
             subject, state, value = shot.read[entity]
             counter.hang_up()
-            _, states, values = _read(counter, phase, name, entity, subject[places], connections=1, tries=1)
+            _, states, values = again = _unread(subject[places])
+            _read(counter, phase, name, entity, again, connections=1)
             size = int(np.clip(len(places) * _GLANCE * 1e9 / (counter.now() - began), 1, _MANY))
             moved = (states != State.LOST) & ((states != state[places]) | (values != value[places]))
             if moved.any():
@@ -79,35 +90,27 @@ def look_again(counter: Counter, phase: str, name: str, shot: Shot, until: int) 
     return Shot(shot.begin, counter.now(), shot.read)
 
 
+def _unread(subject: Longs) -> Read:
+    """Orders, users or items of which nothing has been read yet."""
+    return subject, np.full(len(subject), State.LOST, dtype=np.int8), np.zeros(len(subject), dtype=np.int64)
+
+
 def _read(
-    counter: Counter,
-    phase: str,
-    name: str,
-    entity: Entity,
-    subject: Longs,
-    connections: int = CLOSED,
-    tries: int = TRIES,
-) -> tuple[Column, Column, Column]:
-    """What the system says of some orders, users or items: those, the state of each read, the values."""
+    counter: Counter, phase: str, name: str, entity: Entity, read: Read, connections: int = CLOSED, attempt: int = 1
+) -> None:
+    """Ask for what is lost of some orders, users or items, once; what comes of it is written into ``read``."""
     kind, value_of = _READS[entity]
     ids = counter.record.rows(entity)["id"]
-    state = np.full(len(subject), State.LOST, dtype=np.int8)
-    value = np.zeros(len(subject), dtype=np.int64)
-    for attempt in range(1, tries + 1):
-        left = np.flatnonzero(state == State.LOST)
-        if not len(left):
-            break
-        if attempt > 2:
-            counter.wait(_BETWEEN)
-        middles = [middle(ids[row]) for row in subject[left]]
-        answers = counter.insist(
-            Wave(phase, name, kind, subject[left], middles, attempt=attempt, bodies=True, connections=connections)
-        )
-        for at, code, body in zip(left, answers.status, answers.bodies, strict=True):
-            if 200 <= code < 300:
-                number = value_of(body)
-                state[at] = State.MALFORMED if number is None else State.READ
-                value[at] = number or 0
-            elif 400 <= code < 500 and code != 429:
-                state[at] = State.UNKNOWN
-    return subject, state, value
+    subject, state, value = read
+    left = np.flatnonzero(state == State.LOST)
+    middles = [middle(ids[row]) for row in subject[left]]
+    answers = counter.insist(
+        Wave(phase, name, kind, subject[left], middles, attempt=attempt, bodies=True, connections=connections)
+    )
+    for at, code, body in zip(left, answers.status, answers.bodies, strict=True):
+        if 200 <= code < 300:
+            number = value_of(body)
+            state[at] = State.MALFORMED if number is None else State.READ
+            value[at] = number or 0
+        elif 400 <= code < 500 and code != 429:
+            state[at] = State.UNKNOWN

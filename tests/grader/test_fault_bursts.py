@@ -27,7 +27,7 @@ def test_a_kill_that_came_after_its_burst_is_tried_once_more(monkeypatch: pytest
 
     record = right(("faults",))
     stock = SimpleNamespace(orders=np.zeros(99 * BLOCK, dtype=np.int64), seconds=0.1)
-    monkeypatch.setattr(faults, "stock_blocks", lambda *of: (stock, None))
+    monkeypatch.setattr(faults, "stocked", lambda *of: (stock, None, 1))
     monkeypatch.setattr(faults, "_calm", lambda *of: 0.01)
     monkeypatch.setattr(faults, "_median", lambda *of: 0.02)
     monkeypatch.setattr(faults, "_strike", strike)

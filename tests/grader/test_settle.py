@@ -7,12 +7,13 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pytest
 from records import SECOND, right
 
 from grader.judge.violations import violations
 from grader.phases.live import Live
 from grader.phases.settle import settle, settle_all
-from grader.shop import Wave
+from grader.shop import Wave, snapshot
 from grader.shop.counter import CLOSED
 from grader.terms import Entity, Kind, Limits, State
 from grader.wire.jobs import Result
@@ -30,7 +31,7 @@ class Shop:
         self.record = right((PHASE,))
         # The hand-made snapshots are the truth; those that count are taken anew.
         (truth, *_) = (self.record.shot(n) for n, s in enumerate(self.record.snapshots_taken) if s["phase"] == PHASE)
-        self._truth = {entity: dict(zip(*truth.read[entity][::2], strict=True)) for entity in Entity}
+        self.truth = {entity: dict(zip(*truth.read[entity][::2], strict=True)) for entity in Entity}
         self._says, self._each = says, each
         self._now, self.hung_up = 100 * SECOND, 0
 
@@ -47,7 +48,7 @@ class Shop:
         entity, n = ENTITY[wave.kind], len(wave.subject)
         self.record.waves.append({"phase": wave.phase, "name": wave.name})
         self._now += int(self._each * SECOND * -(-n // wave.connections))
-        said = [self._says(wave, entity, int(row), int(self._truth[entity][row])) for row in wave.subject]
+        said = [self._says(wave, entity, int(row), int(self.truth[entity][row])) for row in wave.subject]
         none = np.zeros(n, dtype=np.int64)
         bodies = [json.dumps({FIELD[entity]: value}).encode() for value in said]
         return Result(none, none, np.full(n, 200, np.int16), none.astype(np.uint8), bodies)
@@ -115,6 +116,27 @@ def test_a_run_that_has_failed_waits_no_longer_than_its_time() -> None:
         limits = Limits(convergence=60.0, budget=budget)
         assert not settle(Live(shop.record, counter, limits, 1, 0, {PHASE: 1.0}, lambda said: None), PHASE, "audit")
         assert 4 <= (shop.now() - again) / SECOND < most
+
+
+@pytest.mark.parametrize(("back", "seconds", "waves"), [(101, 1, 9), (10**6, 2, 12)])
+def test_a_snapshot_waits_for_all_that_was_lost_together(back: int, seconds: int, waves: int) -> None:
+    """Not for orders, users and items in turn; only what was lost is asked again, four times in all."""
+
+    class Away(Shop):
+        def insist(self, wave: Wave) -> Result:
+            found = self.send(wave)
+            if self.now() < back * SECOND:
+                found.status[wave.subject % 2 == 0] = 503
+            return found
+
+    shop: Any = Away(lambda wave, entity, row, value: value, each=0.0)
+    before = len(shop.record.waves)
+    shot = snapshot(shop, PHASE, "audit")
+    assert shop.now() == (100 + seconds) * SECOND and len(shop.record.waves) - before == waves
+    for entity, (rows, states, values) in shot.read.items():
+        read = states == State.READ
+        assert (read == (rows % 2 == 1)).all() if seconds == 2 else read.all()
+        assert all(shop.truth[entity][row] == value for row, value in zip(rows[read], values[read], strict=True))
 
 
 def test_the_last_look_waits_for_a_process_that_is_started_again() -> None:

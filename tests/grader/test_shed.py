@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from records import right
 
-from grader.phases import duplicates, scarcity, speed
+from grader.phases import duplicates, goods, load, scarcity, speed
 from grader.phases.live import Live
 from grader.shop import Wave
 from grader.shop.counter import Counter
@@ -21,14 +23,15 @@ class Shedding(Counter):
     """Lets in so many requests of a wave, beginning with the last, and says no to the others."""
 
     def __init__(self, lets_in: int, says: int) -> None:
-        self._lets_in, self._says = lets_in, says
+        super().__init__(right(()), None, None, Limits())  # type: ignore[arg-type]
+        self.lets_in, self._says = lets_in, says
         self.waves: list[Wave] = []
 
     def send(self, wave: Wave) -> Result:
         self.waves.append(wave)
         n = len(wave.middles)
         status = np.full(n, self._says, np.int16)
-        status[max(0, n - self._lets_in) :] = 200
+        status[max(0, n - self.lets_in) :] = 200
         times = np.full(n, len(self.waves), dtype=np.int64)
         return Result(times.copy(), times, status, np.zeros(n, np.uint8), list(wave.middles), times.copy())
 
@@ -48,12 +51,58 @@ def test_what_is_shed_is_sent_until_it_is_let_in(says: int) -> None:
     assert found.done.tolist() == [3] * 8 + [2] * 16 + [1] * 16
 
 
-@pytest.mark.parametrize(("lets_in", "says", "waves"), [(0, 429, 16), (0, 503, 1), (0, int(Status.TIMEOUT), 1)])
+@pytest.mark.parametrize(("lets_in", "says", "waves"), [(0, 429, 15), (0, 503, 1), (0, int(Status.TIMEOUT), 1)])
 def test_nobody_is_asked_for_ever(lets_in: int, says: int, waves: int) -> None:
     """Where nobody is let in it ends; what promises nothing is not sent again, as it may have been done."""
     counter = Shedding(lets_in, says)
     found = counter.insist(Wave("load", "set-up", Kind.ADD_STOCK, np.arange(4), [b"x"] * 4))
     assert (found.status == says).all() and len(counter.waves) == waves
+
+
+def test_one_that_is_gone_for_good_is_waited_for_once() -> None:
+    """Whatever is asked of it next, and however often; whoever is let in again has as many tries as at first."""
+    counter = Shedding(0, int(Status.REFUSED))
+
+    def tries(kind: Kind, requests: int = 4) -> int:
+        before = len(counter.waves)
+        counter.insist(Wave("contract", "set-up", kind, np.arange(requests), [b"x"] * requests))
+        return len(counter.waves) - before
+
+    assert tries(Kind.ADD_STOCK) == 15
+    assert [tries(Kind.FIND_ITEM), tries(Kind.ADD_STOCK), tries(Kind.SUBTRACT)] == [1, 1, 1]
+    tries(Kind.ADD_STOCK, 0)  # a wave of nothing says nothing of it
+    assert tries(Kind.ADD_STOCK) == 1
+    assert tries(Kind.PAY) == 15, "another service has tries of its own"
+    counter.lets_in = 1
+    assert tries(Kind.FIND_ITEM) == 4
+    counter.lets_in = 0
+    assert tries(Kind.ADD_STOCK) == 1 and tries(Kind.FIND_ITEM) == 14, "to this kind nobody has been let in"
+
+
+@given(st.lists(st.tuples(st.sampled_from(list(Kind)), st.integers(0, 3)), max_size=40), st.integers(0, 2))
+def test_no_request_is_sent_more_often_than_it_may_be(asked: list[tuple[Kind, int]], lets_in: int) -> None:
+    """Each of a wave that is let in once; where none is, no kind sends more than fifteen waves, and one a request."""
+    counter = Shedding(lets_in, 429)
+    for kind, requests in asked:
+        counter.insist(Wave("load", "set-up", kind, np.arange(requests), [b"x"] * requests))
+    for kind in Kind:
+        waves = [wave for wave in counter.waves if wave.kind == kind]
+        mine = [requests for of, requests in asked if of == kind]
+        most = sum(max(1, requests) for requests in mine) if lets_in else 14 * any(mine) + len(mine)
+        assert len(waves) <= most
+
+
+@pytest.mark.parametrize(
+    ("done", "shed", "left"), [(700, 300, 50), (900, 100, 50), (640, 300, 20), (500, 300, 0), (997, 3, 3), (1000, 0, 0)]
+)
+def test_some_of_what_was_shed_in_the_load_is_left(done: int, shed: int, left: int) -> None:
+    """So that an effect in spite of the answer shows; never so many that too little would be done."""
+    status = np.full(1000, 503, dtype=np.int16)
+    status[:done], status[done : done + shed] = 200, 429
+    turned_away = np.flatnonzero(status == 429)
+    again = load.again(live_of("load", None, 5.0), status, turned_away)
+    assert len(again) == shed - left and set(again) <= set(turned_away) and len(set(again)) == len(again)
+    assert done + len(again) >= min(900, done + shed)
 
 
 def live_of(phase: str, counter: Any, seconds: float) -> Live:
@@ -81,6 +130,28 @@ def test_scarcity_needs_twice_as_many_orders_as_are_sold(
     scarcity.run(live)
     assert len(made) == tries and ("stopped" in live.notes("scarcity")) is stopped
     assert waits == [1.0] * (tries if stopped else tries - 1)
+
+
+@pytest.mark.parametrize(("works", "tries"), [(1, 1), (2, 2), (3, 3), (9, 3)])
+def test_blocks_are_set_up_again_where_a_process_was_away(
+    monkeypatch: pytest.MonkeyPatch, works: int, tries: int
+) -> None:
+    """Others in their place, with other hot items; three times, a second apart."""
+    made: list[tuple[int, int, int]] = []
+    live = live_of("load", SimpleNamespace(wait=lambda seconds: waits.append(seconds)), 5.0)
+    orders = np.flatnonzero(live.record.orders["phase"] == 2)
+    waits: list[float] = []
+
+    def stock_blocks(counter: Any, phase: str, seed: int, first: int, count: int, hot: np.ndarray) -> Any:
+        made.append((first, count, len(hot)))
+        live.record.orders["ready"][orders] = 0
+        live.record.orders["ready"][orders[0]] = len(made) >= works  # one is enough to go on with
+        return SimpleNamespace(orders=orders, number=len(made)), np.arange(3)
+
+    monkeypatch.setattr(goods, "stock_blocks", stock_blocks)
+    stock, hot, first = goods.stocked(live, "load", 4, 2, np.arange(3))
+    assert stock.number == len(made) == tries and waits == [1.0] * (tries - 1)  # type: ignore[attr-defined]
+    assert made == [(4 + 2 * n, 2, 0 if n else 3) for n in range(tries)] and first == 4 + 2 * tries and len(hot) == 3
 
 
 def test_a_top_up_that_promised_nothing_owes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,7 +219,7 @@ def test_a_slow_systems_steps_are_spread_over_their_second(monkeypatch: pytest.M
     live = Live(right(("speed",)), SimpleNamespace(send=send), Limits(), 1, 0, {"speed": 20.0}, lambda said: None)  # type: ignore[arg-type]
     live.record.about["probe"] = {"sustained_per_s": 20.0}
     stock = SimpleNamespace(orders=np.flatnonzero(table["phase"] == 5), seconds=0.01)
-    monkeypatch.setattr(speed, "stock_blocks", lambda *of: (stock, of[-1]))
+    monkeypatch.setattr(speed, "stocked", lambda *of: (stock, of[-1], 0))
     monkeypatch.setattr(speed, "settle", lambda *of: True)
     speed.run(live)
     told = live.notes("speed")["steps"]
