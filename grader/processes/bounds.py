@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ..errors import SubmissionError
+from ..sandbox.tree import told
 
 EVERY = 1.0
 """Seconds between two looks."""
@@ -22,10 +23,10 @@ def memory(pids: set[int]) -> int:
     total = 0
     for pid in pids:
         try:
-            text = Path("/proc", str(pid), "smaps_rollup").read_text()
+            lines = told(pid, "smaps_rollup").splitlines()
         except OSError:
             continue
-        total += sum(int(line.split()[1]) for line in text.splitlines() if line.startswith("Pss:")) * 1024
+        total += sum(int(line.split()[1]) for line in lines if line.startswith(b"Pss:")) * 1024
     return total
 
 

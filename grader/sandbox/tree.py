@@ -31,12 +31,12 @@ def adopt_orphans() -> None:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
 
 
-_Everyone = dict[int, tuple[int, int, str]]
+_Everyone = dict[int, tuple[int, int, str, int]]
 _last: tuple[float, _Everyone] = (-1e9, {})
 
 
 def processes(age: float = 0.0) -> _Everyone:
-    """Every process: its parent, its session, its state; as of at most ``age`` seconds ago.
+    """Every process: its parent, its session, its state, when it began (ticks); as of at most ``age`` seconds ago.
 
     A look takes milliseconds, so what is asked every second for each service shares one.
     """
@@ -47,18 +47,52 @@ def processes(age: float = 0.0) -> _Everyone:
     for name in os.listdir("/proc"):
         if name.isdigit():
             try:
-                text = Path("/proc", name, "stat").read_text(errors="replace")
+                fields = _fields(Path("/proc", name))
             except OSError:
                 continue  # it ended meanwhile
-            state, parent, _, session = text.rpartition(") ")[2].split()[:4]
-            found[int(name)] = int(parent), int(session), state
+            state, parent, session, threads = fields[0], int(fields[1]), int(fields[3]), int(fields[17])
+            if state in "ZX" and threads > 1:
+                state = _state_of_threads(name)
+            found[int(name)] = parent, session, state, int(fields[19])
     _last = time.monotonic(), found
     return found
 
 
+def _fields(place: Path) -> list[str]:
+    """Of a process, or of a thread, from its state on. Raises OSError once it has ended."""
+    return (place / "stat").read_text(errors="replace").rpartition(") ")[2].split()
+
+
+def _state_of_threads(name: str) -> str:
+    """The state of a process whose first thread has ended: that of one that runs, else of one that is left.
+
+    It looks ended, and is not: by its own doing, or for the moment that it takes the others to follow it.
+    """
+    states = "Z"
+    for place in Path("/proc", name, "task").glob("*"):
+        try:
+            states += _fields(place)[0]
+        except OSError:
+            continue  # it ended meanwhile
+    return min(states, key=lambda state: "TtZX".find(state))
+
+
+def told(pid: int, name: str) -> bytes:
+    """A file of /proc about a process, from any of its threads where the first has ended. Raises OSError."""
+    try:
+        return Path("/proc", str(pid), name).read_bytes()
+    except ProcessLookupError:
+        for place in Path("/proc", str(pid), "task").glob("*"):
+            try:
+                return (place / name).read_bytes()
+            except ProcessLookupError:
+                continue
+        raise
+
+
 def _marked(pid: int, mark: bytes) -> bool:
     try:
-        return mark in Path("/proc", str(pid), "environ").read_bytes().split(b"\0")
+        return mark in told(pid, "environ").split(b"\0")
     except OSError:
         return False
 
@@ -66,7 +100,7 @@ def _marked(pid: int, mark: bytes) -> bool:
 def descendants(first: int, everyone: _Everyone) -> set[int]:
     """Below a process, without it."""
     children: dict[int, list[int]] = {}
-    for pid, (parent, _, _) in everyone.items():
+    for pid, (parent, *_) in everyone.items():
         children.setdefault(parent, []).append(pid)
     found: set[int] = set()
     left = [first]
@@ -88,12 +122,15 @@ class Tree:
     def pids(self, age: float = 0.0) -> set[int]:
         """Those that live now, or did ``age`` seconds ago; zombies have ended."""
         everyone = processes(age)
+        return {pid for pid in self._mine(everyone) if everyone[pid][2] not in "ZX"}
+
+    def _mine(self, everyone: _Everyone) -> set[int]:
         below = descendants(self.first, everyone) | {self.first}
         ours = descendants(os.getpid(), everyone)
         mine = {pid for pid in ours if everyone[pid][1] == self.first or pid in below or _marked(pid, self._mark)}
         for pid in list(mine):
             mine |= descendants(pid, everyone)
-        return {pid for pid in mine if everyone[pid][2] not in "ZX"}
+        return mine
 
     def signal(self, number: int) -> None:
         """Send a signal to all of them, until no new one appears: a fork under way is not missed."""
@@ -116,11 +153,20 @@ class Tree:
         """End all of them, and wait until they have ended. Raises VoidError if one cannot be ended."""
         until = time.monotonic() + _PATIENCE
         self.signal(signal.SIGSTOP)  # nobody forks while the others are ended
-        while left := self.pids():
-            for pid in left:
+        known: dict[int, int] = {}
+        while True:
+            everyone = processes()
+            # What is about to end has no environment any more, and may have lost its parent: it is known by then.
+            known |= {pid: everyone[pid][3] for pid in self._mine(everyone)}
+            alive = {
+                pid for pid, (_, _, state, began) in everyone.items() if known.get(pid) == began and state not in "ZX"
+            }
+            if not alive:
+                break
+            for pid in alive:
                 _send(pid, signal.SIGKILL)
             if time.monotonic() > until:
-                raise VoidError(f"processes {sorted(left)} outlive SIGKILL: this machine's disk, or its kernel, hangs")
+                raise VoidError(f"processes {sorted(alive)} outlive SIGKILL: this machine's disk, or its kernel, hangs")
             os.sched_yield()
         bury()
 
@@ -129,22 +175,21 @@ class Tree:
         total = 0
         for pid in self.pids(_RECENT):
             try:
-                text = Path("/proc", str(pid), "stat").read_text(errors="replace")
+                total += sum(int(ticks) for ticks in _fields(Path("/proc", str(pid)))[11:15])
             except OSError:
                 continue  # it ended meanwhile
-            total += sum(int(ticks) for ticks in text.rpartition(") ")[2].split()[11:15])
         return total / os.sysconf("SC_CLK_TCK")
 
     def stopped(self) -> bool:
         """Whether none of them runs."""
         everyone = processes()
-        return all(everyone.get(pid, (0, 0, "X"))[2] in "TtZX" for pid in self.pids())
+        return all(everyone[pid][2] in "TtZX" for pid in self._mine(everyone))
 
 
 def bury() -> None:
     """Reap adopted orphans that have ended; processes that Popen waits for are left to it."""
     everyone = processes()
-    for pid, (parent, _, state) in everyone.items():
+    for pid, (parent, _, state, _) in everyone.items():
         if parent == os.getpid() and state == "Z" and pid not in _KEPT:
             try:
                 os.waitpid(pid, os.WNOHANG)
