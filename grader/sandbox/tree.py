@@ -52,7 +52,7 @@ def processes(age: float = 0.0) -> _Everyone:
                 continue  # it ended meanwhile
             state, parent, session, threads = fields[0], int(fields[1]), int(fields[3]), int(fields[17])
             if state in "ZX" and threads > 1:
-                state = _state_of_threads(name)
+                state = _state_of_threads(int(name))
             found[int(name)] = parent, session, state, int(fields[19])
     _last = time.monotonic(), found
     return found
@@ -63,13 +63,22 @@ def _fields(place: Path) -> list[str]:
     return (place / "stat").read_text(errors="replace").rpartition(") ")[2].split()
 
 
-def _state_of_threads(name: str) -> str:
+def _threads(pid: int) -> list[Path]:
+    """Where /proc tells of each thread of a process; nowhere once it has ended."""
+    place = Path("/proc", str(pid), "task")
+    try:
+        return [place / name for name in os.listdir(place)]
+    except OSError:
+        return []
+
+
+def _state_of_threads(pid: int) -> str:
     """The state of a process whose first thread has ended: that of one that runs, else of one that is left.
 
     It looks ended, and is not: by its own doing, or for the moment that it takes the others to follow it.
     """
     states = "Z"
-    for place in Path("/proc", name, "task").glob("*"):
+    for place in _threads(pid):
         try:
             states += _fields(place)[0]
         except OSError:
@@ -82,7 +91,7 @@ def told(pid: int, name: str) -> bytes:
     try:
         return Path("/proc", str(pid), name).read_bytes()
     except ProcessLookupError:
-        for place in Path("/proc", str(pid), "task").glob("*"):
+        for place in _threads(pid):
             try:
                 return (place / name).read_bytes()
             except ProcessLookupError:
