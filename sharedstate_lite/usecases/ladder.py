@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 Answer = tuple[int, int]
 """Rows, and the sum of their hashes modulo 2**63."""
+_TOLD = 0.1
+"""Of a run: what is left of it without an empty one can be told from noise where it is more."""
 Progress = Callable[[str, float], None]
 """Told which rung runs, and which share of its runs is done."""
 
@@ -66,8 +68,15 @@ class Step:
 
     @property
     def took(self) -> float:
-        """The median run less an empty one, in seconds; never below a millisecond, which is noise."""
-        return max(median(self.seconds) - self.empty, 0.001)
+        """The median run less an empty one, in seconds; at least a tenth of the run, see ``unsure``."""
+        run = median(self.seconds)
+        return max(run - self.empty, run * _TOLD)
+
+    @property
+    def unsure(self) -> bool:
+        """Whether so little is left of a run that an empty one differs as much by chance: it ``took`` that or less."""
+        run = median(self.seconds)
+        return run - self.empty < run * _TOLD
 
     @property
     def ms(self) -> float:
@@ -136,7 +145,8 @@ def table(steps: Sequence[Step]) -> pd.DataFrame:
         if step.absent or first is None:
             lines.append(line | {"note": f"absent: {step.absent}"})
         else:
-            lines.append(line | {"ms an event": step.ms, "times": first.ms / step.ms, **step.counts})
+            line |= {"ms an event": step.ms, "times": first.ms / step.ms, **step.counts}
+            lines.append(line | {"note": "or less: hardly longer than an empty run"} if step.unsure else line)
     columns = list(dict.fromkeys(name for line in lines for name in line))
     return pd.DataFrame(lines, columns=columns).set_index("rung")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pandas as pd
 import pytest
 
 from sharedstate_lite.errors import Error
@@ -46,6 +47,16 @@ def test_an_empty_run_is_subtracted() -> None:
     assert ladder.times([slow, fast], "fast", "slow") == pytest.approx(20.0)
     with pytest.raises(Error, match="'other' did not run"):
         ladder.times([slow, fast], "other", "slow")
+
+
+def test_what_an_empty_run_leaves_nothing_of_is_no_figure() -> None:
+    """Where an empty run took as long, or by chance longer, a tenth of the run is told, as the most that it can be."""
+    whole, none = Step("a", 100, (1.0,), 0.5), Step("b", 1_000, (0.6,), 0.7)
+    assert none.took == pytest.approx(0.06) and none.unsure and not whole.unsure
+    table = ladder.table([whole, none])
+    assert table.loc["b", "note"].startswith("or less") and pd.isna(table.loc["a", "note"])
+    assert table.loc["b", "times"] == pytest.approx(5.0 / 0.06)
+    assert Step("c", 1, (0.0004,)).took == 0.0004, "what nothing is taken from is told as it was"
 
 
 def test_other_answers_are_seen() -> None:
