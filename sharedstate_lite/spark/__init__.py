@@ -51,6 +51,7 @@ Partial state has the same outside and another inside; see docs/spark.md, Partia
     base.py       base tables: baserows.py answers from them in Spark's tasks, basefiles.py,
                   basepostgres.py (basegiven.py names one)
     updesk.py     who turns the rounds, for several callers at once
+    upjob.py      stream(): epochs from sources, lookups from whoever has the job
     upfront.py    the driver's half of the protocol; uplive.py puts it on a query
     upstate.py    what a checkpoint shows
 
@@ -75,6 +76,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from ..changes import Changes
+    from .blueprint import Blueprint
     from .job import Job
     from .live import SparkEngine
 
@@ -88,6 +90,30 @@ def _listed(views: Any) -> Any:
 
 def _on(given: SparkSession | None) -> SparkSession:
     return _session() if given is None else given
+
+
+def _asked(
+    kind: str,
+    views: Any,
+    join: str,
+    max_rows: int | None,
+    max_bytes: int | None,
+    seed: int,
+    without: Iterable[str],
+    base: Mapping[str, Postgres] | None,
+) -> Blueprint:
+    """What is to be made; only partial state has the options after ``join``."""
+    from .blueprint import Blueprint
+
+    fixes = [without] if isinstance(without, str) or not isinstance(without, Iterable) else sorted(without, key=str)
+    options = {"max_rows": max_rows, "max_bytes": max_bytes, "seed": seed, "without": fixes}
+    if kind == "partial":
+        return Blueprint(kind, _listed(views), join, options)
+    plain: dict[str, object] = {"max_rows": None, "max_bytes": None, "seed": 0, "without": [], "base": None}
+    given = [name for name, value in (options | {"base": base}).items() if value != plain[name]]
+    if given:
+        raise ViewError(f"{', '.join(given)}: {kind} state has no such option, only partial state has")
+    return Blueprint(kind, _listed(views), join)
 
 
 def engine(
@@ -114,20 +140,14 @@ def engine(
     what is given here (see :class:`Postgres`). Raises ViewError for a kind, view or
     option that cannot be, and CheckpointError for the checkpoint of another engine.
     """
-    from .blueprint import Blueprint
-    from .live import SparkEngine
-
-    fixes = [without] if isinstance(without, str) or not isinstance(without, Iterable) else sorted(without, key=str)
-    options = {"max_rows": max_rows, "max_bytes": max_bytes, "seed": seed, "without": fixes}
-    if kind == "partial":
+    plan = _asked(kind, views, join, max_rows, max_bytes, seed, without, base)
+    if plan.kind == "partial":
         from .uplive import UpEngine
 
-        return UpEngine(Blueprint(kind, _listed(views), join, options), _on(session), checkpoint, bins, base=base)
-    plain: dict[str, object] = {"max_rows": None, "max_bytes": None, "seed": 0, "without": [], "base": None}
-    given = [name for name, value in (options | {"base": base}).items() if value != plain[name]]
-    if given:
-        raise ViewError(f"{', '.join(given)}: {kind} state has no such option, only partial state has")
-    return SparkEngine(Blueprint(kind, _listed(views), join), _on(session), checkpoint, bins)
+        return UpEngine(plan, _on(session), checkpoint, bins, base=base)
+    from .live import SparkEngine
+
+    return SparkEngine(plan, _on(session), checkpoint, bins)
 
 
 def restore(
@@ -160,6 +180,11 @@ def stream(
     checkpoint: str | os.PathLike[str],
     bins: int | None = None,
     join: str = "auto",
+    max_rows: int | None = None,
+    max_bytes: int | None = None,
+    seed: int = 0,
+    without: Iterable[str] = (),
+    base: Mapping[str, Postgres] | None = None,
 ) -> Job:
     """Start a streaming job: relations from folders of Parquet or streaming DataFrames, changes of views to a sink.
 
@@ -168,17 +193,20 @@ def stream(
     Parquet file a view and batch, each written once) or a function of {view: Changes} and
     the batch's number (called at least once a batch). A checkpoint that is there is gone on
     with. A micro-batch that fails for a reason outside its rows is tried again.
+
+    Of partial state keys are looked up through the job, while it runs (``read``, ``lookup``, ``evict``,
+    ``filled``, ``state``; ``epoch`` says as of when), and the sink gets what ``step`` would return: the changes of
+    keys that are filled. It takes the options that :func:`engine` has for it.
     Raises ViewError, RelationError, RowError and CheckpointError.
     """
-    from .blueprint import Blueprint
+    plan = _asked(kind, views, join, max_rows, max_bytes, seed, without, base)
+    if plan.kind == "partial":
+        from .upjob import UpJob
+
+        return UpJob(base, plan, sources, sink, _on(session), checkpoint, bins)
     from .job import Job
 
-    if kind == "partial":
-        raise ViewError(
-            "stream('partial', ...): nothing is kept until a key is looked up, and a stream has nobody who looks up; "
-            "use spark.engine('partial', ...) with step and read, or a stream of full or shared state"
-        )
-    return Job(Blueprint(kind, _listed(views), join), sources, sink, _on(session), checkpoint, bins)
+    return Job(plan, sources, sink, _on(session), checkpoint, bins)
 
 
 def state(

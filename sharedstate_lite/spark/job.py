@@ -14,7 +14,6 @@ that is refused, a file that Spark cannot read, a sink that raises, ends the job
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import secrets
 import threading
@@ -24,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
+import pyarrow as pa
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException, StreamingQueryException
 
@@ -34,10 +34,10 @@ from .bins import Plan
 from .blueprint import Blueprint
 from .connect import usable
 from .live import BINS, counted
-from .outlet import Sink
+from .outlet import Came, Sink
 from .paths import absolute, made
 from .processor import through
-from .query import TRIES, committed, reason, refused
+from .query import TRIES, committed, progressed, reason, refused
 from .scratch import hold
 from .spread import labels
 
@@ -75,14 +75,14 @@ class Job:
         """What the last micro-batch came to in the driver: a file that was not read, or what the sink raised."""
         frames, self._new = self._frames(sources), False
         self._folders = [folder for folder, _ in frames.values() if folder is not None]
-        self._lock = hold(made(self.location))
+        self._lock, self._name = -1, ""
         try:
-            self.bins, self._labels, self._name = self._settle(bins, {r: s for r, (s, _) in frames.items()})
+            self._settle(bins, {relation: folder for relation, (folder, _) in frames.items()})
             self._stream = self._through({relation: frame for relation, (_, frame) in frames.items()})
             self._launch()
         except BaseException:
             if self._new:
-                copies.forget(self.location)
+                self._forget()
             self._release()
             raise
         threading.Thread(target=self._watch, name=f"stream {self.location.name}", daemon=True).start()
@@ -124,15 +124,7 @@ class Job:
         """The micro-batches that Spark still tells of: batch, rows of input, seconds, seconds by what they went on."""
         with self._turn:
             queries = list(self._queries)
-        lines: dict[int, tuple[Any, ...]] = {}
-        for query in queries:
-            for p in _recent(query):
-                told = p if isinstance(p, dict) else json.loads(p.json)
-                spent = told["durationMs"]
-                if "addBatch" in spent:  # else it found nothing to do
-                    rows = self._counts.get(told["batchId"], 0)
-                    lines[told["batchId"]] = (told["batchId"], rows, spent["triggerExecution"] / 1e3, spent)
-        return pd.DataFrame([lines[n] for n in sorted(lines)], columns=["batch", "rows", "seconds", "spent"])
+        return progressed(queries, self._counts)
 
     @property
     def query(self) -> StreamingQuery:
@@ -222,6 +214,9 @@ class Job:
         if lock >= 0:
             os.close(lock)
 
+    def _forget(self) -> None:
+        copies.forget(self.location)
+
     # --- what it is made from -----------------------------------------------------
 
     @property
@@ -232,8 +227,10 @@ class Job:
     def _spark(self) -> Path:
         return self.location / self._name / "spark"
 
-    def _settle(self, bins: int | None, sources: dict[str, str | None]) -> tuple[int, list[int], str]:
+    def _settle(self, bins: int | None, sources: dict[str, str | None]) -> None:
+        """Take the location, and go on with what it says of itself, or have it say so if it is new."""
         where, plan = self.location, self._plan
+        self._lock = hold(made(where))
         if (where / blueprint.FILE).exists():
             told = blueprint.read(where)
             wanted = {"join": plan.join, "stream": True} | ({} if bins is None else {"bins": bins})
@@ -262,7 +259,7 @@ class Job:
                 "sources": sources,
             }
             blueprint.write(where, self._blueprint, plan.kind, options)
-        return options["bins"], options["labels"], options["generation"]
+        self.bins, self._labels, self._name = options["bins"], options["labels"], options["generation"]
 
     def _frames(self, sources: Mapping[str, Any]) -> dict[str, tuple[str | None, DataFrame]]:
         """Relation -> its folder, if it has one, and its rows; refused here, before anything is written.
@@ -295,26 +292,35 @@ class Job:
 
     def _take(self, frame: DataFrame, number: int) -> None:
         self._missed = self._raised = None
-        rows = frame.toArrow()
+        came = self._came(frame.toArrow(), number)
         try:
             # Spark has read a file that was taken away after it was listed as one without rows.
-            feed.Begun(self._spark).check(feed.excused(self.location), self._folders, feed.opened(rows))
+            feed.Begun(self._spark).check(feed.excused(self.location), self._folders, came.opened)
         except (CheckpointError, feed.Unopened) as error:
             self._missed = error
             raise
-        self._counts[number] = feed.counted(rows)
+        self._counts[number] = came.rows
+        changes = came.changes()
         try:
-            outlet.give(self._sink, rows, self._blueprint.views, number)
+            outlet.give(self._sink, changes, number)
         except BaseException as error:
             self._raised = error
             # Of what is no Exception, as SystemExit, Spark would not be told, and it would wait for ever.
             raise Error(f"{type(error).__name__}: {error}") from error
 
+    def _came(self, rows: pa.Table, number: int) -> Came:
+        views = self._blueprint.views
+        return Came(feed.opened(rows), feed.counted(rows), lambda: outlet.changes(rows, views, number))
+
     # --- faults ---------------------------------------------------------------------
+
+    def _refused(self, text: str) -> Error | None:
+        """The kit's error that refused a row, if that was it."""
+        return refused(text)
 
     def _told(self, text: str, last: bool) -> Error | None:
         """What ends the job; None for what may be tried again, unless it was the ``last`` time."""
-        error = refused(text)
+        error = self._refused(text)
         if error is not None:
             files = list(feed.Begun(self._spark).files())
             if files:
@@ -341,9 +347,3 @@ class Job:
             feed.excuse(self.location, [file])
             return Error(f"{file}: Spark cannot read this file; {feed.MEND}")
         return Error(f"the stream failed {TRIES} times in the same batch: {reason(text)}") if last else None
-
-
-def _recent(query: StreamingQuery) -> list[Any]:
-    with contextlib.suppress(Py4JError, OSError):  # the session has ended
-        return list(query.recentProgress)
-    return []

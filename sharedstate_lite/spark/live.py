@@ -46,6 +46,9 @@ BINS = 4
 class SparkEngine(Front):
     """See the module; made by :func:`sharedstate_lite.spark.engine` and ``restore``. A context manager."""
 
+    _streams: bool | None = None
+    """Whether it is a stream's, which goes on as a stream only."""
+
     def __init__(
         self,
         plan: Blueprint,
@@ -108,7 +111,7 @@ class SparkEngine(Front):
         there = [f for f in where.iterdir() if not f.name.startswith(".")]
         if (where / blueprint.FILE).exists():
             told = blueprint.read(where)
-            wanted = {"join": plan.join, "stream": None} | ({} if bins is None else {"bins": bins})
+            wanted = {"join": plan.join, "stream": self._streams} | ({} if bins is None else {"bins": bins})
             blueprint.same(told, self._blueprint, plan.kind, wanted, where)
             options = dict(told["options"])
             if options["home"] != str(where):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,16 @@ from ..words import Strings
 from . import wire
 from .messages import OUT
 from .paths import absolute, makeable
+
+
+@dataclass
+class Came:
+    """What a micro-batch brought to the driver: files that were read, rows of input, the views' changes."""
+
+    opened: set[Path]
+    rows: int
+    changes: Callable[[], dict[str, Changes]]
+
 
 Sink = str | os.PathLike[str] | Callable[[dict[str, Changes], int], None]
 
@@ -44,8 +55,8 @@ def unused(sink: Sink, checkpoint: Path) -> None:
         )
 
 
-def give(sink: Sink, rows: pa.Table, views: Mapping[str, View], number: int) -> None:
-    """The messages that a micro-batch sent to the driver, as changes to the sink."""
+def changes(rows: pa.Table, views: Mapping[str, View], number: int) -> dict[str, Changes]:
+    """The messages that a micro-batch sent to the driver, as changes of each view."""
     strings = Strings()
     out: dict[str, Changes] = {}
     lines: list[Any] = [rows.column(name).to_pylist() for name in ("channel", "what", "blob")]
@@ -54,6 +65,11 @@ def give(sink: Sink, rows: pa.Table, views: Mapping[str, View], number: int) -> 
         unique = view.key if view.unique else None
         delta = concat(parts, len(view.schema))
         out[name] = Changes.consolidated(view.schema, delta, number + 1, strings, unique)
+    return out
+
+
+def give(sink: Sink, out: dict[str, Changes], number: int) -> None:
+    """A micro-batch's changes to the sink."""
     if callable(sink):
         sink(out, number)
     else:

@@ -16,10 +16,11 @@ import contextlib
 import json
 import logging
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.ipc
 from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]
@@ -55,6 +56,8 @@ class Query:
         self._out.mkdir(exist_ok=True)
         self._running: StreamingQuery | None = None
         self._here: dict[int, pa.Table] = {}
+        self.wanted: Callable[[], int | None] = lambda: None
+        """From which micro-batch on what came out is wanted still; None if nobody wants it beyond the last ones."""
 
     @property
     def checkpoint(self) -> Path:
@@ -157,7 +160,11 @@ class Query:
             writer.write_table(table)
         unfinished.replace(file)
         self._here = {number: table}
-        self._file(number - KEPT).unlink(missing_ok=True)
+        wanted = self.wanted()
+        first = number - KEPT + 1 if wanted is None else min(wanted, number - KEPT + 1)
+        for old in self._out.glob("[0-9]*.arrow"):
+            if int(old.stem) < first:
+                old.unlink()
 
     def _file(self, number: int) -> Path:
         return self._out / f"{number:08d}.arrow"
@@ -180,6 +187,23 @@ def tried(job: Callable[[], T], what: str) -> T:
             if not left:
                 raise Error(f"{what}: {reason(str(error))}") from error
     raise AssertionError(TRIES)
+
+
+def progressed(queries: Iterable[StreamingQuery], rows: Mapping[int, int]) -> pd.DataFrame:
+    """What Spark still tells of the micro-batches of queries. ``rows``: of input by batch, since of files it counts none.
+
+    batch, rows, seconds, and seconds by what they went on.
+    """
+    lines: dict[int, tuple[Any, ...]] = {}
+    for query in queries:
+        with contextlib.suppress(Py4JError, OSError):  # the session has ended
+            for p in query.recentProgress:
+                told = p if isinstance(p, dict) else json.loads(p.json)
+                spent = told["durationMs"]
+                if "addBatch" in spent:  # else it found nothing to do
+                    batch = told["batchId"]
+                    lines[batch] = (batch, rows.get(batch, 0), spent["triggerExecution"] / 1e3, spent)
+    return pd.DataFrame([lines[n] for n in sorted(lines)], columns=["batch", "rows", "seconds", "spent"])
 
 
 def _load(file: Path) -> pa.Table:

@@ -263,13 +263,12 @@ class Desk(ABC):
                 self._noted(letter, (letter.head["stage"], message.bin))
 
     def _came(self, message: Message) -> None:
-        number = json.loads(message.what).get("id")
-        if number is None:
-            # A change; where no epoch is under way nobody waits for it (it was a killed driver's).
+        if change(message):
+            # Where no epoch is under way nobody waits for it (it was a killed driver's).
             if self._step is not None:
                 self._step.out.append(message)
             return
-        job = self._lookups.get(number)
+        job = self._lookups.get(json.loads(message.what)["id"])
         if job is not None:
             job.out.append(message)
             job.left -= 1
@@ -339,4 +338,9 @@ class Desk(ABC):
         self._broken, self._step = False, None
 
 
-__all__ = ["ASK", "Desk", "Epoch", "Errand", "Job", "Lookup"]
+def change(message: Message) -> bool:
+    """Whether a message is a view's change, as an epoch makes it, and no answer to a lookup."""
+    return message.stage == 0 and message.channel == OUT and "id" not in json.loads(message.what)
+
+
+__all__ = ["ASK", "Desk", "Epoch", "Errand", "Job", "Lookup", "change"]

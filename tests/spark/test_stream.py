@@ -181,8 +181,10 @@ def test_what_cannot_be_streamed_is_said_before_anything_runs(spark: SparkSessio
         ):
             with pytest.raises(ss.Error, match=match):
                 make(**named)
-    with pytest.raises(ss.ViewError, match="a stream has nobody who looks up"):
-        ss.spark.stream("partial", views(), {"info": rate}, tmp_path / "out", session=spark, checkpoint=tmp_path / "c")
+    with pytest.raises(ss.RelationError, match="info: the DataFrame lacks diff"):
+        ss.spark.stream(
+            "partial", views(), {"info": rate.drop("diff")}, tmp_path / "out", session=spark, checkpoint=tmp_path / "c"
+        )
     assert not (tmp_path / "c").exists()
 
 
