@@ -190,7 +190,7 @@ def tried(job: Callable[[], T], what: str) -> T:
 
 
 def progressed(queries: Iterable[StreamingQuery], rows: Mapping[int, int]) -> pd.DataFrame:
-    """What Spark still tells of the micro-batches of queries. ``rows``: of input by batch, since of files it counts none.
+    """What Spark still tells of micro-batches. ``rows``: those of input by batch, since of files Spark counts none.
 
     batch, rows, seconds, and seconds by what they went on.
     """
