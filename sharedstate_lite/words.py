@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+import pyarrow as pa
 
 from .shorts import WORTH, Shorts, pack
 
@@ -56,6 +57,8 @@ class Strings:
         self._prefixed, self._prefix = 0, np.zeros(16, dtype=np.uint64)
         # Bytes of the first so many strings: what a string takes may change while it is held, so it is asked once.
         self._sized, self._bytes = 0, 0
+        # The first so many strings as Arrow lays them out: for those who hand over many, made when asked for.
+        self._laid: Any = pa.array([], pa.large_string())
         self._shorts = Shorts()
 
     def __len__(self) -> int:
@@ -63,11 +66,11 @@ class Strings:
 
     @property
     def nbytes(self) -> int:
-        """Bytes held: the strings, the dictionary, the list, the hashes, the prefixes, the short strings."""
+        """Bytes held: the strings, the dictionary, the list, the hashes, the prefixes, the short strings, Arrow's."""
         # A code above 256 is an int object of its own, which the dictionary keeps alive.
         self._bytes += sum(sys.getsizeof(t) + 32 for t in self._text[self._sized :])
         self._sized = len(self)
-        arrays = self._hash.nbytes + self._prefix.nbytes + self._shorts.nbytes
+        arrays: int = self._hash.nbytes + self._prefix.nbytes + self._shorts.nbytes + self._laid.nbytes
         return self._bytes + _dict_bytes(len(self._code)) + 8 * len(self) + arrays
 
     def code(self, text: str) -> int:
@@ -123,6 +126,7 @@ class Strings:
         if not gone:
             return
         self._shorts.forget(length)
+        self._laid = self._laid[:length]
         self._prefixed = min(self._prefixed, length)
         if self._sized > length:
             self._sized, self._bytes = 0, 0
@@ -152,6 +156,13 @@ class Strings:
         text = self._text
         # NULL alone is below zero.
         return [text[code] if code >= 0 else None for code in words.tolist()]
+
+    def laid(self, codes: Words) -> Any:
+        """Strings of codes, no NULL among them, as a pyarrow StringArray: a fifth of the time that a list takes."""
+        first, last = len(self._laid), len(self._text)
+        if first < last:
+            self._laid = pa.concat_arrays([self._laid, pa.array(self._text[first:], pa.large_string())])
+        return self._laid.take(pa.array(codes)).cast(pa.string())
 
     def hashes(self, words: Words) -> npt.NDArray[np.uint64]:
         """A 64-bit hash of the text of each code; NULL hashes to a constant. Shape (n,)."""

@@ -50,6 +50,7 @@ def test_strings_are_a_dictionary(operations: list[Any]) -> None:
         assert len(strings) == len(model)
         assert strings.texts(np.arange(len(model))).tolist() == model
         assert strings.texts(np.array([NULL])).tolist() == [None]
+        assert strings.laid(np.arange(len(model))[::-1]).to_pylist() == model[::-1]
         held = sum(map(sys.getsizeof, model))
         assert held <= strings.nbytes <= held + 40_000 + 200 * len(model)
 

@@ -11,6 +11,7 @@ The last file of each relation is kept while a task has bins left that want it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,6 +30,9 @@ from .wire import bin_of, unpack
 
 EACH = 8
 """Bins up to which each task reads a file by itself."""
+
+REPEATED = 8
+"""Bytes a text, on average, below which a column of a file is taken to hold numbers of texts that it has once."""
 
 FILE = "file"
 """What a message says whose blob is not rows, but the path of a file that holds them."""
@@ -98,11 +102,31 @@ def read(file: Path, schema: Schema) -> pa.Table:
     """The columns of a relation out of a Parquet file; a file that has gone has no rows, which the driver notices."""
     wanted = {c.name.lower() for c in schema} | {"diff"}
     try:
-        with pyarrow.parquet.ParquetFile(file, coerce_int96_timestamp_unit="us") as source:
-            found = [name for name in source.schema_arrow.names if name.lower() in wanted]
-            return source.read(columns=found, use_threads=False)
+        with pa.OSFile(str(file), "rb") as whole:
+            about = pyarrow.parquet.read_metadata(whole)
+            found = [name for name in about.schema.to_arrow_schema().names if name.lower() in wanted]
+            coded = _repeated(about, found)
+            with pyarrow.parquet.ParquetFile(
+                whole, metadata=about, read_dictionary=coded, coerce_int96_timestamp_unit="us"
+            ) as source:
+                return source.read(columns=found, use_threads=False)
     except FileNotFoundError:
         fields: Any = {**dict.fromkeys((c.name for c in schema), pa.null()), "diff": pa.int64()}
         return pa.schema(fields).empty_table()
     except (OSError, pa.ArrowException) as error:
         raise OSError(f"while reading file {file.as_uri()} : {error}") from error
+
+
+def _repeated(about: Any, names: Sequence[str]) -> list[str]:
+    """Columns whose texts mostly stand in the file once: as they are there, each is looked up once.
+
+    A file does not say how its pages are written, but a text by itself takes four bytes and its own.
+    """
+    size, values = dict.fromkeys(names, 0), dict.fromkeys(names, 0)
+    for group in range(about.num_row_groups):
+        for at in range(about.num_columns):
+            chunk = about.row_group(group).column(at)
+            if chunk.path_in_schema in size and chunk.physical_type == "BYTE_ARRAY":
+                size[chunk.path_in_schema] += chunk.total_uncompressed_size
+                values[chunk.path_in_schema] += chunk.num_values
+    return [name for name in names if size[name] < REPEATED * values[name]]

@@ -100,22 +100,26 @@ def _packed(line: Words, parts: list[bytes]) -> list[int]:
 
 def _texts(codes: Words, strings: Strings) -> tuple[Words, bytes, bytes]:
     """Numbers of texts from 0, NULL kept, and the texts: offsets int32[m + 1], UTF-8."""
-    some = codes[codes != NULL]
+    null = codes == NULL
+    some = codes[~null] if (nulls := bool(null.any())) else codes
     if len(strings) <= 8 * len(codes):
         flags = np.zeros(len(strings), dtype=bool)
         flags[some] = True
         used = np.flatnonzero(flags)
         place = np.empty(len(strings), dtype=np.int64)
         place[used] = np.arange(len(used))
-        number = place.take(np.maximum(codes, 0)) if len(used) else np.zeros(len(codes), dtype=np.int64)
+        number = place.take(some)
     else:
         used = np.unique(some)
-        number = np.searchsorted(used, codes)
-    array: Any = pa.array(strings.texts(used), type=pa.string())
-    _, offsets, text = array.buffers()
+        number = np.searchsorted(used, some)
+    if nulls:
+        whole = np.full(len(codes), NULL)
+        whole[~null] = number
+        number = whole
+    _, offsets, text = strings.laid(used).buffers()
     ends = b"\0" * 4 if offsets is None else bytes(memoryview(offsets)[: 4 * (len(used) + 1)])
     last = struct.unpack_from("<i", ends, len(ends) - 4)[0]
-    return np.where(codes == NULL, NULL, number), ends, b"" if text is None else bytes(memoryview(text)[:last])
+    return number, ends, b"" if text is None else bytes(memoryview(text)[:last])
 
 
 def pack(delta: Delta, types: Sequence[Type], strings: Strings) -> bytes:

@@ -13,6 +13,7 @@ import pytest
 from shopping import EPOCHS, arrow, views
 
 import sharedstate_lite as ss
+from sharedstate_lite import ingest
 from sharedstate_lite.batch import Delta
 from sharedstate_lite.spark import feed, files, wire
 from sharedstate_lite.spark.blueprint import Blueprint
@@ -91,3 +92,31 @@ def test_a_value_that_cannot_be_is_told_by_its_row_in_the_file(tmp_path: Path, r
         with pytest.raises(ss.RowError) as there:
             files.brought(message, route, 3, Strings())
         assert str(there.value) == str(here.value)
+
+
+@pytest.mark.parametrize("dictionary", [True, False])
+@pytest.mark.parametrize("groups", [7, 1_000])
+def test_texts_are_read_as_they_stand_in_the_file(tmp_path: Path, dictionary: bool, groups: int) -> None:
+    """Columns that a file holds once each are read so, others are not, and the rows are those of any other reader."""
+    count = 1_000
+    columns: dict[str, Any] = {
+        "once": pa.array([f"https://a.place/{n}" for n in range(count)]),
+        "Often": pa.array(
+            [None if n % 5 == 0 else f"https://a.place/{n % 3}" for n in range(count)], pa.large_string()
+        ),
+        "never": pa.array([None] * count, pa.string()),
+        "n": pa.array(range(count), pa.int32()),
+        "diff": pa.array([1] * count),
+    }
+    file = tmp_path / "a.parquet"
+    pq.write_table(pa.table(columns), file, use_dictionary=dictionary, row_group_size=groups)
+    schema = ss.Catalog(t="once STRING, often STRING, never STRING, n INT").schema("t")
+    found = files.read(file, schema)
+    coded = [name for name in found.column_names if pa.types.is_dictionary(found[name].type)]
+    assert coded == (["Often", "never"] if dictionary and groups > 7 else coded)
+    assert "once" not in coded and "n" not in coded
+    told = [list(row.values()) for row in pq.read_table(file).to_pylist()]
+    strings = Strings()
+    delta = ingest.table(found, schema, "t", strings)[0]
+    texts = [strings.listed(line) for line in delta.rows[:3]]
+    assert [list(row) for row in zip(*texts, delta.rows[3].tolist(), delta.diffs.tolist(), strict=True)] == told
