@@ -221,8 +221,8 @@ def batches(checkpoint: str | os.PathLike[str]) -> pd.DataFrame:
     where, told = _told(checkpoint)
     folder = where / told["options"]["generation"]
     there = set(kept(folder / "spark"))
-    if told["options"].get("stream"):
-        # A stream keeps no log of its own: each micro-batch is an epoch.
+    if told["options"].get("stream") and told["kind"] != "partial":
+        # Such a stream keeps no log of its own: each micro-batch is an epoch.
         rows = [(n, "epoch", n + 1, False, n in there) for n in range(max(there) + 1)]
     else:
         entries = Inbox(folder, told["options"]["began"]).entries

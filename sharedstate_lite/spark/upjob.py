@@ -16,6 +16,7 @@ the batch in its log. So each epoch is applied once, and a folder gets its chang
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -137,6 +138,7 @@ class UpJob(Job):
 
     def _forget(self) -> None:
         self._release()
+        shutil.rmtree(self.location / INTAKE, ignore_errors=True)
         super()._forget()
 
     def _release(self) -> None:
@@ -172,10 +174,11 @@ class UpJob(Job):
         if self._up.epoch == number + 1:
             return self._up.last()
         if self._up.epoch != number:
-            raise CheckpointError(
-                f"{self.location}: its sources are at batch {number} and its state at epoch {self._up.epoch}; they are "
-                "not of one checkpoint; use another"
+            self._missed = CheckpointError(
+                f"{self.location}: its sources are at batch {number} and its state is at epoch {self._up.epoch}, so the "
+                "two are not of one checkpoint; use another"
             )
+            raise self._missed
         try:
             return self._up.step(given)
         except Error as error:

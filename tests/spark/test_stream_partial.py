@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import threading
 from collections import Counter
@@ -134,6 +135,13 @@ def test_what_is_refused_ends_the_stream_and_loses_nothing(spark: SparkSession, 
     with job() as running, pytest.raises(ss.Error, match="corrupt.parquet: Spark cannot read this file"):
         running.finish()
     corrupt.unlink()
+    assert ss.spark.filled(tmp_path / "c", "result", session=spark) == [("c1",), ("c2",)]
+    log = ss.spark.batches(tmp_path / "c")
+    assert list(log["epoch"][log["kind"] == "epoch"]) == [1] and len(log) > 1 and log["kept"].iloc[-1]
+    stored = ss.spark.state(tmp_path / "c", session=spark)
+    assert stored.set_index("operator")["rows"]["result"] == 2
+    ss.spark.rescale(tmp_path / "c", 1, spark)
+    assert set(ss.spark.partitions(tmp_path / "c", session=spark)["of"]) == {1}
     with job() as running:
         running.finish()
         assert looked_up(running) == before
@@ -149,6 +157,18 @@ def test_what_is_refused_ends_the_stream_and_loses_nothing(spark: SparkSession, 
     with pytest.raises(ss.CheckpointError, match="changes of a stream with another checkpoint"):
         ss.spark.stream("partial", views(), named, sink, session=spark, checkpoint=tmp_path / "d")
     assert not (tmp_path / "d" / "engine.json").exists()
+    shutil.copytree(tmp_path / "c" / "intake", tmp_path / "older")
+    with job() as running:
+        appear(source / "visit", "3.parquet", EPOCHS[3]["visit"])
+        appear(source / "visit", "4.parquet", [(("p1", "u1", 4), 1)])
+        running.finish()
+    shutil.rmtree(tmp_path / "c" / "intake")
+    (tmp_path / "older").rename(tmp_path / "c" / "intake")
+    with (
+        job() as running,
+        pytest.raises(ss.CheckpointError, match="sources are at batch 4 and its state is at epoch 6"),
+    ):
+        running.finish()
 
 
 def test_dataframes_beside_a_folder(spark: SparkSession, tmp_path: Path) -> None:
