@@ -175,7 +175,7 @@ class UpJob(Job):
             return self._up.last()
         if self._up.epoch != number:
             self._missed = CheckpointError(
-                f"{self.location}: its sources are at batch {number} and its state is at epoch {self._up.epoch}, so the "
+                f"{self.location}: its sources are at batch {number}, its state is at epoch {self._up.epoch}, so the "
                 "two are not of one checkpoint; use another"
             )
             raise self._missed

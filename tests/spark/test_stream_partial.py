@@ -166,7 +166,7 @@ def test_what_is_refused_ends_the_stream_and_loses_nothing(spark: SparkSession, 
     (tmp_path / "older").rename(tmp_path / "c" / "intake")
     with (
         job() as running,
-        pytest.raises(ss.CheckpointError, match="sources are at batch 4 and its state is at epoch 6"),
+        pytest.raises(ss.CheckpointError, match="at batch 4, its state is at epoch 6"),
     ):
         running.finish()
 
