@@ -69,8 +69,8 @@ class Fed(UpEngine):
         query = super()._made(options, plan, route)
 
         def wanted() -> int | None:
-            begun = [e for e in query.inbox.entries if e.kind == "epoch" and not e.void]
-            return begun[-1].number if begun and begun[-1].epoch > committed(self._job._spark) else None
+            last = next((e for e in reversed(query.inbox.entries) if e.kind == "epoch" and not e.void), None)
+            return last.number if last is not None and last.epoch > committed(self._job._spark) else None
 
         query.wanted = wanted
         return query
