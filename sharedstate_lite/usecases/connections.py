@@ -108,7 +108,9 @@ def rungs(
             return Ran(answer, {"connections": pool.stats()["opened"]})
 
         yield {
-            "connect per query": Rung(fewer, lambda: counted(lambda o: per_query(few, dsn, o))),
+            "connect per query": Rung(
+                fewer, lambda: counted(lambda o: per_query(few, dsn, o)), empty=lambda: digest(enrich.nothing(few))
+            ),
             "per partition": Rung(many, lambda: counted(lambda o: per_partition(events, dsn, o))),
             "per process": Rung(many, lambda: counted(lambda o: per_process(events, dsn, o, marks[0]))),
             "per process, pipelined": Rung(

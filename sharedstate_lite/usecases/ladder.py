@@ -28,6 +28,8 @@ Answer = tuple[int, int]
 """Rows, and the sum of their hashes modulo 2**63."""
 _TOLD = 0.1
 """Of a run: what is left of it without an empty one can be told from noise where it is more."""
+_UNSURE = "or less: hardly longer than an empty run"
+_FIRST_UNSURE = "or less, and all times with it: hardly longer than an empty run"
 Progress = Callable[[str, float], None]
 """Told which rung runs, and which share of its runs is done."""
 
@@ -146,9 +148,10 @@ def table(steps: Sequence[Step]) -> pd.DataFrame:
             lines.append(line | {"note": f"absent: {step.absent}"})
         else:
             line |= {"ms an event": step.ms, "times": first.ms / step.ms, **step.counts}
-            lines.append(line | {"note": "or less: hardly longer than an empty run"} if step.unsure else line)
+            lines.append(line | {"note": _FIRST_UNSURE if step is first else _UNSURE} if step.unsure else line)
     columns = list(dict.fromkeys(name for line in lines for name in line))
-    return pd.DataFrame(lines, columns=columns).set_index("rung")
+    shown = pd.DataFrame(lines, columns=columns).set_index("rung")
+    return shown.fillna({"note": ""}) if "note" in columns else shown
 
 
 def times(steps: Sequence[Step], name: str, against: str) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pandas as pd
 import pytest
 
 from sharedstate_lite.errors import Error
@@ -54,7 +53,11 @@ def test_what_an_empty_run_leaves_nothing_of_is_no_figure() -> None:
     whole, none = Step("a", 100, (1.0,), 0.5), Step("b", 1_000, (0.6,), 0.7)
     assert none.took == pytest.approx(0.06) and none.unsure and not whole.unsure
     table = ladder.table([whole, none])
-    assert table.loc["b", "note"].startswith("or less") and pd.isna(table.loc["a", "note"])
+    assert table.loc["b", "note"].startswith("or less: ") and table.loc["a", "note"] == ""
+    told = ladder.table([none, whole])["note"]
+    assert told["b"].startswith("or less, and all times with it") and told["a"] == "", (
+        "the others are told as so many of it"
+    )
     assert table.loc["b", "times"] == pytest.approx(5.0 / 0.06)
     assert Step("c", 1, (0.0004,)).took == 0.0004, "what nothing is taken from is told as it was"
 
