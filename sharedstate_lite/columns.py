@@ -184,8 +184,9 @@ def _in_years(words: Words, column: Column, relation: str, unit: int) -> Words:
 def _coded(array: Any, column: Column, relation: str, strings: Strings) -> Words:
     """Words of a dictionary-encoded array: each string is looked up once."""
     kinds = array.dictionary
-    text = pa.types.is_string(kinds.type) or pa.types.is_large_string(kinds.type)
-    codes = strings.column(kinds) if text else from_values(kinds.to_pylist(), column, relation, strings)
+    if not (pa.types.is_string(kinds.type) or pa.types.is_large_string(kinds.type)):
+        return from_values(array.to_pylist(), column, relation, strings)  # which names the row that is none
+    codes = strings.column(kinds)
     if not len(codes):
         return np.full(len(array), NULL, dtype=np.int64)
     words = codes.take(array.indices.fill_null(0).to_numpy(zero_copy_only=False).astype(np.intp))

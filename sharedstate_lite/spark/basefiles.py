@@ -25,6 +25,7 @@ from ..errors import CheckpointError
 from ..plan import Schema
 from .baserows import Table, declared
 from .paths import literal
+from .query import tried
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -70,10 +71,15 @@ class Files(Table):
             self._clear()
 
     def frame(self) -> DataFrame:
-        text = declared(self.schema)
         if not self.files:
-            return self.session.createDataFrame([], text)
-        return self.session.read.schema(text).parquet(*(literal(self.folder / f.name) for f in self.files))
+            return self.session.createDataFrame([], declared(self.schema))
+        return self._read(self.files)
+
+    def _read(self, some: list[File]) -> DataFrame:
+        """Their rows; Spark looks for the files at once."""
+        paths = [literal(self.folder / each.name) for each in some]
+        reader = self.session.read.schema(declared(self.schema))
+        return tried(lambda: reader.parquet(*paths), f"the base table {self.relation} cannot be read")
 
     def append(self, rows: pa.Table, epoch: int) -> None:
         name = self._name()
@@ -105,12 +111,12 @@ class Files(Table):
     def _merge(self, some: list[File]) -> None:
         from pyspark.sql import functions as f
 
-        frame = self.session.read.schema(declared(self.schema)).parquet(*(literal(self.folder / x.name) for x in some))
+        frame = self._read(some)
         by = [f"c{i}" for i in range(len(self.schema))]
         netted = frame.groupBy(*by).agg(f.sum("diff").alias("diff")).where("diff <> 0")
         work, name, last = self.folder / "merging", self._name(), some[-1].last
-        shutil.rmtree(work, ignore_errors=True)
-        netted.withColumn("batch", f.lit(last).cast("bigint")).coalesce(1).write.parquet(str(work))
+        written = netted.withColumn("batch", f.lit(last).cast("bigint")).coalesce(1).write.mode("overwrite")
+        tried(lambda: written.parquet(str(work)), f"the files of the base table {self.relation} cannot be merged")
         made = next(work.glob("part-*.parquet"), None)
         left = [x for x in self.files if x not in some]
         if made is not None:

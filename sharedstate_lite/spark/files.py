@@ -126,7 +126,7 @@ def _repeated(about: Any, names: Sequence[str]) -> list[str]:
     for group in range(about.num_row_groups):
         for at in range(about.num_columns):
             chunk = about.row_group(group).column(at)
-            if chunk.path_in_schema in size and chunk.physical_type == "BYTE_ARRAY":
+            if chunk.path_in_schema in size and about.schema.column(at).logical_type.type == "STRING":
                 size[chunk.path_in_schema] += chunk.total_uncompressed_size
                 values[chunk.path_in_schema] += chunk.num_values
     return [name for name in names if size[name] < REPEATED * values[name]]

@@ -44,7 +44,9 @@ def one_by_one(method: C) -> C:
     @wraps(method)
     def alone(self: Front, *given: Any, **named: Any) -> Any:
         with self._calls:
-            return method(self, *given, **named)
+            result = method(self, *given, **named)
+            self._interrupted()
+            return result
 
     return cast(C, alone)
 
@@ -75,6 +77,9 @@ class Front(ABC):
     @abstractmethod
     def _run(self, messages: list[Message], kind: str, epoch: int) -> list[Message]:
         """Run one micro-batch; returns what came out for the driver. Raises the kit's error if a kernel refuses."""
+
+    def _interrupted(self) -> None:  # noqa: B027
+        """Raise what interrupted a micro-batch too late to undo it; called when a call has taken in what it did."""
 
     @abstractmethod
     def _heads(self) -> tables.Heads:

@@ -29,7 +29,7 @@ from pyspark.errors import PySparkException, StreamingQueryException
 
 from ..errors import CheckpointError, Error, RelationError
 from ..intake import relation as known
-from . import blueprint, copies, feed, outlet
+from . import blueprint, copies, feed, outlet, verdict
 from .bins import Plan
 from .blueprint import Blueprint
 from .connect import usable
@@ -74,10 +74,12 @@ class Job:
         self._raised: BaseException | None = None
         """What the last micro-batch came to in the driver: a file that was not read, or what the sink raised."""
         frames, self._new = self._frames(sources), False
-        self._folders = [folder for folder, _ in frames.values() if folder is not None]
-        self._lock, self._name = -1, ""
+        folders = {relation: folder for relation, (folder, _) in frames.items()}
+        self._folders = [folder for folder in folders.values() if folder is not None]
+        outlet.apart(self._sink, self._blueprint.views, folders)
+        self._lock, self._name, self._owner = -1, "", ""
         try:
-            self._settle(bins, {relation: folder for relation, (folder, _) in frames.items()})
+            self._settle(bins, folders)
             self._stream = self._through({relation: frame for relation, (_, frame) in frames.items()})
             self._launch()
         except BaseException:
@@ -157,7 +159,10 @@ class Job:
         """Start the query, where no file is lost that it would run again."""
         feed.Begun(self._spark).check(feed.excused(self.location))
         writer = self._stream.writeStream.outputMode("update").option("checkpointLocation", str(self._spark))
-        self._queries = [*self._queries[1 - TRIES :], writer.foreachBatch(self._take).start()]
+        try:
+            self._queries = [*self._queries[1 - TRIES :], writer.foreachBatch(self._take).start()]
+        except PySparkException as error:
+            raise Error(f"{self.location}: Spark cannot stream this: {reason(str(error))}") from error
 
     def _watch(self) -> None:
         """Start the query again where it failed for a reason that may have gone."""
@@ -178,8 +183,8 @@ class Job:
                     if self._fault is None:
                         try:
                             self._launch()
-                        except (Error, PySparkException) as error:
-                            self._fault = error if isinstance(error, Error) else Error(f"the stream failed: {error}")
+                        except Error as error:
+                            self._fault = error
                     if self._fault is not None:
                         self._release()
                         break
@@ -245,10 +250,10 @@ class Job:
         elif any(not f.name.startswith(".") for f in where.iterdir()):
             raise CheckpointError(f"{where} is neither empty nor the checkpoint of a stream; choose a new folder")
         else:
-            outlet.unused(self._sink, where)
             self._new = True
             count = bins or BINS
             options = {
+                "owner": secrets.token_hex(6),
                 "join": plan.join,
                 "stream": True,
                 "bins": count,
@@ -260,6 +265,12 @@ class Job:
             }
             blueprint.write(where, self._blueprint, plan.kind, options)
         self.bins, self._labels, self._name = options["bins"], options["labels"], options["generation"]
+        self._owns(options)
+
+    def _owns(self, options: Mapping[str, Any]) -> None:
+        """Take the sink's folder; an older checkpoint is known by the generation that it had then."""
+        self._owner = options.get("owner", options["generation"])
+        outlet.taken(self._sink, self._owner, self.location, self._new)
 
     def _frames(self, sources: Mapping[str, Any]) -> dict[str, tuple[str | None, DataFrame]]:
         """Relation -> its folder, if it has one, and its rows; refused here, before anything is written.
@@ -302,7 +313,7 @@ class Job:
         self._counts[number] = came.rows
         changes = came.changes()
         try:
-            outlet.give(self._sink, changes, number)
+            outlet.give(self._sink, self._owner, changes, number)
         except BaseException as error:
             self._raised = error
             # Of what is no Exception, as SystemExit, Spark would not be told, and it would wait for ever.
@@ -322,28 +333,7 @@ class Job:
         """What ends the job; None for what may be tried again, unless it was the ``last`` time."""
         error = self._refused(text)
         if error is not None:
-            files = list(feed.Begun(self._spark).files())
-            if files:
-                feed.excuse(self.location, files)
-                error.add_note(f"in {', '.join(files)}: {feed.MEND}")
-            return error
-        if isinstance(self._missed, feed.Unopened):
-            empty = Path(self._missed.file)
-            if not last and empty.exists() and empty.stat().st_size:
-                return None
-            feed.excuse(self.location, [self._missed.file])
-            return Error(f"{empty}: this file is empty (0 bytes), so Spark leaves it out without a word; {feed.MEND}")
+            return verdict.refusal(error, self.location, feed.Begun(self._spark).files())
         if self._missed is not None:
-            return self._missed
-        if self._raised is not None:
-            error = Error(
-                f"the sink raised {type(self._raised).__name__}: {self._raised}; mend it, and start the stream again "
-                "with the same checkpoint: the batch is given to it once more"
-            )
-            error.__cause__ = self._raised
-            return error
-        file = feed.unreadable(text)
-        if file is not None:
-            feed.excuse(self.location, [file])
-            return Error(f"{file}: Spark cannot read this file; {feed.MEND}")
-        return Error(f"the stream failed {TRIES} times in the same batch: {reason(text)}") if last else None
+            return verdict.missed(self._missed, self.location, last)
+        return verdict.failure(text, self._raised, self.location, last)

@@ -112,6 +112,12 @@ class SparkEngine(Front):
         if (where / blueprint.FILE).exists():
             told = blueprint.read(where)
             wanted = {"join": plan.join, "stream": self._streams} | ({} if bins is None else {"bins": bins})
+            kept = told["options"].get("partial", {})
+            if differing := [k for k, v in plan.options.items() if v and v != kept.get(k, v)]:
+                said = ", ".join(f"{k} is {kept[k]!r} in it" for k in differing)
+                raise CheckpointError(
+                    f"{where}: {said}; go on without that option, as it was made, or choose a new folder"
+                )
             blueprint.same(told, self._blueprint, plan.kind, wanted, where)
             options = dict(told["options"])
             if options["home"] != str(where):
@@ -141,7 +147,17 @@ class SparkEngine(Front):
         }
 
     def _run(self, messages: list[Message], kind: str, epoch: int) -> list[Message]:
-        return self._query.run([m._replace(bin=self._label[m.bin]) for m in messages], kind, epoch)
+        return self._put([m._replace(bin=self._label[m.bin]) for m in messages], kind, epoch)
+
+    def _put(self, messages: list[Message] | Path, kind: str, epoch: int) -> list[Message]:
+        try:
+            return self._query.run(messages, kind, epoch)
+        except Error:
+            self._check_open()  # somebody else may have closed it, or ended the session: then that is the reason
+            raise
+
+    def _interrupted(self) -> None:
+        self._query.interrupted()
 
     def _reader(self) -> Reader:
         return Reader(self.session, self._query.checkpoint, self._plan.routed)
@@ -198,8 +214,15 @@ class SparkEngine(Front):
         """Stop the query; a temporary checkpoint goes with it. A second call does nothing."""
         if self._open:
             super().close()
-            self._query.stop()
+            self._query.close()
+            self._last()
+            self._query.close()  # an install may have exchanged it
             self._release()
+
+    def _last(self) -> None:
+        """Wait until the call that is under way has been told."""
+        with self._calls:
+            pass
 
     def _release(self) -> None:
         if self._lock >= 0:

@@ -1,13 +1,14 @@
 """What comes out of a stream: each micro-batch's changes to a folder or a function.
 
 A folder gets a Parquet file a view and batch, each there whole or not at all, and written once: a
-batch that Spark repeats finds its file. A function is called at least once a batch.
+batch that Spark repeats finds its file. So a folder is one stream's, and says whose in ``.stream``.
+A function is called at least once a batch.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,8 @@ from ..words import Strings
 from . import wire
 from .messages import OUT
 from .paths import absolute, makeable
+
+OWNER = ".stream"
 
 
 @dataclass
@@ -46,13 +49,46 @@ def checked(sink: Sink) -> Sink:
     return makeable(absolute(sink, "sink", ViewError), "sink", ViewError)
 
 
-def unused(sink: Sink, checkpoint: Path) -> None:
-    """Raise CheckpointError where a folder holds batches, which a new stream would take for its own."""
-    if not callable(sink) and next(Path(sink).glob("*/batch-*.parquet"), None):
+def apart(sink: Sink, views: Iterable[str], folders: Mapping[str, str | None]) -> None:
+    """Raise ViewError for a sink whose files a source would read: its changes would come in again, for ever."""
+    if callable(sink):
+        return
+    for relation, folder in folders.items():
+        for view in views:
+            target = Path(sink) / _named(view)
+            if folder is not None and Path(os.path.realpath(target)).is_relative_to(os.path.realpath(folder)):
+                raise ViewError(
+                    f"sink={str(sink)!r}: the changes of {view} go to {target}, and {relation} is read from {folder}, "
+                    "so they would come in again; choose a folder that no relation is read from"
+                )
+
+
+def taken(sink: Sink, owner: str, checkpoint: Path, new: bool = False) -> None:
+    """Take a folder for one stream. Raises CheckpointError where it holds batches of another one.
+
+    ``new``: the stream has none yet, so batches without a name on them are not its own either.
+    """
+    if callable(sink):
+        return
+    folder, whose = Path(sink), _owner(Path(sink))
+    if whose == owner:
+        return
+    if (new or whose is not None) and next(folder.glob("*/batch-*.parquet"), None):
         raise CheckpointError(
-            f"{sink}: it holds the changes of a stream with another checkpoint, and {checkpoint} is new; choose a new "
+            f"{sink}: it holds the changes of a stream with another checkpoint than {checkpoint}; choose a new "
             "folder for the changes, or the checkpoint that goes with it"
         )
+    folder.mkdir(parents=True, exist_ok=True)
+    unfinished = folder / f"{OWNER}-{owner}"
+    unfinished.write_text(owner)
+    unfinished.replace(folder / OWNER)
+
+
+def _owner(folder: Path) -> str | None:
+    try:
+        return (folder / OWNER).read_text()
+    except FileNotFoundError:
+        return None
 
 
 def changes(rows: pa.Table, views: Mapping[str, View], number: int) -> dict[str, Changes]:
@@ -68,12 +104,14 @@ def changes(rows: pa.Table, views: Mapping[str, View], number: int) -> dict[str,
     return out
 
 
-def give(sink: Sink, out: dict[str, Changes], number: int) -> None:
-    """A micro-batch's changes to the sink."""
+def give(sink: Sink, owner: str, out: dict[str, Changes], number: int) -> None:
+    """A micro-batch's changes to the sink. Raises CheckpointError for a folder that another stream has taken since."""
     if callable(sink):
         sink(out, number)
-    else:
-        _write(Path(sink), out, number)
+        return
+    if _owner(Path(sink)) not in (owner, None):
+        raise CheckpointError(f"{sink}: another stream has taken this folder for its changes; each needs its own")
+    _write(Path(sink), out, number)
 
 
 def _write(folder: Path, changes: Mapping[str, Changes], number: int) -> None:

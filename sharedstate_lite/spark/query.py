@@ -2,11 +2,12 @@
 
 Every file of the inbox is one micro-batch, and the micro-batch's number is the file's.
 What comes out goes to a foreachBatch sink here in the driver, which Spark may call
-twice for one batch: it writes ``out/NNNNNNNN.arrow`` under another name and renames it, and a
-batch whose file is there is not written again.
+twice for one batch: it writes ``out/NNNNNNNN.arrow`` under another name and renames it. Where that is there, an
+earlier attempt has run every stage and written their stores, so the batch is committed as it is, and nothing runs.
 
 A batch that fails is tried again. A kernel's refusal ends the query, and Spark would run the same batch at each restart
-for ever. So its file is voided, and the query started again: then that batch is empty.
+for ever. So its file is voided, and the query started again: then that batch is empty. What an attempt has sent out
+goes first, or the stores that it wrote would be committed with it.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import contextlib
 import json
 import logging
 import re
+import threading
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 T = TypeVar("T")
+CLOSED = "the query on Spark was stopped meanwhile"
 KEPT = 2
 TRIES = 8
 """When workers die together with what starts them, each attempt ends at another of those that were idle."""
@@ -55,7 +58,11 @@ class Query:
         self._out = folder / "out"
         self._out.mkdir(exist_ok=True)
         self._running: StreamingQuery | None = None
+        self._ends, self._closed = threading.RLock(), False
         self._here: dict[int, pa.Table] = {}
+        self._interrupt: tuple[int, BaseException] | None = None
+        self.refusal: Error | None = None
+        """What a kernel said to the last batch that was refused when the query was started."""
         self.wanted: Callable[[], int | None] = lambda: None
         """From which micro-batch on what came out is wanted still; None if nobody wants it beyond the last ones."""
 
@@ -73,9 +80,9 @@ class Query:
         """Start, and finish what was begun. Raises CheckpointError for an input file that is lost or altered."""
         self.inbox.check(self.committed)
         self._launch()
-        # What was refused before: the one who asked for it was never told that it had happened.
-        while self._finish(asked=False) is not None:
-            continue
+        # What is refused now was begun before; the one who asked for it was never told that it had happened.
+        while (refusal := self._finish(asked=False)) is not None:
+            self.refusal = refusal
 
     def run(self, messages: Iterable[Message] | Path, kind: str, epoch: int) -> list[Message]:
         """Run one micro-batch; returns what came out. Raises the kit's error if a kernel refuses, and goes on."""
@@ -97,58 +104,89 @@ class Query:
         )
         return [Message(stage, where, channel, what, blob) for where, stage, channel, what, blob in rows]
 
+    def interrupted(self) -> None:
+        """Raise what interrupted this thread when its batch was done already, now that what the batch did is known."""
+        if self._interrupt is not None and self._interrupt[0] == threading.get_ident():
+            (_, error), self._interrupt = self._interrupt, None
+            raise error
+
     def progress(self) -> list[Any]:
         """What Spark tells of the last micro-batches."""
         return [] if self._running is None else list(self._running.recentProgress)
 
     def stop(self) -> None:
-        """Stop; a second call does nothing."""
-        running, self._running = self._running, None
-        if running is not None:
-            with contextlib.suppress(Py4JError, OSError):  # where the session has ended, so has the query
-                running.stop()
+        """Stop; a second call waits for the first, and does nothing."""
+        with self._ends:
+            running, self._running = self._running, None
+            if running is not None:
+                with contextlib.suppress(Py4JError, OSError):  # where the session has ended, so has the query
+                    running.stop()
+
+    def close(self) -> None:
+        """Stop for good, whoever waits for a batch in another thread: he is told, and that batch is voided."""
+        with self._ends:
+            self._closed = True
+            self.stop()
 
     def _launch(self) -> None:
-        self.stop()
-        stream = self.session.readStream.schema(WIRE).option("maxFilesPerTrigger", 1).parquet(literal(self.inbox.path))
-        wire = through(stream, self.plan, self.stages, self.labels)
-        writer = wire.writeStream.outputMode("update").option("checkpointLocation", str(self.checkpoint))
-        self._running = writer.foreachBatch(self._sink).start()
+        with self._ends:
+            self.stop()
+            if self._closed:
+                raise Error(CLOSED)
+            self._running = self._started()
+
+    def _started(self) -> StreamingQuery:
+        try:
+            source = self.session.readStream.schema(WIRE).option("maxFilesPerTrigger", 1)
+            wire = through(source.parquet(literal(self.inbox.path)), self.plan, self.stages, self.labels)
+            writer = wire.writeStream.outputMode("update").option("checkpointLocation", str(self.checkpoint))
+            return writer.foreachBatch(self._sink).start()
+        except (Py4JError, OSError) as error:
+            raise Error(f"the query on Spark cannot be started: {reason(str(error))}") from error
 
     def _finish(self, asked: bool) -> Error | None:
         """Wait until every file is done; returns the first refusal, once its file is voided and the query restarted.
 
         A batch that failed otherwise (a killed worker, say) is run again by a restarted
         query. When it has failed ``TRIES`` times the failure is raised; the file is voided
-        if its caller is there to be told (``asked``), and stays for another try if not.
+        if its caller is there to be told (``asked``), and stays for another try if not. What
+        interrupts the wait for a batch that is done by then does not undo it: see :meth:`interrupted`.
         """
         wanted, failed = len(self.inbox.entries), 0
         refusal: Error | None = None
-        while self.committed < wanted:
-            assert self._running is not None
-            try:
-                self._running.processAllAvailable()
-            except StreamingQueryException as error:
-                said, number = refused(str(error)), self.committed
-                failed += 1
-                if said is not None:
-                    self.inbox.void(number)
-                    refusal = refusal or said
-                elif failed >= TRIES:
-                    self.stop()
-                    if asked:
-                        self.inbox.void(number)
-                    raise Error(f"the query on Spark failed in batch {number}: {reason(str(error))}") from error
-                self._launch()
-            except BaseException as error:
-                number = self.committed
-                self.stop()
-                if asked and self.committed < wanted:
-                    self.inbox.void(number)
-                if isinstance(error, Py4JError | OSError):
-                    raise Error(f"the Spark session has ended, or its JVM, in batch {number}") from error
-                raise
+        try:
+            while self.committed < wanted:
+                try:
+                    running = self._running
+                    if running is None:
+                        raise Error(CLOSED)
+                    running.processAllAvailable()
+                except StreamingQueryException as error:
+                    said, number = refused(str(error)), self.committed
+                    failed += 1
+                    if said is not None:
+                        self._void(number)
+                        refusal = refusal or said
+                    elif failed >= TRIES:
+                        raise Error(f"the query on Spark failed in batch {number}: {reason(str(error))}") from error
+                    self._launch()
+        except BaseException as error:
+            self.stop()
+            number, ended = self.committed, isinstance(error, Py4JError | OSError)
+            if asked and number == wanted:
+                self._interrupt = None if ended else (threading.get_ident(), error)
+                return refusal
+            if asked:
+                self._void(number)
+            if ended:
+                raise Error(f"the Spark session has ended, or its JVM, in batch {number}") from error
+            raise
         return refusal
+
+    def _void(self, number: int) -> None:
+        # No sink is at work on it any more: Spark's stop waits for one.
+        self._file(number).unlink(missing_ok=True)
+        self.inbox.void(number)
 
     def _sink(self, frame: DataFrame, number: int) -> None:
         file = self._file(number)
@@ -227,7 +265,7 @@ def refused(text: str) -> Error | None:
 def reason(text: str) -> str:
     """The line that says what happened, out of what Spark says."""
     ended = re.search(r"terminated with exception: *(\S[^\n]*)", text)
-    if ended is not None and not re.search(r"SparkException|Job aborted", ended[1]):
+    if ended is not None and not re.search(r"SparkException|Job aborted|FOREACH_BATCH", ended[1]):
         return ended[1][:300]
     lines = [re.sub(r"^(: |Caused by: )", "", line.strip()) for line in text.splitlines() if line.strip()]
     told = [line for line in lines if re.match(r"[\w.$]*(Error|Exception)\b", line)]

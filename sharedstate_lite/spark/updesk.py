@@ -221,15 +221,11 @@ class Desk(ABC):
         self.clock += 1
         number = job.number = self.epoch + 1
         try:
-            messages = self._epoch_begins(job, number)
-        except Error as error:
-            job.error, job.done = error, True
-            return
-        try:
-            out = self._run(messages, "epoch", number)
+            out = self._run(self._epoch_begins(job, number), "epoch", number)
         except BaseException as error:
-            self._take_back(self.epoch, late=False)
+            # It is in the queue no more, so whatever fails here has to be told; of two base tables one may be written.
             job.error, job.done = error, True
+            self._take_back(self.epoch, late=False)
             if not isinstance(error, Error):
                 raise
             return

@@ -58,6 +58,11 @@ class UpFront(Desk, Front):
 
     # --- the protocol -----------------------------------------------------------
 
+    def _do(self, job: Any) -> Any:
+        done = super()._do(job)
+        self._interrupted()
+        return done
+
     def step(self, inputs: Input) -> dict[str, Changes]:
         """Apply one epoch; see :meth:`~sharedstate_lite.engine.Engine.step`."""
         self._check_open()

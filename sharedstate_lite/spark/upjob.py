@@ -16,6 +16,7 @@ the batch in its log. So each epoch is applied once, and a folder gets its chang
 
 from __future__ import annotations
 
+import secrets
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -27,7 +28,7 @@ import pyarrow as pa
 from ..changes import Changes
 from ..errors import CheckpointError, Error
 from ..intake import relation as known
-from . import blueprint, feed, outlet
+from . import feed
 from .basegiven import Postgres
 from .bins import Message
 from .blueprint import Blueprint
@@ -55,15 +56,15 @@ class Fed(UpEngine):
         super().__init__(job._plan, job.session, job.location, bins, base=base)
 
     def _options(self, bins: int | None) -> dict[str, Any]:
-        where = self.location
-        if not (where / blueprint.FILE).exists():
-            outlet.unused(self._job._sink, where)
         options = super()._options(bins)
-        feed.same(options["sources"], self._sources, where)
+        feed.same(options["sources"], self._sources, self.location)
+        self._job._new = self._new
+        self._job._owns(options)
         return options
 
     def _generation(self) -> dict[str, Any]:
-        return super()._generation() | {"stream": True, "sources": self._sources}
+        owner = secrets.token_hex(6)
+        return super()._generation() | {"stream": True, "sources": self._sources, "owner": owner}
 
     def _made(self, options: dict[str, Any], plan: Blueprint, route: Any) -> Query:
         query = super()._made(options, plan, route)
@@ -74,6 +75,12 @@ class Fed(UpEngine):
 
         query.wanted = wanted
         return query
+
+    def _check_open(self) -> None:
+        if not self._open:
+            why = "it was stopped" if self._job._stopped else "finish() says why"
+            raise Error(self._job._ended(why))
+        super()._check_open()
 
     def last(self) -> dict[str, Changes]:
         """What ``step`` returned for the last epoch, or would have, had its caller not been killed."""
@@ -132,9 +139,8 @@ class UpJob(Job):
 
     def _settle(self, bins: int | None, sources: dict[str, str | None]) -> None:
         self._name = INTAKE
-        new = not (self.location / blueprint.FILE).exists()
         self._engine = Fed(self, bins, sources, self._base)
-        self.bins, self._new = self._engine.bins, new
+        self.bins = self._engine.bins
 
     def _forget(self) -> None:
         self._release()
@@ -180,6 +186,9 @@ class UpJob(Job):
             )
             raise self._missed
         try:
+            undone, self._up._undone = self._up._undone, None
+            if undone is not None:
+                raise undone
             return self._up.step(given)
         except Error as error:
             # A plain one says that Spark could not: that may go better the next time.

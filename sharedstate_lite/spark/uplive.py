@@ -49,6 +49,8 @@ class UpEngine(UpFront, SparkEngine):
             raise RelationError(f"base={base!r}: it is {{relation: spark.Postgres(server, table)}}")
         self._given: dict[str, Any] = dict(base or {})
         self._base_: Rows | None = None
+        self._undone: Error | None = None
+        """Why the last epoch was taken back when this began; whoever stepped is not there any more."""
         Desk.__init__(self)
         SparkEngine.__init__(self, plan, session, checkpoint, bins, copy)
         try:
@@ -100,7 +102,7 @@ class UpEngine(UpFront, SparkEngine):
     def _run(self, messages: list[Message] | Path, kind: str, epoch: int) -> list[Message]:
         if not isinstance(messages, Path):
             messages = [m._replace(bin=self._label[m.bin]) for m in messages]
-        return self._unlabelled(self._query.run(messages, kind, epoch))
+        return self._unlabelled(self._put(messages, kind, epoch))
 
     def _unlabelled(self, messages: list[Message]) -> list[Message]:
         number = {label: n for n, label in self._label.items()}
@@ -108,30 +110,43 @@ class UpEngine(UpFront, SparkEngine):
 
     def _go_on(self) -> None:
         """Send on what the last micro-batches have left on its way."""
-        # A rescaling is a micro-batch that sends nothing.
-        entries = [e for e in self._query.inbox.entries if e.kind != "rescale"]
-        last = len(entries) - 1
-        while last > 0 and entries[last].kind == "epoch" and entries[last - 1].kind != "epoch":
-            last -= 1
-        if not entries:
+        entries = self._query.inbox.entries
+        # A rescaling is a micro-batch that sends nothing; what was on its way before has come before it goes on.
+        last = max((n for n, e in enumerate(entries) if e.kind != "rescale"), default=-1)
+        if last < 0:
             return
+        while last > 0 and entries[last].kind == "epoch" and entries[last - 1].kind not in ("epoch", "rescale"):
+            last -= 1
         self._recall()
         mended = max((n for n, e in enumerate(entries) if e.kind == "mend"), default=-1)
         hurt = {e.kind for e in entries[mended + 1 :] if e.void and (e.kind != "epoch" or not e.sha256)}
         if hurt:
             # A batch was refused, and the driver killed before it had set the bins right.
+            if "round" in hurt:
+                self._undo_epoch(self._query.refusal)
             self._collect(self._run(self._orders("abandon" if hurt == {"read"} else "forget"), "mend", self.epoch))
             self._letters, self._lazy, self._questions = [], [], []
         try:
-            found = [] if hurt else [m for e in entries[last:] for m in self._query.came_out(e.number)]
+            sent = [] if hurt else [e.number for e in entries[last:] if e.kind != "rescale"]
+            found = [m for number in sent for m in self._query.came_out(number)]
             self._collect(self._unlabelled(found))
             while self._letters or self._questions:
                 self._turn_once([])
-        except Error:
+        except Error as error:
             # Nobody waits for what it refuses or has lost; whoever asks again is told.
             self._letters, self._lazy, self._questions = [], [], []
-            self._turn_all(self._orders("forget"), "round")
+            if not isinstance(error, CheckpointError):
+                self._undo_epoch(error)
+            self._turn_all(self._orders("forget"), "mend")
         self._gone, self.rounds = [], 0
+
+    def _undo_epoch(self, error: Error | None) -> None:
+        """A round was refused: take back the epoch if it was one's; an epoch that is done is not followed by rounds."""
+        last = next((e for e in reversed(self._query.inbox.entries) if e.kind not in ("round", "rescale")), None)
+        if last is not None and last.kind == "epoch" and not last.void:
+            self._undone = error
+            self._take_back(last.epoch - 1, late=True)
+            self.epoch = self.trace.epoch = last.epoch - 1
 
     def _take_back(self, epoch: int, late: bool) -> None:
         if late:
@@ -166,11 +181,15 @@ class UpEngine(UpFront, SparkEngine):
         shutil.rmtree(here, ignore_errors=True)
         return []
 
-    def close(self) -> None:
-        """Stop the query; a temporary checkpoint goes with it. A second call does nothing."""
-        if self._open and self._base_ is not None:
+    def _last(self) -> None:
+        with self._turn:
+            while self._busy:
+                self._turn.wait()
+
+    def _release(self) -> None:
+        if self._base_ is not None:
             self._base_.close()
-        SparkEngine.close(self)
+        SparkEngine._release(self)
 
 
 def _link(source: str, target: str) -> None:

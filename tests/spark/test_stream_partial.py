@@ -110,6 +110,10 @@ def test_lookups_between_epochs(spark: SparkSession, tmp_path: Path) -> None:
         with pytest.raises(ss.RowError, match="visit: .*77") as caught:
             running.finish()
         assert "odd.parquet: take it away" in caught.value.__notes__[0] and not running.active
+    with pytest.raises(
+        ss.Error, match="this stream has ended: finish.. says why; another one with the same checkpoint"
+    ):
+        running.read("result", key="c1")
     assert [number for number, _ in out] == [0, 1, 2, 2, 3]
     assert [changes for _, changes in out] == [*wanted[:3], *wanted[2:]]
 
@@ -132,12 +136,13 @@ def test_what_is_refused_ends_the_stream_and_loses_nothing(spark: SparkSession, 
             running.finish()
     odd.unlink()
     corrupt = appear(source / "visit", "corrupt.parquet", b"no parquet")
-    with job() as running, pytest.raises(ss.Error, match="corrupt.parquet: Spark cannot read this file"):
+    with job() as running, pytest.raises(ss.Error, match="corrupt.parquet: this file cannot be read"):
         running.finish()
     corrupt.unlink()
     assert ss.spark.filled(tmp_path / "c", "result", session=spark) == [("c1",), ("c2",)]
     log = ss.spark.batches(tmp_path / "c")
-    assert list(log["epoch"][log["kind"] == "epoch"]) == [1] and len(log) > 1 and log["kept"].iloc[-1]
+    epochs = log[log["kind"] == "epoch"]
+    assert list(epochs["epoch"]) == [1, 2] and list(epochs["refused"]) == [False, True] and log["kept"].iloc[-1]
     stored = ss.spark.state(tmp_path / "c", session=spark)
     assert stored.set_index("operator")["rows"]["result"] == 2
     ss.spark.rescale(tmp_path / "c", 1, spark)
@@ -229,7 +234,7 @@ if where == "batch":
 def sink(changes, number):
     if where == "sink" and number == batch:
         end()
-    ss.spark.outlet.give({out!r}, changes, number)
+    ss.spark.outlet.give({out!r}, "", changes, number)
 def job(session):
     return ss.spark.stream("partial", views, sources, sink, session=session, checkpoint={place!r}, bins=2)
 with ss.spark.session(memory="1g") as session:

@@ -1,0 +1,131 @@
+"""A call that is cut off, by Ctrl-C or because somebody else closes the engine: its epoch is done, or it is not."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from shopping import EPOCHS, bag, rows, views
+
+import sharedstate_lite as ss
+from sharedstate_lite.spark.query import Query
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+WAIT = 120
+KINDS = ["shared", "partial", pytest.param("full", marks=pytest.mark.slow)]
+
+
+def shown(engine: Any) -> list[Any]:
+    """What two lookups and, of partial state, the filled keys tell."""
+    found = [rows(engine.read("result", key="c1")), rows(engine.read("counts", key="u1"))]
+    return [*found, engine.filled("counts")] if engine.kind == "partial" else found
+
+
+def cut(engine: Any, patch: pytest.MonkeyPatch, moment: str) -> None:
+    """Have Ctrl-C come in the next micro-batch: when all stages have run and Spark has not committed, or when it has.
+
+    ``moment``: sent or committed.
+    """
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    wait, sink = StreamingQuery.processAllAvailable, Query._sink
+    sent, go_on = threading.Event(), threading.Event()
+
+    def held(query: Query, frame: Any, number: int) -> None:
+        sink(query, frame, number)
+        sent.set()
+        assert go_on.wait(WAIT)
+        raise RuntimeError("this is not to be committed")
+
+    def interrupted(query: StreamingQuery) -> None:
+        patch.undo()
+        if moment == "sent":
+            assert sent.wait(WAIT)
+            go_on.set()
+        else:
+            wait(query)
+        raise KeyboardInterrupt
+
+    if moment == "sent":
+        engine._query.stop()
+        patch.setattr(Query, "_sink", held)
+        engine._query.start()
+    patch.setattr(StreamingQuery, "processAllAvailable", interrupted)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_interrupted_epoch_is_whole_or_nothing(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, kind: str, tmp_path: Path
+) -> None:
+    """Before Spark's commit it is undone, with what its stages have stored; after it, it is done, and the call ends."""
+    with ss.engine(kind, views()) as here:
+        with ss.spark.engine(kind, views(), spark, checkpoint=tmp_path / "c", bins=2) as there:
+            for engine in (here, there):
+                engine.step(EPOCHS[0])
+            before = shown(there)
+            assert before == shown(here)
+            cut(there, monkeypatch, "sent")
+            with pytest.raises(KeyboardInterrupt):
+                there.step(EPOCHS[1])
+            assert there.epoch == 1 and shown(there) == before
+            assert bag(there.step(EPOCHS[1])["counts"]) == bag(here.step(EPOCHS[1])["counts"])
+            cut(there, monkeypatch, "committed")
+            with pytest.raises(KeyboardInterrupt):
+                there.step(EPOCHS[2])
+            here.step(EPOCHS[2])
+            assert there.epoch == 3 and shown(there) == shown(here)
+        with ss.spark.restore(tmp_path / "c", spark) as again:
+            assert again.epoch == 3 and shown(again) == shown(here)
+            assert bag(again.step(EPOCHS[3])["counts"]) == bag(here.step(EPOCHS[3])["counts"])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_engine_that_is_closed_by_another_thread(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, kind: str, tmp_path: Path
+) -> None:
+    """Whoever has a step under way is told, its epoch has not happened, and nothing runs on the checkpoint."""
+    sink, close, sent, closing = Query._sink, Query.close, threading.Event(), threading.Event()
+    told: list[BaseException] = []
+    with ss.engine(kind, views()) as here:
+        here.step(EPOCHS[0])
+        there = ss.spark.engine(kind, views(), spark, checkpoint=tmp_path / "c", bins=2)
+        there.step(EPOCHS[0])
+        assert shown(there) == shown(here)
+
+        def held(query: Query, frame: Any, number: int) -> None:
+            sink(query, frame, number)
+            sent.set()
+            assert closing.wait(WAIT)
+            raise RuntimeError("this is not to be committed")
+
+        def closed(query: Query) -> None:
+            closing.set()
+            close(query)
+
+        def stepping() -> None:
+            try:
+                there.step(EPOCHS[1])
+            except BaseException as error:
+                told.append(error)
+
+        there._query.stop()
+        with monkeypatch.context() as patch:
+            patch.setattr(Query, "_sink", held)
+            there._query.start()
+            thread = threading.Thread(target=stepping)
+            thread.start()
+            assert sent.wait(WAIT)
+            patch.setattr(Query, "close", closed)
+            patch.setattr(Query, "_sink", sink)
+            there.close()
+        thread.join(WAIT)
+        assert [type(error) for error in told] == [ss.Error] and "closed" in str(told[0])
+        assert not [query for query in spark.streams.active if query.isActive]
+        with ss.spark.restore(tmp_path / "c", spark) as again:
+            assert again.epoch == 1 and shown(again) == shown(here)
+            assert bag(again.step(EPOCHS[1])["counts"]) == bag(here.step(EPOCHS[1])["counts"])
+            assert shown(again) == shown(here)
