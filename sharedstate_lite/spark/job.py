@@ -37,7 +37,7 @@ from .live import BINS, counted
 from .outlet import Came, Sink
 from .paths import absolute, made
 from .processor import through
-from .query import TRIES, committed, progressed, reason, refused
+from .query import TRIES, committed, progressed, refused
 from .scratch import hold
 from .spread import labels
 
@@ -162,7 +162,8 @@ class Job:
         try:
             self._queries = [*self._queries[1 - TRIES :], writer.foreachBatch(self._take).start()]
         except PySparkException as error:
-            raise Error(f"{self.location}: Spark cannot stream this: {reason(str(error))}") from error
+            said = str(error).partition("\n")[0].rstrip(";")
+            raise Error(f"{self.location}: Spark cannot stream this: {said}") from error
 
     def _watch(self) -> None:
         """Start the query again where it failed for a reason that may have gone."""

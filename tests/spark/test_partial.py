@@ -255,6 +255,23 @@ def test_an_epoch_that_is_refused_rounds_later(spark: SparkSession, tmp_path: Pa
         assert ss.spark.state(place, "s[g]", session=spark).to_dict("list")["k"] == ["x"]
 
 
+def test_a_base_table_that_cannot_be_read(spark: SparkSession, tmp_path: Path) -> None:
+    """A file that is lost while the engine runs is told to the epoch and the lookup that need it; later both work."""
+    counts = ss.Catalog(t="k STRING, b BIGINT").view("CREATE VIEW v AS SELECT k, SUM(b) AS total FROM t GROUP BY k")
+    with ss.spark.engine("partial", [counts], spark, checkpoint=tmp_path / "c", bins=2) as engine:
+        engine.step({"t": [(("x", 5), 1), (("y", 7), 1)]})
+        (file,) = (tmp_path / "c").glob("g-*/base/*/*.parquet")
+        kept = file.rename(tmp_path / "kept")
+        with pytest.raises(ss.Error, match="the base table t cannot be read"):
+            engine.step({"t": [(("x", 5), -1), (("x", 6), 1)]})
+        with pytest.raises(ss.Error, match="the base table t cannot be read"):
+            engine.read("v", key="x")
+        kept.rename(file)
+        assert engine.epoch == 1 and tuples(engine.read("v", key="x")) == [("x", 5)]
+        engine.step({"t": [(("x", 5), -1), (("x", 6), 1)]})
+        assert engine.epoch == 2 and tuples(engine.read("v", key="x")) == [("x", 6)]
+
+
 def test_what_partial_state_refuses_on_spark(spark: SparkSession, tmp_path: Path) -> None:
     """An option of another strategy, and a key that is computed, are refused by name."""
     with pytest.raises(ss.ViewError, match="max_rows"):

@@ -50,7 +50,7 @@ def test_a_job_keeps_epochs_goes_on_and_names_bad_files(spark: SparkSession, tmp
     good.write_bytes(b"no parquet at all, of whatever size")
     with (
         job() as running,
-        pytest.raises(ss.Error, match="parquet/visit/epoch=00003/part.parquet: Spark cannot"),
+        pytest.raises(ss.Error, match="parquet/visit/epoch=00003/part.parquet: this file cannot"),
     ):
         running.finish()
     assert not running.active
@@ -185,7 +185,13 @@ def test_what_cannot_be_streamed_is_said_before_anything_runs(spark: SparkSessio
         ss.spark.stream(
             "partial", views(), {"info": rate.drop("diff")}, tmp_path / "out", session=spark, checkpoint=tmp_path / "c"
         )
+    visits = tmp_path / "visits"
+    visits.mkdir()
+    refuse({"visit": visits}, ss.ViewError, "sink=.*they would come in again", sink=visits / "out")
     assert not (tmp_path / "c").exists()
+    # This Spark says itself, when it is to start.
+    refuse({"info": rate.limit(1)}, ss.Error, "Spark cannot stream this: .*[Ll]imit")
+    assert not [file for file in (tmp_path / "c").iterdir() if not file.name.startswith(".")]
 
 
 def test_spark_connect_is_refused_by_name(spark: SparkSession, tmp_path: Path) -> None:
