@@ -1,0 +1,49 @@
+"""Keys that are looked up in streams of partial state, and what one process tells of them; for tests."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+from shopping import EPOCHS, arrow, bag, rows, views
+
+import sharedstate_lite as ss
+from sharedstate_lite.spark.upjob import UpJob
+
+WAIT = 180
+KEYS = {"result": ["c1", "c2"], "counts": ["u1", "u9"]}
+"""What is looked up after the first epoch; the third moves a product from one category to the other."""
+
+
+def looked_up(engine: Any) -> dict[str, list[tuple[Any, ...]]]:
+    """The rows of the keys, of an engine or of a stream."""
+    if isinstance(engine, UpJob):
+        return {view: rows(engine.lookup(view, keys)) for view, keys in KEYS.items()}
+    return {view: [row for key in keys for row in rows(engine.read(view, key=key))] for view, keys in KEYS.items()}
+
+
+def told(changes: dict[str, ss.Changes]) -> dict[str, Counter[Any]]:
+    """An epoch's changes, of all views."""
+    return {name: bag(each) for name, each in changes.items()}
+
+
+def here() -> tuple[list[dict[str, Counter[Any]]], dict[str, list[tuple[Any, ...]]]]:
+    """What one process tells: the changes of each epoch, and the keys' rows at the end."""
+    with ss.engine("partial", views()) as engine:
+        out = [told(engine.step(EPOCHS[0]))]
+        looked_up(engine)
+        out += [told(engine.step(epoch)) for epoch in EPOCHS[1:]]
+        return out, looked_up(engine)
+
+
+def appear(folder: Path, name: str, pairs: list[Any] | bytes) -> Path:
+    """A file of visits that is whole as soon as a running stream can see it."""
+    aside, file = folder.with_name(f"{name} unfinished"), folder / name
+    if isinstance(pairs, bytes):
+        aside.write_bytes(pairs)
+    else:
+        pq.write_table(arrow("visit", pairs), aside)
+    aside.replace(file)
+    return file
