@@ -20,7 +20,7 @@ from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from .errors import SqlError
+from .errors import SqlError, told
 from .grammar import check
 
 if TYPE_CHECKING:
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 DEEP = "the SQL is nested too deeply; split it over views"
 _TEXTS = (TokenType.VARCHAR, TokenType.CHAR, TokenType.NVARCHAR, TokenType.NCHAR, TokenType.BPCHAR, TokenType.TEXT)
+# What may end a type's name; where it is several words (WITHOUT TIME ZONE), the last.
+_TYPE_ENDS = {*Dialect.get_or_raise("duckdb").parser_class.TYPE_TOKENS, TokenType.VAR}
 
 
 def parse(text: str) -> tuple[str, exp.Expr]:
@@ -94,6 +96,12 @@ def _check_dropped(tokens: list[Token], tree: exp.Expr) -> None:
             raise SqlError(f"{token.text}{after.text} is no number here; write it in decimal digits")
         if token.token_type in _TEXTS and after.token_type is TokenType.L_PAREN:
             raise SqlError(f"{token.text} with a length is not supported: write STRING, which has any length")
+    for kind, literal, after in zip(tokens, tokens[1:], tokens[2:], strict=False):
+        # The parser casts the text and then makes the literal of it; by the grammar it is the other way round.
+        if [literal.token_type, after.token_type] == [TokenType.STRING, TokenType.DCOLON]:
+            if kind.token_type in _TYPE_ENDS:
+                shown = f"{kind.text.upper()} {told(literal.text)}"
+                raise SqlError(f"{shown}::... is not supported: write ({shown})::...")
     if kinds.count(TokenType.PLUS) != sum(1 for _ in tree.find_all(exp.Add)):
         raise SqlError("+ before a value is not supported: leave it out")
     # The tree has one node for a comma and for a JOIN that says nothing more.

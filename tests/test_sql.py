@@ -171,6 +171,19 @@ def test_what_the_parser_drops_is_refused() -> None:
             bound(select)
 
 
+@pytest.mark.parametrize(
+    "literal",
+    ["DATE '2024-01-31'", "TIMESTAMP WITHOUT TIME ZONE '2024-01-31 12:30:00'", "DOUBLE PRECISION '5'"],
+)
+def test_a_typed_literal_is_cast_between_parentheses(literal: str) -> None:
+    """sqlglot takes TYPE 'text'::T for TYPE ('text'::T), and SQL does not: it is refused by name."""
+    with pytest.raises(SqlError, match=r"::\.\.\. is not supported: write \(") as caught:
+        bound(f"SELECT CASE WHEN length > 1 THEN {literal} :: /* as text */ STRING END AS x FROM visit")
+    assert f"'{literal.split(chr(39))[1]}'" in str(caught.value)
+    for text in ("'a'::STRING", "length + '1'::INT", "(DATE '2024-01-31')::STRING::DATE", "'2024-01-31'::DATE::STRING"):
+        bound(f"SELECT DISTINCT {text} AS x FROM visit WHERE NOT '1'::INT = length AND 'x'::STRING = user")
+
+
 def test_a_refusal_names_the_view_and_prints_nothing(
     capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
