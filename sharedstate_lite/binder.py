@@ -206,9 +206,9 @@ class Binder:
         return Call("in", tuple(args), Type.BOOLEAN)
 
     def on_between(self, node: exp.Between) -> Expr:
-        low = self._compare(">=", node, node.this, node.args["low"])
-        high = self._compare("<=", node, node.this, node.args["high"])
-        return Call("and", (low, high), Type.BOOLEAN)
+        # One type for all three: pair by pair, a literal could be a DATE in one comparison and text in the other.
+        arg, low, high = self._alike([self.bind(a) for a in (node.this, node.args["low"], node.args["high"])], node)
+        return Call("and", (Call(">=", (arg, low), Type.BOOLEAN), Call("<=", (arg, high), Type.BOOLEAN)), Type.BOOLEAN)
 
     def on_case(self, node: exp.Case) -> Expr:
         conditions, values = [], []
@@ -216,6 +216,7 @@ class Binder:
             if node.this is None:
                 conditions.append(self._condition(branch.this))
             else:
+                # Pair by pair, as the standard has it, and DuckDB.
                 conditions.append(self._compare("=", node, node.this, branch.this))
             values.append(self.bind(branch.args["true"]))
         default = node.args.get("default")

@@ -51,6 +51,27 @@ def oracle() -> Iterator[Oracle]:
 COUNT = itertools.count()
 
 
+def test_between_has_one_type_and_a_simple_case_has_pairs() -> None:
+    """A literal in BETWEEN is of the type that all three have; in a simple CASE, of that of each pair. As DuckDB."""
+    declared, rows = "d DATE, b BIGINT", [(date(2023, 1, 1), 2**53 + 1)]
+    texts = {
+        "'2024-1-5' BETWEEN DATE '2023-01-01' AND '2024-01-05'": True,
+        "b BETWEEN 9007199254740992 AND 9007199254740992.0": True,
+        "CASE '2024-1-5' WHEN d THEN 1 WHEN '2024-01-05' THEN 2 ELSE 3 END": 3,
+        "CASE '2023-1-1' WHEN d THEN 1 WHEN '2024-01-05' THEN 2 ELSE 3 END": 1,
+    }
+    for text, wanted in texts.items():
+        assert values(text, *rows, declared=declared) == [wanted], text
+        view = Catalog(t=declared).view(f"CREATE VIEW v AS SELECT {text} AS r FROM t")
+        assert recompute(view, {"t": pd.DataFrame(rows, columns=["d", "b"])})["r"].tolist() == [wanted], text
+    for text, says in (
+        ("'2024-01-01' NOT BETWEEN DATE '2024-01-01' AND 'a'", "'a' is not a DATE"),
+        ("NULL BETWEEN d AND b", "mixes DATE and BIGINT"),
+    ):
+        with pytest.raises(SqlError, match=says):
+            values(text, *rows, declared=declared)
+
+
 @settings(max_examples=4 * settings().max_examples)
 @given(data=st.data(), rows=st.lists(ROW, min_size=1, max_size=5))
 def test_an_expression_equals_duckdb(oracle: Oracle, data: st.DataObject, rows: list[tuple[Any, ...]]) -> None:
