@@ -42,9 +42,9 @@ class Engine(ABC):
     def __init__(self, views: Sequence[View], join: str = "auto", *, _like: Mapping[str, Any] | None = None) -> None:
         if isinstance(views, View) or not isinstance(views, Iterable) or not (views := list(views)):
             raise ViewError("ss.engine takes a list of at least one view; write [view], made by catalog.view(...)")
-        stranger = next((v for v in views if not isinstance(v, View)), None)
-        if stranger is not None:
-            raise ViewError(f"ss.engine takes views made by catalog.view(...), not {type(stranger).__name__}")
+        strangers = [type(v).__name__ for v in views if not isinstance(v, View)]
+        if strangers:
+            raise ViewError(f"ss.engine takes views made by catalog.view(...), not {strangers[0]}")
         if join not in self.joins:
             raise ViewError(f"join={join!r}: the {self.kind} engine joins {', '.join(self.joins)}")
         self.join = join
