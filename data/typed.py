@@ -15,7 +15,7 @@ from pyarrow import types
 
 from sharedstate_lite.casts import LIMITS
 from sharedstate_lite.columns import ARROW
-from sharedstate_lite.errors import RowError
+from sharedstate_lite.errors import RowError, told
 from sharedstate_lite.plan import Type
 
 from .cells import Arrow, CellError
@@ -51,6 +51,7 @@ def convert(column: Arrow, kind: Type) -> Arrow:
         column = column.cast(given.value_type)
         given = column.type
     if types.is_null(given) or (_is_text(given) and kind is Type.STRING):
+        _refuse_bytes(column)
         return column.cast(ARROW[kind])
     if types.is_boolean(given) and kind is Type.BOOLEAN:
         return column
@@ -65,6 +66,19 @@ def convert(column: Arrow, kind: Type) -> Arrow:
 
 def _is_text(given: pa.DataType) -> bool:
     return types.is_string(given) or types.is_large_string(given) or types.is_string_view(given)
+
+
+def _refuse_bytes(column: Arrow) -> None:
+    """Raise CellError for the first text that is none: Arrow reads a file's bytes without a look at them."""
+    try:
+        column.validate(full=True)
+    except pa.ArrowInvalid as error:
+        for row, value in enumerate(column.cast(pa.large_binary()).to_pylist()):
+            try:
+                (value or b"").decode()
+            except UnicodeDecodeError:
+                raise CellError(row, f"{told(value)} is not UTF-8") from None
+        raise RowError(f"it cannot be read ({error})") from error
 
 
 def _refuse(column: Arrow, bad: Arrow, rule: str) -> None:

@@ -87,6 +87,8 @@ def test_parquet_as_others_write_it(tmp_path: Path) -> None:
 PARQUET = [
     (pa.array(["a"]), "v INT", "string, which is no INT"),
     (pa.array([1]), "v STRING", "int64, which is no STRING"),
+    (pa.array([b"a", None, b"\xff"]).view(pa.string()), None, "row 3, column v: b'\\xff' is not UTF-8"),
+    (pa.array([b"\xff"]).view(pa.string()), "v STRING", "row 1, column v: b'\\xff' is not UTF-8"),
     (pa.array([True]), "v INT", "bool, which is no INT"),
     (pa.array([1.0, 1.5]), "v INT", "row 2, column v: 1.5 has a fraction"),
     (pa.array([1, 2**31]), "v INT", "row 2, column v: 2147483648 does not fit INT"),
