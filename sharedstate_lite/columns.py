@@ -203,6 +203,10 @@ def from_arrow(array: Any, column: Column, relation: str, strings: Strings) -> W
     kind, given = column.type, array.type
     if pa.types.is_null(given):
         return np.full(len(array), NULL, dtype=np.int64)
+    if isinstance(given, pa.ExtensionType):
+        # What it stores are not its values: of a pandas Period, a number of months.
+        rule = f"it holds {given}, which is no {kind.value}; convert it to one first"
+        raise RowError(f"{relation}: column {column.name} {kind.value}: {rule}")
     coded = pa.types.is_dictionary(given)
     if kind is Type.STRING and (coded or pa.types.is_string(given) or pa.types.is_large_string(given)):
         try:
