@@ -19,8 +19,8 @@ import pyarrow as pa
 import pyarrow.compute
 
 from sharedstate_lite.casts import parse
-from sharedstate_lite.columns import ARROW
-from sharedstate_lite.errors import RowError
+from sharedstate_lite.columns import ARROW, CALENDAR, YEARS
+from sharedstate_lite.errors import RowError, told
 from sharedstate_lite.plan import Type
 
 pc: Any = pyarrow.compute  # its stubs know no comparison with a plain value
@@ -48,7 +48,7 @@ _PLAIN = {
     Type.DATE: r"[0-9]{4}-[0-9]{2}-[0-9]{2}",
     Type.TIMESTAMP: r"[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?",
 }
-"""What Arrow and CAST read alike."""
+"""What Arrow and CAST read alike, but for the years that there are."""
 
 _ZONED = re.compile(r"(.*[ T]\d{1,2}:\d{2}.*?)\s*(?:[zZ]|([+-])(\d{2}):?(\d{2}))", re.ASCII)
 _BLANK = " \t\n\r\f\v"
@@ -113,8 +113,9 @@ def _values(texts: Arrow, kind: Type) -> Arrow:
             plain = texts.cast(ARROW[kind])
         except pa.ArrowInvalid:
             plain = None
-        if plain is not None and (kind is not Type.DOUBLE or bool(pc.all(pc.is_finite(plain)).as_py())):
-            return plain
+        if plain is not None and not (kind in CALENDAR and bool(pc.any(beyond(plain, kind)).as_py())):
+            if kind is not Type.DOUBLE or bool(pc.all(pc.is_finite(plain)).as_py()):
+                return plain
     out: list[Any] = []
     for at, text in enumerate(texts.to_pylist()):
         try:
@@ -136,5 +137,14 @@ def _value(text: str, kind: Type) -> int | float | None:
     zoned = _ZONED.fullmatch(text.strip(_BLANK)) if kind is Type.TIMESTAMP else None
     if zoned:
         ahead = timedelta(hours=int(zoned[3] or 0), minutes=int(zoned[4] or 0)) // timedelta(microseconds=1)
-        return int(parse(zoned[1], kind)) - (-ahead if zoned[2] == "-" else ahead)
+        moment = int(parse(zoned[1], kind)) - (-ahead if zoned[2] == "-" else ahead)
+        if not CALENDAR[kind][0] <= moment <= CALENDAR[kind][1]:
+            raise RowError(f"{told(text)}, taken to UTC, {YEARS}")
+        return moment
     return parse(text.strip(_BLANK) if kind is Type.BOOLEAN else text, kind)
+
+
+def beyond(moments: Arrow, kind: Type) -> Arrow:
+    """True where a DATE or TIMESTAMP, in Arrow's type of it, lies outside the years that there are."""
+    numbers = moments.cast(pa.int32()).cast(pa.int64()) if kind is Type.DATE else moments.cast(pa.int64())
+    return pc.or_(pc.less(numbers, CALENDAR[kind][0]), pc.greater(numbers, CALENDAR[kind][1]))

@@ -14,11 +14,11 @@ import pyarrow.compute
 from pyarrow import types
 
 from sharedstate_lite.casts import LIMITS
-from sharedstate_lite.columns import ARROW
+from sharedstate_lite.columns import ARROW, YEARS
 from sharedstate_lite.errors import RowError, told
 from sharedstate_lite.plan import Type
 
-from .cells import Arrow, CellError
+from .cells import Arrow, CellError, beyond
 
 pc: Any = pyarrow.compute  # its stubs know no comparison with a plain value
 
@@ -126,12 +126,14 @@ def _moment(column: Arrow, kind: Type) -> Arrow:
     given = column.type
     if types.is_date(given):
         days = column.cast(pa.date32())
+        _refuse(days, beyond(days, Type.DATE), YEARS)
         return days if kind is Type.DATE else days.cast(pa.timestamp("us"))
     if given.tz is not None:
         column = column.cast(pa.timestamp(given.unit, "UTC")).cast(pa.timestamp(given.unit))
     micros = pc.cast(column, pa.timestamp("us"), safe=False)
     rule = "has nanoseconds; a TIMESTAMP counts microseconds" if given.unit == "ns" else "is out of range"
     _refuse(column, pc.not_equal(pc.cast(micros, column.type, safe=False), column), rule)
+    _refuse(micros, beyond(micros, Type.TIMESTAMP), YEARS)
     if kind is Type.TIMESTAMP:
         return micros
     days = pc.cast(micros, pa.date32(), safe=False)

@@ -49,11 +49,12 @@ _RANGE = {Type.INT: (-(2**31), 2**31 - 1), Type.BIGINT: (NULL + 1, 2**63 - 1)}
 _EPOCH = datetime.date(1970, 1, 1).toordinal()
 _MIDNIGHT = datetime.datetime(1970, 1, 1)
 _TICK = datetime.timedelta(microseconds=1)
-_CALENDAR = {
+CALENDAR = {
     Type.DATE: (1 - _EPOCH, datetime.date.max.toordinal() - _EPOCH),
     Type.TIMESTAMP: ((datetime.datetime.min - _MIDNIGHT) // _TICK, (datetime.datetime.max - _MIDNIGHT) // _TICK),
 }
-_YEARS = "is out of range; the years are 1 to 9999"
+"""The first and the last day, and microsecond, of the years 1 to 9999, from 1970 on."""
+YEARS = "is out of range; the years are 1 to 9999"
 _TICKS = {"s": 1_000_000, "ms": 1000, "us": 1}
 """Microseconds in a unit of time."""
 
@@ -143,7 +144,7 @@ def _moment(value: Any, column: Column, relation: str, row: int) -> int:
             moment = pd.Timestamp(value)
             python = moment.to_pydatetime(warn=False)
         except (ValueError, OverflowError):
-            raise refuse(relation, column, row, value, _YEARS) from None
+            raise refuse(relation, column, row, value, YEARS) from None
         if moment.nanosecond:
             raise refuse(relation, column, row, value, "has nanoseconds; a TIMESTAMP counts microseconds")
         value = python
@@ -173,11 +174,11 @@ def _in_range(words: Words, column: Column, relation: str, values: Any) -> Words
 
 def _in_years(words: Words, column: Column, relation: str, unit: int) -> Words:
     """Days, or microseconds of so many units; compared before they are multiplied, which might pass 64 bits."""
-    low, high = _CALENDAR[column.type]
+    low, high = CALENDAR[column.type]
     beyond = (words < -(-low // unit)) | (words > high // unit)
     if beyond.any():
         row = int(np.flatnonzero(beyond)[0])
-        raise refuse(relation, column, row, int(words[row]), _YEARS)
+        raise refuse(relation, column, row, int(words[row]), YEARS)
     return words if unit == 1 else words * unit
 
 
@@ -239,7 +240,7 @@ def from_arrow(array: Any, column: Column, relation: str, strings: Strings) -> W
     words: Words = whole.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
     if kind in _RANGE and (kind is Type.BIGINT or given != ARROW[kind]):
         words = _in_range(words, column, relation, words)
-    elif kind in _CALENDAR:
+    elif kind in CALENDAR:
         words = _in_years(words, column, relation, _TICKS[given.unit] if kind is Type.TIMESTAMP else 1)
     return words if null is None else np.where(null, NULL, words)
 
