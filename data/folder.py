@@ -46,11 +46,12 @@ def part(folder: Path, relation: str, epoch: int) -> Path:
 def epochs(folder: str | os.PathLike[str]) -> Iterator[tuple[int, dict[str, pa.Table]]]:
     """A made folder, epoch by epoch: (epoch, {relation: rows with ``diff``}), as ``step`` takes them.
 
-    Every file is compared with the manifest: one that is missing or holds something else
-    is an Error that names it. Holds one epoch at a time.
+    Every file is compared with the manifest: one that was added is an Error at the call, one that is
+    missing or holds something else in its epoch, each named. Holds one epoch at a time.
     """
     root = place(folder)
     manifest = read(root)
+    _refuse_added(root, manifest)
     return ((entry["epoch"], {r: _read(root, r, entry) for r in RELATIONS}) for entry in manifest["epochs"])
 
 
@@ -60,7 +61,7 @@ def check(folder: Path) -> dict[str, Any]:
     Raises Error for the first that is not, and for a file that does not belong there.
     """
     manifest = read(folder)
-    known, latest = {folder / _MANIFEST}, 0.0
+    latest = 0.0
     for entry in manifest["epochs"]:
         files = [part(folder, relation, entry["epoch"]) for relation in RELATIONS]
         for relation in RELATIONS:
@@ -72,11 +73,15 @@ def check(folder: Path) -> dict[str, Any]:
                 "set the times again with: python -m data check FOLDER --stamp"
             )
         latest = max(times)
-        known.update(files)
-    for path in sorted(folder.rglob("*")):
-        if path.is_file() and path not in known:
-            raise Error(f"{path}: the manifest does not know this file, but a stream would read it; move it away")
+    _refuse_added(folder, manifest)
     return manifest
+
+
+def _refuse_added(root: Path, manifest: Mapping[str, Any]) -> None:
+    known = {part(root, relation, entry["epoch"]) for entry in manifest["epochs"] for relation in RELATIONS}
+    for path in sorted(root.rglob("*")):
+        if path.is_file() and path not in known and path != root / _MANIFEST:
+            raise Error(f"{path}: the manifest does not know this file, but a stream would read it; move it away")
 
 
 def stamp(folder: Path, epoch: int, count: int, now: float) -> None:

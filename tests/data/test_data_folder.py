@@ -96,11 +96,14 @@ def test_a_damaged_folder_is_noticed_and_named(shop: Path, damage: Callable[[Pat
 
 
 def test_a_file_too_many_is_noticed(shop: Path) -> None:
-    """check names a file that a stream would read though it was never made."""
-    extra = shop / "visit" / "epoch=00002" / "copy.parquet"
-    shutil.copy(folder.part(shop, "visit", 2), extra)
-    with pytest.raises(Error, match="copy.parquet: the manifest does not know"):
-        folder.check(shop)
+    """check, and epochs at the call, name a file that a stream would read though it was never made."""
+    for extra in (folder.part(shop, "visit", 2).with_name("copy.parquet"), folder.part(shop, "visit", 99)):
+        extra.parent.mkdir(exist_ok=True)
+        shutil.copy(folder.part(shop, "visit", 2), extra)
+        for reader in (folder.check, epochs):
+            with pytest.raises(Error, match=f"{extra.name}: the manifest does not know"):
+                reader(shop)
+        extra.unlink()
 
 
 def test_no_folder_is_an_error_at_the_call() -> None:
