@@ -1,7 +1,8 @@
 """Columns that have a type already, Parquet's, as columns of the kit's types.
 
-Nothing is parsed and nothing rounded: text is no number, a fraction no INT, and what
-does not fit is refused with its row. NaN is NULL, as everywhere in the kit; a
+Nothing is parsed and no digit of a whole number dropped: text is no number, a fraction no
+INT, and what does not fit is refused with its row. A decimal is a DOUBLE, the nearest one,
+where it is declared so. NaN is NULL, as everywhere in the kit; a
 timestamp with a zone is taken to UTC.
 """
 
@@ -106,18 +107,23 @@ def _whole(column: Arrow, kind: Type) -> Arrow:
         )
     # Compared as decimals, in which every number of every whole type, and these limits, can be written.
     exact = values.cast(pa.float64()) if types.is_floating(values.type) else values.cast(pa.decimal256(76, 0))
-    bounds = (float(low), float(high)) if types.is_floating(values.type) else (low, high)
-    outside = pc.or_(
-        pc.less(exact, pa.scalar(bounds[0], exact.type)), pc.greater(exact, pa.scalar(bounds[1], exact.type))
-    )
-    if types.is_floating(values.type) and kind is Type.BIGINT:
-        outside = pc.or_(outside, pc.greater_equal(exact, 2.0**63))
+    if types.is_floating(values.type):
+        # One beyond each limit: BIGINT's own, which are no doubles, would be rounded to what it does not hold.
+        outside = pc.or_(pc.less_equal(exact, float(low - 1)), pc.greater_equal(exact, float(high + 1)))
+    else:
+        outside = pc.or_(pc.less(exact, pa.scalar(low, exact.type)), pc.greater(exact, pa.scalar(high, exact.type)))
     _refuse(values, outside, f"does not fit {kind.value}")
     return exact.cast(ARROW[kind])
 
 
 def _double(column: Arrow) -> Arrow:
     values = pc.cast(column, pa.float64(), safe=False)
+    if types.is_integer(column.type):
+        # Back again; what was rounded up to the first number past the type is not cast, as that has no one answer.
+        past = pc.greater_equal(values, 2.0**64 if types.is_uint64(column.type) else 2.0**63)
+        back = pc.cast(pc.if_else(past, 0.0, values), column.type, safe=False)
+        lost = pc.or_(past, pc.not_equal(back, column))
+        _refuse(column, lost, "has more digits than a DOUBLE holds")
     _refuse(column, pc.is_inf(values), "is infinite; a DOUBLE is finite, NULL stands for unknown")
     return pc.if_else(pc.is_nan(values), pa.scalar(None, pa.float64()), values)
 

@@ -93,6 +93,15 @@ PARQUET = [
     (pa.array([1.0, 1.5]), "v INT", "row 2, column v: 1.5 has a fraction"),
     (pa.array([1, 2**31]), "v INT", "row 2, column v: 2147483648 does not fit INT"),
     (pa.array([2**64 - 1], pa.uint64()), None, "does not fit BIGINT"),
+    (
+        pa.array([1, 2**53, -(2**53) - 1]),
+        "v DOUBLE",
+        "row 3, column v: -9007199254740993 has more digits than a DOUBLE",
+    ),
+    (pa.array([2**62, 2**63 - 1]), "v DOUBLE", "row 2, column v: 9223372036854775807 has more digits"),
+    (pa.array([2**63, 2**64 - 1], pa.uint64()), "v DOUBLE", "row 2, column v: 18446744073709551615 has more digits"),
+    (pa.array([2.0**62, -(2.0**63)]), "v BIGINT", "row 2, column v: -9.223372036854776e+18 does not fit BIGINT"),
+    (pa.array([-(2.0**31) - 1]), "v INT", "does not fit INT"),
     (pa.array([float("inf")]), None, "row 1, column v: inf is infinite"),
     (pa.array([1], pa.timestamp("ns")), None, "nanoseconds"),
     (pa.array([1], pa.timestamp("s")), "v DATE", "time of day"),
@@ -115,7 +124,7 @@ PARQUET = [
 
 @pytest.mark.parametrize(("column", "schema", "named"), PARQUET, ids=[named for _, _, named in PARQUET])
 def test_parquet_that_does_not_fit_is_refused(tmp_path: Path, column: Any, schema: str | None, named: str) -> None:
-    """Nothing is parsed, rounded or cut to fit: the type, or the first value, that does not fit is named."""
+    """Nothing is parsed, no whole number rounded: the type, or the first value, that does not fit is named."""
     pyarrow.parquet.write_table(pa.table({"v": column}), tmp_path / "mine.parquet")
     with pytest.raises(Error) as caught:
         load(tmp_path / "mine.parquet", schema)
