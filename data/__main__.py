@@ -14,6 +14,7 @@ from typing import NoReturn
 from sharedstate_lite.errors import Error
 
 from . import folder
+from .files import place
 from .progress import Progress
 from .spec import Spec
 
@@ -94,7 +95,7 @@ def _make(options: argparse.Namespace) -> int:
     try:
         # Everything that can be wrong with the options is said before Spark takes its seconds.
         Spec.make(**parameters)
-        begin(Path(options.out).expanduser().resolve(), options.overwrite).close()
+        begin(place(options.out).resolve(), options.overwrite).close()
     except Error as error:
         print(f"python -m data make: error: {error}", file=sys.stderr)
         return 2

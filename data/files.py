@@ -109,7 +109,9 @@ def place(path: str | os.PathLike[str]) -> Path:
         found = Path(path).expanduser()
         found.exists()
     except (OSError, RuntimeError, TypeError) as error:
-        raise Error(f"{told(path)} is no path ({getattr(error, 'strerror', None) or error}); name a file") from error
+        raise Error(
+            f"{told(path)} is no path ({getattr(error, 'strerror', None) or error}); name a file or a folder"
+        ) from error
     return found
 
 

@@ -158,6 +158,8 @@ BAD = [
     (["--out", "{file}"], "it is a file"),
     (["--out", "{file}/below"], "nothing can be written there"),
     (["--out", "/proc/shop"], "nothing can be written there"),
+    (["--out", "/tmp/" + "y" * 300], "is no path (File name too long)"),
+    (["--out", "~nobody-of-that-name/x"], "is no path"),
     (["--size", "3"], "unrecognized arguments: --size 3"),
 ]
 

@@ -13,6 +13,7 @@ import pytest
 import sharedstate_lite as ss
 from sharedstate_lite import show
 from sharedstate_lite.demo import MESSAGES, SCHEMA, SQL
+from sharedstate_lite.show.stepper.__main__ import main
 from sharedstate_lite.show.stepper.timeline import Row, timeline
 
 
@@ -27,6 +28,16 @@ def ask(stepper: show.Stepper, message: int, text: str) -> None:
     steps = stepper.recording.steps[told.first - 1 : told.last]
     at = next(s.number for s in steps if s.question is not None and text in s.question.text)
     stepper.goto(step=at - 1)
+
+
+def test_the_page_that_cannot_be_written_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A folder in its place, or none to put it in, is said in one line and the exit status."""
+    for odd in (tmp_path / "frame.svg", tmp_path / "none" / "x.svg"):
+        (tmp_path / "frame.svg").mkdir(exist_ok=True)
+        assert main([str(odd)]) == 1
+        said = capsys.readouterr()
+        assert said.out == "" and said.err.count("\n") == 1 and f"{odd}: it cannot be written" in said.err
+    assert main([str(tmp_path / "x.svg")]) == 0 and (tmp_path / "x.svg").read_text().startswith("<svg")
 
 
 def test_moving() -> None:

@@ -60,7 +60,13 @@ def main(arguments: list[str]) -> int:
         print(__doc__, file=sys.stderr)
         return 2
     path = Path(names[0]).absolute() if names else cache_dir("stepper") / "stepper.html"
-    path.write_text(frame() if path.suffix == ".svg" else page(), encoding="utf-8")
+    try:
+        path.write_text(frame() if path.suffix == ".svg" else page(), encoding="utf-8")
+    except OSError as error:
+        print(
+            f"{path}: it cannot be written ({error.strerror}); name a file in a folder that is there", file=sys.stderr
+        )
+        return 1
     print(path)
     if "--open" in arguments and not webbrowser.open(path.as_uri()):
         print("no browser was found to open it in", file=sys.stderr)
