@@ -97,6 +97,7 @@ REFUSED: dict[type[exp.Expr] | tuple[type[exp.Expr], str], tuple[str, str]] = {
     (exp.Star, "rename"): ("RENAME", "write out the columns that you want"),
     (exp.Table, "db"): ("a qualified table name", "relations have plain names; leave the schema out"),
     (exp.Table, "joins"): ("a join in parentheses", "write the joins in a row, or make the inner one a view"),
+    (exp.Subquery, "alias"): ("an alias after parentheses", "make what is inside a view of its own and name that"),
     exp.TableSample: ("TABLESAMPLE", "a view is a function of its relations; filter by a column"),
     exp.Pivot: ("PIVOT", "write one SUM(CASE WHEN ... THEN x END) for each column"),
     exp.Version: ("time travel in SQL", "pass at= to read()"),
