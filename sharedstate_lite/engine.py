@@ -12,6 +12,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import contextmanager
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -302,10 +303,14 @@ class Engine(ABC):
         for view in self.views.values():
             if isinstance(name, str) and view.name.lower() == name.lower():
                 return view
+        if not isinstance(name, str):
+            raise ViewError(
+                f"a view goes by its name, not by a {type(name).__name__}; name one of: {', '.join(self.views)}"
+            )
         raise ViewError(f"no view is called {name}; installed are: {', '.join(self.views) or 'none'}")
 
     def _check_time(self, view: str, at: int | None) -> None:
-        if at is not None and at != self.epoch:
+        if at is not None and not (isinstance(at, Integral) and at == self.epoch):
             raise TimeError(
                 f"view {view}: {self.kind} state is the last epoch's, {self.epoch}; "
                 f"a read at {told(at)} needs the shared engine"
