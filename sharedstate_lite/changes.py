@@ -8,7 +8,9 @@ they pass :class:`~.batch.Delta`.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cached_property
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -18,7 +20,7 @@ import pyarrow as pa
 
 from . import columns, ingest
 from .batch import Delta, Layout
-from .errors import RowError, told
+from .errors import RowError, TimeError, told
 from .extremes import ordinals
 from .plan import Column, Schema, Type
 from .words import Strings, Words
@@ -44,7 +46,7 @@ class Changes:
     def from_pandas(cls, frame: pd.DataFrame, schema: Schema | None = None, time: int = 0) -> Changes:
         """Changes from a frame with a ``diff`` column; a ``time`` column, if there is one, is the same throughout.
 
-        Types are those of ``schema``, else read off the dtypes. Raises RowError.
+        Types are those of ``schema``, else read off the dtypes. Raises RowError, TimeError.
         """
         return cls._made(frame, schema, time)
 
@@ -57,12 +59,14 @@ class Changes:
     def _made(cls, table: Any, schema: Schema | None, time: int) -> Changes:
         if not isinstance(table, pd.DataFrame | pa.Table):
             raise RowError(f"changes: {type(table).__name__} is no table; give a pandas frame or an Arrow table")
-        if schema is not None and not all(isinstance(c, Column) for c in schema):
+        if isinstance(time, bool) or not isinstance(time, Integral) or not -(2**63) < int(time) < 2**63:
+            raise TimeError(f"changes: {told(time)} is no time; epochs are whole numbers of 64 bits")
+        if schema is not None and not (isinstance(schema, Iterable) and all(isinstance(c, Column) for c in schema)):
             raise RowError(f"changes: {told(schema)} is no schema; take a view's or a relation's: catalog.schema(name)")
         strings = Strings()
         schema = schema or ingest.infer(table)
         delta, given = ingest.table(table, schema, "changes", strings)
-        return cls.consolidated(schema, delta, time if given is None else given, strings)
+        return cls.consolidated(schema, delta, int(time) if given is None else given, strings)
 
     @classmethod
     def consolidated(

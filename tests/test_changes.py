@@ -25,6 +25,16 @@ def test_changes_round_trip() -> None:
 def test_what_is_no_table_makes_no_changes() -> None:
     """Anything but a table, a column without one type and a schema that is none are refused in one sentence."""
     mixed = pd.DataFrame({"a": [1, "x"], "diff": [1, 1]})
-    for given, schema in ((None, None), ([1], None), (mixed, None), (mixed, "a INT")):
+    for given, schema in ((None, None), ([1], None), (mixed, None), (mixed, "a INT"), (mixed, 3)):
         with pytest.raises(ss.RowError, match="^changes: "):
             ss.Changes.from_pandas(given, schema)  # type: ignore[arg-type]
+
+
+def test_a_time_is_a_whole_number() -> None:
+    """What is no time is refused where it is given, not where it is shown; numpy's numbers are numbers."""
+    rows = pd.DataFrame({"a": ["x"], "diff": [1]})
+    for odd in ("x", None, 1.5, True, 2**70, -(2**63)):
+        with pytest.raises(ss.TimeError, match="^changes: .* is no time"):
+            ss.Changes.from_pandas(rows, time=odd)  # type: ignore[arg-type]
+    changes = ss.Changes.from_pandas(rows, time=np.int64(7))  # type: ignore[arg-type]
+    assert changes.time == 7 and changes.to_pandas()["time"].tolist() == [7]
