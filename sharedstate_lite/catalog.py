@@ -62,7 +62,7 @@ class Catalog:
 
     def schema(self, relation: str) -> Schema:
         """The columns of a relation; RelationError where there is none of that name."""
-        name = match(relation, self._relations)
+        name = match(relation, self._relations) if isinstance(relation, str) else None
         if name is None:
             known = ", ".join(self._relations) or "none"
             raise RelationError(f"no relation is called {relation}; the catalog has: {known}")

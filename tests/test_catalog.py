@@ -38,6 +38,13 @@ def test_declarations_keep_their_spelling() -> None:
     assert [c.name for c in catalog.schema("VISIT")] == ["Product", 'The "User", if any', "date"]
 
 
+@pytest.mark.parametrize("name", [None, 3, ["visit"], "visits"])
+def test_a_relation_that_is_not_there(name: Any) -> None:
+    """Whatever is no relation's name is a RelationError that says which there are."""
+    with pytest.raises(RelationError, match="^no relation is called .*; the catalog has: visit$"):
+        Catalog(visit=VISIT).schema(name)
+
+
 @pytest.mark.parametrize(
     ("declaration", "says"),
     [
