@@ -18,9 +18,9 @@ class Error(ValueError):
 
 
 def told(value: object) -> str:
-    """A value as a message shows it, shortened."""
+    """A value as a message shows it, shortened and in one line."""
     try:
-        text = repr(value)
+        text = " ".join(map(str.strip, repr(value).splitlines()))
     except ValueError:
         return "a number of thousands of digits"  # which Python does not write out
     return text if len(text) <= 60 else text[:57] + "..."

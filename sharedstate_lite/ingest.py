@@ -19,7 +19,7 @@ from . import columns
 from .batch import Delta
 from .errors import RowError, TimeError, told
 from .plan import Column, Schema, Type
-from .words import Strings
+from .words import NULL, Strings
 
 if TYPE_CHECKING:
     from .changes import Changes
@@ -59,6 +59,8 @@ def table(data: Any, schema: Schema, relation: str, strings: Strings) -> tuple[D
     time = None
     if "time" in found and "time" not in declared and len(diffs):
         stamps = np.unique(convert(pick("time"), Column("time", Type.BIGINT), relation, strings))
+        if stamps[0] == NULL:
+            raise TimeError(f"{relation}: a row's time is NULL; times are one whole number, or leave the column out")
         if len(stamps) > 1:
             raise TimeError(
                 f"{relation}: the input has several times, {stamps[0]} and {stamps[1]}; a step is one epoch"

@@ -54,6 +54,9 @@ def test_a_time_is_the_same_throughout() -> None:
     assert ingest.table(some.assign(Time=[5, 5]), SCHEMA, "r", strings)[1] == 5
     with pytest.raises(ss.TimeError, match="r: .*5 and 6"):
         ingest.table(some.assign(time=[6, 5]), SCHEMA, "r", strings)
+    for times in ([float("nan")] * 2, [1, None]):
+        with pytest.raises(ss.TimeError, match="r: a row's time is NULL"):
+            ingest.table(some.assign(time=times), SCHEMA, "r", strings)
     declared = (*SCHEMA, Column("time", Type.INT))
     delta, time = ingest.table(some.assign(time=[6, 5]), declared, "r", strings)
     assert (sorted(delta.rows[2].tolist()), time) == ([5, 6], None)
@@ -75,6 +78,10 @@ BAD: dict[str, tuple[Any, str]] = {
     "a row that is no tuple": ([("ab", 1)], "row 0"),
     "a diff too long to write out": ([(("a", 1), 10**5000)], "thousands of digits"),
     "a number too long to write out": ([(("a", 10**5000), 1)], "thousands of digits"),
+    "rows that tell of themselves in lines": (
+        [pa.table({"a": [1], "b": [2]})],
+        "row 0 is pyarrow.Table a: int64 b: int64",
+    ),
     "a mapping": ({"a": 1}, "dict is no rows"),
     "a number": (5, "int is no rows"),
 }
@@ -87,8 +94,9 @@ def test_what_is_no_input_is_refused_by_name(name: str) -> None:
     engine = ss.engine(
         "full", [ss.Catalog(visit="product STRING, Length INT").view("CREATE VIEW v AS SELECT product FROM visit")]
     )
-    with pytest.raises(ss.RowError, match=f"^visit: .*{text}"):
+    with pytest.raises(ss.RowError, match=f"^visit: .*{text}") as caught:
         engine.step({"visit": data})
+    assert len(str(caught.value).splitlines()) == 1
     assert (engine.epoch, len(engine.read("v"))) == (0, 0)
 
 
