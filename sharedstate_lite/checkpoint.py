@@ -99,8 +99,8 @@ def restore(path: str | Path) -> Engine:
 
     place = folder(path)
     manifest = _manifest(place)
-    tables = {name: _load(place, name, part) for name, part in manifest["parts"].items()}
     try:
+        tables = {name: _load(place, name, part) for name, part in manifest["parts"].items()}
         engine = make(
             manifest["strategy"],
             views_of(manifest)[1],
@@ -110,7 +110,7 @@ def restore(path: str | Path) -> Engine:
         _fill(engine, tables, manifest["epoch"])
     except CheckpointError:
         raise
-    except (Error, KeyError, TypeError) as error:
+    except (Error, KeyError, TypeError, AttributeError) as error:
         raise CheckpointError(
             f"{place}: the checkpoint does not fit this version of the kit ({error}); "
             f"restore it with the one that wrote it"
@@ -190,21 +190,22 @@ def _manifest(folder: Path) -> dict[str, Any]:
     file = folder / "manifest.json"
     try:
         found = json.loads(file.read_text())
-        manifest, digest = found["manifest"], found["sha256"]
+        manifest, digest = dict(found["manifest"]), found["sha256"]
+        written = json.dumps(manifest, indent=1, sort_keys=True)
     except FileNotFoundError as error:
         raise CheckpointError(
             f"{folder} is no checkpoint: it has no manifest.json; name a folder that checkpoint() wrote"
         ) from error
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise CheckpointError(f"{file} cannot be read ({error}); use another checkpoint") from error
-    if _digest(json.dumps(manifest, indent=1, sort_keys=True).encode()) != digest:
+    if _digest(written.encode()) != digest:
         raise CheckpointError(f"{file} is not what was written (SHA-256 differs); use another checkpoint")
     if manifest.get("format") != FORMAT:
         raise CheckpointError(
             f"{file} has format {manifest.get('format')}, this kit reads {FORMAT}; "
             f"restore it with the kit that wrote it"
         )
-    return dict(manifest)
+    return manifest
 
 
 def _digest(data: bytes) -> str:

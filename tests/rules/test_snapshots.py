@@ -1,5 +1,6 @@
 """Rule 23: a checkpoint, a restore and a replay come to the same as a run without failure."""
 
+import hashlib
 import json
 import random
 from pathlib import Path
@@ -161,6 +162,24 @@ def test_rule_23_a_damaged_checkpoint_is_refused(damage: str, tmp_path: Path) ->
     engine.step({"info": [(("a", "F"), 1)]})
     engine.checkpoint(tmp_path / "c")
     broken(tmp_path / "c")[damage]()
+    with pytest.raises(ss.CheckpointError, match=str(tmp_path)):
+        ss.restore(tmp_path / "c")
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    [3, [], {"parts": []}, {"parts": {"r[k]": {"file": "0000.arrow"}}}, {"parts": {"r[k]": 1}}, {"engine": None}, None],
+    ids=str,
+)
+def test_rule_23_a_manifest_of_another_make_is_refused(manifest: Any, tmp_path: Path) -> None:
+    """A manifest that is signed and yet none of this kit's, or is nested past reading, is refused by name."""
+    made("full", {}).checkpoint(tmp_path / "c")
+    file = tmp_path / "c" / "manifest.json"
+    if isinstance(manifest, dict):
+        manifest = json.loads(file.read_text())["manifest"] | manifest
+    digest = hashlib.sha256(json.dumps(manifest, indent=1, sort_keys=True).encode()).hexdigest()
+    text = "[" * 100_000 if manifest is None else json.dumps({"sha256": digest, "manifest": manifest})
+    file.write_text(text)
     with pytest.raises(ss.CheckpointError, match=str(tmp_path)):
         ss.restore(tmp_path / "c")
 
