@@ -119,25 +119,28 @@ def conclude(root: Path, parameters: Mapping[str, Any], files: list[tuple[int, s
     entries: dict[int, dict[str, Any]] = {}
     for epoch, relation, said in sorted(files, key=lambda file: file[:2]):
         entries.setdefault(epoch, {"epoch": epoch})[relation] = said
-    whole = hashlib.blake2b(digest_size=16)
-    for entry in entries.values():
-        for relation in RELATIONS:
-            whole.update(bytes.fromhex(entry[relation]["checksum"]))
     manifest = {
         "format": FORMAT,
         "parameters": dict(parameters),
         "relations": {name: {field.name: str(field.type) for field in ARROW[name]} for name in RELATIONS},
-        "totals": {
-            name: {count: sum(entry[name][count] for entry in entries.values()) for count in ("rows", "retractions")}
-            for name in RELATIONS
-        },
-        "checksum": whole.hexdigest(),
+        **_sums(list(entries.values())),
         "epochs": list(entries.values()),
     }
     unfinished = root / f".{_MANIFEST}"
     unfinished.write_text(json.dumps(manifest, indent=1) + "\n")
     unfinished.replace(root / _MANIFEST)
     return manifest
+
+
+def _sums(entries: list[dict[str, Any]]) -> dict[str, Any]:
+    """What the epochs of a manifest come to: rows and retractions of each relation, and one checksum of all."""
+    whole = hashlib.blake2b(digest_size=16)
+    for entry in entries:
+        for relation in RELATIONS:
+            whole.update(bytes.fromhex(entry[relation]["checksum"]))
+    counts = ("rows", "retractions")
+    totals = {name: {count: sum(entry[name][count] for entry in entries) for count in counts} for name in RELATIONS}
+    return {"totals": totals, "checksum": whole.hexdigest()}
 
 
 def read(root: Path) -> dict[str, Any]:
@@ -149,10 +152,18 @@ def read(root: Path) -> dict[str, Any]:
         raise Error(
             f"{root}: there is no {_MANIFEST}, so no made folder; make one with: python -m data make"
         ) from error
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise Error(f"{path}: it cannot be read ({error}); make the folder again") from error
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise Error(f"{path}: its format is not {FORMAT!r}; make the folder again")
+    try:
+        sums = _sums(manifest["epochs"])
+        numbers = [entry["epoch"] for entry in manifest["epochs"]]
+    except (KeyError, TypeError, ValueError) as error:
+        raise Error(f"{path}: it is not as it was written ({error!r}); make the folder again") from error
+    # Together with the files, which are compared with what it says of them, this leaves nothing unchecked.
+    if numbers != list(range(1, len(numbers) + 1)) or any(manifest.get(name) != sums[name] for name in sums):
+        raise Error(f"{path}: its epochs are not those that its totals are of; make the folder again")
     return manifest
 
 

@@ -68,6 +68,11 @@ def _relabel(table: pa.Table) -> pa.Table:
     return table.set_column(1, "user", pa.array(["nobody"] * table.num_rows))
 
 
+def _rewrite_manifest(shop: Path, **changed: Any) -> None:
+    manifest = json.loads((shop / "manifest.json").read_text())
+    (shop / "manifest.json").write_text(json.dumps(manifest | changed))
+
+
 def _halve(shop: Path) -> None:
     path = folder.part(shop, "visit", 2)
     path.write_bytes(path.read_bytes()[:100])
@@ -83,6 +88,11 @@ DAMAGES: list[tuple[Callable[[Path], object], str]] = [
     (lambda shop: (shop / "manifest.json").unlink(), "no manifest.json"),
     (lambda shop: (shop / "manifest.json").write_text("{"), "manifest.json: it cannot be read"),
     (lambda shop: (shop / "manifest.json").write_text(json.dumps({"format": "other"})), "its format is not"),
+    (lambda shop: (shop / "manifest.json").write_text("[" * 100_000), "manifest.json: it cannot be read (maximum"),
+    (lambda shop: _rewrite_manifest(shop, epochs=None), "manifest.json: it is not as it was written (TypeError"),
+    (lambda shop: _rewrite_manifest(shop, epochs=[{"epoch": 1}]), "it is not as it was written (KeyError"),
+    (lambda shop: _rewrite_manifest(shop, epochs=[]), "its epochs are not those that its totals are of"),
+    (lambda shop: _rewrite_manifest(shop, checksum="0" * 32), "its epochs are not those"),
 ]
 
 
