@@ -106,9 +106,11 @@ def load(
 def place(path: str | os.PathLike[str]) -> Path:
     """A path that can be looked for, whether or not something is there. Raises Error."""
     try:
+        if not os.fspath(path):
+            raise ValueError("it names nothing")  # to Path it is the folder that one is in
         found = Path(path).expanduser()
         found.exists()
-    except (OSError, RuntimeError, TypeError) as error:
+    except (OSError, RuntimeError, TypeError, ValueError) as error:
         raise Error(
             f"{told(path)} is no path ({getattr(error, 'strerror', None) or error}); name a file or a folder"
         ) from error

@@ -261,7 +261,7 @@ def test_a_path_that_is_no_table_is_refused(tmp_path: Path) -> None:
         with pytest.raises(Error, match=named) as caught:
             load(path)
         assert path.name in str(caught.value)
-    for odd in (None, 5, "x" * 300, "~nobody-of-that-name/x.csv"):
+    for odd in (None, 5, "", "x" * 300, "~nobody-of-that-name/x.csv"):
         with pytest.raises(Error, match="no path"):
             load(odd)  # type: ignore[arg-type]
     (tmp_path / "none").mkdir()
