@@ -168,7 +168,11 @@ def _read(file: Path, root: Path, sep: str | None) -> _Part:
     text = set(columns) if sep is not None else set()
     for folder in file.relative_to(root).parts[:-1]:
         name, is_column, value = folder.partition("=")
-        if is_column and name and name.lower() not in columns:
+        if is_column and name:
+            if name.lower() in columns:
+                raise Error(
+                    f"{file}: column {name}, which the folder {folder} adds, is there already; rename the folder"
+                )
             cell = pa.scalar(None if value == _ABSENT else unquote(value), pa.string())
             columns[name.lower()] = (name, pa.chunked_array([pa.repeat(cell, table.num_rows)]))
             text.add(name.lower())

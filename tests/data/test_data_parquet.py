@@ -45,6 +45,14 @@ def test_a_folder_is_one_table(tmp_path: Path) -> None:
         load(tmp_path / "t")
 
 
+@pytest.mark.parametrize("inside", ["X=1/x=2/part.csv", "x=1/K=3/part.csv", "k=3/part.csv"])
+def test_a_column_comes_from_one_place(tmp_path: Path, inside: str) -> None:
+    """A folder's column that another folder, or the file, has is refused, and none of them is dropped."""
+    path = file(tmp_path, "k\n9\n", f"t/{inside}")
+    with pytest.raises(Error, match=f"{path}: column .*, which the folder {path.parent.name} adds, is there already"):
+        load(tmp_path / "t")
+
+
 def test_an_error_in_a_folder_names_the_file(tmp_path: Path) -> None:
     """Rows are counted by file."""
     file(tmp_path, "a\n1\n2\n", "t/1.csv")
