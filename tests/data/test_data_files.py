@@ -38,6 +38,18 @@ def cells(frame: pd.DataFrame) -> list[tuple[Any, ...]]:
     return [tuple(row) for row in rows.itertuples(index=False, name=None)]
 
 
+def test_the_code_of_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first pieces of code of docs/data.md run one after the other, given a person's file."""
+    blocks = (SEED.parents[1] / "docs" / "data.md").read_text().split("```python\n")[1:3]
+    file(tmp_path, (SEED / "visit.csv").read_text(), "visits.csv")
+    (tmp_path / "data").symlink_to(SEED.parent)
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    for block in blocks:
+        exec(block.partition("```")[0], names)
+    assert len(names["engine"].read("most")) == 3 and len(names["mine"]) == 5
+
+
 # --- the seed ----------------------------------------------------------------
 
 
