@@ -1,10 +1,10 @@
 """The oracle: a view recomputed from scratch by DuckDB, from the view's SQL text.
 
 Every engine must equal it after every epoch. It shares nothing with what it judges
-but the text: no plan, no expression, no kernel. Where the kit's contract settles what
-DuckDB does otherwise, the text is adapted in the open, by the small functions in
-:data:`ADAPTATIONS` and :func:`_exact_sums`, each with its reason. A view's types are
-those that DuckDB finds, so they check the binder's too.
+but the text, and sqlglot, which reads that for both: no plan, no expression, no kernel.
+Where the kit's contract settles what DuckDB does otherwise, the text is adapted in the
+open, by the small functions in :data:`ADAPTATIONS` and :func:`_exact_sums`, each with its
+reason. A view's types are those that DuckDB finds, so they check the binder's too.
 
 :func:`difference` compares two frames as bags, DOUBLE at 1e-9 relative, and says how
 they differ in words.
