@@ -30,10 +30,12 @@ def seed() -> dict[str, pd.DataFrame]:
 def declaration(table: pd.DataFrame | pa.Table) -> str:
     """What a catalog takes to declare a table's columns: ``"product STRING, length INT"``.
 
-    ``diff`` and ``time`` are left out. Raises RowError where a column's type is none of the kit's.
+    ``diff`` and ``time`` are left out. Raises RowError where a column's type is none of the kit's, or it has no name.
     """
     if not isinstance(table, pd.DataFrame | pa.Table):
         raise RowError(f"declaration: {type(table).__name__} is no table; give a pandas frame or an Arrow table")
     columns = infer(table)
+    if not all(c.name for c in columns):
+        raise RowError("declaration: a column has no name, and a relation's columns have one; rename it first")
     quoted = (c.name if re.fullmatch(r"[^\W\d]\w*", c.name) else '"' + c.name.replace('"', '""') + '"' for c in columns)
     return ", ".join(f"{name} {c.type.value}" for name, c in zip(quoted, columns, strict=True))
