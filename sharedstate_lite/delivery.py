@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from . import wiring
 from .arrangement import Arrangement
 from .batch import Delta, Layout
 from .changes import Changes
@@ -26,7 +27,6 @@ from .holes import Filled, Mask
 from .kernels import Matches
 from .lookup import fetch
 from .plan import Column, Schema, View
-from .upjoin import JoinNode
 from .upquery import Node_, ReaderNode
 from .wires import Edge, Message, Pending, Position, Sent, Wires
 from .words import Strings, Words
@@ -173,11 +173,11 @@ class Delivery(Engine):
         if len(delta.diffs):
             self.trace.record("state", node.name, rows=len(delta.diffs))
 
-    def evicted(self, node: Node_, keys: Words) -> None:
-        """Note that keys of an operator became holes."""
+    def evicted(self, node: Node_, keys: Words, part: str) -> None:
+        """Note that keys of an operator became holes, in a part of its state (see :func:`~.wiring.part_names`)."""
         self.trace.record("evicted", node.name, rows=keys.shape[1])
         if self._gone is not None:
-            self._gone.setdefault(node.name, []).append(keys)
+            self._gone.setdefault(part, []).append(keys)
 
     def answered(self, reader: ReaderNode, keys: Words) -> None:
         """Keys of a reader are filled: reads that waited for them have their answer."""
@@ -231,12 +231,9 @@ class Delivery(Engine):
         out: dict[str, list[Any]] = {}
         try:
             yield out
-            for node in self.nodes.values():
-                if node.name in self._gone and node.filled is not None:
-                    out[node.name] = self._tuples(np.concatenate(self._gone[node.name], axis=1), node.filled)
-                elif node.name in self._gone and isinstance(node, JoinNode):
-                    held = next(h for h in node.held if h is not None)
-                    out[node.name] = self._tuples(np.concatenate(self._gone[node.name], axis=1), held[2])
+            for part, filled in wiring.filled_parts(self.nodes.values()).items():
+                if part in self._gone:
+                    out[part] = self._tuples(np.concatenate(self._gone[part], axis=1), filled)
         finally:
             self._gone = None
 

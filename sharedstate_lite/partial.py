@@ -117,7 +117,10 @@ class Partial(Delivery):
             return out
 
     def evict(self, view: str, key: Any = None, n: int | None = None) -> dict[str, list[Any]]:
-        """Make holes of one key, all, or ``n`` drawn by seed; returns {operator: [keys]}, downstream included."""
+        """Make holes of one key, all, or ``n`` drawn by seed; returns {operator: [keys]}, downstream included.
+
+        Operators go by their names in ``state()``: a join that holds both its sides is told side by side.
+        """
         self._check_open()
         shown = self._view(view)
         if key is not None and n is not None:
@@ -146,17 +149,10 @@ class Partial(Delivery):
     def filled(self, operator: str) -> list[tuple[Any, ...]]:
         """The filled keys, sorted, of an operator that keeps them: a reader, an aggregate, a join's side."""
         self._check_open()
-        for node in self.nodes.values():
-            for name, (_, _, _, filled) in zip(wiring.part_names(node), node.parts(), strict=True):
-                if name == operator and filled is not None:
-                    return self._tuples(filled.keys, filled)
-        known = [
-            n
-            for node in self.nodes.values()
-            for n, p in zip(wiring.part_names(node), node.parts(), strict=True)
-            if p[3] is not None
-        ]
-        raise ViewError(f"no partial operator is called {operator}; there are: {', '.join(known)}")
+        known = wiring.filled_parts(self.nodes.values())
+        if operator not in known:
+            raise ViewError(f"no partial operator is called {operator}; there are: {', '.join(known)}")
+        return self._tuples(known[operator].keys, known[operator])
 
     def compact(self) -> None:
         """See :meth:`~.engine.Engine.compact`. Raises while messages are under way."""

@@ -294,7 +294,8 @@ class JoinNode(Between):
             _, old, diffs = rows.match(gone, self.flow.strings)
             self._write(rows, by, Delta(old, -diffs[0]))
             if gone.shape[1]:
-                self.flow.evicted(self, gone)
+                # The keys of the two sides are of different columns, so each side tells its own.
+                self.flow.evicted(self, gone, rows.name)
 
     def evict_side(self, side: int, keys: Words) -> None:
         """Make join keys of a held side holes, and what depends on them below."""

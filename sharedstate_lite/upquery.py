@@ -88,7 +88,7 @@ class Node_:
         """Make keys holes here, and below."""
         gone = self.drop(keys)
         if gone.shape[1]:
-            self.flow.evicted(self, gone)
+            self.flow.evicted(self, gone, self.name)
         self.pass_evict(keys)
 
     def keep_filled(self, filled: Filled, delta: Delta, edge: Edge) -> Delta:

@@ -6,6 +6,7 @@ same reuse it. A key that cannot be followed to base columns is refused here, by
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from .wires import Edge
 from .words import Words
 
 if TYPE_CHECKING:
+    from .holes import Filled
     from .partial import Partial
 
 
@@ -189,6 +191,12 @@ def part_names(node: Node_) -> list[str]:
     parts = node.parts()
     main = len(parts) - 1 if node.filled is not None else -1
     return [node.name if i == main else p[0].name for i, p in enumerate(parts)]
+
+
+def filled_parts(nodes: Iterable[Node_]) -> dict[str, Filled]:
+    """The sets of filled keys under the names that ``state()`` has for what they are keys of."""
+    parts = ((name, part[3]) for n in nodes for name, part in zip(part_names(n), n.parts(), strict=True))
+    return {name: filled for name, filled in parts if filled is not None}
 
 
 def identity(node: Node_, arrangement: Arrangement) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Any
 
 import pytest
+from uprehearsal import UpRehearsal
 
 import sharedstate_lite as ss
 
@@ -99,3 +101,52 @@ def test_options_that_cannot_be_are_refused(odd: dict[str, Any]) -> None:
         ss.engine("partial", [view], **odd)
     with pytest.raises(ss.ViewError, match="list of at least one view"):
         ss.engine("partial", 5)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("place", ["in one process", "in bins"])
+@pytest.mark.parametrize("both", ["a.g = b.g", "a.g = b.g AND a.h = b.h"])
+def test_evict_tells_the_keys_of_each_side_of_a_join(both: str, place: str) -> None:
+    """A join that holds both sides tells what each forgot, as keys of that side, under its name in state()."""
+    catalog = ss.Catalog(r="k STRING, g INT, h DATE", s="g INT, h DATE, m INT")
+    on = ["g", "h"][: both.count("=")]
+    a = catalog.view("CREATE VIEW a AS SELECT k, g, h, COUNT(*) AS n FROM r GROUP BY k, g, h", key="k")
+    b = catalog.view(f"CREATE VIEW b AS SELECT {', '.join(on)}, SUM(m) AS m FROM s GROUP BY {', '.join(on)}")
+    v = catalog.view(f"CREATE VIEW v AS SELECT a.k, b.m FROM a JOIN b ON {both}", key="k")
+    engine: Any = ss.engine("partial", [a, b, v]) if place == "in one process" else UpRehearsal([a, b, v], 2)
+    day = date(2024, 1, 31)
+    engine.step({"r": [(("x", 1, day), 1), (("y", 2, None), 1)], "s": [((1, day, 3), 1), ((2, day, 4), 1)]})
+    one = (1, day)[: len(on)]
+
+    def once(keys: Any) -> list[Any]:
+        return sorted(set(keys))  # in bins, a key stands in each bin that has rows of it
+
+    def gone(view: str, key: Any = None) -> dict[str, list[Any]]:
+        for k in ("x", "y"):
+            engine.read("v", key=k)
+        return {name: once(keys) for name, keys in engine.evict(view, key=key).items()}
+
+    engine.read("v", key="x")
+    engine.read("v", key="y")
+    right = once(engine.filled("v.join1.right"))
+    assert once(engine.filled("v.join1.left")) == [("x",), ("y",)] and one in right
+    assert gone("b", one) == {"b.group1": [one], "v.join1.right": [one], "v": [("x",)]}
+    assert gone("a") == {name: [("x",), ("y",)] for name in ("a.group1", "v.join1.left", "v")}
+    met = [("x",), ("y",)][: len(right)]
+    assert gone("b") == {"b.group1": right, "v.join1.right": right, "v": met}
+    assert engine.read("v", key="x")["m"].tolist() == [3]
+
+
+def test_evict_of_what_a_join_meets_twice_tells_both_sides() -> None:
+    """A view joined with itself loses keys on both sides, and each side's are told."""
+    catalog = ss.Catalog(r="k STRING, g INT")
+    d = catalog.view("CREATE VIEW d AS SELECT DISTINCT k, g FROM r", key="k")
+    v = catalog.view("CREATE VIEW v AS SELECT x.k, y.k AS k2 FROM d x JOIN d y ON x.g = y.g", key="k")
+    engine: Any = ss.engine("partial", [d, v])
+    engine.step({"r": [(("x", 1), 1), (("y", 1), 1)]})
+    assert engine.read("v", key="x")["k2"].tolist() == ["x", "y"]
+    engine.read("d", key="x")
+    assert engine.evict("v") == {"v": [("x",)]}
+    engine.read("v", key="x")
+    gone = engine.evict("d", key="x")
+    assert (gone["v.join1.left"], gone["v"]) == ([("x",)], [("x",)])
+    assert engine.read("v", key="x")["k2"].tolist() == ["x", "y"]

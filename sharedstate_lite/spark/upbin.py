@@ -25,7 +25,7 @@ from .bins import Message, Plan
 from .upkept import Kept, Wait
 from .upletters import ASK, BASE, COMPACT, GONE, LETTER, NOTE, ORDER, OUT, Letter, seal, unseal
 from .upmemo import Memo
-from .upnodes import ALL, Far, Gather, HeldJoin, schema_of
+from .upnodes import ALL, Far, Gather, schema_of
 from .upplaces import Places
 
 AGES = 32
@@ -303,9 +303,8 @@ class UpBin(Kept):
         other[2].touch(partners.compress((partners != NULL).all(axis=0), axis=1), self.strings, clock)
         self._touch(node.inputs[first].source, keys)
 
-    def _gone_keys(self, node: Node_, keys: Words) -> None:
-        held = node.held[node.forgot] if isinstance(node, HeldJoin) else None
-        self.told.setdefault(node.name if held is None else held[0].name, []).append(keys)
+    def _gone_keys(self, part: str, keys: Words) -> None:
+        self.told.setdefault(part, []).append(keys)
 
     def _obey(self, letter: Letter) -> None:
         what = letter.head["o"]

@@ -74,9 +74,6 @@ class HeldJoin(JoinNode):
     includes them, since an answer needs the same key filled.
     """
 
-    forgot = 0
-    """The side whose keys became holes last."""
-
     def prepare(self) -> None:
         super().prepare()
         self.late = Delta.empty(len(self.plan.inputs[self.asked.primary].schema))
@@ -128,7 +125,6 @@ class HeldJoin(JoinNode):
         self.send_change(self._joined(ready, Delta(rows, diffs[0])))
 
     def _forget(self, side: int, keys: Words) -> None:
-        self.forgot = side
         super()._forget(side, keys)
         if side == self.asked.primary:
             # Below they are holes as well: who asks again will be told all of it.
@@ -150,7 +146,7 @@ class Bound(Partial):
     join_node = HeldJoin
     post: Callable[..., None] | None = None
     found: Callable[[Node_, Words], None] | None = None
-    gone: Callable[[Node_, Words], None] | None = None
+    gone: Callable[[str, Words], None] | None = None
     place = (0, 1)
     """This bin's number among all of the engine's, and how many there are: names of questions are unique."""
 
@@ -182,10 +178,10 @@ class Bound(Partial):
         else:
             super().answered(reader, keys)
 
-    def evicted(self, node: Node_, keys: Words) -> None:
-        super().evicted(node, keys)
+    def evicted(self, node: Node_, keys: Words, part: str) -> None:
+        super().evicted(node, keys, part)
         if self.gone is not None:
-            self.gone(node, keys)
+            self.gone(part, keys)
 
 
 def schema_of(plan: Node, columns: tuple[int, ...]) -> tuple[Any, ...]:
