@@ -23,7 +23,7 @@ from .arrangement import Arrangement
 from .batch import Delta, Layout
 from .changes import Changes, sorted_frame
 from .errors import Error, TimeError, ViewError, told
-from .held import Handles, Held, state_html, state_rows, state_table
+from .held import Handles, Held, check_names, state_html, state_rows, state_table
 from .operators import Dictionary
 from .plan import Schema, View
 from .sweep import sweep
@@ -64,6 +64,8 @@ class Engine(ABC):
         for view in intake.brought(views, self.views, self.catalog):
             self._add(view)
         self._changed()
+        if _like is None:
+            check_names(list(self.held()), self.catalog.relations)
         self._restoring = False
         # What these hold is emitted in step 1; a view installed later returns it.
         self.initial = frozenset(self.views if _like is None else _like["initial"])
@@ -110,6 +112,7 @@ class Engine(ABC):
             for each in more:
                 self._add(each)
             self._changed()
+            check_names(list(self.held()), self.catalog.relations)
         return self._changes(view, self._whole(view))
 
     def drop(self, view: str | View) -> None:
@@ -213,8 +216,12 @@ class Engine(ABC):
         return {"options": {"join": self.join}, "bases": bases, "initial": sorted(self.initial)}
 
     def parts(self) -> dict[str, Arrangement]:
-        """Every arrangement under a name that another engine with the same views gives it too."""
-        return {h.identity or h.operator: h.arrangement for h in self.held()}
+        """Every arrangement under a name that another engine with the same views gives it too. Raises ViewError."""
+        held = list(self.held())
+        named = {h.identity or h.operator: h.arrangement for h in held}
+        if len(named) < len(held):  # of an older checkpoint: a new engine refuses it at once
+            check_names(held, {})
+        return named
 
     def filled_sets(self) -> dict[str, Any]:
         """Sets of filled keys; only partial state has them."""

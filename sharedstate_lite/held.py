@@ -6,7 +6,7 @@ that here, so it reads the same for every strategy, and on Spark.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pandas as pd
@@ -15,7 +15,7 @@ from .arrangement import Arrangement, TraceHandle
 from .batch import merged
 from .changes import frame, value_order
 from .errors import ViewError
-from .plan import Column
+from .plan import Column, Schema
 from .words import Strings
 
 
@@ -38,6 +38,21 @@ class Held:
     def key(self) -> tuple[str, ...]:
         """Names of the columns it is looked up by."""
         return tuple(self.schema[i] for i in self.arrangement.layout.key)
+
+
+def check_names(held: Sequence[Held], relations: Mapping[str, Schema]) -> None:
+    """Raise ViewError where two pieces of state have one name, those included that ``relations`` without rows may yet
+    have: a relation that no view uses has its base table from its first row on."""
+    later = relations.keys() - {h.relation for h in held if h.base}
+    seen = {f"{r}[{', '.join(c.name for c in relations[r])}]": f"base of {r}" for r in later}
+    for h in held:
+        for name in {h.operator, h.identity or h.operator}:
+            if name in seen:
+                raise ViewError(
+                    f"{name} would name both the {seen[name]} and the {h.kind} of {h.relation}: state() and "
+                    f"checkpoints tell state apart by name; call the view, or relation, of that name otherwise"
+                )
+            seen[name] = f"{h.kind} of {h.relation}"
 
 
 def state_table(held: Iterable[Held], strings: Strings) -> pd.DataFrame:
