@@ -4,6 +4,10 @@ By itself every message is delivered before a call returns, oldest first. Betwee
 :meth:`Delivery.pause` and :meth:`Delivery.resume` messages wait, and
 :meth:`Delivery.deliver` hands over one, in any order that keeps each edge first in, first
 out: that is how a race is written down as a test.
+
+A step takes its rows in before a paused engine computes with them. What then overflows is
+refused when its message arrives, which would be so for ever: so the call that sent it is
+taken back, and with it all that was asked and delivered since.
 """
 
 from __future__ import annotations
@@ -22,7 +26,7 @@ from .batch import Delta, Layout
 from .changes import Changes
 from .columns import to_arrow
 from .engine import Engine
-from .errors import Error
+from .errors import Error, RowError
 from .holes import Filled, Mask
 from .kernels import Matches
 from .lookup import fetch
@@ -45,6 +49,7 @@ class Delivery(Engine):
         self._paused_at: int | None = None
         self._holds: list[Any] = []
         self._pending: dict[int, Pending] = {}
+        self._before: dict[int, Callable[[], None]] = {}
         self._gone: dict[str, list[Words]] | None = None
 
     @abstractmethod
@@ -75,7 +80,10 @@ class Delivery(Engine):
         return [Sent.of(m, lambda w, e: self._decode(w, e.source.plan.schema, e.ask)) for m in self.wires]
 
     def deliver(self, i: int) -> None:
-        """Hand over message ``i`` of :meth:`messages`. Raises Error unless it is the oldest on its edge."""
+        """Hand over message ``i`` of :meth:`messages`. Raises Error unless it is the oldest on its edge.
+
+        Raises RowError as :meth:`resume` does.
+        """
         self._check_open()
         if not self.paused:
             raise Error("deliver: nothing waits; call pause() first, then step or read")
@@ -89,19 +97,46 @@ class Delivery(Engine):
                 f"deliver({i}): the edge {message.ends[0]} -> {message.ends[1]} is first in, first out; "
                 f"message {at} comes before it"
             )
-        with self._undoing(structure=True):
+        with self._taking_back(), self._undoing(structure=True):
             self._deliver(message)
 
     def resume(self) -> None:
-        """Deliver all that waits, oldest first, and go on by itself."""
+        """Deliver all that waits, oldest first, and go on by itself.
+
+        Raises RowError if a row refuses, once: the engine is then as it was before the step or
+        the read that brought it, and still paused.
+        """
         self._check_open()
-        with self._undoing(structure=True):
+        with self._taking_back(), self._undoing(structure=True):
             self._drain()
             self._paused_at = None
             self._within_budget()
         for hold in self._holds:
             hold.close()
-        self._holds = []
+        self._holds, self._before = [], {}
+
+    @contextmanager
+    def _taking_back(self) -> Iterator[None]:
+        """Let a row that refuses take back the call whose message was being delivered, and all since."""
+        try:
+            yield
+        except RowError as error:
+            if self.op not in self._before:
+                raise
+            lost = [p for op, p in self._pending.items() if op >= self.op]
+            self._before[self.op]()
+            self._before = {op: back for op, back in self._before.items() if op < self.op}
+            for arrangement in self._timed():
+                for handle in arrangement.handles:
+                    handle.time = min(handle.time, self.epoch)
+            # Strings that came since stay until compact(): an answer that was given may hold them.
+            why = (
+                f"{error}; the call that brought this in is taken back, with all that came after it: the engine is "
+                f"paused at epoch {self.epoch}, so step without the row, or call resume() again"
+            )
+            for pending in lost:
+                pending.refuse(why)
+            raise RowError(why) from error
 
     # --- what operators call ----------------------------------------------------
 
@@ -191,6 +226,8 @@ class Delivery(Engine):
     def _begin(self) -> int:
         self.clock += 1
         self.op = self.clock
+        if self.paused:
+            self._before[self.op] = self._save()
         return self.op
 
     def _drain(self) -> None:

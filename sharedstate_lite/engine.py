@@ -12,6 +12,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -200,13 +201,16 @@ class Engine(ABC):
         """A view's contents, as its change from nothing."""
 
     def _save(self) -> Callable[[], None]:
-        """What takes the engine's structure back to now."""
-        views, bases = dict(self.views), dict(self.bases)
+        """What takes the engine back to now: batches are immutable, so that is going back to lists."""
+        marks = [(a, a.mark()) for a in self._all()]
+        return partial(self._back, dict(self.views), dict(self.bases), self.epoch, marks)
 
-        def back() -> None:
-            self.views, self.bases = views, bases
-
-        return back
+    def _back(self, views: dict[str, View], bases: dict[str, Arrangement], epoch: int, marks: list[Any]) -> None:
+        self.views, self.bases = views, bases
+        for arrangement, mark in marks:
+            arrangement.back(mark)
+        self.epoch = self.trace.epoch = epoch
+        self._changed()
 
     # --- for checkpoints ------------------------------------------------------
 
@@ -275,19 +279,14 @@ class Engine(ABC):
     @contextmanager
     def _undoing(self, structure: bool = False) -> Any:
         """Run a change of state that either happens or leaves everything as it was."""
-        length, back, epoch = len(self._names.strings), self._save(), self.epoch
-        marks = [(a, a.mark()) for a in self._all()]
+        length, back = len(self._names.strings), self._save()
         self.trace.epoch = self.epoch + (0 if structure else 1)
         try:
             yield
         except BaseException as error:
-            back()
-            self._changed()
-            for arrangement, mark in marks:
-                arrangement.back(mark)
-            self._names.strings.forget(length)
             self.trace.record("refused", self.kind, note=str(error)[:200])
-            self.epoch = self.trace.epoch = epoch
+            back()
+            self._names.strings.forget(length)
             raise
 
     # --- small services -------------------------------------------------------

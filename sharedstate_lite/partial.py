@@ -10,6 +10,7 @@ way they are asked; what is partial lies above them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -301,25 +302,24 @@ class Partial(Delivery):
         return sorted_frame(view.schema, self._rows(view, words, None), self.strings)
 
     def _save(self) -> Callable[[], None]:
-        back = super()._save()
-        nodes, indexes = dict(self.nodes), dict(self.indexes)
-        saved = [(n, n.save(), list(n.outputs)) for n in nodes.values()]
-        edges = [(e, e.at) for n in nodes.values() for e in n.inputs]
-        waiting, pending, state = list(self.wires.waiting), dict(self._pending), self.random.bit_generator.state
-        paused, now = self._paused_at, self.now
+        nodes = [(name, n, n.save(), list(n.outputs), [e.at for e in n.inputs]) for name, n in self.nodes.items()]
+        pending = [(op, p, p.mark()) for op, p in self._pending.items()]
+        rest = dict(self.indexes), list(self.wires.waiting), self._paused_at, self.now, self.random.bit_generator.state
+        # No closure: a copy of a paused engine goes back to states of its own.
+        return partial(self._all_back, super()._save(), nodes, pending, rest)
 
-        def all_back() -> None:
-            back()
-            self.nodes, self.indexes = nodes, indexes
-            for node, kept, outputs in saved:
-                node.back(kept)
-                node.outputs = outputs
-            for edge, at in edges:
-                edge.at = at
-            self.wires.waiting, self._pending, self._paused_at = waiting, pending, paused
-            self.random.bit_generator.state, self.now = state, now
-
-        return all_back
+    def _all_back(self, back: Callable[[], None], nodes: list[Any], pending: list[Any], rest: tuple[Any, ...]) -> None:
+        back()
+        self.nodes = {name: node for name, node, *_ in nodes}
+        for _, node, kept, outputs, at in nodes:
+            node.back(kept)
+            node.outputs = outputs
+            for edge, position in zip(node.inputs, at, strict=True):
+                edge.at = position
+        self._pending = {op: p for op, p, _ in pending}
+        for _, p, mark in pending:
+            p.back(mark)
+        self.indexes, self.wires.waiting, self._paused_at, self.now, self.random.bit_generator.state = rest
 
     def _codes(self) -> Iterable[Words]:
         for node in self.nodes.values():

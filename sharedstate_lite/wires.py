@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from .batch import Delta
-from .errors import Error
+from .errors import Error, RowError
 from .words import Words
 
 if TYPE_CHECKING:
@@ -125,11 +125,23 @@ class Pending:
         keys: Words | None = None,
     ) -> None:
         self._wires, self._op, self._make, self._result = wires, op, make, None
-        self.reader, self.keys, self.answered = reader, keys, False
+        self.reader, self.keys, self.answered, self._why = reader, keys, False, ""
 
     def answer(self, result: Any) -> None:
         """The answer is there; later changes do not alter it."""
         self._result, self.answered = result, True
+
+    def refuse(self, why: str) -> None:
+        """What would have been answered is taken back: there will be no answer."""
+        self._why, self._make, self.answered = why, None, False
+
+    def mark(self) -> tuple[Any, bool]:
+        """What :meth:`back` needs."""
+        return self._result, self.answered
+
+    def back(self, mark: tuple[Any, bool]) -> None:
+        """Be as when it was marked: of an answer that came since, the messages are under way again."""
+        self._result, self.answered = mark
 
     @property
     def done(self) -> bool:
@@ -139,7 +151,9 @@ class Pending:
         return self.answered or all(m.op != self._op for m in self._wires)
 
     def result(self) -> Any:
-        """The answer. Raises Error while it is not there."""
+        """The answer. Raises Error while it is not there, RowError if what was asked has been taken back."""
+        if self._why:
+            raise RowError(self._why)
         if not self.done:
             left = sum(m.op == self._op for m in self._wires)
             raise Error(f"the answer is not there yet: {left} of its messages are under way; deliver them, or resume()")

@@ -13,6 +13,7 @@ from sqlgen import COLUMNS, DECLARED, ROW, expressions
 from support import ENGINES, case_names, epochs, examples, keys_of, labels, make, relations_of, tuples
 
 import sharedstate_lite as ss
+from sharedstate_lite import show
 from sharedstate_lite.messages import Deliver, Drop, Epoch, Evict, Hold, Read
 from sharedstate_lite.plan import View
 
@@ -232,3 +233,24 @@ def test_numbers_that_python_does_not_read_are_refused_in_a_word(given: Any) -> 
     """A message with digits past every limit is told in its place, like any other that cannot be taken."""
     view = ss.Catalog(visit="p STRING, u STRING, i INT").view("CREATE VIEW v AS SELECT p FROM visit")
     assert ss.replay("shared", [view])([given]).messages[0].refused
+
+
+def test_what_a_row_takes_back_is_under_way_no_more() -> None:
+    """A paused engine goes back before a row that refuses: its messages end there, what had arrived is sent again."""
+    catalog = ss.Catalog(r="k STRING, n INT")
+    most = catalog.view("CREATE VIEW most AS SELECT k, MAX(n) AS n FROM r GROUP BY k")
+    view = catalog.view("CREATE VIEW v AS SELECT k, n * 2 AS d FROM most")
+    change, arrives = ("r", ("a", 2)), ("deliver", "r", "most.group1")
+    history: list[Any] = [("r", ("a", 1)), ("read", "v", "a"), ("pause",), change, ("r", ("a", 2**31 - 1))]
+    recording = ss.replay("partial", [view, most])(
+        [*history, arrives, arrives, ("resume",), ("r", ("a", 3)), ("resume",), ("read", "v", "a")]
+    )
+    refused = recording.messages[7]
+    assert "taken back" in refused.refused and refused.epoch == 2
+    step = recording.steps[refused.first - 1]
+    assert [(m.source, m.target, m.kind) for m in step.sent] == [("r", "most.group1", "change")]
+    moves = [m for s in recording.steps for m in s.sent]
+    assert all(m.taken is not None for m in moves)
+    assert recording.steps[-1].answer == (("a", 6),)
+    stepper = show.stepper(ss.replay("partial", [view, most]), [m.message for m in recording.messages], at=8)
+    assert "taken back" in stepper.svg(1100)

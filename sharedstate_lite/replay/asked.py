@@ -6,6 +6,8 @@ engine's questions and changes wait on their edges.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ..batch import Delta
 from ..messages import Epoch, Read
 from ..trace import Event
@@ -25,6 +27,15 @@ def cut(chapter: Chapter, names: Names, under: Under) -> list[Draft]:
     if not asked.steps:
         asked.step("seal" if isinstance(chapter.message, Epoch) else type(chapter.message).__name__.lower(), "")
     return asked.steps
+
+
+def take_back(draft: Draft, chapter: Chapter, under: Under, seen: Under) -> None:
+    """A row that refuses takes steps back: what they sent is gone, and what had arrived since is under way again."""
+    draft.taken += [under.pop(number) for number in list(under) if number not in chapter.waiting]
+    for number in chapter.waiting:
+        if number not in under and number in seen:
+            under[number] = replace(seen[number])
+            draft.sent.append(under[number])
 
 
 def passed(steps: list[Draft], names: Names) -> list[Draft]:

@@ -125,6 +125,8 @@ class _Run:
         chapter = Chapter(
             number, message, message.text, self.engine.epoch, entries, refused, s, self.s, held, self.held, answer
         )
+        if isinstance(self.engine, Partial):
+            chapter.waiting = tuple(m.number for m in self.engine.wires)
         for of, pending in list(self.pending):
             if pending.done:
                 self.pending.remove((of, pending))

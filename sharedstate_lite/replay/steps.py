@@ -83,6 +83,8 @@ class Chapter:
     answer: tuple[Values, ...] | None = None
     answered: list[tuple[int, tuple[Values, ...]]] = field(default_factory=list)
     """Reads of earlier messages that were answered in this one: (number of the message, rows)."""
+    waiting: tuple[int, ...] = ()
+    """Messages inside a partial engine that are under way at the end, by the engine's numbers."""
 
 
 class Names:

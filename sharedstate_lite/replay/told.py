@@ -53,14 +53,17 @@ def recorded(
 def _drafts(kind: str, chapters: Sequence[Chapter], names: Names) -> list[Draft]:
     """All steps in order, numbered; every message has at least one."""
     under: asked.Under = {}
+    seen: asked.Under = {}
     every: list[Draft] = []
     for chapter in chapters:
         if chapter.refused:
             every.append(Draft("refused", "", chapter.number, word=chapter.refused))
+            asked.take_back(every[-1], chapter, under, seen)
         elif kind == "partial":
             every += asked.cut(chapter, names, under)
         else:
             every += flow.cut(chapter, names, kind)
+        seen.update(under)
     if kind == "partial":
         every = asked.passed(every, names)
     epochs = {c.number: c.epoch for c in chapters}
