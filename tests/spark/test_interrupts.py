@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,19 @@ def shown(engine: Any) -> list[Any]:
     return [*found, engine.filled("counts")] if engine.kind == "partial" else found
 
 
+def holding(sent: threading.Event, go_on: threading.Event) -> Callable[[Query, Any, int], None]:
+    """A sink that keeps Spark from committing what all stages have run; to be had while the query's own is in place."""
+    sink = Query._sink
+
+    def held(query: Query, frame: Any, number: int) -> None:
+        sink(query, frame, number)
+        sent.set()
+        assert go_on.wait(WAIT)
+        raise RuntimeError("this is not to be committed")
+
+    return held
+
+
 def cut(engine: Any, patch: pytest.MonkeyPatch, moment: str) -> None:
     """Have Ctrl-C come in the next micro-batch: when all stages have run and Spark has not committed, or when it has.
 
@@ -32,14 +46,8 @@ def cut(engine: Any, patch: pytest.MonkeyPatch, moment: str) -> None:
     """
     from pyspark.sql.streaming.query import StreamingQuery
 
-    wait, sink = StreamingQuery.processAllAvailable, Query._sink
+    wait = StreamingQuery.processAllAvailable
     sent, go_on = threading.Event(), threading.Event()
-
-    def held(query: Query, frame: Any, number: int) -> None:
-        sink(query, frame, number)
-        sent.set()
-        assert go_on.wait(WAIT)
-        raise RuntimeError("this is not to be committed")
 
     def interrupted(query: StreamingQuery) -> None:
         patch.undo()
@@ -52,7 +60,7 @@ def cut(engine: Any, patch: pytest.MonkeyPatch, moment: str) -> None:
 
     if moment == "sent":
         engine._query.stop()
-        patch.setattr(Query, "_sink", held)
+        patch.setattr(Query, "_sink", holding(sent, go_on))
         engine._query.start()
     patch.setattr(StreamingQuery, "processAllAvailable", interrupted)
 
@@ -96,12 +104,6 @@ def test_an_engine_that_is_closed_by_another_thread(
         there.step(EPOCHS[0])
         assert shown(there) == shown(here)
 
-        def held(query: Query, frame: Any, number: int) -> None:
-            sink(query, frame, number)
-            sent.set()
-            assert closing.wait(WAIT)
-            raise RuntimeError("this is not to be committed")
-
         def closed(query: Query) -> None:
             closing.set()
             close(query)
@@ -114,7 +116,7 @@ def test_an_engine_that_is_closed_by_another_thread(
 
         there._query.stop()
         with monkeypatch.context() as patch:
-            patch.setattr(Query, "_sink", held)
+            patch.setattr(Query, "_sink", holding(sent, closing))
             there._query.start()
             thread = threading.Thread(target=stepping)
             thread.start()
