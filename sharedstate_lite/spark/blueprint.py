@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +22,7 @@ from ..full import Full
 from ..operators import DeltaJoin
 from ..plan import View, digest
 from .route import Route, Unplaceable
+from .spread import labels
 from .staged import Staged
 
 FORMAT = 1
@@ -122,6 +124,27 @@ def read(folder: Path) -> dict[str, Any]:
     if not isinstance(found, dict) or found.get("format") != FORMAT:
         raise CheckpointError(f"{file} is not of format {FORMAT}; restore it with the kit that wrote it")
     return found
+
+
+def found(where: Path, engine: Dataflow, kind: str, wanted: dict[str, Any], what: str) -> dict[str, Any] | None:
+    """What a location says of itself, a checkpoint of ``what`` it should be; None where it is new.
+
+    Raises CheckpointError, as :func:`read` and :func:`same` do, and where something else is there.
+    """
+    if (where / FILE).exists():
+        told = read(where)
+        same(told, engine, kind, wanted, where)
+        return told
+    if any(not f.name.startswith(".") for f in where.iterdir()):
+        raise CheckpointError(f"{where} is neither empty nor the checkpoint of {what}; choose a new folder")
+    return None
+
+
+def fresh(where: Path, join: str, bins: int, **more: Any) -> dict[str, Any]:
+    """The options of a location that begins now, with a generation of its own."""
+    generation = f"g-{secrets.token_hex(6)}"
+    options = {"join": join, "bins": bins, "labels": labels(bins), "generation": generation, "home": str(where)}
+    return options | more
 
 
 def built(told: dict[str, Any], where: Path) -> Blueprint:

@@ -16,6 +16,7 @@ import shutil
 import tempfile
 import unicodedata
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 from ..errors import CheckpointError
@@ -95,6 +96,15 @@ def move_in(folder: Path, before: str) -> None:
                     log.write_bytes(moved)
                     # Spark would compare the file with the checksum beside it.
                     log.with_name(f".{log.name}.crc").unlink(missing_ok=True)
+
+
+def at_home(where: Path, told: dict[str, Any]) -> None:
+    """Tell a location, of which :func:`~.blueprint.read` gave ``told``, that it was moved here, if it was."""
+    options = told["options"]
+    if options["home"] != str(where):
+        move_in(where / options["generation"], f"{options['home']}/{options['generation']}")
+        options["home"] = str(where)
+        blueprint.put(where, told)
 
 
 def clear(where: Path, generation: str) -> None:

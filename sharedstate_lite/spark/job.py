@@ -39,7 +39,6 @@ from .paths import absolute, made
 from .processor import through
 from .query import TRIES, committed, progressed, refused
 from .scratch import hold
-from .spread import labels
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -237,33 +236,16 @@ class Job:
         """Take the location, and go on with what it says of itself, or have it say so if it is new."""
         where, plan = self.location, self._plan
         self._lock = hold(made(where))
-        if (where / blueprint.FILE).exists():
-            told = blueprint.read(where)
-            wanted = {"join": plan.join, "stream": True} | ({} if bins is None else {"bins": bins})
-            blueprint.same(told, self._blueprint, plan.kind, wanted, where)
+        wanted = {"join": plan.join, "stream": True} | ({} if bins is None else {"bins": bins})
+        if told := blueprint.found(where, self._blueprint, plan.kind, wanted, "a stream"):
             options = told["options"]
             feed.same(options.get("sources", sources), sources, where)
             copies.clear(where, options["generation"])
-            if options["home"] != str(where):
-                copies.move_in(where / options["generation"], f"{options['home']}/{options['generation']}")
-                options["home"] = str(where)
-                blueprint.put(where, told)
-        elif any(not f.name.startswith(".") for f in where.iterdir()):
-            raise CheckpointError(f"{where} is neither empty nor the checkpoint of a stream; choose a new folder")
+            copies.at_home(where, told)
         else:
             self._new = True
-            count = bins or BINS
-            options = {
-                "owner": secrets.token_hex(6),
-                "join": plan.join,
-                "stream": True,
-                "bins": count,
-                "labels": labels(count),
-                "generation": f"g-{secrets.token_hex(6)}",
-                "home": str(where),
-                "began": 0,
-                "sources": sources,
-            }
+            more = {"owner": secrets.token_hex(6), "stream": True, "began": 0, "sources": sources}
+            options = blueprint.fresh(where, plan.join, bins or BINS, **more)
             blueprint.write(where, self._blueprint, plan.kind, options)
         self.bins, self._labels, self._name = options["bins"], options["labels"], options["generation"]
         self._owns(options)

@@ -11,7 +11,6 @@ over bins; nothing of them is here.
 from __future__ import annotations
 
 import os
-import secrets
 import shutil
 import time
 from collections.abc import Mapping
@@ -33,7 +32,6 @@ from .query import Query
 from .rebuild import rebuild
 from .route import Route
 from .scratch import Scratch, hold
-from .spread import labels
 from .store import Reader
 
 if TYPE_CHECKING:
@@ -108,43 +106,24 @@ class SparkEngine(Front):
                 f"{where} is a copy that stays as it is; spark.restore({str(where)!r}, session, checkpoint=...) begins "
                 "from it elsewhere"
             )
-        there = [f for f in where.iterdir() if not f.name.startswith(".")]
-        if (where / blueprint.FILE).exists():
-            told = blueprint.read(where)
-            wanted = {"join": plan.join, "stream": self._streams} | ({} if bins is None else {"bins": bins})
-            kept = told["options"].get("partial", {})
+        wanted = {"join": plan.join, "stream": self._streams} | ({} if bins is None else {"bins": bins})
+        if told := blueprint.found(where, self._blueprint, plan.kind, wanted, "an engine on Spark"):
+            options: dict[str, Any] = told["options"]
+            kept = options.get("partial", {})
             if differing := [k for k, v in plan.options.items() if v and v != kept.get(k, v)]:
                 said = ", ".join(f"{k} is {kept[k]!r} in it" for k in differing)
                 raise CheckpointError(
                     f"{where}: {said}; go on without that option, as it was made, or choose a new folder"
                 )
-            blueprint.same(told, self._blueprint, plan.kind, wanted, where)
-            options = dict(told["options"])
-            if options["home"] != str(where):
-                name = options["generation"]
-                copies.move_in(where / name, f"{options['home']}/{name}")
-                options["home"] = str(where)
-                blueprint.write(where, self._blueprint, plan.kind, options)
+            copies.at_home(where, told)
             return options
-        if there:
-            raise CheckpointError(
-                f"{where} is neither empty nor a checkpoint of an engine on Spark; choose a new folder"
-            )
         options, self._new = self._generation(), True
         blueprint.write(where, self._blueprint, plan.kind, options)
         return options
 
     def _generation(self) -> dict[str, Any]:
-        name = f"g-{secrets.token_hex(6)}"
-        return {
-            "join": self._plan.join,
-            "bins": self.bins,
-            "labels": labels(self.bins),
-            "generation": name,
-            "home": str(self.location),
-            "began": int(time.time()),
-            "told": sorted(self._told),
-        }
+        more = {"began": int(time.time()), "told": sorted(self._told)}
+        return blueprint.fresh(self.location, self._plan.join, self.bins, **more)
 
     def _run(self, messages: list[Message], kind: str, epoch: int) -> list[Message]:
         return self._put([m._replace(bin=self._label[m.bin]) for m in messages], kind, epoch)
