@@ -10,7 +10,7 @@ SHELL := /bin/sh
 .PHONY: help lab test slow doctor check format lock clean
 
 export PYTHON
-unexport PYTHONPATH PYTHONHOME MAKEFLAGS
+unexport PYTHONPATH PYTHONHOME PYTHONPLATLIBDIR PYTHONOPTIMIZE MAKEFLAGS
 
 SETUP := sh setup/environment.sh
 VENV := .venv/bin/python
@@ -47,5 +47,5 @@ lock:  ## resolve the locked packages anew after a change of pyproject.toml; UPG
 	@python=$$(sh setup/find-python.sh) && exec "$$python" setup/lock.py
 
 clean:  ## remove the environment, the caches and what builds leave; nothing else
-	@rm -rf .venv .cache build dist *.egg-info
+	@rm -rf .venv .venv-gone-* .cache build dist *.egg-info
 	@find . -name .git -prune -o -type d -name __pycache__ -prune -exec rm -rf {} +

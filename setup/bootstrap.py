@@ -11,13 +11,13 @@ another Python, moved, locked anew) is built from scratch. What fails leaves no
 """
 
 import argparse
+import contextlib
 import fcntl
 import hashlib
 import json
 import os
 import platform
 import re
-import select
 import shutil
 import signal
 import subprocess
@@ -27,6 +27,11 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+# Python leaves a script's own folder out under -I, which keeps everybody else's out.
+sys.path.insert(0, str(ROOT / "setup"))
+
+from progress import follow  # noqa: E402
+
 ENVIRONMENT = ROOT / ".venv"
 STAMP = ENVIRONMENT / "sharedstate-setup.json"
 BEGUN = ENVIRONMENT / "sharedstate-setup.begun"
@@ -35,6 +40,8 @@ LOG = CACHE / "logs" / "setup.log"
 BUILD, RUN, DEV = "requirements-build.txt", "requirements.txt", "requirements-dev.txt"
 LOCKS = {"run": [BUILD, RUN], "dev": [BUILD, RUN, DEV]}
 ONLY_AS_SOURCE = "pyspark"
+ELSEWHERE = ("PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_CONSTRAINT", "PIP_REQUIREMENT", "PYTHONHOME")
+"""What would have pip install to another place, or another version, than the lock says."""
 KIT_SECONDS = 300
 SPACE = 3_000_000_000
 
@@ -59,9 +66,12 @@ def main():
         LOG.parent.mkdir(parents=True, exist_ok=True)
         with open(CACHE / "setup.lock", "w") as lock:
             alone(lock)
-            build(options.purpose)
+            build(options.purpose, lock)
     except OSError as error:
-        raise Stop(f"{error.filename or ROOT}: {error.strerror}: this folder must be writable and not full") from None
+        raise Stop(
+            f"{error.filename or ROOT}: {error.strerror}: this folder must be writable and not full: "
+            "make room, or copy the checkout to a folder of yours and run this again there"
+        ) from None
     return 0
 
 
@@ -106,7 +116,7 @@ def missing(purpose):
     return [name for name in LOCKS[purpose] if name not in locks]
 
 
-def build(purpose):
+def build(purpose, lock):
     """Bring the environment to what `purpose` asks for, or leave none."""
     todo = missing(purpose)
     if not todo:
@@ -120,14 +130,15 @@ def build(purpose):
     try:
         with open(LOG, "w") as log:
             if fresh:
-                make_environment()
+                make_environment(lock)
             else:
                 BEGUN.touch()
                 STAMP.unlink()
             for name in todo:
-                install(["-r", f"setup/{name}"], log, packages=pins(name))
+                install(["-r", f"setup/{name}"], log, lock, packages=pins(name))
             if fresh:
-                install(["--editable", "."], log, packages=1)
+                install(["--editable", "."], log, lock, packages=1)
+                plain_paths()
         part = STAMP.with_suffix(".part")
         part.write_text(json.dumps(expected(purpose), indent=1))
         part.replace(STAMP)
@@ -135,12 +146,12 @@ def build(purpose):
         done = True
     finally:
         if not done:
-            shutil.rmtree(ENVIRONMENT, ignore_errors=True)
+            remove()
     if fresh:
-        kit("jars", "jars: fetching")
+        kit("jars", "jars: fetching", lock)
     if DEV in todo:
         # Tests start fifty sessions; a reader who starts three is not kept waiting for this.
-        kit("classes", "classes: archiving")
+        kit("classes", "classes: archiving", lock)
     print(f"set-up: done in {time.monotonic() - started:.0f} s; from now on it is not repeated", flush=True)
 
 
@@ -160,21 +171,24 @@ def empty(folder):
     return next(folder.iterdir(), None) is None
 
 
-def make_environment():
-    """An empty virtual environment with pip, in the place of the one that was there."""
+def remove():
+    """No .venv any more. It loses its name first: one that is removed by half would be taken for somebody else's."""
     if ENVIRONMENT.exists():
-        shutil.rmtree(ENVIRONMENT)
+        ENVIRONMENT.rename(f"{ENVIRONMENT}-gone-{os.getpid()}-{time.monotonic_ns()}")
+    for gone in ROOT.glob(f"{ENVIRONMENT.name}-gone-*"):
+        shutil.rmtree(gone, ignore_errors=True)
+
+
+def make_environment(lock):
+    """An empty virtual environment with pip, in the place of the one that was there."""
+    remove()
     ENVIRONMENT.mkdir()
     BEGUN.touch()
-    made = subprocess.run(
-        [sys.executable, "-I", "-m", "venv", str(ENVIRONMENT)],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    if made.returncode:
-        LOG.write_text(made.stdout)
+    command = [sys.executable, "-I", "-m", "venv", str(ENVIRONMENT)]
+    with launched(command, lock, text=True) as child:
+        said = child.communicate()[0]
+    if child.returncode:
+        LOG.write_text(said)
         version = "%d.%d" % sys.version_info[:2]
         raise Stop(
             f"Python {version} could not make an environment: apt install python{version}-venv (Debian, Ubuntu), "
@@ -187,43 +201,34 @@ def pins(name):
     return len(re.findall(r"^[A-Za-z0-9].*==", (ROOT / "setup" / name).read_text(), re.MULTILINE))
 
 
-def install(what, log, packages):
+def plain_paths():
+    """Have every .pth name the checkout in ASCII: before 3.13 a Python reads them in the locale's letters, or ends."""
+    for file in ENVIRONMENT.glob("lib/python*/site-packages/*.pth"):
+        lines = file.read_text(encoding="utf-8").splitlines()
+        plain = [line if line.isascii() else f"import sys; sys.path.append({line!a})" for line in lines]
+        if plain != lines:
+            file.write_text("\n".join(plain) + "\n", encoding="ascii")
+
+
+def install(what, log, lock, packages):
     """Run pip, with one line of progress on the terminal and its own words in the log."""
     command = [str(ENVIRONMENT / "bin" / "python"), "-I", "-u", "-m", "pip", "install", *what]
     command += ["--no-deps", "--no-build-isolation", "--no-input", "--disable-pip-version-check", "--progress-bar=off"]
     if what[0] == "-r":
         # Newer pips build PySpark by PEP 517 only; older ones are told to, so that all do the same.
         command += ["--require-hashes", "--only-binary=:all:", f"--no-binary={ONLY_AS_SOURCE}", "--use-pep517"]
-    names = [name for name in os.environ if name not in ("PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PYTHONHOME")]
+    names = [name for name in os.environ if name not in ELSEWHERE]
     settings = {**{name: os.environ[name] for name in names}, "PIP_USER": "0", "PYTHONNOUSERSITE": "1"}
-    pip = subprocess.Popen(
-        command,
-        cwd=ROOT,
-        env=settings,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-    )
-    try:
-        said = follow(pip, log, packages)
+    with launched(command, lock, env=settings) as pip:
+        said = follow(pip, log, packages, ENVIRONMENT)
         status = pip.wait()
-    except BaseException:
-        os.killpg(pip.pid, signal.SIGKILL)
-        pip.wait()
-        raise
     if status:
         raise Stop(reason(said))
 
 
-def kit(room, telling):
-    """Have a room of the kit's spark/ do its part of the set-up; lines that start with `telling` are shown.
-
-    Without it all but a few things work, or are slower, so nothing stops.
-    """
-    # sharedstate_lite/spark/ivy.py reads a program's output much like this; the set-up imports nothing of the kit,
-    # which needs packages that may not be there yet, and a Python that this one may not be.
-    command = [str(ENVIRONMENT / "bin" / "python"), "-u", "-m", f"sharedstate_lite.spark.{room}"]
+@contextlib.contextmanager
+def launched(command, lock, **more):
+    """A child in a session of its own, which is ended with us. It holds the lock too, should we be killed before it."""
     child = subprocess.Popen(
         command,
         cwd=ROOT,
@@ -231,90 +236,36 @@ def kit(room, telling):
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         start_new_session=True,
-        text=True,
-        errors="replace",
+        pass_fds=[lock.fileno()],
+        **more,
     )
-    late = threading.Timer(KIT_SECONDS, os.killpg, [child.pid, signal.SIGKILL])
-    late.start()
     try:
-        with open(LOG, "a") as log:
-            for line in child.stdout:
-                log.write(line)
-                if line.startswith(telling):
-                    print(f"set-up: {line}", end="", flush=True)
-        child.wait()
+        yield child
     except BaseException:
         os.killpg(child.pid, signal.SIGKILL)
         child.wait()
         raise
-    finally:
-        late.cancel()
 
 
-def follow(pip, log, packages):
-    """Copy pip's output to the log and show how far it is, until it closes. Returns the output."""
-    progress, said, rest = Progress(packages), [], b""
-    while True:
-        if select.select([pip.stdout], [], [], 1.0)[0]:
-            chunk = os.read(pip.stdout.fileno(), 65536)
-            if not chunk:
-                progress.end()
-                return "".join(said)
-            *lines, rest = (rest + chunk).split(b"\n")
-            for line in lines:
-                text = line.decode(errors="replace") + "\n"
-                said.append(text)
-                log.write(text)
-                log.flush()
-                progress.heard(text)
-        progress.show()
+def kit(room, telling, lock):
+    """Have a room of the kit's spark/ do its part of the set-up; lines that start with `telling` are shown.
 
-
-class Progress:
-    """One line on a terminal, rewritten; elsewhere a line every ten seconds."""
-
-    def __init__(self, packages):
-        self.packages, self.fetched, self.phrase = packages, 0, "pip starts"
-        self.placing, self.before = False, 0
-        self.started = self.shown = time.monotonic()
-
-    def heard(self, line):
-        """Take in one line of pip's."""
-        if line.startswith("Collecting "):
-            self.fetched += 1
-            self.phrase = line.split()[1].split("==")[0]
-        size = re.search(r"Downloading .*\(([\d.]+ [kMG]B)\)", line)
-        if size:
-            self.phrase = f"{self.phrase.split(' ')[0]} {size[1]}"
-        if "Building wheel" in line and "started" in line:
-            self.phrase = "building " + line.split("for ")[1].split()[0]
-        if line.startswith("Installing collected packages"):
-            self.placing, self.before = True, self.placed()
-
-    @staticmethod
-    def placed():
-        """How many packages stand in the environment."""
-        return sum(1 for _ in ENVIRONMENT.glob("lib*/python*/site-packages/*.dist-info"))
-
-    def show(self, every=10.0):
-        """Say how far we are."""
-        terminal, now = sys.stdout.isatty(), time.monotonic()
-        if not terminal and now - self.shown < every:
-            return
-        self.shown = now
-        if self.packages == 1:
-            phrase = "installing the kit itself"
-        elif self.placing:
-            phrase = f"installing {min(self.placed() - self.before, self.fetched)} of {self.fetched}"
-        else:
-            phrase = f"fetching {self.fetched} of {max(self.packages, self.fetched)}: {self.phrase}"
-        line = f"set-up: {now - self.started:4.0f} s  {phrase}"
-        print(f"\r{line[:78]:<78}" if terminal else line, end="" if terminal else "\n", flush=True)
-
-    def end(self):
-        """Clear the line."""
-        if sys.stdout.isatty():
-            print("\r" + " " * 78 + "\r", end="", flush=True)
+    Without it all but a few things work, or are slower, so nothing stops.
+    """
+    # sharedstate_lite/spark/ivy.py reads a program's output much like this; the set-up imports nothing of the kit,
+    # which needs packages that may not be there yet, and a Python that this one may not be.
+    command = [str(ENVIRONMENT / "bin" / "python"), "-u", "-m", f"sharedstate_lite.spark.{room}"]
+    with launched(command, lock, text=True, errors="replace") as child, open(LOG, "a") as log:
+        late = threading.Timer(KIT_SECONDS, os.killpg, [child.pid, signal.SIGKILL])
+        late.start()
+        try:
+            for line in child.stdout:
+                log.write(line)
+                if line.startswith(telling):
+                    print(f"set-up: {line}", end="", flush=True)
+            child.wait()
+        finally:
+            late.cancel()
 
 
 def reason(said):

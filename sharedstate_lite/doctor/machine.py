@@ -6,6 +6,7 @@ import importlib.metadata
 import os
 import platform
 import re
+import resource
 import shutil
 import socket
 import subprocess
@@ -22,6 +23,8 @@ OLDEST, NEWEST = (3, 11), (3, 14)
 NATIVE = ("numpy", "pandas", "pyarrow", "duckdb", "zmq")
 """Packages with compiled parts, which may be installed and still not load."""
 GIB = 1024.0**3
+ADDRESSES = 6
+"""GiB that a JVM of Spark's reserves, with its heap of one and what it maps; most of it is never used."""
 
 
 def python() -> Finding:
@@ -154,12 +157,22 @@ def room() -> tuple[float, float]:
     return total, free
 
 
+def limit() -> float | None:
+    """GiB of addresses that each process may have, None where they are not limited (``ulimit -v``)."""
+    allowed, _ = resource.getrlimit(resource.RLIMIT_AS)
+    return None if allowed == resource.RLIM_INFINITY else allowed / GIB
+
+
 def memory() -> Finding:
     """Room for a notebook beside Spark's driver and two Python workers."""
     total, free = room()
     text = f"{free:.1f} of {total:.1f} GiB free, {os.cpu_count() or 1} cores"
     if free < 2:
         return warn(f"{text}: Spark and a notebook want 2 GiB", "close other programs, or leave the Spark parts out")
+    allowed = limit()
+    if allowed is not None and allowed < ADDRESSES:
+        said = f"{text}, but a process may have {allowed:.1f} GiB of addresses: a JVM wants some {ADDRESSES}"
+        return warn(said, "lift the limit (ulimit -v unlimited), or leave the Spark parts out")
     return ok(text)
 
 

@@ -20,6 +20,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 
 from sharedstate_lite.cache import cache_dir
 from sharedstate_lite.errors import Error
+from sharedstate_lite.spark.paths import literal
 from sharedstate_lite.spark.session import session
 
 PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -57,7 +58,7 @@ def prove(folder: Path) -> str:
         source.mkdir()
         counts = (
             spark.readStream.schema("product STRING")
-            .csv(str(source))
+            .csv(literal(source))
             .groupBy("product")
             .transformWithStateInPandas(Count(), "product STRING, n BIGINT", outputMode="Update", timeMode="None")
         )

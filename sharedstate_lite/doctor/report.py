@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 
 from sharedstate_lite.doctor import engine, machine, services
 from sharedstate_lite.doctor.finding import Finding, Level, fail
+from sharedstate_lite.errors import Error
 
 Check = Callable[[], Finding]
 
@@ -42,6 +43,9 @@ def examine(checks: list[tuple[str, Check]] | None = None, *, spark: bool = Fals
     for name, check in [*(CHECKS if checks is None else checks), *([("Spark", engine.spark)] if spark else [])]:
         try:
             finding = check()
+        except Error as error:  # which says itself what mends it
+            text, _, mend = str(error).rpartition("; ")
+            finding = fail(text or mend, mend)
         except Exception as error:  # whatever it is, the other checks must still be heard
             text = " ".join(str(error).split()) or "no message"
             finding = fail(f"could not be checked: {type(error).__name__}: {text}", "make clean, then make lab")
@@ -78,7 +82,8 @@ def main(arguments: list[str] | None = None) -> int:
             print(line(name, finding, encoding), flush=True)
     verdict = {
         Level.OK: "this machine is ready",
-        Level.NOTE: "this machine is ready; the notes are about optional things",
+        Level.NOTE: "this machine is ready; the notes are about optional things"
+        + (" (python -m sharedstate_lite.doctor shows them)" if options.short else ""),
         Level.WARN: "this machine will do; see the lines marked warn",
         Level.FAIL: "something is broken; see the lines marked FAIL",
     }[worst]

@@ -1,8 +1,8 @@
 """The reasons to end: a signal, or the end of the process that called us.
 
-GNU make passes SIGTERM on to what it runs, but not SIGINT: from a terminal that
-reaches everyone at once, so make sets the signal back to its default and waits. A
-SIGINT sent to make alone would therefore never be heard here; on Linux the change of
+GNU make passes SIGTERM on to what it runs, but not SIGINT, SIGHUP or SIGQUIT: from a
+terminal these reach everyone at once, so make sets the signal back to its default and
+waits. Sent to make alone they would therefore never be heard here; on Linux the change of
 its disposition can be seen, and with ``--watch-parent`` it is looked for.
 """
 
@@ -15,6 +15,9 @@ import signal
 import socket
 from pathlib import Path
 from types import FrameType
+
+KEPT = sum(1 << (number - 1) for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT))
+"""Signals that make keeps to itself, as the bits of /proc/PID/status."""
 
 
 class Ended(BaseException):
@@ -34,7 +37,7 @@ class Watch:
         """Whether someone asked again while we were ending."""
         self._asked = False
         self._parent = os.getppid() if parent else None
-        self._caught = self._catches_sigint()
+        self._caught = self._catches()
         ours, theirs = socket.socketpair()
         ours.setblocking(False)
         theirs.setblocking(False)
@@ -73,15 +76,15 @@ class Watch:
             self._wake.recv(64)
         if self._parent is None or self._asked:
             return
-        if os.getppid() != self._parent or (self._caught and not self._catches_sigint()):
+        if os.getppid() != self._parent or self._caught & ~self._catches():
             self._asked = True
             raise Ended
 
-    def _catches_sigint(self) -> bool:
-        """Whether the parent has a handler for SIGINT; False where that cannot be seen."""
+    def _catches(self) -> int:
+        """Those of :data:`KEPT` that the parent has a handler for, as bits; 0 where that cannot be seen."""
         status = Path(f"/proc/{self._parent}/status")
         try:
             found = re.search(r"^SigCgt:\s*([0-9a-f]+)$", status.read_text(), re.MULTILINE)
         except OSError:
-            return False
-        return bool(found and int(found[1], 16) >> (signal.SIGINT - 1) & 1)
+            return 0
+        return int(found[1], 16) & KEPT if found else 0

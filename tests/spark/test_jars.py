@@ -174,6 +174,26 @@ def test_own_jar_goes_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert "is for Spark 3 and Scala 2.12, not 4 and 2.13" in str(jars.find("graphframes").absent)
 
 
+@pytest.mark.parametrize("name", ["a [1]", "{a,b}", "a*", "what?", "no#1"])
+def test_path_that_is_a_pattern_to_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """A jar whose path would keep Spark from starting is absent, and the reason names the letters."""
+    variable, place = jars.PACKAGES["postgresql"].variable, tmp_path / name
+    place.mkdir()
+    (place / "mine.jar").touch()
+    monkeypatch.setenv(variable, str(place / "mine.jar"))
+    assert "in a path for more than a letter" in str(jars.find("postgresql").absent) and jars.setting() == {}
+
+
+def test_own_folder_that_is_a_pattern_to_spark(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So is one that was fetched."""
+    publish(repository, f"{GRAPHS}:0.12.3")
+    monkeypatch.setenv("SHAREDSTATE_LITE_CACHE", str(tmp_path / "kit [1]"))
+    found = jars.fetch("graphframes")
+    assert "it takes [ ] in a path" in str(found.absent) and "move the checkout" in found.mend
+
+
 def test_which_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The kit's variable goes before Spark's, Spark's before a mirror of Maven's settings; else it is Maven Central."""
     monkeypatch.setenv("HOME", str(tmp_path))
