@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..cache import VARIABLE, cache_dir
+from ..cache import cache_dir
 from ..command import command
 from ..errors import Error
 from . import ivy
@@ -102,14 +102,13 @@ def find(name: str) -> Found:
     named = os.environ.get(package.variable)
     if named:
         return _own(package, named)
-    folder = cache_dir("jars")
-    if odd := sorted(ODD & set(str(folder))):
-        reason = f"Spark starts with no jar from {folder}: it takes {' '.join(odd)} in a path for more than a letter"
-        mend = f"set {VARIABLE} to a folder without, or move the checkout"
-        return Found(name, package.version, absent=reason, mend=mend)
     mend = f"{AGAIN} fetches it, or set {package.variable} to the jar; only {package.purpose} needs it"
     try:
-        wanted = _coordinates(package)
+        wanted, folder = _coordinates(package), cache_dir("jars")
+        if odd := sorted(ODD & set(str(folder))):
+            raise Error(
+                f"Spark starts with no jar from {folder}: {' '.join(odd)} in a path are more than letters to it"
+            )
         record = json.loads((folder / f"{name}.json").read_text())
     except (FileNotFoundError, ValueError) as error:
         reason = str(error) if isinstance(error, Error) else "it was not fetched yet"
@@ -168,9 +167,7 @@ def _own(package: Package, named: str) -> Found:
     bad = next((path for path in paths if not path.is_file()), None)
     reason = f"{package.variable}={named}: {bad} is no file" if bad else None
     if reason is None and (odd := sorted(ODD & set(named))):
-        reason = (
-            f"{package.variable}={named}: Spark takes {' '.join(odd)} in a path for more than a letter; move the jar"
-        )
+        reason = f"{package.variable}={named}: {' '.join(odd)} in a path are more than letters to Spark; move the jar"
     built = re.search(r"-spark(\d+)_([\d.]+\d)", " ".join(path.name for path in paths))
     if reason is None and built and built.groups() != _spark():
         reason = (
