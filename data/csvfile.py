@@ -2,6 +2,7 @@
 
 Reads RFC 4180: quotes around fields, doubled inside them, line ends inside quotes; a
 header first; blank lines skipped; UTF-8, a byte order mark allowed; ``.gz`` unpacked.
+A quote in a field that does not begin with one is text.
 An empty cell is NULL, a quoted empty one (``""``) the empty string. No other text is
 NULL: ``NA``, ``null`` and ``nan`` are what they say. Refuses, naming file and line,
 what is not such a file. Arrow reads; where it refuses, the file is read again, slowly,
@@ -10,6 +11,7 @@ to find the line.
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
 import io
@@ -19,6 +21,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 
@@ -32,7 +35,8 @@ _LONGEST = 1 << 26
 def read(path: Path, sep: str) -> pa.Table:
     """The file's cells as string columns named by its header. Raises Error."""
     header = _header(path, sep)
-    _refuse_open_quote(path, sep)
+    if not _plainly_quoted(path, sep):
+        _refuse_quotes(path, sep)
     with _bytes(path) as file:
         try:
             table = pyarrow.csv.read_csv(
@@ -85,9 +89,8 @@ def _records(path: Path, sep: str, header: list[str] | None) -> Iterator[tuple[i
 
     With a header, every record must have as many fields. Raises Error.
     """
-    limit = csv.field_size_limit(1 << 30)
     try:
-        with _bytes(path) as file, io.TextIOWrapper(file, encoding="utf-8-sig", newline="") as text:
+        with _bytes(path) as file, io.TextIOWrapper(file, encoding="utf-8-sig", newline="") as text, _long_fields():
             reader = csv.reader(text, delimiter=sep)
             body = header is None
             begins = 1
@@ -106,32 +109,70 @@ def _records(path: Path, sep: str, header: list[str] | None) -> Iterator[tuple[i
                 yield number, fields
     except UnicodeDecodeError as error:
         raise Error(_not_utf8(path)) from error
-    except (OSError, EOFError, zlib.error) as error:
-        raise Error(f"{path}: it cannot be read ({error})") from error
+
+
+def _plainly_quoted(path: Path, sep: str) -> bool:
+    """Whether all quotes are in pairs of an opening and a closing one, doubled ones among them.
+
+    Seen by each quote's neighbour, with no look at the rest: outside quotes the next one opens a field, so
+    a separator, a line end or a quote (then the two are a doubled one) is before it; inside, it closes one, or
+    is the first of two, and has such a neighbour behind it. False says no more than that the quotes need a reader.
+    """
+    edges = np.zeros(256, dtype=np.bool_)
+    edges[list(f'{sep}\r\n"'.encode())] = True
+    quotes = 0
+    with _bytes(path) as file:
+        # The file's ends are edges too. A chunk's last byte waits for its neighbour, with the one before it.
+        left = b"\n"
+        chunk = file.read(_CHUNK).removeprefix(codecs.BOM_UTF8)
+        while left:
+            content = left + (chunk or b"\n")
+            if b'"' in content:
+                seen = np.frombuffer(content, dtype=np.uint8)
+                at = np.flatnonzero(seen[1:-1] == ord('"')) + 1
+                outside, inside = at[quotes % 2 :: 2], at[1 - quotes % 2 :: 2]
+                if not (edges[seen[outside - 1]].all() and edges[seen[inside + 1]].all()):
+                    return False
+                quotes += len(at)
+            left = content[-2:] if chunk else b""
+            chunk = file.read(_CHUNK)
+    return quotes % 2 == 0
+
+
+def _refuse_quotes(path: Path, sep: str) -> None:
+    """Refuse a quote that is never closed, and text after one that is.
+
+    Arrow takes all that follows the one for one field, and the other for a part of the field, without a word.
+    """
+    with (
+        _bytes(path) as file,
+        io.TextIOWrapper(file, encoding="utf-8-sig", errors="replace", newline="") as text,
+        _long_fields(),
+    ):
+        reader = csv.reader(text, delimiter=sep, strict=True)
+        begins, records = 1, 0
+        try:
+            for fields in reader:
+                begins = reader.line_num + 1
+                records += bool(fields)
+        except csv.Error as error:
+            where = f"{path}, row {records} (line {begins})" if records else f"{path}, line {begins}"
+            if "end of data" in str(error):
+                raise Error(f"{where}: a quote is opened and never closed; close or double it") from error
+            raise Error(
+                f"{where}: text follows a closing quote, where a field ends; "
+                'double each quote that is part of a quoted field, as in "the ""big"" one"'
+            ) from error
+
+
+@contextmanager
+def _long_fields() -> Iterator[None]:
+    """Fields of any length for the csv module meanwhile; its own limit is 128 KiB."""
+    limit = csv.field_size_limit(1 << 30)
+    try:
+        yield
     finally:
         csv.field_size_limit(limit)
-
-
-def _refuse_open_quote(path: Path, sep: str) -> None:
-    """Refuse a quote that is never closed: a reader takes all that follows for one field, without a word."""
-    with _bytes(path) as file:
-        quotes = sum(chunk.count(b'"') for chunk in iter(lambda: file.read(_CHUNK), b""))
-    if quotes % 2 == 0:
-        return
-    with _bytes(path) as file, io.TextIOWrapper(file, encoding="utf-8-sig", errors="replace", newline="") as text:
-        reader = csv.reader(text, delimiter=sep, strict=True)
-        begins = 1
-        while True:
-            try:
-                next(reader)
-            except StopIteration:
-                return
-            except csv.Error as error:
-                if "end of data" in str(error):
-                    raise Error(
-                        f"{path}, line {begins}: a quote is opened and never closed; close or double it"
-                    ) from error
-            begins = reader.line_num + 1
 
 
 def _not_utf8(path: Path) -> str:
@@ -149,8 +190,12 @@ def _not_utf8(path: Path) -> str:
 
 @contextmanager
 def _bytes(path: Path) -> Iterator[IO[bytes]]:
+    packed = path.suffix.lower() == ".gz"
     try:
-        with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
+        with gzip.open(path) if packed else path.open("rb") as file:
             yield file  # type: ignore[misc]
     except (OSError, EOFError, zlib.error) as error:
-        raise Error(f"{path}: it cannot be read ({getattr(error, 'strerror', None) or error})") from error
+        reason = getattr(error, "strerror", None)
+        # What has no reason of the system's is about what is in the file.
+        mend = "; pack it anew with gzip, or leave .gz off the name of a file that is not packed" if not reason else ""
+        raise Error(f"{path}: it cannot be read ({reason or error}){mend}") from error

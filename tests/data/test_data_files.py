@@ -231,7 +231,7 @@ WRONG: list[tuple[str | bytes, dict[str, Any], tuple[str, ...]]] = [
     (b"a,b\n1,2\n3,\xe9\n", {}, ("line 3", "not UTF-8", "0xe9")),
     (b"a,\xe9\n1,2\n", {}, ("line 1", "not UTF-8")),
     ("a,b\n1,2\n".encode("utf-16"), {}, ("not UTF-8", "UTF-16")),
-    ('a,b\n1,2\n3,"4\n5,6\n', {}, ("line 3", "quote")),
+    ('a,b\n1,2\n3,"4\n5,6\n', {}, ("row 2 (line 3)", "a quote is opened and never closed", "close or double it")),
     ("a;b\n1;2\n", {}, ("';'", "sep=';'")),
     ("a,A\n1,2\n", {}, ("column A is there twice",)),
     ("a,,c\n1,2,3\n", {}, ("line 1: column 2 has no name",)),
@@ -267,7 +267,8 @@ def test_a_path_that_is_no_table_is_refused(tmp_path: Path) -> None:
         (tmp_path / "missing.csv", "no such file"),
         (file(tmp_path, "x", "mine.xlsx"), "neither CSV nor Parquet"),
         (file(tmp_path, "a\n1\n", "odd/mine.csv").with_name("other.txt"), "no such file"),
-        (file(tmp_path, b"not gzip", "mine.csv.gz"), "cannot be read"),
+        (file(tmp_path, b"not gzip", "mine.csv.gz"), r"cannot be read .*; pack it anew with gzip, or leave \.gz off"),
+        (file(tmp_path, gzip.compress(b"a\n1\n")[:-9], "half.csv.gz"), "cannot be read .*; pack it anew"),
         (file(tmp_path, b"not parquet", "mine.parquet"), "cannot be read as Parquet"),
     ):
         with pytest.raises(Error, match=named) as caught:

@@ -1,0 +1,92 @@
+"""Quotes in a CSV: what loads as it was written, and what is refused with its row and line."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import itertools
+from pathlib import Path
+
+import pytest
+
+from data import csvfile, load
+from sharedstate_lite.errors import Error
+
+REFUSED = [
+    ('a,b\n"the "big" one",1\n', "row 1 (line 2)"),
+    ('a,b\n1,2\n\n"x\ny",2\n"x"y,1\n', "row 3 (line 6)"),
+    ('a,b\n"x" ,1\n', "row 1 (line 2)"),
+    ('a,b\n1,"x"""y"\n', "row 1 (line 2)"),
+    ('a,b\n5" pipe,"x"y\n', "row 1 (line 2)"),
+    ('a,"b"c\n1,2\n', "line 1"),
+    # Each of its quotes looks like an opening or a closing one.
+    ('a,b,c\n"a,"b,"c",1\n', "row 1 (line 2)"),
+]
+
+
+@pytest.mark.parametrize(("content", "where"), REFUSED, ids=[content for content, _ in REFUSED])
+@pytest.mark.parametrize("form", ["plain", "crlf", "bom", "tab", "gz"])
+def test_a_quote_that_is_not_doubled_is_refused(tmp_path: Path, content: str, where: str, form: str) -> None:
+    """Text after a closing quote is one error with file, row, line, rule and mend; nothing is put together."""
+    path = tmp_path / ("mine.csv.gz" if form == "gz" else "mine.csv")
+    content = content.replace("\n", "\r\n") if form == "crlf" else content
+    content = content.replace(",", "\t") if form == "tab" else content
+    written = content.encode("utf-8-sig" if form == "bom" else "utf-8")
+    path.write_bytes(gzip.compress(written) if form == "gz" else written)
+    with pytest.raises(Error) as caught:
+        load(path, sep="\t" if form == "tab" else ",")
+    assert str(caught.value) == (
+        f"{path}, {where}: text follows a closing quote, where a field ends; "
+        'double each quote that is part of a quoted field, as in "the ""big"" one"'
+    )
+
+
+LOADED = [
+    ('a,b\n"the ""big"" one","1,""2"\n', [('the "big" one', '1,"2')]),
+    ('"a","b"\n"","x\ny"\n"""",""""""\n', [("", "x\ny"), ('"', '""')]),
+    ('"a",b\r\n"x\r\ny",""\r\n"z","1"', [("x\r\ny", ""), ("z", "1")]),
+    ('\ufeff"a",b\n"x",y\n', [("x", "y")]),
+    ('a,b\n5" pipe,x"y"\n "x","y"\n', [('5" pipe', 'x"y"'), (' "x"', "y")]),
+    (f'a,b\n5" pipe,"{"x" * 200_000}"\n', [('5" pipe', "x" * 200_000)]),
+    ('a;b\n"x;";y\n', [("x;", "y")]),
+    ('a\tb\n"x\t"\ty\n', [("x\t", "y")]),
+]
+
+
+@pytest.mark.parametrize(("content", "rows"), LOADED, ids=[content[:40] for content, _ in LOADED])
+@pytest.mark.parametrize("packed", [False, True])
+def test_quotes_that_are_right_load(tmp_path: Path, content: str, rows: list[tuple[str, str]], packed: bool) -> None:
+    """Doubled quotes, separators and line ends inside, and quotes in a field without any around it are kept."""
+    path = tmp_path / ("mine.csv.gz" if packed else "mine.csv")
+    path.write_bytes(gzip.compress(content.encode()) if packed else content.encode())
+    sep = next(sep for sep in ",;\t" if sep in content.partition("\n")[0])
+    loaded = load(path, "a STRING, b STRING", sep=sep)
+    assert list(zip(loaded["a"], loaded["b"], strict=True)) == rows
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 3, 1 << 22])
+def test_the_fast_look_agrees_with_a_strict_reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk: int) -> None:
+    """Of all short texts, what it passes is right for the csv module, and what that writes is passed, however cut."""
+    monkeypatch.setattr(csvfile, "_CHUNK", chunk)
+    path = tmp_path / "mine.csv"
+    for text in map("".join, itertools.product('",\nx', repeat=6)):
+        path.write_text(text, newline="")
+        if csvfile._plainly_quoted(path, ","):
+            list(csv.reader(io.StringIO(text, newline=""), strict=True))
+    for fields in itertools.product(map("".join, itertools.product('",\nx', repeat=2)), repeat=2):
+        written = io.StringIO()
+        csv.writer(written).writerows([fields, fields])
+        path.write_text(written.getvalue(), newline="")
+        assert csvfile._plainly_quoted(path, ","), fields
+
+
+def test_a_blank_line_is_a_row_of_no_file(tmp_path: Path) -> None:
+    """Also in a file of one column, as the csv module writes and reads it: there NULL is a pair of quotes."""
+    text = io.StringIO()
+    csv.writer(text).writerows([["a"], [1], [None], [2]])
+    path = tmp_path / "mine.csv"
+    path.write_text(text.getvalue() + "\r\n3\r\n", newline="")
+    assert load(path)["a"].tolist()[::2] == [1, 2] and load(path)["a"].isna().tolist() == [False, True, False, False]
+    with path.open(newline="") as file:
+        assert [row["a"] for row in csv.DictReader(file)] == ["1", "", "2", "3"]
