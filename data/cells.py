@@ -51,6 +51,7 @@ _PLAIN = {
 """What Arrow and CAST read alike, but for the years that there are."""
 
 _ZONED = re.compile(r"(.*[ T]\d{1,2}:\d{2}.*?)\s*(?:[zZ]|([+-])(\d{2}):?(\d{2}))", re.ASCII)
+_MOMENT = "a timestamp such as 2024-01-31 12:30:00.5 or 2024-01-31T12:30:00+02:00, with six digits of a second at most"
 _BLANK = " \t\n\r\f\v"
 
 
@@ -134,14 +135,24 @@ def _values(texts: Arrow, kind: Type) -> Arrow:
 def _value(text: str, kind: Type) -> int | float | None:
     if text.strip(_BLANK) == "" or (kind is Type.DOUBLE and text.strip(_BLANK).lower() == "nan"):
         return None
-    zoned = _ZONED.fullmatch(text.strip(_BLANK)) if kind is Type.TIMESTAMP else None
+    if kind is Type.TIMESTAMP:
+        return _moment(text)
+    return parse(text.strip(_BLANK) if kind is Type.BOOLEAN else text, kind)
+
+
+def _moment(text: str) -> int:
+    zoned = _ZONED.fullmatch(text.strip(_BLANK))
+    try:
+        moment = int(parse(zoned[1] if zoned else text, Type.TIMESTAMP))
+    except RowError:
+        # CAST's own words would forbid the zone, and show the text without it.
+        raise RowError(f"{told(text)} is not a TIMESTAMP: expected {_MOMENT}") from None
     if zoned:
         ahead = timedelta(hours=int(zoned[3] or 0), minutes=int(zoned[4] or 0)) // timedelta(microseconds=1)
-        moment = int(parse(zoned[1], kind)) - (-ahead if zoned[2] == "-" else ahead)
-        if not CALENDAR[kind][0] <= moment <= CALENDAR[kind][1]:
+        moment -= -ahead if zoned[2] == "-" else ahead
+        if not CALENDAR[Type.TIMESTAMP][0] <= moment <= CALENDAR[Type.TIMESTAMP][1]:
             raise RowError(f"{told(text)}, taken to UTC, {YEARS}")
-        return moment
-    return parse(text.strip(_BLANK) if kind is Type.BOOLEAN else text, kind)
+    return moment
 
 
 def beyond(moments: Arrow, kind: Type) -> Arrow:

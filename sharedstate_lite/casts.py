@@ -49,7 +49,7 @@ _FORM = {
     Type.DOUBLE: "a finite number such as 1.5 or 2e3",
     Type.BOOLEAN: "true or false",
     Type.DATE: "a date such as 2024-01-31",
-    Type.TIMESTAMP: "a timestamp such as 2024-01-31 12:30:00.5, without a zone",
+    Type.TIMESTAMP: "a timestamp such as 2024-01-31 12:30:00.5, with six digits of a second at most and without a zone",
 }
 
 
