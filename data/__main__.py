@@ -90,7 +90,8 @@ def _make(options: argparse.Namespace) -> int:
 
     from .pipeline import begin, make
 
-    parameters = {field.name: getattr(options, field.name) for field in fields(Spec)}
+    given = {field.name: getattr(options, field.name) for field in fields(Spec)}
+    parameters = {name: value for name, value in given.items() if value is not None}
     began = time.monotonic()
     try:
         # Everything that can be wrong with the options is said before Spark takes its seconds.

@@ -73,6 +73,11 @@ def load(
         raise Error(f"sep={sep!r}: it is one ASCII character, such as ',' or ';'")
     if rename is not None and not isinstance(rename, Mapping):
         raise Error(f"rename={told(rename)}: it maps names to names, such as {{'time': 'at'}}")
+    if schema is not None and (not isinstance(schema, str) or not schema.strip()):
+        raise Error(
+            f"schema={told(schema)}: it declares columns, as 'product STRING, length INT' does; "
+            "leave it out to have the types read off the file"
+        )
     wanted = None if schema is None else declared(root.name, schema)
     parts = [_renamed(_read(file, root, sep), rename or {}) for file in _files(root)]
     first = parts[0]
@@ -189,6 +194,12 @@ def _renamed(part: _Part, rename: Mapping[str, str]) -> _Part:
             raise Error(f"{part.path}: rename names {old}, which is no column; the file has: {there}")
         new[old.lower()] = to
     columns = {new.get(n, n).lower(): (new.get(n, spelling), column) for n, (spelling, column) in part.columns.items()}
+    for at, (spelling, _) in enumerate(columns.values(), start=1):
+        if not spelling.strip():
+            raise Error(
+                f"{part.path}: column {at} has no name, and a relation's columns have one; "
+                f"give it one with rename={{{spelling!r}: 'name'}}"
+            )
     if len(columns) < len(part.columns):
         raise Error(f"{part.path}: after rename two columns have one name; names are compared without case")
     return _Part(part.path, part.sep, columns, frozenset(new.get(n, n).lower() for n in part.text), part.rows)

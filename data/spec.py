@@ -79,7 +79,6 @@ class Spec:
             raise Error(
                 f"{', '.join(sorted(unknown))}: no such option; there are {', '.join(f.name for f in fields(cls))}"
             )
-        given = {name: value for name, value in given.items() if value is not None}
         visits = given.get("visits")
         if "epochs" not in given and isinstance(visits, int) and visits < cls.epochs:
             given["epochs"] = max(1, visits)

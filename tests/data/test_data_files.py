@@ -85,6 +85,26 @@ def test_the_seed_goes_through_an_engine() -> None:
     assert cells(engine.read("result")) == [("Fruit", 40), ("Vegetable", 60)]
 
 
+@pytest.mark.parametrize(
+    ("table", "named"),
+    [
+        (pd.DataFrame([[1, 2]], columns=["a", "A"]), "column a is there twice; names are compared without case"),
+        (pd.DataFrame([[1, 2, 3]], columns=["b", "a", "a"]), "column a is there twice"),
+        (pa.table([[1], [2]], names=["a", "a"]), "column a is there twice"),
+        (pd.DataFrame({"diff": [1]}), "there is no column but diff and time"),
+        (pa.table({"time": [1], "diff": [1]}), "there is no column but diff and time"),
+        (pd.DataFrame({"": [1]}), "a column has no name"),
+        (pd.DataFrame({"a": [1, "x"]}), "no one type .*column a.*; cast it first"),
+        ([1], "list is no table"),
+    ],
+)
+def test_a_table_that_declares_nothing_is_told_why(table: Any, named: str) -> None:
+    """What no catalog would take is refused before it, with the cause and with no word of a schema."""
+    with pytest.raises(Error, match=f"^declaration: .*{named}") as caught:
+        declaration(table)
+    assert "schema" not in str(caught.value)
+
+
 # --- CSV ---------------------------------------------------------------------
 
 TYPED = st.tuples(
@@ -223,7 +243,16 @@ WRONG: list[tuple[str | bytes, dict[str, Any], tuple[str, ...]]] = [
     ("a\n1e999\n", {"schema": "a DOUBLE"}, ("row 1", "DOUBLE")),
     ("a\nmaybe\n", {"schema": "a BOOLEAN"}, ("row 1", "BOOLEAN")),
     ("a\n2024-13-01\n", {"schema": "a DATE"}, ("row 1", "DATE")),
-    ("a\n2024-01-01 25:00\n", {"schema": "a TIMESTAMP"}, ("row 1", "TIMESTAMP")),
+    (
+        "a\n2024-01-01 25:00Z\n",
+        {"schema": "a TIMESTAMP"},
+        ("row 1", "'2024-01-01 25:00Z' is not a TIMESTAMP: expected a timestamp such as", "12:30:00+02:00"),
+    ),
+    (
+        "a\n2024-01-31 12:30:00.1234567\n",
+        {"schema": "a TIMESTAMP"},
+        ("row 1", "'2024-01-31 12:30:00.1234567' is not a TIMESTAMP", "with six digits of a second at most; correct"),
+    ),
     ("a\n2024-01-01\n0000-01-01\n", {"schema": "a DATE"}, ("row 2 (line 3), column a: '0000-01-01'", "DATE")),
     ("a\n0000-01-01 00:00:00\n", {"schema": "a TIMESTAMP"}, ("row 1", "'0000-01-01 00:00:00'")),
     ("a\n0001-01-01 00:00+02:00\n", {"schema": "a TIMESTAMP"}, ("row 1", "to UTC", "the years are 1 to 9999")),
@@ -241,6 +270,10 @@ WRONG: list[tuple[str | bytes, dict[str, Any], tuple[str, ...]]] = [
     ("a,diff\n1,0.5\n", {}, ("column diff", "'0.5'")),
     ("a,b\n1,2\n", {"schema": "a INT, c INT"}, ("no column is called c", "a, b")),
     ("a,b\n1,2\n", {"schema": "a NUMBER"}, ("NUMBER",)),
+    ("a,b\n1,2\n", {"schema": 5}, ("schema=5: it declares columns, as 'product STRING, length INT' does; leave",)),
+    ("a,b\n1,2\n", {"schema": ""}, ("schema='': it declares columns",)),
+    ("a,b\n1,2\n", {"schema": " "}, ("schema=' ': it declares columns",)),
+    ("a,b\n1,2\n", {"schema": SCHEMA}, ("schema={'info': ", "it declares columns")),
     ("a,b\n1,2\n", {"rename": {"c": "d"}}, ("c, which is no column",)),
     ("a,b\n1,2\n", {"rename": {"a": "B"}}, ("one name",)),
     ("a,b\n1,2\n", {"rename": ["a"]}, ("rename=['a']",)),
@@ -258,7 +291,7 @@ def test_a_wrong_csv_is_one_error_that_says_where(
     with pytest.raises(Error) as caught:
         load(path, **options)
     assert all(part in str(caught.value) for part in named), str(caught.value)
-    assert any(name in str(caught.value) for name in ("mine.csv", "sep=", "rename="))
+    assert any(name in str(caught.value) for name in ("mine.csv", "sep=", "rename=", "schema="))
 
 
 def test_a_path_that_is_no_table_is_refused(tmp_path: Path) -> None:

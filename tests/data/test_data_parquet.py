@@ -139,12 +139,14 @@ def test_parquet_that_does_not_fit_is_refused(tmp_path: Path, column: Any, schem
     assert named in str(caught.value) and "mine.parquet" in str(caught.value)
 
 
-def test_a_column_without_a_name_is_no_declaration(tmp_path: Path) -> None:
-    """A name of no letters, which no catalog takes, is refused; under another name the column is like any other."""
-    pyarrow.parquet.write_table(pa.table({"": [1]}), tmp_path / "mine.parquet")
-    with pytest.raises(Error, match="a column has no name"):
-        declaration(load(tmp_path / "mine.parquet"))
-    assert declaration(load(tmp_path / "mine.parquet", rename={"": "n"})) == "n BIGINT"
+@pytest.mark.parametrize("name", ["", " "])
+def test_a_column_without_a_name_is_refused(tmp_path: Path, name: str) -> None:
+    """A name of no letters is refused, as in a CSV; under another name the column is like any other."""
+    pyarrow.parquet.write_table(pa.table({"a": ["x"], name: [1]}), tmp_path / "mine.parquet")
+    for schema in (None, "a STRING"):
+        with pytest.raises(Error, match=rf"mine.parquet: column 2 has no name, .* rename={{'{name}': 'name'}}"):
+            load(tmp_path / "mine.parquet", schema)
+    assert declaration(load(tmp_path / "mine.parquet", rename={name: "n"})) == "a STRING, n BIGINT"
 
 
 def test_duckdb_and_spark_files_are_read(tmp_path: Path) -> None:
