@@ -15,7 +15,8 @@
     schedule.py   who comes when, and goes
     rows.py       generate                draws.py     chance without state: hashes, shuffles, Zipf
     pipeline.py   make, on Spark          folder.py    epochs; manifest, checksums, order in time
-    progress.py   how far it is           __main__.py  the command line
+    progress.py   how far it is           interrupts.py  signals as exceptions
+    __main__.py   the command line
 
 And what the experiments on sharing inside a worker read, each as a DataFrame of any size and as a table:
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import os
 import signal
 import sys
 import time
 from dataclasses import fields
 from pathlib import Path
-from types import FrameType
 from typing import NoReturn
 
 from sharedstate_lite.errors import Error
 
-from . import folder
+from . import folder, interrupts
 from .files import place
 from .progress import Progress
 from .spec import Spec
@@ -63,21 +64,59 @@ def _arguments(given: list[str]) -> argparse.Namespace:
 
 
 def main(given: list[str] | None = None) -> int:
-    """Run the command. Returns the exit code: 0 done, 1 failed, 2 wrong options, 130 or 143 interrupted."""
+    """Run the command. Returns the exit code: 0 done, 1 failed, 2 wrong options, 129, 130 or 143 interrupted."""
     options = _arguments(sys.argv[1:] if given is None else given)
-    signal.signal(signal.SIGTERM, _terminate)
+    told = _Outcome(options)
+    with interrupts.raised():
+        try:
+            return _check(options) if options.command == "check" else _make(options, told)
+        except KeyboardInterrupt as interrupt:
+            interrupts.ignore()
+            # Where the terminal has gone, nobody is told.
+            with contextlib.suppress(OSError):
+                print(f"interrupted; {told}", file=sys.stderr)
+            return 128 + (interrupt.number if isinstance(interrupt, interrupts.Interrupted) else signal.SIGINT)
+
+
+class _Outcome:
+    """What has been done so far, as text: read off the file system, as an interrupt may come at any moment."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self._options = options
+        self._before: tuple[int, int] | None = None
+        self._target: Path | None = None
+
+    def watch(self, target: Path) -> None:
+        """The folder will be made here."""
+        self._before = _identity(target)
+        self._target = target
+
+    def __str__(self) -> str:
+        if self._options.command == "check" and self._options.stamp:
+            return "the times of some files may be set, and of others not: run it again"
+        if self._target is None:
+            return "nothing was written"
+        now = _identity(self._target)
+        # A folder that was made is never the one that was there: both are for a while.
+        if now not in (None, self._before):
+            return f"{self._options.out} is made"
+        return f"{self._options.out} is not made" + (", and what is there is as it was" if now else "")
+
+
+def _identity(folder: Path) -> tuple[int, int] | None:
     try:
-        return _check(options) if options.command == "check" else _make(options)
-    except KeyboardInterrupt as interrupt:
-        print("interrupted; nothing was written", file=sys.stderr)
-        return 128 + (signal.SIGTERM if isinstance(interrupt, Terminated) else signal.SIGINT)
+        found = folder.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _check(options: argparse.Namespace) -> int:
     try:
+        root = place(options.folder)
         if options.stamp:
-            folder.stamp_all(Path(options.folder))
-        manifest = folder.check(Path(options.folder))
+            folder.stamp_all(root)
+        manifest = folder.check(root)
     except Error as error:
         print(f"python -m data check: error: {error}", file=sys.stderr)
         return 1
@@ -85,8 +124,8 @@ def _check(options: argparse.Namespace) -> int:
     return 0
 
 
-def _make(options: argparse.Namespace) -> int:
-    from sharedstate_lite.spark import session, stop
+def _make(options: argparse.Namespace, told: _Outcome) -> int:
+    from sharedstate_lite.spark import session, settings, stop
 
     from .pipeline import begin, make
 
@@ -96,10 +135,15 @@ def _make(options: argparse.Namespace) -> int:
     try:
         # Everything that can be wrong with the options is said before Spark takes its seconds.
         Spec.make(**parameters)
-        begin(place(options.out).resolve(), options.overwrite).close()
+        named = os.environ.get(settings.VARIABLE) or settings.MASTER
+        settings.kind(named if options.master is None else options.master)
+        target = place(options.out).resolve()
+        with interrupts.late():
+            begin(target, options.overwrite).close()
     except Error as error:
         print(f"python -m data make: error: {error}", file=sys.stderr)
         return 2
+    told.watch(target)
     bar: list[Progress] = []
 
     def progress(done: int, total: int) -> None:
@@ -115,9 +159,12 @@ def _make(options: argparse.Namespace) -> int:
         print(f"python -m data make: error: {error}", file=sys.stderr)
         return 1
     finally:
-        for shown in bar:
-            shown.close()
-        stop()
+        # Cut short, Spark's end would leave its files; it takes a second.
+        with interrupts.late():
+            with contextlib.suppress(OSError):
+                for shown in bar:
+                    shown.close()
+            stop()
     print(f"{options.out}: {_totals(manifest)}; {time.monotonic() - began:.0f} s")
     return 0
 
@@ -128,14 +175,6 @@ def _totals(manifest: dict[str, dict[str, dict[str, int]]]) -> str:
         for relation, total in manifest["totals"].items()
     )
     return f"{len(manifest['epochs']):,} epochs, {counts}"
-
-
-class Terminated(KeyboardInterrupt):
-    """SIGTERM, which shall be cleaned up after as Ctrl-C is."""
-
-
-def _terminate(number: int, frame: FrameType | None) -> NoReturn:
-    raise Terminated
 
 
 if __name__ == "__main__":

@@ -3,7 +3,8 @@
 A task makes whole epochs and writes their files; what comes back to the driver is a
 line for each file. Everything is written in a folder beside the target and renamed
 into place at the end, manifest included: the target is there and whole, or not there.
-Interrupted or failed, nothing stays. Tasks write where the driver can read, so on a
+A folder that is replaced is put aside before that, and removed after; what a killed run
+put aside, the next one puts back. Interrupted or failed, nothing stays. Tasks write where the driver can read, so on a
 cluster the target is on a file system that its machines share.
 """
 
@@ -12,6 +13,7 @@ from __future__ import annotations
 import functools
 import os
 import re
+import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -26,6 +28,7 @@ from sharedstate_lite.spark.scratch import Scratch
 
 from . import folder
 from .files import place
+from .interrupts import late
 from .rows import RELATIONS, changes
 from .spec import Spec
 
@@ -59,20 +62,29 @@ def make(
     """
     spec = Spec.make(**parameters)
     target = place(out).resolve()
-    scratch = begin(target, overwrite)
+    scratch: Scratch | None = None
     try:
+        with late():
+            scratch = begin(target, overwrite)
         spark = session or kit.session()
         manifest = _write(spark, spec, scratch.path, progress)
-        _into_place(scratch, target)
+        with late():
+            _into_place(scratch, target)
     except OSError as error:
         raise Error(f"{error.filename or target}: it cannot be written ({error.strerror or error})") from error
     finally:
-        scratch.close()
+        if scratch is not None:
+            with late():
+                scratch.close()
     return manifest
 
 
 def begin(target: Path, overwrite: bool) -> Scratch:
     """A folder beside ``target`` to write in. Raises Error where the target is taken or cannot be written."""
+    try:
+        _put_back(target)
+    except OSError as error:
+        raise _unwritable(target, error) from error
     if target.is_dir() and any(target.iterdir()):
         if not overwrite:
             raise Error(f"{target}: the folder is not empty; choose another, or replace a made one with overwrite")
@@ -90,18 +102,37 @@ def begin(target: Path, overwrite: bool) -> Scratch:
             raise PermissionError(13, "Permission denied")
         return Scratch(target.parent, f".{target.name}.making-")
     except OSError as error:
-        raise Error(
-            f"{target}: nothing can be written there ({error.strerror or error}); choose another folder"
-        ) from error
+        raise _unwritable(target, error) from error
+
+
+def _unwritable(target: Path, error: OSError) -> Error:
+    return Error(f"{target}: nothing can be written there ({error.strerror or error}); choose another folder")
+
+
+def _aside(target: Path) -> Path:
+    """Where the folder is that is being replaced. Not in a Scratch, which goes whether or not the new one came."""
+    return target.with_name(f".{target.name}.making-replaced")
 
 
 def _into_place(scratch: Scratch, target: Path) -> None:
+    """Rename the folder to ``target``. Whatever is raised, the target is the old folder or the new one."""
     if not target.exists():
         scratch.release(target)
         return
-    with Scratch(target.parent, f".{target.name}.making-") as old:
-        target.rename(old.path / "old")
+    target.rename(_aside(target))
+    try:
         scratch.release(target)
+    finally:
+        _put_back(target)
+
+
+def _put_back(target: Path) -> None:
+    """Bring back the folder that was put aside for a new one, or remove it where the new one came."""
+    aside = _aside(target)
+    if target.exists():
+        shutil.rmtree(aside, ignore_errors=True)
+    elif aside.is_dir():
+        aside.rename(target)
 
 
 def _write(spark: SparkSession, spec: Spec, root: Path, progress: Callable[[int, int], None] | None) -> dict[str, Any]:

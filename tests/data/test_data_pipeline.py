@@ -125,10 +125,15 @@ def test_only_a_made_folder_is_overwritten(spark: SparkSession, shop: Path, tmp_
 
 
 @pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGINT, 130), pytest.param(signal.SIGTERM, 143, marks=pytest.mark.slow)]
+    ("number", "code"),
+    [
+        (signal.SIGINT, 130),
+        pytest.param(signal.SIGTERM, 143, marks=pytest.mark.slow),
+        pytest.param(signal.SIGHUP, 129, marks=pytest.mark.slow),
+    ],
 )
 def test_an_interrupt_leaves_nothing(tmp_path: Path, number: signal.Signals, code: int) -> None:
-    """Ctrl-C or SIGTERM in the middle ends it soon: no file, no process, the right exit code."""
+    """Ctrl-C, SIGTERM or a closed terminal in the middle ends it soon: no file, no process, the right exit code."""
     with command(tmp_path, "make", "--visits", "50_000_000", "--epochs", "1000", "--out", "shop") as process:
         deadline = time.monotonic() + 120
         while not list(tmp_path.glob(".shop.making-*/visit/*/part.parquet")):
@@ -141,6 +146,7 @@ def test_an_interrupt_leaves_nothing(tmp_path: Path, number: signal.Signals, cod
         process.send_signal(number)
         out, err = process.communicate(timeout=60)
     assert process.returncode == code and out == "" and "Traceback" not in err, err
+    assert err.endswith("interrupted; shop is not made\n")
     assert psutil.wait_procs(children, timeout=30)[1] == []
     assert [path.name for path in tmp_path.iterdir()] == ["cache"]
     assert list((tmp_path / "cache" / "spark").iterdir()) == []
@@ -160,6 +166,8 @@ BAD = [
     (["--out", "/proc/shop"], "nothing can be written there"),
     (["--out", "/tmp/" + "y" * 300], "is no path (File name too long)"),
     (["--out", "~nobody-of-that-name/x"], "is no path"),
+    (["--master", "foo"], "master 'foo': a session runs on local[N]"),
+    (["--master", ""], "master '': a session runs on local[N]"),
     (["--size", "3"], "unrecognized arguments: --size 3"),
 ]
 
