@@ -88,7 +88,12 @@ def stamp(folder: Path, epoch: int, count: int, now: float) -> None:
     """Stamp the files of one epoch of ``count``, the last of which gets the time ``now``."""
     at = int(now) - STEP_SECONDS * (count - epoch)
     for relation in RELATIONS:
-        os.utime(part(folder, relation, epoch), (at, at))
+        file = part(folder, relation, epoch)
+        try:
+            os.utime(file, (at, at))
+        except OSError as error:
+            # The system's own error names no file.
+            raise OSError(error.errno, error.strerror, str(file)) from error
 
 
 def stamp_all(folder: Path) -> None:
@@ -98,8 +103,12 @@ def stamp_all(folder: Path) -> None:
     try:
         for epoch in numbers:
             stamp(folder, epoch, len(numbers), now)
+    except FileNotFoundError as error:
+        raise Error(f"{error.filename}: the manifest names it and it is gone; make the folder again") from error
     except OSError as error:
-        raise Error(f"{error.filename}: its time cannot be set ({error.strerror})") from error
+        raise Error(
+            f"{error.filename}: its time cannot be set ({error.strerror}); copy the folder, and stamp the copy"
+        ) from error
 
 
 def write(root: Path, relation: str, epoch: int, rows: pa.Table) -> dict[str, Any]:
@@ -152,6 +161,8 @@ def read(root: Path) -> dict[str, Any]:
         raise Error(
             f"{root}: there is no {_MANIFEST}, so no made folder; make one with: python -m data make"
         ) from error
+    except NotADirectoryError as error:
+        raise Error(f"{root}: it is a file; name the folder that was made, in which {_MANIFEST} is") from error
     except (OSError, ValueError, RecursionError) as error:
         raise Error(f"{path}: it cannot be read ({error}); make the folder again") from error
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:

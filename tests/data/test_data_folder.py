@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -15,6 +16,7 @@ import pyarrow.parquet
 import pytest
 
 from data import Spec, epochs, folder, generate
+from data.__main__ import main
 from data.rows import RELATIONS, changes
 from sharedstate_lite.errors import Error
 
@@ -114,6 +116,36 @@ def test_a_file_too_many_is_noticed(shop: Path) -> None:
             with pytest.raises(Error, match=f"{extra.name}: the manifest does not know"):
                 reader(shop)
         extra.unlink()
+
+
+def test_check_names_what_is_no_folder(shop: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A file, and a path of no letters, are told apart from a folder without a manifest."""
+    for given, named in (
+        (str(shop / "manifest.json"), f"{shop / 'manifest.json'}: it is a file; name the folder that was made"),
+        ("", "'' is no path"),
+        (str(shop / "info"), "there is no manifest.json"),
+    ):
+        for options in ([], ["--stamp"]):
+            assert main(["check", given, *options]) == 1
+            said = capsys.readouterr()
+            assert said.out == "" and named in said.err and said.err.count("\n") == 1
+
+
+def test_a_time_that_cannot_be_set_names_the_file(
+    shop: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Another user's folder, whose times the system lets nobody else set, is one error with file and mend."""
+
+    def refuse(path: Path, times: tuple[float, float]) -> None:
+        # As the system says it: without the file.
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(os, "utime", refuse)
+    assert main(["check", str(shop), "--stamp"]) == 1
+    assert capsys.readouterr().err == (
+        f"python -m data check: error: {folder.part(shop, 'info', 1)}: its time cannot be set "
+        "(Operation not permitted); copy the folder, and stamp the copy\n"
+    )
 
 
 def test_no_folder_is_an_error_at_the_call() -> None:
