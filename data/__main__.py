@@ -20,13 +20,13 @@ from .progress import Progress
 from .spec import Spec
 
 _HELP = {
-    "visits": "rows that come into visit(product, user, length)",
+    "visits": "visits that come into visit(product, user, length)",
     "products": "products, each with a row in info(product, category)",
     "users": "users",
     "categories": "categories",
     "skew": "Zipf exponent of the products' visits, 0 for uniform",
-    "deletes": "share of the visits that go again",
-    "updates": "share of the visits that change their length",
+    "deletes": "share of the visits that go again, but for those of the last epoch",
+    "updates": "share of the visits that change their length, but for those of the last epoch",
     "moves": "share of the products that change their category",
     "epochs": "steps that all of it comes in",
     "seed": "chooses among shops of one kind; the same seed gives the same rows",

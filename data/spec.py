@@ -34,7 +34,8 @@ class Spec:
     ``visits``, ``products``, ``users``, ``categories`` count rows and names; ``epochs``
     how many steps they come in. ``skew`` is the Zipf exponent of the products' visits,
     0 for uniform. ``deletes`` and ``updates`` are shares of the visits that go, and that
-    change their length once; ``moves`` the share of the products that change their
+    change their length once, both in later epochs, so that those of the last one do
+    neither; ``moves`` the share of the products that change their
     category once. ``seed`` chooses among shops of one kind.
     """
 

@@ -177,6 +177,22 @@ def test_the_view_moves_with_the_changes() -> None:
     assert len(before) == 5 and fell >= 3
 
 
+@pytest.mark.parametrize(
+    ("given", "retracted", "left"),
+    [
+        ({"visits": 20_000, "products": 50, "users": 20, "epochs": 5, "deletes": 1, "updates": 0}, None, 4000),
+        ({"visits": 20_000, "products": 50, "users": 20, "epochs": 5}, 2023, None),
+        ({"visits": 1000, "epochs": 2}, 72, None),
+    ],
+)
+def test_what_the_page_says_of_shares_is_so(given: dict[str, Any], retracted: int | None, left: int | None) -> None:
+    """The visits of the last epoch neither go nor change, and equal rows cancel: docs/data.md has these numbers."""
+    diffs = Counter[int]()
+    for _, tables in generate(**given):
+        diffs.update(tables["visit"]["diff"].to_pylist())
+    assert retracted in (None, diffs[-1]) and left in (None, diffs[1] - diffs[-1])
+
+
 BAD: list[tuple[dict[str, Any], str]] = [
     ({"visits": -1}, "visits=-1"),
     ({"visits": 0}, "visits=0"),
