@@ -291,15 +291,9 @@ def test_text_that_does_not_cast(kind: str, texts: list[str]) -> None:
         with pytest.raises(RowError) as error:
             values(f"CAST(a AS {kind})", (text,), declared="a STRING")
         assert repr(text) in str(error.value)
+        assert kind != "TIMESTAMP" or "six digits of a second at most and without a zone" in str(error.value)
         with pytest.raises(SqlError):
             expr(f"CAST('{text}' AS {kind})")
-
-
-def test_a_timestamp_that_is_none_is_told_its_form() -> None:
-    """A seventh digit of a second and a zone are each against what the error says."""
-    for text in ("2024-01-31 12:30:00.1234567", "2024-01-31 12:30:00Z"):
-        with pytest.raises(RowError, match="six digits of a second at most and without a zone"):
-            values("CAST(a AS TIMESTAMP)", (text,), declared="a STRING")
 
 
 def test_numbers_cast_as_duckdb_casts_them() -> None:
