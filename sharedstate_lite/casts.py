@@ -35,6 +35,8 @@ ALLOWED: dict[Type, frozenset[Type]] = {
 }
 """Source type -> the types it may be cast to."""
 
+GUARD = "leave out the CAST, or guard it: CASE WHEN ... THEN CAST(...) END"
+
 _DAY = 86_400_000_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _WHOLE = re.compile(r"([+-]?)0*(\d+)", re.ASCII)
@@ -124,7 +126,7 @@ def _fitting(
 ) -> Words:
     bad = (values > high) | (values < (-high if low is None else low))
     if bad.any():
-        raise RowError(f"{what} {values[bad][0]} does not fit {to.value}")
+        raise RowError(f"{what} {values[bad][0]} does not fit {to.value}; {GUARD}")
     return np.where(null, NULL, values)
 
 
@@ -134,7 +136,7 @@ def _rounded(values: npt.NDArray[np.float64], null: npt.NDArray[np.bool_], targe
     # float(2**63 - 1) is 2**63 itself, so BIGINT's bounds are compared without equality.
     bad = (whole < low) | (whole > high) if target is Type.INT else (whole <= -(2.0**63)) | (whole >= 2.0**63)
     if bad.any():
-        raise RowError(f"DOUBLE {values[bad][0]!r} does not fit {target.value}")
+        raise RowError(f"DOUBLE {values[bad][0]} does not fit {target.value}; {GUARD}")
     return np.where(null, NULL, whole.astype(np.int64))
 
 

@@ -82,8 +82,11 @@ class From:
             self.outer.add(new)
         before = len(self.edges)
         shared = []
-        for name in join.args.get("using") or []:
-            left, right = scope.find(name.name, among=among[:-1]), scope.find(name.name, among=[new])
+        using = [name.name for name in join.args.get("using") or []]
+        if len({name.lower() for name in using}) < len(using):
+            raise SqlError(f"USING ({', '.join(using)}) names a column twice; name each once")
+        for name in using:
+            left, right = scope.find(name, among=among[:-1]), scope.find(name, among=[new])
             self._edge(left, right, new)
             scope.merged.add(right)
             shared.append(left)

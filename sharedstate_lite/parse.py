@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
-from sqlglot.errors import SqlglotError
+from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from .errors import SqlError, told
@@ -52,7 +52,9 @@ def parse(text: str) -> tuple[str, exp.Expr]:
         raise SqlError("a SELECT without a name; write CREATE VIEW name AS SELECT ...")
     if not isinstance(create, exp.Create) or create.args["kind"] != "VIEW" or create.expression is None:
         _check_syntax(text)
-        raise SqlError(f"{text.split()[0].upper()} ... is no view; write CREATE VIEW name AS SELECT ...")
+        if isinstance(create, exp.Command) and [t.text.upper() for t in tokens[:2]] == ["CREATE", "VIEW"]:
+            _check_query(tokens, text)
+        raise SqlError(f"{tokens[0].text.upper()} ... is no view; write CREATE VIEW name AS SELECT ...")
     name = create.this.find(exp.Table).name
     try:
         check(create)
@@ -77,6 +79,19 @@ def _statements(text: str) -> tuple[list[Token], list[exp.Expr]]:
     return tokens, [s for s in parsed if s is not None and not isinstance(s, exp.Semicolon)]
 
 
+def _check_query(tokens: list[Token], text: str) -> None:
+    """Name what sqlglot could not read in a view that it took for some command of another kind."""
+    begin = next((at for at, t in enumerate(tokens, 1) if t.token_type is TokenType.ALIAS), len(tokens))
+    try:
+        Dialect.get_or_raise("duckdb").parser().parse(tokens[begin:], text)
+    except ParseError as error:
+        found = error.errors[0]
+        raise SqlError(
+            f"the SQL does not parse at {told(found['highlight'])}, line {found['line']}: "
+            'quote a name with double quotes, and a reserved word as a name too: AS "select"'
+        ) from error
+
+
 @contextmanager
 def _quiet() -> Iterator[None]:
     """What sqlglot cannot parse it logs and passes on as a Command; that is refused here, so the log is noise."""
@@ -96,6 +111,8 @@ def _check_dropped(tokens: list[Token], tree: exp.Expr) -> None:
             raise SqlError(f"{token.text}{after.text} is no number here; write it in decimal digits")
         if token.token_type in _TEXTS and after.token_type is TokenType.L_PAREN:
             raise SqlError(f"{token.text} with a length is not supported: write STRING, which has any length")
+        if token.text.upper() == "NVL" and after.token_type is TokenType.L_PAREN:
+            raise SqlError("the function NVL is not supported: write COALESCE")  # and DuckDB has none of that name
     for kind, literal, after in zip(tokens, tokens[1:], tokens[2:], strict=False):
         # The parser casts the text and then makes the literal of it; by the grammar it is the other way round.
         if [literal.token_type, after.token_type] == [TokenType.STRING, TokenType.DCOLON]:
