@@ -20,14 +20,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import takewhile
-from numbers import Integral
 
 import numpy as np
 import numpy.typing as npt
 
 from . import merging
 from .batch import LOW, Batch, Delta, Diffs, Layout, concat, gather, ranges
-from .errors import TimeError, told
+from .errors import TimeError, told, whole
 from .plan import Type
 from .words import NULL, Strings, Words
 
@@ -56,15 +55,19 @@ class TraceHandle:
 
     def advance(self, time: int) -> None:
         """Move to a later time of the arrangement. Raises TimeError if it is earlier, or at or past upper."""
+        self.check(time)
+        # What it lets go of is folded by the merges to come, so that no reader pays for the size of the state.
+        self.time = time
+
+    def check(self, time: int) -> None:
+        """Raise TimeError unless it can :meth:`advance` to ``time``."""
         if not self.open:
-            raise TimeError(f"{self.arrangement.name}: this handle is closed; take a new one with handle({time})")
-        if not isinstance(time, Integral) or time < self.time or time >= self.arrangement.upper:
+            raise TimeError(f"{self.arrangement.name}: this handle is closed; take a new one with handle({told(time)})")
+        if not whole(time) or time < self.time or time >= self.arrangement.upper:
             raise TimeError(
                 f"{self.arrangement.name}: a handle at {self.time} cannot advance to {told(time)}; "
                 f"it moves forward only, and stays below upper={self.arrangement.upper}"
             )
-        # What it lets go of is folded by the merges to come, so that no reader pays for the size of the state.
-        self.time = time
 
     def close(self) -> None:
         """Let go; a second call does nothing."""
@@ -122,7 +125,7 @@ class Arrangement:
 
     def check(self, time: int) -> None:
         """Raise TimeError unless ``since <= time < upper``."""
-        if isinstance(time, bool) or not isinstance(time, Integral):
+        if not whole(time):
             raise TimeError(f"{self.name}: {told(time)} is no time; epochs are whole numbers")
         if time < self.since:
             raise TimeError(

@@ -12,6 +12,11 @@ Every message names the culprit, the rule and the way out, in that order. An
 operation that raises one of these leaves the engine as it was before the call.
 """
 
+from numbers import Integral
+from typing import TypeGuard
+
+import numpy as np
+
 
 class Error(ValueError):
     """Anything that the kit refuses."""
@@ -24,6 +29,11 @@ def told(value: object) -> str:
     except ValueError:
         return "a number of thousands of digits"  # which Python does not write out
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+def whole(value: object) -> TypeGuard[int]:
+    """Whether a value is a whole number, Python's or numpy's: no bool, and no span of time, which numpy calls one."""
+    return isinstance(value, Integral) and not isinstance(value, bool | np.timedelta64)
 
 
 class SqlError(Error):

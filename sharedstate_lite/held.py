@@ -99,8 +99,12 @@ class Handles:
         self._handles, self.time = handles, time
 
     def advance(self, time: int) -> None:
-        """Move all of them to a later time."""
-        for handle in self._handles:
+        """Move all of them to a later time, or none. Raises TimeError."""
+        # An arrangement that nobody needs any more goes with its view, and its handle is closed then.
+        live = [handle for handle in self._handles if handle.open] or self._handles
+        for handle in live:
+            handle.check(time)
+        for handle in live:
             handle.advance(time)
         self.time = time
 

@@ -100,7 +100,8 @@ class Shared(Dataflow):
             return self._keep(Arrange(base.name, node, [below], self._names, arrangement=base, base=True))
         made = Arrangement(name, layout, self.epoch + 1)
         # A restored base keeps its key: those that read it so may be gone, and others have arrangements of their own.
-        first = base is None or not (used or self._restoring)
+        # An open handle is a reader too: the past that it holds is in the base, and would not be in another.
+        first = base is None or not (used or self._restoring or base.handles)
         if base is not None and first:
             # Nobody reads the base by its present key: the new arrangement takes its place.
             delta = base.contents(strings=self._names.strings)
