@@ -46,6 +46,8 @@ DTYPES: dict[Type, Any] = {
 """The pandas dtype of each column type."""
 
 _RANGE = {Type.INT: (-(2**31), 2**31 - 1), Type.BIGINT: (NULL + 1, 2**63 - 1)}
+_COUNTED = {"diff": "a diff is a whole number, +1 or -1 for one row", "time": "a time is the whole number of an epoch"}
+"""Columns that no relation declares, and what they hold."""
 _EPOCH = datetime.date(1970, 1, 1).toordinal()
 _MIDNIGHT = datetime.datetime(1970, 1, 1)
 _TICK = datetime.timedelta(microseconds=1)
@@ -96,11 +98,12 @@ def _text(value: Any, column: Column, relation: str, row: int) -> str | None:
         return None
     if not isinstance(value, str):
         raise refuse(relation, column, row, value, "is not a string")
+    text: str = str.__str__(value)  # what it is: a member of a string Enum writes itself as its name
     try:
-        value.encode()
+        text.encode()
     except UnicodeEncodeError:
         raise refuse(relation, column, row, value, "has a lone surrogate, which is not text; mend it first") from None
-    return str(value)
+    return text
 
 
 def _word(value: Any, column: Column, relation: str, row: int) -> int:
@@ -115,7 +118,8 @@ def _word(value: Any, column: Column, relation: str, row: int) -> int:
         return _moment(value, column, relation, row)
     if isinstance(value, bool | np.bool_):
         raise refuse(relation, column, row, value, "is a boolean, not a number; write 0 or 1 if you mean one")
-    if not isinstance(value, int | float | np.integer | np.floating):
+    if not isinstance(value, int | float | np.integer | np.floating) or isinstance(value, np.timedelta64):
+        # A span of time is an integer to numpy.
         raise refuse(relation, column, row, value, "is not a number")
     if kind is Type.DOUBLE:
         try:
@@ -127,15 +131,23 @@ def _word(value: Any, column: Column, relation: str, row: int) -> int:
                 relation, column, row, value, "is infinite or out of range; a DOUBLE is finite, NULL stands for unknown"
             )
         return int(from_doubles(np.array([number]))[0])
-    if not float(value).is_integer() if isinstance(value, float | np.floating) else False:
-        raise refuse(
-            relation, column, row, value, f"has a fraction; declare the column DOUBLE to keep it, {kind.value} does not"
-        )
+    if isinstance(value, float | np.floating) and not float(value).is_integer():
+        raise refuse(relation, column, row, value, _no_integer(float(value), column))
     number_int = int(value)
     low, high = _RANGE[kind]
     if not low <= number_int <= high:
         raise refuse(relation, column, row, value, f"is out of range [{low}, {high}]")
     return number_int
+
+
+def _no_integer(value: float, column: Column) -> str:
+    """The rule that a fraction, or an infinity, breaks in a column of whole numbers."""
+    what = "is infinite" if math.isinf(value) else "has a fraction"
+    if column.name in _COUNTED:
+        return f"{what}; {_COUNTED[column.name]}"
+    if math.isinf(value):
+        return "is infinite; no column holds that, NULL stands for unknown"
+    return f"has a fraction; declare the column DOUBLE to keep it, {column.type.value} does not"
 
 
 def _moment(value: Any, column: Column, relation: str, row: int) -> int:
@@ -285,6 +297,12 @@ def to_arrow(words: Words, kind: Type, strings: Strings) -> Any:
     if kind is Type.TIMESTAMP:
         return pa.array(safe, type=pa.int64(), mask=mask).cast(pa.timestamp("us"))
     return pa.array(safe.astype(np.int32) if kind is Type.INT else safe, type=ARROW[kind], mask=mask)
+
+
+def shown(row: Words, schema: Sequence[Column], strings: Strings) -> str:
+    """One row, int64[k], as a message shows it."""
+    values = [to_arrow(row[i : i + 1], c.type, strings)[0].as_py() for i, c in enumerate(schema)]
+    return "(" + ", ".join("NULL" if v is None else repr(v) for v in values) + ")"
 
 
 def to_series(words: Words, kind: Type, strings: Strings) -> pd.Series[Any]:

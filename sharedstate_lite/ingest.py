@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from . import columns
 from .batch import Delta
-from .errors import RowError, TimeError, told
+from .errors import RowError, TimeError, told, whole
 from .plan import Column, Schema, Type
 from .words import NULL, Strings
 
@@ -90,7 +90,7 @@ def pairs(data: Iterable[Any], schema: Schema, relation: str, strings: Strings) 
             raise RowError(
                 f"{relation}: row {at} has {len(row)} values, the relation has {len(schema)} columns: {wanted}"
             )
-        if isinstance(diff, bool | np.bool_) or not isinstance(diff, int | np.integer):
+        if type(diff) is not int and not whole(diff):
             raise RowError(
                 f"{relation}: row {at} has the diff {told(diff)}; a diff is a whole number, +1 or -1 for one row"
             )

@@ -113,7 +113,11 @@ BAD: list[tuple[Type, Any, str]] = [
     (Type.BIGINT, pa.array([-(2**63)]), "row 0.*out of range"),
     (Type.BIGINT, pa.array([2**63], pa.uint64()), "out of range"),
     (Type.INT, pa.array([1.5]), "1.5 has a fraction"),
+    (Type.INT, pa.array([float("inf")]), "inf is infinite; no column holds that"),
     (Type.INT, pa.array([True]), "is a boolean"),
+    (Type.INT, pd.Series([np.timedelta64(5)], dtype=object), "is not a number"),
+    (Type.BIGINT, pd.Series([np.timedelta64(5, "D")], dtype=object), "is not a number"),
+    (Type.DOUBLE, pd.Series([1.0, np.timedelta64("NaT")], dtype=object), "row 1.*is not a number"),
     (Type.INT, pa.array([decimal.Decimal(1)]), "not a number"),
     (Type.DOUBLE, pa.array([0.0, float("inf")], pa.float32()), "row 1.*infinite"),
     (Type.DOUBLE, pd.Series([1j]), "1j is not a number"),
@@ -155,6 +159,23 @@ def test_what_does_not_fit_is_refused_by_name(at: int) -> None:
     with pytest.raises(RowError, match=f"^r: .*{text}"):
         engine.step({"r": table})
     assert engine.read("v").empty
+
+
+class Named(str):
+    """A string that writes itself as something else, as a member of a string Enum does."""
+
+    def __str__(self) -> str:
+        """Its name."""
+        return "Fruit.APPLE"
+
+
+@pytest.mark.parametrize("text", [Named("apple"), np.str_("apple")])
+def test_a_string_of_a_class_of_its_own_keeps_its_text(text: str) -> None:
+    """What comes in by value, and what is asked for, is the text, as in a column of pandas or Arrow."""
+    engine = ss.engine("full", [ss.Catalog(r="c STRING").view("CREATE VIEW v AS SELECT c FROM r")])
+    engine.step({"r": [((text,), 1)]})
+    assert list(map(type, engine.read("v", key=text)["c"])) == [str]
+    assert engine.read("v", key="apple")["c"].tolist() == ["apple"]
 
 
 @pytest.mark.parametrize("kind", [Type.DATE, Type.TIMESTAMP])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
@@ -72,7 +73,10 @@ BAD: dict[str, tuple[Any, str]] = {
     "diffs that add up to too much": ([(("a", 1), 2**61), (("b", 1), 2**61)], "add up"),
     "a missing diff": (frame([(("a", 1), 1)]).assign(diff=pd.array([None], dtype="Int64")), "diff NULL"),
     "a diff of 0 in a frame": (frame([(("a", 1), 1)]).assign(diff=0), "diff 0"),
-    "a fraction of a diff": (frame([(("a", 1), 1)]).assign(diff=0.5), "fraction"),
+    "a fraction of a diff": (frame([(("a", 1), 1)]).assign(diff=0.5), "0.5 has a fraction; a diff is a whole number"),
+    "a fraction of a time": (frame([(("a", 1), 1)]).assign(time=0.5), "0.5 has a fraction; a time is the whole"),
+    "an infinite diff": (frame([(("a", 1), 1)]).assign(diff=float("inf")), "inf is infinite; a diff is a whole number"),
+    "a span of time for a diff": ([(("a", 1), np.timedelta64(1))], "row 0 has the diff np.timedelta64.*whole number"),
     "a column twice": (frame([(("a", 1), 1)]).assign(product="x"), "twice"),
     "one too many, one too few": (frame([]).rename(columns={"LENGTH": "len"}), "lacks Length.*unknown column len"),
     "a row that is no tuple": ([("ab", 1)], "row 0"),
