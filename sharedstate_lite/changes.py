@@ -22,8 +22,11 @@ from . import columns, ingest
 from .batch import Delta, Layout
 from .errors import RowError, TimeError, told
 from .extremes import ordinals
-from .plan import Column, Schema, Type
+from .plan import Column, Schema, Type, View
 from .words import Strings, Words
+
+MOST = 1 << 31
+"""A frame that is read has fewer rows than this: so many take 16 GiB a column."""
 
 
 class Changes:
@@ -61,8 +64,13 @@ class Changes:
             raise RowError(f"changes: {type(table).__name__} is no table; give a pandas frame or an Arrow table")
         if isinstance(time, bool) or not isinstance(time, Integral) or not -(2**63) < int(time) < 2**63:
             raise TimeError(f"changes: {told(time)} is no time; epochs are whole numbers of 64 bits")
-        if schema is not None and not (isinstance(schema, Iterable) and all(isinstance(c, Column) for c in schema)):
-            raise RowError(f"changes: {told(schema)} is no schema; take a view's or a relation's: catalog.schema(name)")
+        if schema is not None:
+            listed = tuple(schema) if isinstance(schema, Iterable) else (schema,)
+            if not all(isinstance(c, Column) for c in listed):
+                raise RowError(
+                    f"changes: {told(schema)} is no schema; take a view's or a relation's: catalog.schema(name)"
+                )
+            schema = listed
         strings = Strings()
         schema = schema or ingest.infer(table)
         delta, given = ingest.table(table, schema, "changes", strings)
@@ -174,11 +182,24 @@ def frame(schema: Schema, rows: Words, strings: Strings) -> pd.DataFrame:
     return out
 
 
-def sorted_frame(schema: Schema, delta: Delta, strings: Strings) -> pd.DataFrame:
-    """Rows of a bag, repeated by their multiplicity, sorted by all columns with NULL last."""
-    order = value_order(schema, delta.rows, strings)
-    rows = np.repeat(delta.rows.take(order, axis=1), np.maximum(delta.diffs.take(order), 0), axis=1)
-    return frame(schema, rows, strings)
+def sorted_frame(view: View, delta: Delta, strings: Strings) -> pd.DataFrame:
+    """Rows of a view, repeated by their multiplicity, sorted by all columns with NULL last.
+
+    Raises RowError where they are more than a frame, or the memory, can hold.
+    """
+    order = value_order(view.schema, delta.rows, strings)
+    rows, counts = delta.rows.take(order, axis=1), np.maximum(delta.diffs.take(order), 0)
+    try:
+        if counts.sum(dtype=np.float64) >= MOST:
+            raise MemoryError
+        return frame(view.schema, np.repeat(rows, counts, axis=1), strings)
+    except MemoryError as error:
+        most = int(counts.argmax())
+        shown = columns.shown(rows[:, most], view.schema, strings)
+        raise RowError(
+            f"view {view.name}: row {shown} is there {counts[most]} times, and a frame that repeats each row as often "
+            f"as it is there does not fit; state({view.name!r}) shows each row once, with its diff"
+        ) from error
 
 
 def value_order(schema: Schema, rows: Words, strings: Strings) -> npt.NDArray[np.intp]:

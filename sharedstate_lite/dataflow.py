@@ -138,16 +138,11 @@ class Dataflow(Engine):
                 self._mark(below, view)
 
     def _remove(self, view: View) -> None:
-        reader = self.readers.pop(view.name)
-        gone: list[Arrangement] = [reader.arrangement] if reader.own else []
+        del self.readers[view.name]
         for operator in list(self.operators):
             operator.users.discard(view.name)
             if not operator.users:
                 self.operators.remove(operator)
-                gone += [a for a, _ in operator.held() if a not in self.bases.values()]
-        for arrangement in gone:
-            for handle in list(arrangement.handles):
-                handle.close()
 
     def _save(self) -> Callable[[], None]:
         back = super()._save()
@@ -161,6 +156,11 @@ class Dataflow(Engine):
                 operator.users = names
 
         return all_back
+
+    def close(self) -> None:
+        """See :meth:`~.engine.Engine.close`."""
+        super().close()
+        self.operators, self.readers, self._fresh = [], {}, []
 
     # --- running ----------------------------------------------------------------
 

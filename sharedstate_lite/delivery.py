@@ -26,7 +26,7 @@ from .batch import Delta, Layout
 from .changes import Changes
 from .columns import to_arrow
 from .engine import Engine
-from .errors import Error, RowError
+from .errors import Error, RowError, told, whole
 from .holes import Filled, Mask
 from .kernels import Matches
 from .lookup import fetch
@@ -87,8 +87,8 @@ class Delivery(Engine):
         self._check_open()
         if not self.paused:
             raise Error("deliver: nothing waits; call pause() first, then step or read")
-        if isinstance(i, bool) or not isinstance(i, int) or not 0 <= i < len(self.wires):
-            raise Error(f"deliver({i!r}): there are {len(self.wires)} messages under way, numbered from 0")
+        if not whole(i) or not 0 <= i < len(self.wires):
+            raise Error(f"deliver({told(i)}): there are {len(self.wires)} messages under way, numbered from 0")
         message = self.wires.waiting[i]
         first = self.wires.blocked_by(message)
         if first is not None:
@@ -135,8 +135,17 @@ class Delivery(Engine):
                 f"paused at epoch {self.epoch}, so step without the row, or call resume() again"
             )
             for pending in lost:
-                pending.refuse(why)
+                pending.refuse(RowError(why))
             raise RowError(why) from error
+
+    def close(self) -> None:
+        """See :meth:`~.engine.Engine.close`. What was asked and has no answer yet is refused."""
+        super().close()
+        for pending in self._pending.values():
+            if not pending.answered:
+                pending.refuse(Error("this engine was closed before the answer was asked for"))
+        self.nodes, self.indexes, self.wires, self._holds = {}, {}, Wires(), []
+        self._pending, self._before, self._paused_at = {}, {}, None
 
     # --- what operators call ----------------------------------------------------
 
@@ -201,7 +210,7 @@ class Delivery(Engine):
 
     def changes(self, schema: Schema, delta: Delta, some: Mask) -> Callable[[], Changes]:
         """What makes Changes of some rows of a delta, for the trace."""
-        return lambda: Changes.consolidated(schema, delta.take(some), self.epoch, self.strings)
+        return lambda: Changes.consolidated(schema, delta.take(some), self.trace.epoch, self.strings)
 
     def wrote(self, node: Node_, delta: Delta) -> None:
         """Note that an operator's state changed."""
@@ -291,6 +300,7 @@ class Delivery(Engine):
         edge = message.edge
         key = None if message.keys is None else self._decode(message.keys, edge.source.plan.schema, edge.ask)
         delta = message.delta
-        rows = None if delta is None else Changes.consolidated(edge.source.plan.schema, delta, self.epoch, self.strings)
-        by = tuple(edge.source.plan.schema[i].name for i in edge.ask)
+        schema = edge.source.plan.schema
+        rows = None if delta is None else Changes.consolidated(schema, delta, self.trace.epoch, self.strings)
+        by = tuple(schema[i].name for i in edge.ask)
         return {"number": message.number, "tag": message.tag, "kind": message.kind, "by": by, "key": key, "rows": rows}

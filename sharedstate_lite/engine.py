@@ -13,9 +13,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from numbers import Integral
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pandas as pd
 
@@ -23,13 +22,13 @@ from . import intake
 from .arrangement import Arrangement
 from .batch import Delta, Layout
 from .changes import Changes, sorted_frame
-from .errors import Error, TimeError, ViewError, told
+from .errors import Error, TimeError, ViewError, told, whole
 from .held import Handles, Held, check_names, state_html, state_rows, state_table
 from .operators import Dictionary
 from .plan import Schema, View
-from .sweep import sweep
+from .sweep import forget, sweep
 from .trace import Trace
-from .words import Words
+from .words import Strings, Words
 
 Input = Mapping[str, Any]
 """Relation name -> rows with diffs, a pandas or Arrow table with a ``diff`` column, or Changes."""
@@ -77,6 +76,7 @@ class Engine(ABC):
     def step(self, inputs: Input) -> dict[str, Changes]:
         """Apply one epoch to all its relations at once; returns the change of every installed view.
 
+        Rows that cancel within it are not stored; where others do not, all its strings are, until compact().
         Raises RelationError, RowError or TimeError for bad input, naming relation, row and
         rule; the engine is then as it was before the call.
         """
@@ -94,7 +94,7 @@ class Engine(ABC):
         try:
             words = None if key is None else intake.key_words(shown, key, self._names.strings)
             delta = self._rows(shown, words, at)
-            return sorted_frame(shown.schema, delta, self._names.strings)
+            return sorted_frame(shown, delta, self._names.strings)
         finally:
             # A key that is nowhere must not stay in the dictionary.
             self._names.strings.forget(mark)
@@ -119,13 +119,16 @@ class Engine(ABC):
     def drop(self, view: str | View) -> None:
         """Remove a view and what only it needed. Raises ViewError if another view stands on it."""
         self._check_open()
-        gone = self._view(view.name if isinstance(view, View) else view)
-        above = [v.name for v in self.views.values() if gone in v.uses]
-        if above:
-            raise ViewError(f"view {gone.name}: {', '.join(above)} stand on it; drop them first")
-        del self.views[gone.name]
-        self._remove(gone)
-        self._changed()
+        gone, before = intake.leaving(view, self.views, self.catalog), self._all()
+        with self._undoing(structure=True):
+            del self.views[gone.name]
+            self._remove(gone)
+            self._changed()
+            # Should it be installed again before step 1, install returns what it holds.
+            self.initial -= {gone.name}
+        for arrangement in set(before) - set(self._all()):
+            for handle in list(arrangement.handles):
+                handle.close()
 
     def evict(self, view: str, key: Any = None, n: int | None = None) -> dict[str, list[Any]]:
         """Make keys of a view holes; only partial state can."""
@@ -143,11 +146,12 @@ class Engine(ABC):
     def compact(self) -> None:
         """Merge all batches that may be merged, and forget strings that no row uses."""
         self._check_open()
-        for held in self._all():
-            held.compact()
-        moved = sweep(self._names, self._all(), self._codes())
-        if moved is not None:
-            self._recode(moved)
+        with self._undoing(structure=True):
+            for held in self._all():
+                held.compact()
+            moved = sweep(self._names, self._all(), self._codes())
+            if moved is not None:
+                self._recode(moved)
 
     def handle(self, time: int | None = None) -> Handles:
         """Hold every arrangement at ``time`` (default: the last epoch), view outputs included."""
@@ -168,11 +172,12 @@ class Engine(ABC):
         """The operators and the edges between them, as two frames; see :mod:`.graph`."""
 
     def close(self) -> None:
-        """Let go of all state; a second call does nothing."""
+        """Let go of all state; a second call does nothing. Changes that it emitted, and its trace, stay readable."""
         self._open = False
-        self.views, self.bases = {}, {}
+        self.views, self.bases, self._every = {}, {}, None
+        self.dictionary = self._names = Dictionary()
 
-    def __enter__(self) -> Engine:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -203,13 +208,15 @@ class Engine(ABC):
     def _save(self) -> Callable[[], None]:
         """What takes the engine back to now: batches are immutable, so that is going back to lists."""
         marks = [(a, a.mark()) for a in self._all()]
-        return partial(self._back, dict(self.views), dict(self.bases), self.epoch, marks)
+        rest = self.initial, self._names.strings
+        return partial(self._back, dict(self.views), dict(self.bases), self.epoch, marks, rest)
 
-    def _back(self, views: dict[str, View], bases: dict[str, Arrangement], epoch: int, marks: list[Any]) -> None:
+    def _back(self, views: Any, bases: Any, epoch: int, marks: list[Any], rest: tuple[frozenset[str], Strings]) -> None:
         self.views, self.bases = views, bases
         for arrangement, mark in marks:
             arrangement.back(mark)
         self.epoch = self.trace.epoch = epoch
+        self.initial, self._names.strings = rest
         self._changed()
 
     # --- for checkpoints ------------------------------------------------------
@@ -286,7 +293,7 @@ class Engine(ABC):
         except BaseException as error:
             self.trace.record("refused", self.kind, note=str(error)[:200])
             back()
-            self._names.strings.forget(length)
+            forget(self._names, length, shown=self.trace.keep_rows)
             raise
 
     # --- small services -------------------------------------------------------
@@ -306,17 +313,10 @@ class Engine(ABC):
         self._every = None
 
     def _view(self, name: object) -> View:
-        for view in self.views.values():
-            if isinstance(name, str) and view.name.lower() == name.lower():
-                return view
-        if not isinstance(name, str):
-            raise ViewError(
-                f"a view goes by its name, not by a {type(name).__name__}; name one of: {', '.join(self.views)}"
-            )
-        raise ViewError(f"no view is called {name}; installed are: {', '.join(self.views) or 'none'}")
+        return intake.named(name, self.views)
 
     def _check_time(self, view: str, at: int | None) -> None:
-        if at is not None and not (isinstance(at, Integral) and at == self.epoch):
+        if at is not None and not (whole(at) and at == self.epoch):
             raise TimeError(
                 f"view {view}: {self.kind} state is the last epoch's, {self.epoch}; "
                 f"a read at {told(at)} needs the shared engine"

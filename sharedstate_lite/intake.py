@@ -95,6 +95,27 @@ def installed(view: object, views: Mapping[str, View], catalog: Catalog | None) 
     return brought([view], views, catalog)
 
 
+def named(name: object, views: Mapping[str, View]) -> View:
+    """The installed view of a name; names are compared without case. Raises ViewError."""
+    if not isinstance(name, str):
+        raise ViewError(f"a view goes by its name, not by a {type(name).__name__}; name one of: {', '.join(views)}")
+    for view in views.values():
+        if view.name.lower() == name.lower():
+            return view
+    raise ViewError(f"no view is called {name}; installed are: {', '.join(views) or 'none'}")
+
+
+def leaving(view: object, views: Mapping[str, View], catalog: Catalog | None) -> View:
+    """The view that dropping ``view``, or the view of that name, removes. Raises ViewError."""
+    if isinstance(view, View) and view.catalog is not catalog:
+        raise ViewError(f"view {view.name} is of another catalog; drop the one that is installed here by its name")
+    gone = named(view.name if isinstance(view, View) else view, views)
+    above = [v.name for v in views.values() if gone in v.uses]
+    if above:
+        raise ViewError(f"view {gone.name}: {', '.join(above)} stand on it; drop them first")
+    return gone
+
+
 def key_words(view: View, key: Any, strings: Strings) -> Words:
     """A key of a view as words int64[len(view.key), 1]. Raises ViewError or RowError."""
     values = tuple(key) if isinstance(key, tuple | list) else (key,)
@@ -119,9 +140,7 @@ def check(base: Arrangement, schema: Schema, name: str, body: Words, strings: St
     bad = np.flatnonzero((after < 0) | (after >= ingest.LIMIT))
     if len(bad):
         first = bad[0]
-        lines = zip(rows[:, [at[first]]], schema, strict=True)
-        row = [columns.to_arrow(w, c.type, strings)[0].as_py() for w, c in lines]
-        shown = "(" + ", ".join("NULL" if v is None else repr(v) for v in row) + ")"
+        shown = columns.shown(rows[:, at[first]], schema, strings)
         if after[first] >= ingest.LIMIT:
             raise RowError(f"{name}: row {shown} would be there 2**62 times or more; use smaller multiplicities")
         raise RowError(

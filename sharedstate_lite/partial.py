@@ -23,7 +23,7 @@ from .budget import Budget
 from .changes import Changes, sorted_frame
 from .delivery import Delivery
 from .engine import Input
-from .errors import Error, ViewError, told
+from .errors import Error, ViewError, told, whole
 from .held import Held
 from .holes import Filled
 from .plan import Type, View
@@ -56,12 +56,12 @@ class Partial(Delivery):
         named = list(without) if isinstance(without, Iterable) and not isinstance(without, str) else [without]
         if not all(fix in FIXES for fix in named):
             raise ViewError(f"without={told(without)}: the fixes that can be switched off are {', '.join(FIXES)}")
-        if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+        if not whole(seed) or seed < 0:
             raise ViewError(f"seed={told(seed)}: a seed is a whole number, 0 or more")
         self._start(named)
         self.budget = Budget(max_rows, max_bytes)
-        self.seed = seed
-        self.random = np.random.default_rng(seed)
+        self.seed = int(seed)
+        self.random = np.random.default_rng(self.seed)
         self._edges = 0
         super().__init__(views, join, _like=_like)
         if _like is not None:
@@ -126,8 +126,8 @@ class Partial(Delivery):
         shown = self._view(view)
         if key is not None and n is not None:
             raise ViewError(f"evict({view!r}): give a key or n, not both")
-        if n is not None and (isinstance(n, bool) or not isinstance(n, int) or n < 0):
-            raise ViewError(f"evict({view!r}, n={n!r}): n is a number of keys, 0 or more")
+        if n is not None and (not whole(n) or n < 0):
+            raise ViewError(f"evict({view!r}, n={told(n)}): n is a number of keys, 0 or more")
         reader = self.reader(shown)
         self._begin()
         with self._undoing(structure=True):
@@ -299,7 +299,7 @@ class Partial(Delivery):
         return Delta.empty(len(view.schema))
 
     def _frame(self, view: View, words: Words) -> pd.DataFrame:
-        return sorted_frame(view.schema, self._rows(view, words, None), self.strings)
+        return sorted_frame(view, self._rows(view, words, None), self.strings)
 
     def _save(self) -> Callable[[], None]:
         nodes = [(name, n, n.save(), list(n.outputs), [e.at for e in n.inputs]) for name, n in self.nodes.items()]

@@ -1,4 +1,4 @@
-"""Forgetting the strings that no row uses any more.
+"""Forgetting the strings that no row uses any more, or that a refused call had brought.
 
 Codes are never reused, so a dictionary only grows; compaction exchanges it for one with
 what is still in use. Batches keep their order: it goes by the texts, not by the codes.
@@ -7,6 +7,8 @@ what is still in use. Batches keep their order: it goes by the texts, not by the
 from __future__ import annotations
 
 from collections.abc import Iterable
+
+import numpy as np
 
 from .arrangement import Arrangement
 from .operators import Dictionary
@@ -32,3 +34,11 @@ def sweep(names: Dictionary, arrangements: Iterable[Arrangement], elsewhere: Ite
         arrangement.recode(moved)
     names.strings = fresh
     return moved
+
+
+def forget(names: Dictionary, length: int, shown: bool) -> None:
+    """Drop the strings from ``length`` on; ``shown`` says that rows which are kept elsewhere may hold them."""
+    if shown and len(names.strings) > length:
+        # Those rows keep the dictionary that they are of, and the engine goes on with a copy of its own part.
+        names.strings, _ = names.strings.keep([np.arange(length)])
+    names.strings.forget(length)

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from .batch import Delta
-from .errors import Error, RowError
+from .errors import Error
 from .words import Words
 
 if TYPE_CHECKING:
@@ -125,14 +125,15 @@ class Pending:
         keys: Words | None = None,
     ) -> None:
         self._wires, self._op, self._make, self._result = wires, op, make, None
-        self.reader, self.keys, self.answered, self._why = reader, keys, False, ""
+        self.reader, self.keys, self.answered = reader, keys, False
+        self._why: Error | None = None
 
     def answer(self, result: Any) -> None:
         """The answer is there; later changes do not alter it."""
         self._result, self.answered = result, True
 
-    def refuse(self, why: str) -> None:
-        """What would have been answered is taken back: there will be no answer."""
+    def refuse(self, why: Error) -> None:
+        """There will be no answer, but this error: what would have been answered is taken back, or gone."""
         self._why, self._make, self.answered = why, None, False
 
     def mark(self) -> tuple[Any, bool]:
@@ -152,8 +153,8 @@ class Pending:
 
     def result(self) -> Any:
         """The answer. Raises Error while it is not there, RowError if what was asked has been taken back."""
-        if self._why:
-            raise RowError(self._why)
+        if self._why is not None:
+            raise type(self._why)(str(self._why))
         if not self.done:
             left = sum(m.op == self._op for m in self._wires)
             raise Error(f"the answer is not there yet: {left} of its messages are under way; deliver them, or resume()")

@@ -30,6 +30,14 @@ def test_what_is_no_table_makes_no_changes() -> None:
             ss.Changes.from_pandas(given, schema)  # type: ignore[arg-type]
 
 
+def test_a_schema_is_given_in_any_form() -> None:
+    """A list, a tuple or a generator of columns are one schema."""
+    schema, rows = ss.Catalog(r="a STRING").schema("r"), pd.DataFrame({"a": ["x"], "diff": [1]})
+    forms = [tuple(schema), list(schema), (column for column in schema)]
+    made = [ss.Changes.from_pandas(rows, form) for form in forms]  # type: ignore[arg-type]
+    assert made[0] == made[1] == made[2]
+
+
 def test_a_time_is_a_whole_number() -> None:
     """What is no time is refused where it is given, not where it is shown; numpy's numbers are numbers."""
     rows = pd.DataFrame({"a": ["x"], "diff": [1]})

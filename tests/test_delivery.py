@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import copy
+import json
 from datetime import date
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from uprehearsal import UpRehearsal
 
@@ -94,7 +98,44 @@ def test_a_pause_holds_the_base_tables() -> None:
     assert engine.read("result", key="F")["m"].tolist() == [1]
 
 
-@pytest.mark.parametrize("odd", [{"without": 18}, {"without": [["rule18"]]}, {"seed": -1}, {"seed": "seven"}])
+def test_numbers_of_numpys_are_numbers(tmp_path: Path) -> None:
+    """As options, as how many keys to evict and as the number of a message; a checkpoint writes them as any other."""
+    view = ss.Catalog(r="a INT").view("CREATE VIEW v AS SELECT a FROM r")
+    options: Any = {"max_rows": np.int64(9), "max_bytes": np.int32(10**6), "seed": np.uint8(7)}
+    asked = import_module("sharedstate_lite.spark")._asked("partial", [view], "auto", **options, without=(), base=None)
+    assert json.loads(json.dumps(asked.options)) == {"max_rows": 9, "max_bytes": 10**6, "seed": 7, "without": []}
+    engine = ss.engine("partial", [view], **options)
+    engine.step({"r": [((1,), 1)]})
+    engine.read("v", key=1)
+    engine.checkpoint(tmp_path / "kept")
+    assert ss.restore(tmp_path / "kept").evict("v", n=np.int64(1)) == engine.evict("v", n=1) == {"v": [(1,)]}
+    engine.pause()
+    waits: Any = engine.read("v", key=1)
+    while not waits.done:
+        engine.deliver(np.int64(0))
+    for odd in (True, np.bool_(False), np.timedelta64(0), 0.0):
+        with pytest.raises(ss.Error, match="numbered from 0"):
+            engine.deliver(odd)
+        with pytest.raises(ss.ViewError, match="number of keys"):
+            engine.evict("v", n=odd)
+
+
+SPAN = np.timedelta64(1)
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"without": 18},
+        {"without": [["rule18"]]},
+        {"seed": -1},
+        {"seed": "seven"},
+        {"seed": True},
+        {"seed": SPAN},
+        {"max_rows": True},
+        {"max_bytes": SPAN},
+    ],
+)
 def test_options_that_cannot_be_are_refused(odd: dict[str, Any]) -> None:
     """What is no fix and what is no seed is one error that names the option."""
     view = ss.Catalog(r="a INT").view("CREATE VIEW v AS SELECT a FROM r")

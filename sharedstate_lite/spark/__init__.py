@@ -64,7 +64,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..errors import ViewError
+from ..errors import ViewError, whole
 from ..plan import View
 from .basegiven import Postgres
 from .java import Java, find_java
@@ -106,7 +106,9 @@ def _asked(
     from .blueprint import Blueprint
 
     fixes = [without] if isinstance(without, str) or not isinstance(without, Iterable) else sorted(without, key=str)
-    options = {"max_rows": max_rows, "max_bytes": max_bytes, "seed": seed, "without": fixes}
+    # Python's own numbers, whatever was given: they are written as JSON.
+    numbers = {"max_rows": max_rows, "max_bytes": max_bytes, "seed": seed}
+    options = {name: int(n) if whole(n) else n for name, n in numbers.items()} | {"without": fixes}
     if kind == "partial":
         return Blueprint(kind, _listed(views), join, options)
     plain: dict[str, object] = {"max_rows": None, "max_bytes": None, "seed": 0, "without": [], "base": None}

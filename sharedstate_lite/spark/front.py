@@ -23,7 +23,7 @@ from .. import intake
 from ..batch import Delta, concat
 from ..changes import Changes, sorted_frame
 from ..engine import Input
-from ..errors import Error, TimeError, ViewError
+from ..errors import Error, TimeError, ViewError, told, whole
 from ..held import state_html
 from ..operators import apply
 from ..plan import View
@@ -135,9 +135,9 @@ class Front(ABC):
         """The rows of a view, or of one key; see :meth:`~sharedstate_lite.engine.Engine.read`."""
         self._check_open()
         shown = self._blueprint._view(view)
-        if at is not None and at != self.epoch:
+        if at is not None and not (whole(at) and at == self.epoch):
             raise TimeError(
-                f"view {view}: on Spark a read answers for the last epoch, {self.epoch}, not for {at}; "
+                f"view {view}: on Spark a read answers for the last epoch, {self.epoch}, not for {told(at)}; "
                 "sharedstate_lite.spark.state(checkpoint, operator, batch) shows earlier batches"
             )
         if self.epoch == 0:
@@ -156,7 +156,7 @@ class Front(ABC):
         stage = self._route.reader_stage[number]
         messages = [Message(stage, where, ASK, asked, blob) for where in range(self.bins)]
         out = self._run(messages, "read", self.epoch)
-        return sorted_frame(shown.schema, self._delta(shown, out, strings), strings)
+        return sorted_frame(shown, self._delta(shown, out, strings), strings)
 
     def state(self, operator: str | None = None) -> pd.DataFrame:
         """What is held, as of the last micro-batch; see :meth:`~sharedstate_lite.engine.Engine.state`."""
@@ -180,10 +180,7 @@ class Front(ABC):
     def drop(self, view: str | View) -> None:
         """Remove a view and what only it needed. Raises ViewError if another view stands on it."""
         self._check_open()
-        gone = self._blueprint._view(view.name if isinstance(view, View) else view)
-        above = [v.name for v in self.views.values() if gone in v.uses]
-        if above:
-            raise ViewError(f"view {gone.name}: {', '.join(above)} stand on it; drop them first")
+        gone = intake.leaving(view, self.views, self.catalog)
         left = [v for v in self.views.values() if v is not gone]
         if not left:
             raise ViewError(

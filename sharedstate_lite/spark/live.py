@@ -15,12 +15,11 @@ import shutil
 import time
 from collections.abc import Mapping
 from functools import partial
-from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..cache import cache_dir
-from ..errors import CheckpointError, Error, ViewError
+from ..errors import CheckpointError, Error, ViewError, whole
 from . import blueprint, copies, tables
 from .bins import Message, Plan
 from .blueprint import Blueprint
@@ -215,7 +214,7 @@ def counted(bins: int | None) -> int | None:
     """How many bins were asked for, if any were. Raises ViewError for what is no such number."""
     if bins is None:
         return None
-    if isinstance(bins, bool) or not isinstance(bins, Integral) or bins < 1:
+    if not whole(bins) or bins < 1:
         raise ViewError(f"bins={bins!r}: it is a whole number from 1; {BINS} suits two cores")
     return int(bins)
 

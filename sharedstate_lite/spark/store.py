@@ -14,7 +14,6 @@ two batches are decoded and subtracted.
 from __future__ import annotations
 
 import json
-import numbers
 import os
 import shutil
 import tempfile
@@ -25,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from ..errors import CheckpointError, TimeError, ViewError
+from ..errors import CheckpointError, TimeError, ViewError, whole
 from . import blueprint, copies, tables, upstate
 from .inbox import Inbox
 from .paths import absolute
@@ -144,7 +143,7 @@ def kept(checkpoint: Path) -> list[int]:
 def _checked(checkpoint: Path, batch: int) -> int:
     """The number of a micro-batch that is kept. Raises TimeError."""
     there, where = kept(checkpoint), checkpoint.parents[1]
-    if isinstance(batch, bool) or not isinstance(batch, numbers.Integral):
+    if not whole(batch):
         raise TimeError(f"{where}: batch={batch!r}: a micro-batch has a whole number; batches() lists them")
     if batch in there and batch >= 0:
         return int(batch)

@@ -21,7 +21,7 @@ from ..arrangement import Arrangement
 from ..batch import Delta, Layout, concat
 from ..changes import Changes, sorted_frame
 from ..engine import Input
-from ..errors import Error, TimeError, ViewError
+from ..errors import Error, TimeError, ViewError, told, whole
 from ..plan import View
 from ..upquery import BaseNode
 from ..words import Strings, Words
@@ -81,10 +81,10 @@ class UpFront(Desk, Front):
         """The rows of a key of a view, filled if it is a hole; without a key, those of all filled keys."""
         self._check_open()
         shown = self._blueprint._view(view)
-        if at is not None and at != self.epoch:
+        if at is not None and not (whole(at) and at == self.epoch):
             raise TimeError(
-                f"view {view}: partial state is the last epoch's, {self.epoch}; a read at {at} needs the shared engine "
-                "in one process"
+                f"view {view}: partial state is the last epoch's, {self.epoch}; a read at {told(at)} needs the shared "
+                "engine in one process"
             )
         strings = Strings()
         return self._look_up(shown, None if key is None else intake.key_words(shown, key, strings), strings)
@@ -97,7 +97,7 @@ class UpFront(Desk, Front):
             raise ViewError(f"lookup({view!r}): {keys!r} are no keys; give a list of them, or use read(view, key=...)")
         words = [intake.key_words(shown, key, strings) for key in keys]
         if not words:
-            return sorted_frame(shown.schema, Delta.empty(len(shown.schema)), strings)
+            return sorted_frame(shown, Delta.empty(len(shown.schema)), strings)
         return self._look_up(shown, np.concatenate(words, axis=1), strings)
 
     def _look_up(self, view: View, words: Words | None, strings: Strings) -> pd.DataFrame:
@@ -115,7 +115,7 @@ class UpFront(Desk, Front):
             ]
 
         job = self._do(Lookup(messages=rows))
-        return sorted_frame(view.schema, _delta(view, job.out, strings), strings)
+        return sorted_frame(view, _delta(view, job.out, strings), strings)
 
     def evict(self, view: str, key: Any = None, n: int | None = None) -> dict[str, list[Any]]:
         """Make holes of one key, all, or ``n`` drawn by seed; returns {operator: [keys]}, downstream included."""
@@ -123,8 +123,8 @@ class UpFront(Desk, Front):
         shown = self._blueprint._view(view)
         if key is not None and n is not None:
             raise ViewError(f"evict({view!r}): give a key or n, not both")
-        if n is not None and (isinstance(n, bool) or not isinstance(n, int) or n < 0):
-            raise ViewError(f"evict({view!r}, n={n!r}): n is a number of keys, 0 or more")
+        if n is not None and (not whole(n) or n < 0):
+            raise ViewError(f"evict({view!r}, n={told(n)}): n is a number of keys, 0 or more")
         strings = Strings()
         words = None if key is None else intake.key_words(shown, key, strings)
         found: dict[str, list[Any]] = self._do(Errand(run=lambda: self._evict(shown, words, n, strings))).result

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from places import ENGINES, make
+from places import ENGINES, IN_BINS, make
 
 import sharedstate_lite as ss
 
@@ -23,7 +23,7 @@ def test_an_engine_takes_views_alone(views: list[Any]) -> None:
         ss.engine("full", views)
 
 
-@pytest.mark.parametrize("label", ENGINES)
+@pytest.mark.parametrize("label", [*ENGINES, *IN_BINS])
 def test_a_view_is_read_by_its_name_at_a_number(label: str) -> None:
     """A view itself, and a time that is no number, are told in a line; a number of numpy's is a number."""
     it = view()
@@ -32,8 +32,22 @@ def test_a_view_is_read_by_its_name_at_a_number(label: str) -> None:
         for odd in (it, None, 3):
             with pytest.raises(ss.ViewError, match=f"^a view goes by its name, not by a {type(odd).__name__}; .*: v$"):
                 engine.read(odd, key="a")
-        for at in (np.array([0, 1]), "1", 1.0, [1]):
+        for at in (np.array([0, 1]), "1", 1.0, [1], True, np.timedelta64(1)):
             with pytest.raises(ss.TimeError) as caught:
                 engine.read("v", key="a", at=at)
             assert len(str(caught.value)) < 200
         assert engine.read("v", key="a", at=np.int64(1))["m"].tolist() == [1]
+
+
+@pytest.mark.parametrize("label", ENGINES)
+@pytest.mark.parametrize("many", [2**45, 2**61])
+def test_a_row_that_no_frame_can_repeat_so_often(label: str, many: int) -> None:
+    """A read tells view, row and count, and where the row can be seen; the engine goes on."""
+    with make(label, [ss.Catalog(r="k STRING, n INT").view("CREATE VIEW v AS SELECT k, n FROM r")]) as engine:
+        engine.step({"r": [(("a", 1), many), ((None, 2), 1)]})
+        says = rf"^view v: row \('a', 1\) is there {many} times, .*; state\('v'\) shows each row once, with its diff$"
+        with pytest.raises(ss.Error, match=says):
+            engine.read("v", key="a")
+        assert engine.read("v", key=(None,))["n"].tolist() == [2]
+        if engine.kind != "partial":
+            assert engine.state("v")["diff"].tolist() == [many, 1]
