@@ -33,7 +33,7 @@ class Order(NamedTuple):
         if not self.reverse and self.kind not in (Type.DOUBLE, Type.STRING):
             return ranks
         null = ranks == NULL
-        words = ~ranks if self.reverse else ranks
+        words = -ranks if self.reverse else ranks
         if self.kind is Type.DOUBLE:
             words = _flip(words)
         elif self.kind is Type.STRING:
@@ -46,7 +46,10 @@ def _flip(words: Words) -> Words:
 
 
 def ordinals(kind: Type, reverse: bool, strings: Strings, *columns: Words) -> Order:
-    """Ranks of the columns' words, comparable among each other; ``reverse`` makes the least value the greatest rank."""
+    """Ranks of the columns' words, comparable among each other; ``reverse`` makes the least value the greatest rank.
+
+    To reverse is to negate, not to complement: ``~(2**63 - 1)`` is NULL's word, and ``-w`` of a value never is.
+    """
     codes = np.empty(0, dtype=np.int64)
     if kind is Type.STRING:
         # Codes are in order of arrival; only the strings in question are ranked by text.
@@ -63,7 +66,7 @@ def ordinals(kind: Type, reverse: bool, strings: Strings, *columns: Words) -> Or
         elif kind is Type.STRING and len(codes):
             rank = place[np.minimum(used.searchsorted(words), len(used) - 1)]
         if reverse or rank is not words:  # else they are integers, and their own ranks, NULL included
-            rank = np.where(words == NULL, NULL, ~rank if reverse else rank)
+            rank = np.where(words == NULL, NULL, -rank if reverse else rank)
         ranks.append(rank)
     return Order(tuple(ranks), kind, reverse, codes)
 
