@@ -39,7 +39,8 @@ class Side(Protocol):
 
 def times(left: npt.NDArray[np.int64], right: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """Multiplicities of joined rows. Raises RowError where they would pass 2**62."""
-    if len(left) and float(np.abs(left).max()) * float(np.abs(right).max()) >= 2.0**62:
+    huge = len(left) and float(np.abs(left).max()) * float(np.abs(right).max()) >= 2.0**62
+    if huge and (np.abs(left.astype(np.float64)) * np.abs(right.astype(np.float64))).max() >= 2.0**62:
         raise RowError("a joined row would occur more than 2**62 times; multiplicities must stay below that")
     return left * right
 
@@ -61,6 +62,11 @@ def half_join(
         probe = probe.take(live, axis=1)
     first, kind = distinct(probe, types, strings)
     owner, rows, diffs = side.match(probe.take(first, axis=1), at)
+    most = float(diffs[0].max(initial=0))
+    if most > 1 and most * float(np.abs(delta.diffs).max()) >= 2.0**62:
+        # What went in an earlier epoch may have been there more often than what is left: let it cancel first.
+        owner, rows, total = net(owner, rows, diffs[0], (Type.BIGINT,) * len(rows), strings)
+        diffs = total[None, :]
     sizes = np.bincount(owner, minlength=len(first))
     if len(owner) == np.count_nonzero(sizes):
         # No key has two partners, as where that side's key is unique: each row is there once or not at all.

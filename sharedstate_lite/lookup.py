@@ -16,7 +16,7 @@ import numpy as np
 from .arrangement import Arrangement
 from .batch import Delta
 from .kernels import Matches, half_join
-from .operators import apply
+from .operators import through
 from .plan import Filter, Join, Map, Node, Reduce, Scan, Union
 from .upquery import traced
 from .wires import Edge, Position
@@ -106,10 +106,8 @@ def fetch(
         return fetch(node.inputs[slot], edge.source.inputs[slot], by, wanted, at, index, floor, strings, view)
 
     if isinstance(node, Filter | Map):
-        owner, rows, diffs = below(0, columns if isinstance(node, Filter) else traced(node, columns, view), keys)
-        # The owners ride along as diffs through the filter.
-        kept = apply(node, Delta(rows, np.arange(len(owner))), strings)
-        return owner[kept.diffs], kept.rows, diffs[:, kept.diffs]
+        by = columns if isinstance(node, Filter) else traced(node, columns, view)
+        return through(node, below(0, by, keys), strings)
     if isinstance(node, Union):
         parts = [below(slot, columns, keys) for slot in range(len(node.inputs))]
         owners, rows_, diffs_ = zip(*parts, strict=True)

@@ -18,11 +18,12 @@ from typing import Any
 
 import numpy as np
 
-from .aggregate import Groups
+from .aggregate import Grouping, Groups
 from .arrangement import Arrangement
-from .batch import Delta, concat
+from .batch import Delta, Layout, concat
+from .errors import RowError
 from .expr import evaluate
-from .kernels import Matches, delta_path, join_core, padding
+from .kernels import Matches, delta_path, join_core, net, padding
 from .multiway import Step
 from .plan import Filter, Join, Map, Node, Reduce, Scan, Type
 from .words import Strings
@@ -36,13 +37,35 @@ class Dictionary:
 
 
 def apply(node: Node, delta: Delta, strings: Strings) -> Delta:
-    """A Filter or a Map applied to a delta."""
-    if isinstance(node, Filter):
-        return delta.take(evaluate(node.predicate, delta.rows, strings) == 1)
-    assert isinstance(node, Map)
+    """A Filter or a Map applied to a delta. Raises RowError where a row that is not cancelled refuses."""
     if not len(delta.diffs):
-        return Delta.empty(len(node.exprs))
-    return Delta(np.stack([evaluate(e, delta.rows, strings) for e in node.exprs]), delta.diffs)
+        return Delta.empty(len(node.schema))
+    nobody = np.zeros(len(delta.diffs), dtype=np.intp)
+    _, rows, diffs = through(node, (nobody, delta.rows, delta.diffs[None, :]), strings)
+    return Delta(rows, diffs[0])
+
+
+def through(node: Node, found: Matches, strings: Strings) -> Matches:
+    """A Filter or a Map applied to what a look-up found. Raises RowError where a row that is there refuses.
+
+    Rows are not netted before: a row that went in an earlier epoch is found with its retraction until
+    the two are merged, and where both sides of a join change, so are pairs that were never there
+    together. They come to nothing, so what they overflow is no error, or it would depend on merges
+    what is accepted. But that is asked only once something refuses.
+    """
+    owner, rows, diffs = found
+    try:
+        if isinstance(node, Filter):
+            keep = np.flatnonzero(evaluate(node.predicate, rows, strings) == 1)
+            return owner.take(keep), rows.take(keep, axis=1), diffs.take(keep, axis=1)
+        assert isinstance(node, Map)
+        return owner, np.stack([evaluate(e, rows, strings) for e in node.exprs]), diffs
+    except RowError:
+        types = tuple(c.type for c in node.inputs[0].schema)
+        owner, rows, total = net(owner, rows, diffs[0], types, strings)
+        if len(owner) == len(found[0]):
+            raise
+        return through(node, (owner, rows, total[None, :]), strings)
 
 
 class Lookup:
@@ -59,15 +82,10 @@ class Lookup:
 
     def match(self, keys: Any, at: int | None) -> Matches:
         """See :class:`~.kernels.Side`."""
-        owner, rows, diffs = self.arrangement.match(keys, self._names.strings, at)
+        found = self.arrangement.match(keys, self._names.strings, at)
         for node in self.chain:
-            # The owner of each row rides along as if it were its diff, so that a filter drops both together.
-            if isinstance(node, Filter):
-                keep = np.flatnonzero(evaluate(node.predicate, rows, self._names.strings) == 1)
-                owner, rows, diffs = owner.take(keep), rows.take(keep, axis=1), diffs.take(keep, axis=1)
-            else:
-                rows = apply(node, Delta(rows, diffs[0]), self._names.strings).rows
-        return owner, rows, diffs
+            found = through(node, found, self._names.strings)
+        return found
 
 
 @dataclass(eq=False)
@@ -273,9 +291,6 @@ class ReduceCore(Operator):
 
 def own_multisets(node: Reduce, prefix: str, upper: int) -> dict[int, Arrangement]:
     """For each column under MAX or MIN: its values by group, in order."""
-    from .aggregate import Grouping
-    from .batch import Layout
-
     plan = Grouping(node)
     key = tuple(range(len(plan.types)))
     # The other parts of a reduce have these names; a self-join brings columns of one name from both sides.
