@@ -15,6 +15,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -22,7 +24,7 @@ import pandas as pd
 
 from . import wiring
 from .arrangement import Arrangement
-from .batch import Delta, Layout
+from .batch import Delta, Layout, concat
 from .changes import Changes
 from .columns import to_arrow
 from .engine import Engine
@@ -230,6 +232,32 @@ class Delivery(Engine):
                 if reader.filled.mask(pending.keys, self.strings).all():
                     pending.answer(self._frame(self.views[reader.view], pending.keys))
 
+    # --- of an epoch ------------------------------------------------------------
+
+    def reader(self, view: View) -> ReaderNode:
+        """The reader of a view."""
+        node = self.nodes["reader", view.name]
+        assert isinstance(node, ReaderNode)
+        return node
+
+    def _emitted(self, op: int) -> dict[str, Changes]:
+        out = {}
+        for name, view in self.views.items():
+            reader = self.reader(view)
+            parts = reader.emitted.pop(op, [])
+            delta, layout = concat(parts, len(view.schema)), reader.rows.layout
+            if len(parts) > 1:  # each is consolidated; one may take back what another brought
+                delta = layout.delta(layout.body(delta.rows, delta.diffs, self.strings))
+            out[name] = self._changes(view, delta)
+        return out
+
+    def _tables(self, deltas: Mapping[str, Delta]) -> dict[str, Any]:
+        """An epoch's changes as tables: the codes of its strings are forgotten when it is undone."""
+        return {
+            relation: Changes(self.catalog.schema(relation), delta, self.now, self.strings).to_arrow()
+            for relation, delta in deltas.items()
+        }
+
     # --- delivering -------------------------------------------------------------
 
     def _begin(self) -> int:
@@ -243,11 +271,33 @@ class Delivery(Engine):
         while len(self.wires):
             self._deliver(self.wires.waiting[0])
 
+    def _advance(self) -> None:
+        """Deliver an epoch as a whole: edges nearest to the base tables first, what waits on one of them together.
+
+        One after the other, the changes of two base tables show operators pairs of rows that were never there
+        together, and sums with what came but still with what went: those may overflow where the epoch does not.
+        """
+        while len(self.wires):
+            # Edges are numbered as they are made, those into an operator before those out of it.
+            first = min(self.wires, key=lambda m: m.edge.number)
+            down = [m for m in self.wires if m.lane == first.lane]
+            together = list(takewhile(lambda m: m.kind in ("change", "evict"), down))
+            # Of a key that becomes a hole no change is wanted, so the evictions go first.
+            evicts = [m for m in together if m.kind == "evict"]
+            if len(together) < 2 or evicts:
+                self._deliver(evicts[0] if evicts else first)
+                continue
+            for message in together[:-1]:
+                self._arrived(message, "change, with the next")
+            delta = concat([m.delta for m in together if m.delta is not None], len(first.edge.source.plan.schema))
+            whole = replace(together[-1], delta=delta)
+            self.wires.waiting = [whole if m is first else m for m in self.wires if m is first or m not in together]
+            self._deliver(whole)
+
     def _deliver(self, message: Message) -> None:
         self.wires.waiting.remove(message)
         self.op = message.op
-        if self.trace.keep_rows:
-            self.trace.record("delivered", *message.ends, note=message.kind, payload=lambda: message.number)
+        self._arrived(message, message.kind)
         edge, keys, delta = message.edge, message.keys, message.delta
         if message.kind == "upquery":
             assert keys is not None
@@ -264,6 +314,10 @@ class Delivery(Engine):
         else:
             edge.target.on_evict(edge, keys)
         self._settle(edge.target)
+
+    def _arrived(self, message: Message, note: str) -> None:
+        if self.trace.keep_rows:
+            self.trace.record("delivered", *message.ends, note=note, payload=lambda: message.number)
 
     def _settle(self, node: Node_) -> None:
         """Seal what a message wrote, so that the next one is told apart from it."""

@@ -18,17 +18,17 @@ import pandas as pd
 
 from . import intake, wiring
 from .arrangement import Arrangement
-from .batch import Delta, concat
+from .batch import Delta
 from .budget import Budget
 from .changes import Changes, sorted_frame
 from .delivery import Delivery
 from .engine import Input
-from .errors import Error, ViewError, told, whole
+from .errors import Error, RowError, ViewError, told, whole
 from .held import Held
 from .holes import Filled
 from .plan import Type, View
 from .upjoin import JoinNode
-from .upquery import BaseNode, ReaderNode
+from .upquery import BaseNode
 from .wires import Pending
 from .words import Words
 
@@ -72,7 +72,19 @@ class Partial(Delivery):
     def step(self, inputs: Input) -> Any:
         """See :meth:`~.engine.Engine.step`; while paused, a Pending of the same answer."""
         self._check_open()
-        op = self._begin()
+        op, again = self._begin(), dict[str, Any]()
+        try:
+            return self._step(op, inputs, self._drain, again)
+        except RowError:
+            if not again:
+                raise
+        # Message by message something refused that the epoch may not come to; then it is done once more as a whole.
+        # The state is as before the call but for the counts of use, in which an operation is still one: a budget
+        # evicts after the second time alone.
+        return self._step(op, again, self._advance, {})
+
+    def _step(self, op: int, inputs: Input, carry: Callable[[], None], again: dict[str, Any]) -> Any:
+        """One epoch; what it brought is left in ``again`` if it was good and carrying its messages refused."""
         with self._undoing():
             deltas = self._take_in(inputs)
             self.now = self.epoch + 1
@@ -83,7 +95,11 @@ class Partial(Delivery):
                 if isinstance(node, BaseNode) and len(delta.diffs):
                     node.publish(delta, self.epoch + 1)
             if not self.paused:
-                self._drain()
+                try:
+                    carry()
+                except RowError:
+                    again |= self._tables(deltas)
+                    raise
             self._commit()
             if self.paused:
                 return self._pending[op]
@@ -187,28 +203,11 @@ class Partial(Delivery):
             if arrangement is not self.bases.get(relation) and relation in deltas:
                 arrangement.insert(deltas[relation].rows, deltas[relation].diffs, self.strings)
 
-    def _emitted(self, op: int) -> dict[str, Changes]:
-        out = {}
-        for name, view in self.views.items():
-            reader = self.reader(view)
-            parts = reader.emitted.pop(op, [])
-            delta, layout = concat(parts, len(view.schema)), reader.rows.layout
-            if len(parts) > 1:  # each is consolidated; one may take back what another brought
-                delta = layout.delta(layout.body(delta.rows, delta.diffs, self.strings))
-            out[name] = self._changes(view, delta)
-        return out
-
     def _within_budget(self) -> None:
         if self.budget.set:
             self.budget.keep(self)
 
     # --- what the base class asks -------------------------------------------------
-
-    def reader(self, view: View) -> ReaderNode:
-        """The reader of a view."""
-        node = self.nodes["reader", view.name]
-        assert isinstance(node, ReaderNode)
-        return node
 
     def _add(self, view: View) -> None:
         wiring.add(self, view)

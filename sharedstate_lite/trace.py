@@ -4,7 +4,7 @@ Events (``Event.name``), and what their fields say:
 
     epoch       an epoch was committed; rows: net input rows
     message     a change moved along an edge; source, target, rows
-    delivered   a message arrived (partial, only while rows are kept); note: its kind
+    delivered   a message arrived (partial, only while rows are kept); note: its kind, and if it is taken with the next
     state       an operator's state changed; source: the operator, rows: rows written
     upquery     a question went up an edge (partial); rows: keys asked for
     response    an answer came down an edge (partial); rows: rows carried
@@ -12,7 +12,8 @@ Events (``Event.name``), and what their fields say:
     hit         a read or an upquery met keys that are filled; rows: keys
     dropped     a change met holes and was let fall (partial); rows: rows
     evicted     keys became holes; rows: keys
-    refused     an operation raised, and was undone; note: the message
+    refused     an operation raised, and was undone; note: the message. Under partial state the epoch may
+                follow again, as a whole: message by message it refused, and it may come to nothing that does
 
 Nothing in the kit acts on a trace: engines write it, pictures and tests read it. It
 keeps the newest ``limit`` events, so that a long run does not grow; with ``keep_rows``

@@ -46,7 +46,10 @@ def passed(steps: list[Draft], names: Names) -> list[Draft]:
             for taken in draft.taken:
                 holder = holders.get(id(taken), [])
                 at = next(n for n, f in enumerate(holder) if f is taken)
-                holder[at : at + 1] = draft.sent
+                # Of several that were taken together the last one stands for all.
+                holder[at : at + 1] = draft.sent if taken is draft.taken[-1] else []
+                if taken is not draft.taken[-1]:
+                    continue
                 for flight in draft.sent:
                     flight.source = taken.source
                     holders[id(flight)] = holder
@@ -60,6 +63,8 @@ class _Asked(Cutter):
         self.current: Draft | None = None
         self._since: list[Draft] = []
         """The steps since the filled keys were last looked at."""
+        self._together: list[Flight] = []
+        """What has arrived and is taken with the message that arrives next."""
         self._filled = {n: snap.filled for n, snap in chapter.start.items() if snap.filled is not None}
 
     def run(self) -> None:
@@ -78,8 +83,15 @@ class _Asked(Cutter):
             elif entry.name in SENDS:
                 self._send(entry)
             elif entry.name == "delivered":
-                flight = self.under.pop(entry.payload)
-                self._open(flight.kind, entry.target).taken.append(flight)
+                self._together.append(self.under.pop(entry.payload))
+                if not entry.note.endswith("with the next"):
+                    self._open(self._together[-1].kind, entry.target).taken += self._together
+                    self._together = []
+            elif entry.name == "refused":
+                # The epoch follows as a whole, or this chapter is not cut: nothing of before has happened.
+                self.under.clear()
+                self.steps.clear()
+                self._since, self.current = [], None
             elif entry.name == "dropped" and self.current is not None:
                 self.current.dropped.append(entry.payload)
             elif entry.name == "evicted" and (self.current is None or self.current.operator != entry.source):
