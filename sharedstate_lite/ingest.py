@@ -111,9 +111,11 @@ def _diffs(diffs: npt.NDArray[np.int64], relation: str) -> npt.NDArray[np.int64]
     bad = np.flatnonzero((diffs == 0) | (diffs <= -LIMIT) | (diffs >= LIMIT))
     if len(bad):
         value = int(diffs[bad[0]])
-        shown = "NULL" if value == -(2**63) else str(value)
+        shown = "NULL" if value == NULL else str(value)
         raise RowError(f"{relation}: row {bad[0]} has the diff {shown}; a diff is a non-zero whole number below 2**62")
-    raise RowError(f"{relation}: the diffs of this epoch add up to more than 2**62; use smaller multiplicities")
+    if sum(map(abs, diffs.tolist())) >= LIMIT:
+        raise RowError(f"{relation}: the diffs of this epoch add up to 2**62 or more; use smaller multiplicities")
+    return diffs
 
 
 def infer(data: Any) -> Schema:

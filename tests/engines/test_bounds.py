@@ -85,3 +85,29 @@ def test_order_at_the_bounds_of_a_type(label: str, kind: str) -> None:
         assert plain(engine.read("plain")["x"]) == values
         gone = engine.step({"a": [(("p", value, 1), -1) for value in values]})["plain"]
         assert plain(gone.to_pandas()["x"]) == values
+
+
+@pytest.mark.parametrize("label", ENGINES)
+def test_the_limit_of_a_sum_is_of_one_group(label: str) -> None:
+    """Groups that are large only together are summed (they were refused); one of 2**31 rows is not."""
+    catalog = ss.Catalog(a="s STRING, x INT")
+    engine = make(label, [catalog.view("CREATE VIEW v AS SELECT s, SUM(x) AS t FROM a GROUP BY s")])
+    for key in "pq" if partial(label) else "":
+        engine.read("v", key)
+    most = 2**31 - 1
+    engine.step({"a": [(("p", 2), most), (("q", 3), most)]})
+    assert engine.read("v")["t"].tolist() == [2 * most, 3 * most]
+    with pytest.raises(ss.RowError, match="more than 2..31 rows"):
+        engine.step({"a": [(("p", 1), 1)]})
+
+
+@pytest.mark.parametrize("label", ENGINES)
+def test_the_greatest_diff(label: str) -> None:
+    """A diff of 2**62 - 1 is below 2**62, alone; two that add up to more say so."""
+    catalog = ss.Catalog(a="s STRING")
+    engine = make(label, [catalog.view("CREATE VIEW v AS SELECT s FROM a")])
+    most = 2**62 - 1
+    for diff in (most, -most):
+        engine.step({"a": [(("p",), diff)]})
+    with pytest.raises(ss.RowError, match="add up to 2..62 or more"):
+        engine.step({"a": [(("p",), most), (("q",), 1)]})
