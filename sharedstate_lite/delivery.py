@@ -15,8 +15,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
-from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -272,27 +270,16 @@ class Delivery(Engine):
             self._deliver(self.wires.waiting[0])
 
     def _advance(self) -> None:
-        """Deliver an epoch as a whole: edges nearest to the base tables first, what waits on one of them together.
+        """Deliver an epoch as a whole.
 
         One after the other, the changes of two base tables show operators pairs of rows that were never there
         together, and sums with what came but still with what went: those may overflow where the epoch does not.
         """
         while len(self.wires):
-            # Edges are numbered as they are made, those into an operator before those out of it.
-            first = min(self.wires, key=lambda m: m.edge.number)
-            down = [m for m in self.wires if m.lane == first.lane]
-            together = list(takewhile(lambda m: m.kind in ("change", "evict"), down))
-            # Of a key that becomes a hole no change is wanted, so the evictions go first.
-            evicts = [m for m in together if m.kind == "evict"]
-            if len(together) < 2 or evicts:
-                self._deliver(evicts[0] if evicts else first)
-                continue
-            for message in together[:-1]:
-                self._arrived(message, "change, with the next")
-            delta = concat([m.delta for m in together if m.delta is not None], len(first.edge.source.plan.schema))
-            whole = replace(together[-1], delta=delta)
-            self.wires.waiting = [whole if m is first else m for m in self.wires if m is first or m not in together]
-            self._deliver(whole)
+            before, message = self.wires.joined()
+            for each in before:
+                self._arrived(each, "change, with the next")
+            self._deliver(message)
 
     def _deliver(self, message: Message) -> None:
         self.wires.waiting.remove(message)

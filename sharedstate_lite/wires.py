@@ -13,10 +13,11 @@ of that position, so that a change still under way there is met when it arrives,
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
-from .batch import Delta
+from .batch import Delta, concat
 from .errors import Error
 from .words import Words
 
@@ -87,6 +88,25 @@ class Wires:
         """The message that must arrive before this one, if there is one."""
         first = next(m for m in self.waiting if m.lane == message.lane)
         return None if first is message else first
+
+    def joined(self) -> tuple[list[Message], Message]:
+        """What to deliver next so that an operator sees all of an epoch's change on an edge as one.
+
+        Edges nearest to the base tables come first. Returns the changes that are part of the message, and
+        the message, which is under way in their place.
+        """
+        # Edges are numbered as they are made, those into an operator before those out of it.
+        lane = min(self.waiting, key=lambda m: m.edge.number).lane
+        down = list(takewhile(lambda m: m.kind in ("change", "evict"), (m for m in self.waiting if m.lane == lane)))
+        # Of a key that becomes a hole no change is wanted, so the evictions go first.
+        evict = next((m for m in down if m.kind == "evict"), None)
+        if evict is not None or len(down) < 2:
+            return [], evict or next(m for m in self.waiting if m.lane == lane)
+        *before, last = down
+        delta = concat([m.delta for m in down if m.delta is not None], len(last.edge.source.plan.schema))
+        whole = replace(last, delta=delta)
+        self.waiting = [whole if m is last else m for m in self.waiting if m not in before]
+        return before, whole
 
     def __iter__(self) -> Iterator[Message]:
         return iter(self.waiting)
