@@ -73,9 +73,10 @@ def at(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Callable[[], objec
     monkeypatch.setattr(pipeline, "_write", write)
     monkeypatch.setattr(Scratch, "release", released)
     before = {number: signal.signal(number, nothing) for number in (signal.SIGTERM, signal.SIGHUP)}
+    before[signal.SIGINT] = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         yield moments
-        assert {signal.getsignal(number) for number in before} <= {nothing, signal.SIG_IGN}
+        assert {signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)} <= {nothing, signal.SIG_IGN}
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     finally:
         for number, handler in before.items():

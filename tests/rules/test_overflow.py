@@ -126,7 +126,7 @@ def drawn(draw: random.Random, there: dict[str, Counter[Row]]) -> dict[str, list
     return out
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in range(1, 8))])
 @pytest.mark.parametrize("name", VIEWS)
 def test_what_recomputation_accepts_every_engine_accepts(name: str, seed: int) -> None:
     """An epoch is refused where an engine that starts with what it leaves refuses, whatever came before, and else not.
