@@ -87,8 +87,15 @@ def nothing(number: int, frame: object) -> None:
     """A handler that passes a signal over."""
 
 
-@pytest.mark.parametrize("number", CODES, ids=lambda number: number.name)
-@pytest.mark.parametrize(("place", "made"), [("start", False), ("write", False), ("rename", True), ("stop", True)])
+SIGNALLED = pytest.mark.parametrize("number", CODES, ids=lambda number: number.name)
+PLACES = pytest.mark.parametrize(
+    ("place", "made"), [("start", False), ("write", False), ("rename", True), ("stop", True)]
+)
+"""Where the signal comes, and whether the folder is made all the same."""
+
+
+@SIGNALLED
+@PLACES
 def test_what_an_interrupt_says_is_so(
     tmp_path: Path,
     at: dict[str, Callable[[], object]],
@@ -108,8 +115,8 @@ def test_what_an_interrupt_says_is_so(
         assert folder.check(out)["parameters"]["visits"] == 300
 
 
-@pytest.mark.parametrize("number", CODES, ids=lambda number: number.name)
-@pytest.mark.parametrize(("place", "made"), [("start", False), ("write", False), ("rename", True), ("stop", True)])
+@SIGNALLED
+@PLACES
 def test_an_interrupt_leaves_the_old_folder_or_the_new_one(
     tmp_path: Path,
     old: Path,
