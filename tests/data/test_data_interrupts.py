@@ -87,52 +87,29 @@ def nothing(number: int, frame: object) -> None:
     """A handler that passes a signal over."""
 
 
-SIGNALLED = pytest.mark.parametrize("number", CODES, ids=lambda number: number.name)
-PLACES = pytest.mark.parametrize(
-    ("place", "made"), [("start", False), ("write", False), ("rename", True), ("stop", True)]
-)
-"""Where the signal comes, and whether the folder is made all the same."""
-
-
-@SIGNALLED
-@PLACES
+@pytest.mark.parametrize("number", CODES, ids=lambda number: number.name)
+@pytest.mark.parametrize(("place", "made"), [("start", False), ("write", False), ("rename", True), ("stop", True)])
+@pytest.mark.parametrize("before", [False, True])
 def test_what_an_interrupt_says_is_so(
+    request: pytest.FixtureRequest,
     tmp_path: Path,
     at: dict[str, Callable[[], object]],
     capsys: pytest.CaptureFixture[str],
+    before: bool,
     place: str,
     made: bool,
     number: signal.Signals,
 ) -> None:
-    """The folder is there, whole, where it is said to be made, and else not; nothing else is left."""
+    """The folder is the new one, whole, where it is said to be made; else it is what was there before, if anything."""
+    out = request.getfixturevalue("old") if before else tmp_path / "shop"
     at[place] = lambda: signal.raise_signal(number)
-    out = tmp_path / "shop"
-    assert main(["make", *OPTIONS, "--out", str(out)]) == CODES[number]
+    assert main(["make", *OPTIONS, *(["--overwrite"] if before else []), "--out", str(out)]) == CODES[number]
     said = capsys.readouterr()
-    assert said.out == "" and said.err == f"starting Spark\ninterrupted; {out} is {'made' if made else 'not made'}\n"
-    assert [path.name for path in tmp_path.iterdir()] == (["shop"] if made else [])
-    if made:
-        assert folder.check(out)["parameters"]["visits"] == 300
-
-
-@SIGNALLED
-@PLACES
-def test_an_interrupt_leaves_the_old_folder_or_the_new_one(
-    tmp_path: Path,
-    old: Path,
-    at: dict[str, Callable[[], object]],
-    capsys: pytest.CaptureFixture[str],
-    place: str,
-    made: bool,
-    number: signal.Signals,
-) -> None:
-    """A folder that is overwritten is the old one or the new one, whole, and it is said which."""
-    at[place] = lambda: signal.raise_signal(number)
-    assert main(["make", *OPTIONS, "--overwrite", "--out", str(old)]) == CODES[number]
-    outcome = "is made" if made else "is not made, and what is there is as it was"
-    assert capsys.readouterr().err.endswith(f"\ninterrupted; {old} {outcome}\n")
-    assert [path.name for path in tmp_path.iterdir()] == ["shop"]
-    assert folder.check(old)["parameters"]["seed"] == (7 if made else 1)
+    outcome = "made" if made else "not made, and what is there is as it was" if before else "not made"
+    assert said.out == "" and said.err == f"starting Spark\ninterrupted; {out} is {outcome}\n"
+    assert [path.name for path in tmp_path.iterdir()] == (["shop"] if made or before else [])
+    if made or before:
+        assert folder.check(out)["parameters"]["seed"] == (7 if made else 1)
 
 
 def test_what_nohup_ignores_is_ignored(tmp_path: Path, at: dict[str, Callable[[], object]]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import signal
 from pathlib import Path
@@ -103,8 +104,7 @@ with ss.spark.session(memory="1g") as session:
         for view, keys in {keys!r}.items():
             running.lookup(view, keys)
     print("looked up", flush=True)
-    while not os.path.exists({go!r}):
-        time.sleep(0.05)
+    open({go!r}).readline()
     with job(session) as running:
         running.finish()
 """
@@ -118,12 +118,14 @@ def test_a_driver_that_is_killed(spark: SparkSession, start: Start, where: str, 
     folders(source, 0)
     given: dict[str, Any] = {"relations": RELATIONS, "result": RESULT, "counts": COUNTS, "keys": KEYS}
     paths = {"source": str(source), "out": str(sink), "place": str(place), "go": str(tmp_path / "go")}
+    os.mkfifo(tmp_path / "go")
     process = start(SCRIPT.format(where=where, **given, **paths))
     assert process.stdout is not None and process.stdout.readline() == "looked up\n"
     for number in (1, 2, 3):
         folders(source, number)
-    (tmp_path / "go").touch()
-    process.communicate(timeout=WAIT)
+    with (tmp_path / "go").open("r+b", buffering=0) as go:  # for both, so that none waits for the other to open it
+        go.write(b"on\n")
+        process.communicate(timeout=WAIT)
     assert process.returncode == -signal.SIGKILL
     named = {r: source / r for r in RELATIONS}
     wanted, answers = here()
