@@ -50,7 +50,7 @@ _PLAIN = {
 }
 """What Arrow and CAST read alike, but for the years that there are."""
 
-_ZONED = re.compile(r"(.*[ T]\d{1,2}:\d{2}.*?)\s*(?:[zZ]|([+-])(\d{2}):?(\d{2}))", re.ASCII)
+_ZONED = re.compile(r"(.*[ T]\d{1,2}:\d{2}.*?)\s*(?:[zZ]|([+-])([01]\d|2[0-3]):?([0-5]\d))", re.ASCII)
 _MOMENT = "a timestamp such as 2024-01-31 12:30:00.5 or 2024-01-31T12:30:00+02:00, with six digits of a second at most"
 _BLANK = " \t\n\r\f\v"
 

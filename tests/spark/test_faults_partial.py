@@ -68,7 +68,7 @@ def test_an_epoch_that_a_later_round_refuses(
 
 
 SCRIPT = """
-import os, signal, time
+import os, signal
 import sharedstate_lite as ss
 from sharedstate_lite.spark import upjob
 where, batch = {where!r}, 2
