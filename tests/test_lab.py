@@ -87,7 +87,7 @@ class Lab:
             connection_file=str(self.cache / "jupyter/runtime" / f"kernel-{kernel['id']}.json")
         )
         client.load_connection_file()
-        client.start_channels()
+        client.start_channels(hb=False)  # a heart that is silent for a second, as on a busy machine, counts as dead
         client.wait_for_ready(timeout=60)
         said: list[str] = []
         client.execute_interactive(
