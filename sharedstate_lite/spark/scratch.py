@@ -11,6 +11,7 @@ cleared.
 from __future__ import annotations
 
 import contextlib
+import glob
 import os
 import secrets
 import shutil
@@ -31,7 +32,7 @@ class Scratch:
     """
 
     def __init__(self, parent: Path, prefix: str) -> None:
-        for leftover in parent.glob(f"{prefix}*"):
+        for leftover in parent.glob(f"{glob.escape(prefix)}*"):
             if leftover.is_dir() and not leftover.name.endswith(_UNBORN):
                 _clear(leftover)
         unborn = parent / f"{prefix}{secrets.token_hex(6)}{_UNBORN}"

@@ -29,3 +29,12 @@ def test_a_released_folder_stays(tmp_path: Path) -> None:
     scratch.close()
     assert [path.name for path in (tmp_path / "final").iterdir()] == ["content"]
     assert [path.name for path in tmp_path.iterdir()] == ["final"]
+
+
+def test_a_prefix_with_marks_of_a_pattern_is_a_name(tmp_path: Path) -> None:
+    """What a killed process left is cleared where the name holds ``[`` or ``*`` (it stayed), and no other's."""
+    for dead in ("run[1]*-dead", "run1x-dead"):
+        (tmp_path / dead).mkdir()
+        (tmp_path / dead / ".held").touch()
+    with Scratch(tmp_path, "run[1]*-") as mine:
+        assert {path.name for path in tmp_path.iterdir()} == {"run1x-dead", mine.path.name}
