@@ -5,6 +5,7 @@ Rows:
     latency    the least that a micro-batch takes, and what it goes on
     sharing    two views over the same rows in one query, beside a query each: rows and bytes of state
     late       a view that is installed late, beside one installed in process
+    idle       what an engine costs that nobody steps, and a step, with the kit's pause between two looks and Spark's
 
 Every side reads the same Parquet files, one a micro-batch, with the kit's session. "Rows
 passed through" is one Python stage (mapInPandas) that gives back what it gets: into a
@@ -23,6 +24,7 @@ import os
 import statistics
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,6 +33,7 @@ if __name__ == "__main__":  # a script finds its own folder first, and is to fin
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 
 import pandas as pd  # noqa: E402
+import psutil  # noqa: E402
 import pyarrow.parquet as pq  # noqa: E402
 
 import sharedstate_lite as ss  # noqa: E402
@@ -41,7 +44,7 @@ from data import folder  # noqa: E402
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-ROWS = ["rate", "latency", "sharing", "late"]
+ROWS = ["rate", "latency", "sharing", "late", "idle"]
 PACKAGES = ["pyspark", "numpy", "pandas", "pyarrow"]
 EPOCHS, QUICK_EPOCHS = 12, 5
 IDIOM_BATCH, QUICK_IDIOM, IDIOM_EPOCHS = 50_000, 20_000, 3
@@ -217,6 +220,39 @@ def late(shop: Shop) -> list[measure.Row]:
     return out
 
 
+PAUSE, SPARKS_PAUSE = "spark.sql.streaming.pollingDelay", "10ms"
+
+
+def idle(session: SparkSession, quick: bool) -> list[measure.Row]:
+    """The rows of ``idle``: cores that Java takes while an engine waits, and seconds of steps, in turn."""
+    ours = session.conf.get(PAUSE)
+    java = next(child for child in psutil.Process().children() if child.name() == "java")
+    taken: dict[str, list[float]] = {str(ours): [], SPARKS_PAUSE: []}
+    steps: dict[str, list[float]] = {name: [] for name in taken}
+    number = iter(range(1_000_000))
+    try:
+        for _ in range(2 if quick else 4):
+            for pause in taken:
+                session.conf.set(PAUSE, pause)  # a query reads it as it starts
+                with ss.spark.engine("full", views(RESULT), session, bins=2) as engine:
+                    engine.step({"info": [(("p", "c"), 1)]})
+                    steps[pause] += measure.times(
+                        lambda: engine.step({"visit": [(("p", "u", next(number)), 1)]}),  # noqa: B023
+                        runs=5 if quick else 30,
+                        warm=3,
+                    )
+                    before, began = sum(java.cpu_times()[:2]), time.perf_counter()
+                    time.sleep(2 if quick else 10)  # it is what nobody does that is measured
+                    taken[pause].append((sum(java.cpu_times()[:2]) - before) / (time.perf_counter() - began))
+    finally:
+        session.conf.set(PAUSE, ours)
+    out = []
+    for what, unit, told in (("idle: cores taken", "cores", taken), ("idle: then a step", "s", steps)):
+        one, other = (statistics.median(told[name]) for name in (str(ours), SPARKS_PAUSE))
+        out.append(measure.compared(what, one, unit, {SPARKS_PAUSE: other}, against=SPARKS_PAUSE, less=True))
+    return out
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print, write. Returns the exit status: 1 where answers differ."""
     chosen = measure.options(__doc__ or "", ROWS, arguments)
@@ -243,6 +279,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if "late" in wanted:
             say("late views")
             rows += late(slow)
+        if "idle" in wanted:
+            say("an engine that nobody steps")
+            rows += idle(session, chosen.quick)
     return measure.finish(rows, chosen.json, PACKAGES)
 
 

@@ -26,13 +26,14 @@ def test_importing_the_kit_imports_no_pyspark() -> None:
 
 
 def test_settings_are_those_of_a_laptop(spark: SparkSession) -> None:
-    """Two shuffle partitions, RocksDB with its changelog, Arrow, UTC, no pages on a port; the environment may add."""
+    """Two shuffle partitions, RocksDB with its changelog, Arrow, UTC, no pages on a port, seldom awake; one may add."""
     assert spark.sparkContext.master == os.environ.get("SHAREDSTATE_LITE_MASTER", "local[2]")
     expected = {
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+        "spark.sql.streaming.pollingDelay": "25ms",
         "spark.driver.host": "127.0.0.1",
         "spark.ui.enabled": "false",
     }
