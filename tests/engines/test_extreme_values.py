@@ -2,6 +2,7 @@
 
 import datetime
 import itertools
+from collections.abc import Iterable
 from typing import Any
 
 import pandas as pd
@@ -38,40 +39,59 @@ def plain(values: Any) -> list[Any]:
     ]
 
 
-def started(label: str, kind: str) -> ss.Engine:
-    """An engine over all views, their keys filled."""
+def started(label: str, kind: str, views: Iterable[str] = VIEWS, keys: Iterable[str] = ("p",)) -> ss.Engine:
+    """An engine over views, these keys of them filled."""
     catalog = ss.Catalog(a=f"s STRING, x {kind}, i INT")
-    engine: ss.Engine = make(label, [catalog.view(f"CREATE VIEW {name} AS {sql}") for name, sql in VIEWS.items()])
+    engine: ss.Engine = make(label, [catalog.view(f"CREATE VIEW {name} AS {VIEWS[name]}") for name in views])
     for view in engine.views.values() if partial(label) else []:
-        engine.read(view.name, "p" if view.key else ())
+        for key in keys if view.key else [()]:
+            engine.read(view.name, key)
     return engine
+
+
+def pairs(label: str, kind: str) -> list[tuple[Any, Any]]:
+    """Any two values at the bounds, or NULL; over bins each with one."""
+    values = [*BOUNDS[kind], None]
+    if label in ENGINES:
+        return list(itertools.combinations_with_replacement(values, 2))
+    return list(zip(values, reversed(values), strict=True))
+
+
+def extremes(there: Iterable[Any]) -> tuple[Any, Any]:
+    """MIN and MAX of some values, NULL left out."""
+    some = [v for v in there if v is not None]
+    return (min(some), max(some)) if some else (None, None)
 
 
 @pytest.mark.parametrize("label", [*ENGINES, *IN_BINS])
 @pytest.mark.parametrize("kind", BOUNDS)
 def test_extremes_at_the_bounds_of_a_type(label: str, kind: str) -> None:
-    """Of any two values at the bounds, or NULL, MIN and MAX are right as they come and as they go (once NULL)."""
-    values = [*BOUNDS[kind], None]
-    with started(label, kind) as engine:
+    """In each of many groups MIN and MAX are right as two values come and as they go; once one was NULL."""
+    groups = {f"p{n}": pair for n, pair in enumerate(pairs(label, kind))}
+    with started(label, kind, ["both", "least", "behind", "filtered"], groups) as engine:
+        for turn, diff, there in ((0, 1, [0]), (1, 1, [0, 1]), (0, -1, [1]), (1, -1, [])):
+            engine.step({"a": [((key, pair[turn], 1), diff) for key, pair in groups.items()]})
+            wanted: dict[str, dict[str, list[Any]]] = {name: {} for name in engine.views}
+            for key, pair in groups.items() if there else ():
+                lo, hi = extremes(pair[n] for n in there)
+                for name, row in (("both", [lo, hi]), ("least", [lo]), ("behind", [1, lo]), ("filtered", [lo])):
+                    wanted[name][key] = row
+            for name, rows in wanted.items():
+                found = engine.read(name)
+                columns = [plain(found[column]) for column in found.columns]
+                assert {key: row for key, *row in zip(*columns, strict=True)} == rows, (name, there)
 
-        def seen(there: list[Any]) -> None:
-            some = [v for v in there if v is not None]
-            lo, hi = (min(some), max(some)) if some else (None, None)
-            wanted = {"both": [lo, hi], "least": [lo], "behind": [1, lo], "filtered": [lo], "whole": [lo, hi]}
-            for name, row in wanted.items():
-                found = engine.read(name, "p" if engine.views[name].key else ())
-                assert plain(found.iloc[0, -len(row) :]) == row, (name, there)
 
-        pairs = (
-            itertools.combinations_with_replacement(values, 2)
-            if label in ENGINES
-            else zip(values, reversed(values), strict=True)
-        )
-        for x, y in pairs:
-            for value, diff, there in ((x, 1, [x]), (y, 1, [x, y]), (x, -1, [y])):
+@pytest.mark.parametrize("label", [*ENGINES, *IN_BINS])
+@pytest.mark.parametrize("kind", BOUNDS)
+def test_extremes_of_everything_at_the_bounds_of_a_type(label: str, kind: str) -> None:
+    """MIN and MAX without groups, of one pair after the other."""
+    with started(label, kind, ["whole"]) as engine:
+        for x, y in pairs(label, kind):
+            for value, diff, there in ((x, 1, [x]), (y, 1, [x, y]), (x, -1, [y]), (y, -1, [])):
                 engine.step({"a": [(("p", value, 1), diff)]})
-                seen(there)
-            engine.step({"a": [(("p", y, 1), -1)]})
+                found = engine.read("whole")
+                assert [tuple(plain(found.iloc[0]))] == [extremes(there)], there
 
 
 @pytest.mark.parametrize("label", [*ENGINES, *IN_BINS])
