@@ -225,9 +225,9 @@ PAUSE, SPARKS_PAUSE = "spark.sql.streaming.pollingDelay", "10ms"
 
 def idle(session: SparkSession, quick: bool) -> list[measure.Row]:
     """The rows of ``idle``: cores that Java takes while an engine waits, and seconds of steps, in turn."""
-    ours = session.conf.get(PAUSE)
+    ours = str(session.conf.get(PAUSE))
     java = next(child for child in psutil.Process().children() if child.name() == "java")
-    taken: dict[str, list[float]] = {str(ours): [], SPARKS_PAUSE: []}
+    taken: dict[str, list[float]] = {ours: [], SPARKS_PAUSE: []}
     steps: dict[str, list[float]] = {name: [] for name in taken}
     number = iter(range(1_000_000))
     try:
@@ -248,7 +248,7 @@ def idle(session: SparkSession, quick: bool) -> list[measure.Row]:
         session.conf.set(PAUSE, ours)
     out = []
     for what, unit, told in (("idle: cores taken", "cores", taken), ("idle: then a step", "s", steps)):
-        one, other = (statistics.median(told[name]) for name in (str(ours), SPARKS_PAUSE))
+        one, other = (statistics.median(told[name]) for name in (ours, SPARKS_PAUSE))
         out.append(measure.compared(what, one, unit, {SPARKS_PAUSE: other}, against=SPARKS_PAUSE, less=True))
     return out
 

@@ -31,6 +31,19 @@ def test_it_runs_alone_and_tells_the_parts_of_a_micro_batch(tmp_path: Path) -> N
 
 
 @pytest.mark.slow
+def test_an_engine_that_nobody_steps_is_told_beside_sparks_pause(tmp_path: Path) -> None:
+    """The idle row: cores and a step, each with the kit's pause and with Spark's."""
+    out = tmp_path / "rows.json"
+    command = [sys.executable, str(ROOT / "bench/spark_views.py"), "--quick", "--only", "idle", "--json", str(out)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(out.read_text())["rows"]
+    assert [row["what"] for row in rows] == ["idle: cores taken", "idle: then a step"]
+    for row in rows:
+        assert row["value"] > 0 and list(row["peers"]) == ["10ms"] and row["peers"]["10ms"] > 0
+
+
+@pytest.mark.slow
 def test_what_a_start_costs_is_told_for_each_side(tmp_path: Path) -> None:
     """A line a side: seconds, CPU seconds, and the first side's as a multiple."""
     command = [sys.executable, str(ROOT / "bench/spark_start.py"), "--rounds", "1"]
