@@ -109,8 +109,8 @@ def runtime() -> dict[str, str]:
         ),
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
         # A query without input looks into its folders again after so long. With Spark's 10 ms an engine that nobody
-        # steps takes a fifth of a core and more; with 50 ms a step of one that is stepped in a loop takes 46 ms
-        # longer (bench/spark_views.py --only idle).
+        # steps takes a fifth of a core and more; the longer the pause, the longer a step waits to be seen
+        # (bench/spark_views.py --only idle).
         "spark.sql.streaming.pollingDelay": "25ms",
     }
 
