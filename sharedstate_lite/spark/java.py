@@ -20,7 +20,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-import tempfile
+import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -109,16 +109,31 @@ def shim(java: Path, patience: float = _ANSWER_SECONDS) -> Path:
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         if not (target.is_file() and target.read_bytes() == script and os.access(target, os.X_OK)):
-            handle, name = tempfile.mkstemp(dir=target.parent, prefix=".java-")
-            with os.fdopen(handle, "wb") as file:
-                file.write(script)
-            os.chmod(name, 0o755)
-            os.replace(name, target)
+            _write_program(target, script)
     except OSError as error:
         raise Error(f"its shim cannot be written to {target} ({error.strerror or error})") from error
     if not _ask(target, patience).vector:
         raise Error(f"does not start behind its shim {target}")
     return home
+
+
+def _write_program(target: Path, script: bytes) -> None:
+    """Put ``script`` to ``target`` by a rename, ready to run. Raises OSError where that cannot be.
+
+    A shell writes it, never this process: what any thread forks while a file is open
+    here holds it open too until it becomes its own program, and Linux starts nothing
+    that is open for writing (ETXTBSY).
+    """
+    part = target.with_name(f".java-{uuid.uuid4().hex}")
+    write = [b"/bin/sh", b"-c", b'printf %s "$2" >"$1"', b"sh", os.fsencode(part), script]
+    try:
+        wrote = subprocess.run(write, stdin=subprocess.DEVNULL, capture_output=True)
+        if wrote.returncode:
+            raise OSError(wrote.stderr.decode("utf-8", "replace").strip() or f"/bin/sh ended with {wrote.returncode}")
+        part.chmod(0o755)
+        part.replace(target)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def _candidates() -> Iterator[tuple[Origin, str, Path | None]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -100,6 +101,41 @@ def test_many_may_build_the_shim_at_once(tmp_path: Path) -> None:
         homes = set(pool.map(lambda _: java.shim(real), range(16)))
     assert len(homes) == 1
     assert [path.name for path in (homes.pop() / "bin").iterdir()] == ["java"]
+
+
+def test_no_process_but_a_shell_opens_the_shim_for_writing(tmp_path: Path) -> None:
+    """The builder never holds the shim open: what another thread forks meanwhile would, and it could not be started.
+
+    Regression: "a cache/java/.../bin/java does not start (Text file busy)".
+    """
+    real = fake(tmp_path / "real", "21", vector="no") / "bin" / "java"
+    watch = """if True:
+        import os, sys
+        from pathlib import Path
+        from sharedstate_lite.spark import java
+        opened = []
+        def note(event, args):
+            if event == "open" and isinstance(args[2], int) and args[2] & (os.O_WRONLY | os.O_RDWR):
+                opened.append(str(args[0]))
+        sys.addaudithook(note)
+        home = java.shim(Path(sys.argv[1]))
+        open(home / "a sign that the hook hears", "w").close()
+        print(*opened, sep="\\n")
+    """
+    said = subprocess.run([sys.executable, "-c", watch, str(real)], capture_output=True, text=True, check=True)
+    opened = [Path(line).name for line in said.stdout.splitlines() if str(tmp_path) in line]
+    assert opened == ["a sign that the hook hears"]
+
+
+def test_a_shim_that_cannot_be_written_is_one_error(tmp_path: Path) -> None:
+    """Where the shim has no place the error names it and why, and nothing half-written stays."""
+    real = fake(tmp_path / "real", "21", vector="no") / "bin" / "java"
+    program = java.shim(real) / "bin" / "java"
+    program.unlink()
+    program.mkdir()
+    with pytest.raises(Error, match=r"its shim cannot be written to .* \(.*\)"):
+        java.shim(real)
+    assert [path.name for path in program.parent.iterdir()] == ["java"]
 
 
 def test_a_damaged_shim_is_made_anew(tmp_path: Path) -> None:
