@@ -26,6 +26,7 @@ import numpy.typing as npt
 
 from . import merging
 from .batch import LOW, Batch, Delta, Diffs, Layout, concat, gather, ranges
+from .counts import LIMIT, add_up, too_many
 from .errors import TimeError, told, whole
 from .plan import Type
 from .words import NULL, Strings, Words
@@ -194,9 +195,8 @@ class Arrangement:
                 owners.append(owner)
                 parts.append(gather(batch.body, index))
         owner, found, diffs = self._gathered(owners, parts)
-        total = np.zeros(rows.shape[1], dtype=np.int64)
-        np.add.at(total, owner, np.where((found == rows.take(owner, axis=1)).all(axis=0), diffs[0], 0))
-        return total
+        same = (found == rows.take(owner, axis=1)).all(axis=0)
+        return add_up(owner, np.where(same, diffs[0], 0), rows.shape[1])
 
     @property
     def _columns(self) -> slice:
@@ -224,15 +224,26 @@ class Arrangement:
     # --- what the engine does -------------------------------------------------
 
     def insert(self, rows: Words, diffs: Diffs, strings: Strings) -> Words:
-        """Append the epoch's batch at time ``upper``; returns its body. Not visible to merges before :meth:`commit`."""
+        """Append the epoch's batch at time ``upper``; returns its body. Not visible to merges before :meth:`commit`.
+
+        Raises RowError where a row would be there 2**62 times or more.
+        """
         body = self.layout.body(rows, diffs, strings)
         self.insert_body(body)
         return body
 
     def insert_body(self, body: Words) -> None:
-        """Append a body that is sorted and consolidated already."""
-        if body.shape[1]:
-            self.runs.append(Batch(body, self.upper))
+        """Append a body that is sorted and consolidated already. Raises RowError as :meth:`insert` does."""
+        if not body.shape[1]:
+            return
+        diffs = body[1 + self.layout.columns]
+        if self.layout.width == 1 and diffs.max() >= LIMIT >> 22:
+            # Smaller ones come to as much after millions of epochs, and would have to be of one row each time.
+            at = np.flatnonzero(diffs >= LIMIT >> 22)
+            there = self.multiplicity(body[self._columns].take(at, axis=1), body[0].take(at))
+            if (there + diffs[at] >= LIMIT).any():
+                raise too_many(self.name)
+        self.runs.append(Batch(body, self.upper))
 
     def mark(self) -> tuple[list[Batch], list[merging.Merge], int, int]:
         """What :meth:`back` needs: batches are immutable, so two lists are the whole state."""

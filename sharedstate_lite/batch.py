@@ -22,13 +22,14 @@ counts this way).
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from .counts import MANY, check_halves, halves
 from .plan import Type
 from .words import NULL, Strings, Words
 
@@ -131,10 +132,15 @@ class Layout:
         return ((high & _HIGH) | low).view(np.int64)
 
     def body(self, rows: Words, diffs: Diffs, strings: Strings) -> Words:
-        """A sorted, consolidated body of rows int64[k, n] and diffs int64[n] or int64[w, n]."""
+        """A sorted, consolidated body of rows int64[k, n] and diffs int64[n] or int64[w, n].
+
+        Raises RowError where the diffs of a row, n < 2**31, add up to 2**62 or more.
+        """
         n = rows.shape[1]
         if not n:
             return np.empty((1 + self.columns + self.width, 0), dtype=np.int64)
+        if self.width == 1 and np.abs(diffs).max() >= MANY:
+            check_halves(*replace(self, width=2).body(rows, halves(diffs), strings)[1 + self.columns :])
         words = self.sort_words(rows, strings)
         lines = [words, *rows, *(diffs if self.width > 1 else diffs[None, :])]
         index, sums = fold(lines, words.argsort(), self)

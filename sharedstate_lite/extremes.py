@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from .arrangement import Arrangement
 from .batch import LOW, distinct, prefix, ranges
+from .counts import add_up
 from .plan import Type
 from .words import NULL, Strings, Words
 
@@ -90,8 +91,7 @@ class Source:
             keys = groups.take(ask, axis=1)
             owner, words, diffs, edge = self._ends(keys, take, least, strings)
             first, same = distinct(np.stack([owner, words]), (Type.BIGINT, Type.BIGINT), strings)
-            total = np.zeros(len(first), dtype=np.int64)
-            np.add.at(total, same, diffs)
+            total = add_up(same, diffs, len(first))
             owner, words = owner[first[total > 0]], words[first[total > 0]]
             order = ordinals(kind, least, strings, words)
             rank = np.full(len(ask), NULL, dtype=np.int64)

@@ -17,15 +17,13 @@ import pyarrow as pa
 
 from . import columns
 from .batch import Delta
+from .counts import LIMIT
 from .errors import RowError, TimeError, told, whole
 from .plan import Column, Schema, Type
 from .words import NULL, Strings
 
 if TYPE_CHECKING:
     from .changes import Changes
-
-LIMIT = 1 << 62
-"""Multiplicities stay below this, so that two of them can be added."""
 
 
 def table(data: Any, schema: Schema, relation: str, strings: Strings) -> tuple[Delta, int | None]:

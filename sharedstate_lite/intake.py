@@ -18,6 +18,7 @@ from .arrangement import Arrangement
 from .batch import Delta
 from .catalog import Catalog
 from .changes import Changes
+from .counts import LIMIT
 from .errors import RelationError, RowError, TimeError, ViewError, told
 from .plan import Schema, View
 from .words import Strings, Words
@@ -132,16 +133,16 @@ def check(base: Arrangement, schema: Schema, name: str, body: Words, strings: St
     """Raise RowError unless each net row, of a body of the base, leaves its multiplicity between 0 and 2**62."""
     rows, diffs = body[1 : 1 + base.layout.columns], body[1 + base.layout.columns]
     # Only a retraction can go below zero; only huge diffs can add up to too much.
-    at = np.flatnonzero(diffs < 0) if int(diffs.max(initial=0)) < ingest.LIMIT >> 32 else np.arange(len(diffs))
+    at = np.flatnonzero(diffs < 0) if int(diffs.max(initial=0)) < LIMIT >> 32 else np.arange(len(diffs))
     if not len(at):
         return
     there = base.multiplicity(rows.take(at, axis=1), body[0].take(at))
     after = there + diffs[at]
-    bad = np.flatnonzero((after < 0) | (after >= ingest.LIMIT))
+    bad = np.flatnonzero((after < 0) | (after >= LIMIT))
     if len(bad):
         first = bad[0]
         shown = columns.shown(rows[:, at[first]], schema, strings)
-        if after[first] >= ingest.LIMIT:
+        if after[first] >= LIMIT:
             raise RowError(f"{name}: row {shown} would be there 2**62 times or more; use smaller multiplicities")
         raise RowError(
             f"{name}: row {shown} is retracted {-diffs[at[first]]} times and is there {there[first]} times; "

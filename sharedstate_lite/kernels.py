@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .batch import Delta, concat, distinct, ranges
-from .errors import RowError
+from .counts import add_up, times
 from .multiway import Step
 from .plan import Type
 from .words import NULL, Strings, Words
@@ -35,14 +35,6 @@ class Side(Protocol):
     def match(self, keys: Words, at: int | None) -> Matches:
         """Rows whose key is among ``keys`` int64[len(key), q], at a time; None sees this epoch's changes too."""
         ...
-
-
-def times(left: npt.NDArray[np.int64], right: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Multiplicities of joined rows. Raises RowError where they would pass 2**62."""
-    huge = len(left) and float(np.abs(left).max()) * float(np.abs(right).max()) >= 2.0**62
-    if huge and (np.abs(left.astype(np.float64)) * np.abs(right.astype(np.float64))).max() >= 2.0**62:
-        raise RowError("a joined row would occur more than 2**62 times; multiplicities must stay below that")
-    return left * right
 
 
 def half_join(
@@ -146,9 +138,7 @@ def _partners(
         some = probe.take(live, axis=1)
         first, kind = distinct(some, types, strings)
         owner, _, diffs = side.match(some.take(first, axis=1), at)
-        total = np.zeros(len(first), dtype=np.int64)
-        np.add.at(total, owner, diffs[0])
-        out[live] = total[kind]
+        out[live] = add_up(owner, diffs[0], len(first))[kind]
     return out
 
 
@@ -180,7 +170,6 @@ def net(
     """Add up the diffs of equal (owner, row); what cancels is left out."""
     tagged = np.concatenate([owner[None, :].astype(np.int64), rows])
     first, kind = distinct(tagged, (Type.BIGINT, *types), strings)
-    total = np.zeros(len(first), dtype=np.int64)
-    np.add.at(total, kind, diffs)
+    total = add_up(kind, diffs, len(first))
     keep = first[total != 0]
     return owner.take(keep), rows.take(keep, axis=1), total[total != 0]

@@ -15,6 +15,7 @@ import numpy as np
 
 from .arrangement import Arrangement
 from .batch import Delta
+from .counts import add_up
 from .kernels import Matches, half_join
 from .operators import through
 from .plan import Filter, Join, Map, Node, Reduce, Scan, Union
@@ -125,9 +126,7 @@ def fetch(
     out, mine = np.concatenate([left, right]), owner[who]
     if node.outer:
         # Partners that cancel are none: what counts is the sum of their diffs.
-        total = np.zeros(len(owner), dtype=np.int64)
-        np.add.at(total, who, products)
-        alone = total == 0
+        alone = add_up(who, products, len(owner)) == 0
         nulls = np.full((look.columns, int(alone.sum())), NULL, dtype=np.int64)
         out = np.concatenate([out, np.concatenate([rows.compress(alone, axis=1), nulls])], axis=1)
         mine, products = np.concatenate([mine, owner[alone]]), np.concatenate([products, diffs[0][alone]])

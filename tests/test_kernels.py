@@ -18,7 +18,8 @@ from support import examples
 import sharedstate_lite as ss
 from sharedstate_lite.arrangement import Arrangement
 from sharedstate_lite.batch import Delta, Layout
-from sharedstate_lite.kernels import Matches, delta_path, half_join, join_core, net, padding, times
+from sharedstate_lite.counts import times
+from sharedstate_lite.kernels import Matches, delta_path, half_join, join_core, net, padding
 from sharedstate_lite.multiway import Multiway, flatten
 from sharedstate_lite.plan import Join, Type
 from sharedstate_lite.words import NULL, Strings, Words
