@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pyarrow as pa
 
-from sharedstate_lite.errors import RowError
+from sharedstate_lite.errors import RowError, told
 from sharedstate_lite.ingest import infer
 
 from .files import load
@@ -41,6 +41,10 @@ def declaration(table: pd.DataFrame | pa.Table) -> str:
         raise RowError(f"declaration: column {twice} is there twice; names are compared without case, so rename one")
     try:
         columns = infer(pa.Table.from_pandas(table, preserve_index=False) if isinstance(table, pd.DataFrame) else table)
+    except UnicodeEncodeError as error:
+        raise RowError(
+            f"declaration: {told(error.object)} has a lone surrogate, which is not text; mend it first"
+        ) from None
     except (pa.ArrowException, TypeError, ValueError) as error:
         reason = ": ".join(map(str, error.args))
         raise RowError(f"declaration: a column holds values of no one type ({reason}); cast it first") from error

@@ -275,8 +275,8 @@ def from_series(series: pd.Series[Any], column: Column, relation: str, strings: 
         return from_values(series.tolist(), column, relation, strings)
     try:
         array = pa.Array.from_pandas(series)
-    except pa.ArrowException:
-        # What Arrow does not know is judged value by value, and named.
+    except (pa.ArrowException, UnicodeEncodeError):
+        # What Arrow does not know, or does not take for text, is judged value by value, and named.
         return from_values(series.tolist(), column, relation, strings)
     return from_arrow(array, column, relation, strings)
 

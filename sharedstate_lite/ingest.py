@@ -120,6 +120,10 @@ def infer(data: Any) -> Schema:
     """The schema that a frame's dtypes or a table's types say, without ``diff`` and ``time``."""
     try:
         arrow = pa.Table.from_pandas(data, preserve_index=False) if isinstance(data, pd.DataFrame) else data
+    except UnicodeEncodeError as error:
+        raise RowError(
+            f"changes: {told(error.object)} has a lone surrogate, which is not text; mend it first"
+        ) from None
     except (pa.ArrowException, TypeError, ValueError) as error:
         raise RowError(f"changes: a column holds values of no one type ({error.args[0]}); give a schema") from error
     out = []

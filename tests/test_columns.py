@@ -127,6 +127,8 @@ BAD: list[tuple[Type, Any, str]] = [
     (Type.BOOLEAN, pa.array([1]), "1 is not a boolean"),
     (Type.STRING, pa.array([b"x"]), "is not a string"),
     (Type.STRING, pd.Series(["ok", "\ud800"], dtype=object), "row 1.*lone surrogate"),
+    (Type.STRING, pd.Series(["ok", "\ud800"], dtype="string[python]"), "row 1.*lone surrogate"),
+    (Type.STRING, pd.Series(["ok", "\ud800"], dtype="category"), "row 1.*lone surrogate"),
     (Type.STRING, pa.DictionaryArray.from_arrays(pa.array([0]), pa.array([b"\xff"]).view(pa.string())), "UTF-8"),
     (Type.INT, pa.array([b"\xff"]).view(pa.string()), "column c INT"),
     (Type.DATE, pa.array([dt.datetime(2024, 1, 1, 1)]), "time of day"),

@@ -133,6 +133,8 @@ def test_types_are_read_off_a_table() -> None:
     assert [c.type.value for c in ingest.infer(some)] == ["STRING", "INT", "BIGINT", "DOUBLE", "BOOLEAN"]
     with pytest.raises(ss.RowError, match=r"column l has the type list.*STRING"):
         ss.Changes.from_arrow(pa.table({"l": [["a"]], "diff": [1]}))
+    with pytest.raises(ss.RowError, match=r"'\\ud800' has a lone surrogate"):
+        ss.Changes.from_pandas(pd.DataFrame({"s": ["\ud800"], "diff": [1]}))
 
 
 @pytest.mark.parametrize("kind", ["full", "shared", "partial"])

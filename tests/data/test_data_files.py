@@ -95,6 +95,7 @@ def test_the_seed_goes_through_an_engine() -> None:
         (pa.table({"time": [1], "diff": [1]}), "there is no column but diff and time"),
         (pd.DataFrame({"": [1]}), "a column has no name"),
         (pd.DataFrame({"a": [1, "x"]}), "no one type .*column a.*; cast it first"),
+        (pd.DataFrame({"a": ["\ud800"]}), r"'\\ud800' has a lone surrogate.*; mend it first"),
         ([1], "list is no table"),
     ],
 )
