@@ -76,6 +76,19 @@ def test_what_stands_on_itself_has_a_copy() -> None:
     assert info == ["info[product]", "info[product]#2"]
 
 
+def test_an_arrangement_of_what_was_computed_may_be_there_twice() -> None:
+    """The copy of an arrangement over a view has a name of its own, so no two pieces of state are taken for one."""
+    catalog = ss.Catalog(**RELATIONS)
+    catalog.view("CREATE VIEW last AS SELECT product, MAX(user) AS user FROM visit GROUP BY product")
+    catalog.view("CREATE VIEW near AS SELECT city FROM person JOIN last USING (user)")
+    far = catalog.view(
+        "CREATE VIEW far AS SELECT category FROM near JOIN info ON city = info.product JOIN last ON category = user"
+    )
+    found = Blueprint("shared", [far]).checked()
+    twice = [h.operator for h in found.engine.held() if h.relation == "γ(visit)" and h.key == ("user",)]
+    assert twice == ["γ(visit)[user]", "γ(visit)[user]#2"]
+
+
 def test_what_spark_cannot_do_is_said_by_name() -> None:
     """Delta joins are refused, and named with the joins that there are."""
     with pytest.raises(ss.ViewError, match="join='delta'.*on Spark the shared engine joins auto, linear"):
