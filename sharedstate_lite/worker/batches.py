@@ -63,6 +63,9 @@ def _plain(values: pa.Array[Any] | pa.ChunkedArray[Any]) -> Any:
         return out.cast(pa.string())
     if pa.types.is_large_binary(out.type) or pa.types.is_binary_view(out.type):
         return out.cast(pa.binary())
+    if pa.types.is_decimal32(out.type) or pa.types.is_decimal64(out.type):
+        # Arrow has no dictionary of these.
+        return out.cast(pa.decimal128(out.type.precision, out.type.scale))
     return out
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -100,6 +101,7 @@ COLUMNS: list[Callable[[list[int]], Any]] = [
     lambda values: pd.Series(pd.Categorical([f"id {value}" for value in values], [f"id {n}" for n in range(9)])),
     lambda values: pa.array([f"id {value}" for value in values], pa.dictionary(pa.int8(), pa.large_string())),
     lambda values: np.array(values, np.float32) - 1,
+    lambda values: pa.array([Decimal(value) for value in values], pa.decimal32(5, 1)),
 ]
 
 
