@@ -10,6 +10,7 @@ from ..errors import Error
 from . import refusal
 from .driver import Where, driver
 from .handles import Handle
+from .things.columns import named
 
 
 class ConnectionPool(Handle):
@@ -50,7 +51,7 @@ class ConnectionPool(Handle):
         if not isinstance(table, pa.Table):
             kind = type(rows).__qualname__
             raise Error(f"{self._name}.query: rows is a {kind}; give an Arrow table, such as pa.table({{'id': ids}})")
-        if "%(" in sql and len(set(table.column_names)) < len(table.column_names):
+        if named(sql) and len(set(table.column_names)) < len(table.column_names):
             raise Error(f"{self._name}.query: two of the columns {table.column_names} have one name; rename one")
         _, answer, _ = self._ask({"op": "query", "sql": sql}, table, again=not self._writes)
         assert answer is not None

@@ -121,6 +121,14 @@ def test_numbers_of_any_width_are_one_column(application: Driver, server: postgr
         pool.query("SELECT %(n)s", twice)
 
 
+def test_a_bracket_after_a_per_cent_sign_is_no_name(application: Driver, server: postgres.Server) -> None:
+    """Of ``%%(`` the per cent sign is the pattern's: parameters go by their order, and two may have one name."""
+    pool = w.ConnectionPool(application, server, size=1)
+    twice = pa.Table.from_arrays([pa.array(["a(b"]), pa.array([5])], ["n", "n"])
+    answer = pool.query("SELECT %s LIKE '%%(b' AS found, %s AS n", twice)
+    assert answer.select(["found", "n"]).to_pylist() == [{"found": True, "n": 5}]
+
+
 def test_nothing_asked_has_columns_all_the_same(application: Driver, server: postgres.Server) -> None:
     """An empty batch, as an empty partition has it, is answered with the columns of a full one."""
     pool = w.ConnectionPool(application, server, size=1)

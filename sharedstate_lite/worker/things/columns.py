@@ -35,9 +35,14 @@ ROW = "row"
 """The column that says which row of the parameters an answer is to, where there may be several."""
 
 
+def named(sql: str) -> bool:
+    """Whether the SQL names its parameters; ``%%`` stands for a per cent sign, whatever follows it."""
+    return "%(" in sql.replace("%%", "")
+
+
 def parameters(sql: str, table: pa.Table) -> list[Any]:
     """A row as PostgreSQL's client takes it: by name where the SQL names columns, else in their order."""
-    if "%(" in sql:
+    if named(sql):
         return table.to_pylist()
     columns = [column.to_pylist() for column in table.columns]
     return list(zip(*columns, strict=True)) if columns else [()] * table.num_rows
@@ -45,7 +50,7 @@ def parameters(sql: str, table: pa.Table) -> list[Any]:
 
 def nulls(sql: str, table: pa.Table) -> Any:
     """A row of parameters without a value."""
-    return dict.fromkeys(table.column_names) if "%(" in sql else [None] * table.num_columns
+    return dict.fromkeys(table.column_names) if named(sql) else [None] * table.num_columns
 
 
 def rows(name: str, described: list[Any], sets: list[list[Any] | int], start: int) -> pa.Table:
