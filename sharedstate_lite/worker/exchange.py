@@ -61,6 +61,8 @@ class Exchange(Handle):
             round, part = operator.index(round), operator.index(part)
         except TypeError:
             raise Error(f"{self._name}.all: round {round!r}, part {part!r}: both are whole numbers from 0") from None
+        if round < 0:
+            raise Error(f"{self._name}.all: round {round}: rounds are numbered from 0")
         if not 0 <= part < self.parts:
             raise Error(f"{self._name}.all: part {part} of {self.parts}: parts are numbered from 0")
         said = json.dumps([round, part]).encode()

@@ -70,6 +70,8 @@ def test_what_does_not_fit_is_told(application: Driver, monkeypatch: pytest.Monk
     with w.Exchange(application, 2) as slices, ThreadPoolExecutor(2) as pool:
         with pytest.raises(Error, match="part 2 of 2"):
             slices.all(0, 2, pa.table({"n": [1]}))
+        with pytest.raises(Error, match="round -1: rounds are numbered from 0"):
+            slices.all(-1, 0, pa.table({"n": [1]}))
         with pytest.raises(Error, match=r"round 7 has 1 of 2 slices after 0.2 s; all tasks must run at once"):
             slices.all(7, 0, pa.table({"n": [1]}))
         asked = [pool.submit(slices.all, 8, part, pa.table({name: [1]})) for part, name in enumerate("nm")]
