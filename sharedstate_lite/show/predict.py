@@ -1,9 +1,10 @@
 """A prediction beside what happened: read leniently, judged strictly.
 
 A reader types a Python value, or a text such as ``-U Vegetable 50, +U Vegetable 60``.
-Order, case, lists for tuples, and +1 or -1 for a kind of change make no difference; a
-missing or an added row does. Nothing raises: a value that means nothing is simply not
-what happened.
+Case, lists for tuples, and +1 or -1 for a kind of change make no difference; nor does the
+order of rows, or of a set. A missing or an added row does, and so does the order where
+what happened is a list or tuple of plain values: there each place has its own meaning.
+Nothing raises: a value that means nothing is simply not what happened.
 """
 
 from __future__ import annotations
@@ -81,6 +82,10 @@ def agrees(prediction: Any, happened: Any) -> bool:
         mine = {_word(k): v for k, v in prediction.items()}
         theirs = {_word(k): v for k, v in happened.items()}
         return mine.keys() == theirs.keys() and all(agrees(mine[k], v) for k, v in theirs.items())
+    if isinstance(happened, list | tuple) and happened and not any(map(_many, happened)):
+        return _places(prediction) == [_word(value) for value in happened]
+    if isinstance(happened, Set) and isinstance(prediction, tuple):
+        prediction = list(prediction)  # names without the braces
     if _many(happened):
         typed, rows = list(_rows(prediction)), list(_rows(happened))
         changes = all(r and r[0] in SIGNS for r in rows)
@@ -93,6 +98,14 @@ def agrees(prediction: Any, happened: Any) -> bool:
 
 def _many(value: Any) -> bool:
     return isinstance(value, list | tuple | Set | pd.DataFrame)
+
+
+def _places(value: Any) -> list[str]:
+    """Plain values in their order, of a list, a tuple or a text with commas or blanks."""
+    if isinstance(value, str):
+        parts = value.replace(";", ",").split(",")
+        value = parts if len(parts) > 1 else value.split()
+    return [_word(each) for each in value] if isinstance(value, list | tuple) else []
 
 
 def _rows(value: Any) -> Iterable[tuple[str, ...]]:

@@ -61,6 +61,43 @@ def test_other_answers(typed: Any, happened: Any, right: bool) -> None:
     assert agrees(typed, happened) is right
 
 
+@pytest.mark.parametrize(
+    ("typed", "right"),
+    [
+        (["full", "shared", "partial"], True),
+        (("Full", "shared", "partial"), True),
+        ("full, shared, partial", True),
+        ("full shared partial", True),
+        (["partial", "full", "shared"], False),
+        ("shared, full, partial", False),
+        ({"full", "shared", "partial"}, False),
+        (["full", "shared"], False),
+        ([], False),
+        (7, False),
+    ],
+)
+def test_an_order_is_judged(typed: Any, right: bool) -> None:
+    """Who is asked to put names in an order, or to type a number for each of several ways, is not right in any other."""
+    assert agrees(typed, ["full", "shared", "partial"]) is right
+
+
+@pytest.mark.parametrize(
+    ("typed", "happened", "right"),
+    [
+        ([3, 0], (3, 0), True),
+        ("3, 0", (3, 0), True),
+        ([0, 3], (3, 0), False),
+        ([100, 400, 50], [100, 400, 50], True),
+        ([400, 100, 50], [100, 400, 50], False),
+        (("full", "shared"), {"full", "shared"}, True),
+        (("full", "partial"), {"full", "shared"}, False),
+    ],
+)
+def test_pairs_and_names(typed: Any, happened: Any, right: bool) -> None:
+    """A pair may be typed as a list or a text, names of a set without its braces."""
+    assert agrees(typed, happened) is right
+
+
 def test_verdicts() -> None:
     """Without a prediction the answer is shown; with one, whether it was right; text is escaped."""
     assert show.compare(None, 7).right is None and "it was     7" in repr(show.compare(None, 7))
