@@ -40,9 +40,9 @@ def emitted(changes: Kinded) -> list[tuple[Any, ...]]:
 class Verdict:
     """A prediction and what happened; ``right`` is None where nothing was predicted."""
 
-    def __init__(self, prediction: Any, happened: Any) -> None:
+    def __init__(self, prediction: Any, happened: Any, factor: float = 1) -> None:
         self.prediction, self.happened = prediction, happened
-        self.right = None if prediction is None else agrees(prediction, happened)
+        self.right = None if prediction is None else agrees(prediction, happened) or near(prediction, happened, factor)
 
     @property
     def _said(self) -> str:
@@ -69,9 +69,21 @@ class Verdict:
         )
 
 
-def compare(prediction: Any, happened: Any) -> Verdict:
-    """The prediction beside what happened, for a notebook to show; None stands for no prediction."""
-    return Verdict(prediction, happened)
+def compare(prediction: Any, happened: Any, factor: float = 1) -> Verdict:
+    """The prediction beside what happened, for a notebook to show; None stands for no prediction.
+
+    With a ``factor``, a number that is off by no more than that factor is right.
+    """
+    return Verdict(prediction, happened, factor)
+
+
+def near(prediction: Any, happened: Any, factor: float) -> bool:
+    """Whether two numbers greater than 0 differ by no more than a factor."""
+    try:
+        low, high = sorted((float(_word(prediction)), float(_word(happened))))
+    except ValueError:
+        return False
+    return 0 < low and high <= factor * low
 
 
 def agrees(prediction: Any, happened: Any) -> bool:

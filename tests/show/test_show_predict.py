@@ -77,7 +77,7 @@ def test_other_answers(typed: Any, happened: Any, right: bool) -> None:
     ],
 )
 def test_an_order_is_judged(typed: Any, right: bool) -> None:
-    """Who is asked to put names in an order, or to type a number for each of several ways, is not right in any other."""
+    """Who is asked for an order, or for a number for each of several ways, is not right with any other order."""
     assert agrees(typed, ["full", "shared", "partial"]) is right
 
 
@@ -103,6 +103,18 @@ def test_verdicts() -> None:
     assert show.compare(None, 7).right is None and "it was     7" in repr(show.compare(None, 7))
     assert repr(show.compare(7, 7)).startswith("Right.") and repr(show.compare(8, 7)).startswith("Not what happened.")
     assert "<b>x" not in show.compare("<b>x", 7)._repr_html_()
+
+
+@pytest.mark.parametrize(("typed", "right"), [(4, True), ("12", True), (3, False), (15, False), ("few", False)])
+def test_a_guess(typed: Any, right: bool) -> None:
+    """Where a guess is asked for, a number within the factor that is named is right, and nothing else."""
+    assert show.compare(typed, 7, factor=2).right is right
+
+
+@pytest.mark.parametrize("typed", [0, -7, float("nan"), float("inf"), [7.5], {}, True])
+def test_no_guess(typed: Any) -> None:
+    """What is no number near it stays wrong, without an error."""
+    assert show.compare(typed, 7, factor=2).right is False
 
 
 def test_emitted() -> None:
