@@ -76,3 +76,14 @@ def test_every_cell_may_be_run_again(path: Path) -> None:
     once = [[cell] if "once" in cell.metadata.get("tags", ()) else [cell, copy] for cell, copy in pairs]
     notebook.cells = [cell for cells in once for cell in cells]
     assert run(notebook).error == ""
+
+
+@pytest.mark.slow
+def test_the_first_notebook_may_be_run_in_any_order() -> None:
+    """As notebook 00 says, each of its cells may be run again: after all the others too, from the last to the first."""
+    notebook = read(NOTEBOOKS[0])
+    again = deepcopy(notebook.cells[::-1])
+    for cell in again:
+        cell["id"] += "-again"
+    notebook.cells += again
+    assert run(notebook).error == ""
