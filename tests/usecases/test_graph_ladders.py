@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ITERATIONS = 2
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def ranked(graph: Graph, iterations: int) -> list[float]:
@@ -81,6 +83,23 @@ def test_every_rung(spark: SparkSession, tmp_path: Path) -> None:
     assert all(step.answer == Near(connected(graph)) for step in steps[8:] if not step.absent)
     ran = [step.name for step in steps if not step.absent]
     assert len(ran) >= 14 and ran.count("GraphX") == ran.count("shared, one job") == 2
+
+
+def test_the_notebook_names_every_rung(spark: SparkSession) -> None:
+    """Notebook 05 asks for the name of the quickest way: each stands in its text as the ladder calls it, in bold."""
+    graph = Graph(np.array([0]), np.array([1]), 2)
+    cells = json.loads((ROOT / "notebooks" / "05-read-only-data.ipynb").read_text("utf-8"))["cells"]
+    text = next("".join(cell["source"]) for cell in cells if "## PageRank" in "".join(cell["source"]))
+    assert [name for name in readonly.pagerank_rungs(spark, graph, "") if f"**{name}**" not in text] == []
+
+
+def test_pruning_saves_work_on_a_single_edge() -> None:
+    """In the second round one node of two has news; a node without edges would add nothing that could be saved."""
+    graph = Graph(np.array([0]), np.array([1]), 3)
+    all_of_them = np.arange(3)
+    labels, changed = graphs.told(all_of_them, [graphs.push(graph.both, all_of_them, all_of_them)])
+    assert labels.tolist() == [0, 0, 2] and changed.tolist() == [1]
+    assert len(graph.both.neighbours(2)) == 0
 
 
 @pytest.mark.skipif(not host.LINUX, reason="PSS is told by Linux alone: run it there")
