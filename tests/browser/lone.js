@@ -1,6 +1,6 @@
 // The stepper's script in a browser, without JupyterLab: a model that loses messages stands for Python.
 //
-//   node lone.js '{"script": ..., "model": {"state": ..., "history": ..., "kept": ...}, "cases": [...], "chromium": ...}'
+//   node lone.js '{"script": ..., "models": {NAME: {"state": ..., "history": ..., "kept": ...}}, "cases": [...], "chromium": ...}'
 //
 // A case says which messages are lost and what the reader does; for each, what was seen is
 // printed, as one JSON list. The model answers with the frames and the slider it was handed.
@@ -9,17 +9,17 @@ const { chromium } = require(process.env.PLAYWRIGHT || "playwright-core");
 const told = JSON.parse(require("fs").readFileSync(0, "utf8"));
 
 // Runs in the page: one stepper over a model that plays the case.
-async function play({ script, model, one }) {
+async function play({ script, models, one }) {
   for (const [from, to] of one.patches || []) {
     if (!script.includes(from)) throw new Error(`${one.name}: the script has no ${from}`);
     script = script.replaceAll(from, to);
   }
   const module = await import(URL.createObjectURL(new Blob([script], { type: "text/javascript" })));
-  const heard = [], listeners = {}, values = structuredClone(model);
+  const heard = [], listeners = {}, values = structuredClone(models[one.model]);
   const emit = (name, ...what) => (listeners[name] || []).forEach((f) => f(...what));
   const answers = {
     frames: (m) => ({ type: "frames", branch: m.branch, width: m.width, look: 0, line: { ...values.kept.line, svg: `<svg width="${m.width}"></svg>` },
-      frames: Object.fromEntries(m.steps.map((n) => [n, { ...values.kept.frames[0], asks: { text: "What?", hint: "" } }])) }),
+      frames: Object.fromEntries(m.steps.map((n) => [n, { ...Object.values(values.kept.frames)[0], asks: { text: "What?", hint: "" } }])) }),
     predict: () => ({ type: "word", where: "predict", text: "a plain word" }),
   };
   let lost = one.lost;
@@ -67,6 +67,8 @@ async function play({ script, model, one }) {
       out.resized.push(await ruled(wide));
     }
   }
+  const mark = root.querySelector(".slide .mark circle"), ink = root.querySelector(".slide .walked");
+  out.mark = mark && { y: +mark.getAttribute("cy"), walked: ink.getAttribute("d"), rows: values.kept.line.rows };
   await seen(() => silence.hidden && words.length === 0, 100);
   out.calm = await seen(() => silence.hidden);
   out.words = [...new Set(words)];
@@ -86,7 +88,7 @@ async function play({ script, model, one }) {
   const browser = await chromium.launch({ executablePath: told.chromium, args: ["--no-sandbox", "--disable-gpu"] });
   try {
     const page = await browser.newPage({ viewport: { width: 1000, height: 800 } }), out = [];
-    for (const one of told.cases) out.push(await page.evaluate(play, { script: told.script, model: told.model, one }));
+    for (const one of told.cases) out.push(await page.evaluate(play, { script: told.script, models: told.models, one }));
     console.log(JSON.stringify(out));
   } finally {
     await browser.close();

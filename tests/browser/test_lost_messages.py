@@ -29,7 +29,7 @@ pytestmark = pytest.mark.slow
 
 def case(name: str, of: str = "", lost: int = 0, *patches: list[str], **more: Any) -> dict[str, Any]:
     """A case: so many messages of a kind are lost; ``most`` ms are waited for what is to be seen."""
-    return {"name": name, "of": of, "lost": lost, "patches": [QUICK, *patches], "most": 2500, **more}
+    return {"name": name, "of": of, "lost": lost, "patches": [QUICK, *patches], "most": 2500, "model": "whole", **more}
 
 
 CASES = [
@@ -41,6 +41,8 @@ CASES = [
     case("nothing is answered", "all"),
     case("nothing can be sent", throws=True),
     case("resized", resized=True),
+    case("before a fork", model="before"),
+    case("on a fork", model="after"),
 ]
 
 
@@ -48,10 +50,14 @@ CASES = [
 def seen(tools: dict[str, str]) -> dict[str, dict[str, Any]]:
     """What the browser saw in each case."""
     view = ss.Catalog(**SCHEMA).view(SQL)
-    made = show.stepper(ss.replay("full", [view]), MESSAGES).widget
-    model = {"state": made.state, "history": made.history, "kept": made.kept}
+    steppers = {name: show.stepper(ss.replay("full", [view]), MESSAGES) for name in ("whole", "before", "after")}
+    for name in ("before", "after"):
+        steppers[name].fork(9, "+1 visit Potato, Eve, 5")
+    steppers["after"].goto(step=steppers["after"].recording.last)
+    made = {name: each.widget for name, each in steppers.items()}
+    models = {name: {"state": w.state, "history": w.history, "kept": w.kept} for name, w in made.items()}
     script = (Path(widget.__file__).parent / "widget.js").read_text(encoding="utf-8")
-    given = {"script": script, "model": model, "cases": CASES, "chromium": tools["chromium"]}
+    given = {"script": script, "models": models, "cases": CASES, "chromium": tools["chromium"]}
     done = subprocess.run(
         [tools["node"], str(HERE / "lone.js")],
         input=json.dumps(given),
@@ -90,3 +96,15 @@ def test_silence_is_told(seen: dict[str, dict[str, Any]]) -> None:
 def test_the_slider_follows_the_width(seen: dict[str, dict[str, Any]]) -> None:
     """A page made narrower and wide again has the slider of its width each time."""
     assert seen["resized"]["resized"] == [True, True, True]
+
+
+def test_one_stands_on_the_history_that_a_fork_left(seen: dict[str, dict[str, Any]]) -> None:
+    """Before the fork the mark is on the upper row, clear of the fork's words, and what lies ahead is not inked."""
+    before, after = (seen[name]["mark"] for name in ("before a fork", "on a fork"))
+    upper, lower = before["rows"]
+    assert before["y"] == upper["y"] < lower["y"] == after["y"]
+    assert (
+        before["walked"] == f"M{upper['xs'][0]:g} {upper['y']:g}H{lower['xs'][24]:g}"
+        and lower["xs"][24] < lower["begin"]
+    )
+    assert after["walked"].startswith(f"M{upper['xs'][0]:g} {upper['y']:g}H{lower['begin']:g}")

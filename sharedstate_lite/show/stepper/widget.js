@@ -376,14 +376,15 @@ class View {
     if (!row || row.xs[this.step] === undefined) return;
     const x = row.xs[this.step], mark = document.createElementNS("http://www.w3.org/2000/svg", "g");
     mark.setAttribute("class", "mark");
-    const upper = line.rows[0], join = row === upper ? "" : `M${upper.xs[0]} ${upper.y}H${row.begin}`;
-    const from = row === upper ? row.xs[0] : row.begin + 10;
-    const walked = join + (x > from ? `M${from} ${row.y}H${x}` : "");
-    mark.innerHTML = `<path d="${walked || "M0 0"}" class="walked"/><path d="M${x} ${row.y - 11}v19" class="here"/><circle cx="${x}" cy="${row.y}" r="5.5"/>`;
+    // Before the fork one stands on the history that it left; the fork's words are beside it.
+    const upper = line.rows[0], forked = row !== upper && x > row.begin, y = (forked ? row : upper).y;
+    const join = forked ? `M${upper.xs[0]} ${upper.y}H${row.begin}` : "", from = forked ? row.begin + 10 : upper.xs[0];
+    const walked = join + (x > from ? `M${from} ${y}H${x}` : "");
+    mark.innerHTML = `<path d="${walked || "M0 0"}" class="walked"/><path d="M${x} ${y - 11}v19" class="here"/><circle cx="${x}" cy="${y}" r="5.5"/>`;
     svg.append(mark);
     for (const dots of svg.querySelectorAll(".dots")) {
       const here = +dots.dataset.row === line.rows.indexOf(row), from = +dots.dataset.from;
-      [...dots.children].forEach((dot, n) => dot.classList.toggle("past", here ? from + n < this.step : x > 0 && +dots.dataset.row === 0 && line.rows[0].xs[n + 1] <= row.begin));
+      [...dots.children].forEach((dot, n) => dot.classList.toggle("past", here ? from + n < this.step : n < this.step && +dots.dataset.row === 0 && upper.xs[n + 1] <= row.begin));
       if (here) dots.before(mark.firstElementChild);
     }
     for (const label of svg.querySelectorAll("[data-message]"))
