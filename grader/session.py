@@ -184,6 +184,8 @@ def _live(wish: Wish, record: Record, scratch: Path, say: Callable[[str], None],
         notes["end_s"] = round(counter.now() / 1e9, 1)
     if not any(notes.get("stopped") for notes in record.phases.values()):
         duplicates.once_more(live)
+        for asked in live.at_the_end:
+            asked()
     if (rate := record.phases.get("load", {}).get("rate")) and not wish.rate:
         record.about["repeat"] += f" --rate {rate:.0f}"
     say("last look at everything")

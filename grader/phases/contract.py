@@ -4,12 +4,12 @@ First the batch_init of each service, which is called at most once a run. A step
 earlier one failed, is not asked; it counts as one that did not agree. Nor is anything once nothing is answered. A
 read that does not agree is asked again until the convergence limit, as answers may lag behind and a 5xx is none. Where
 that takes all the time there is, what was read last of each thing is asked once more at the end, and what has changed
-since is not judged.
+since is not judged. When all other phases are over, what was as agreed must be so still.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -53,6 +53,7 @@ class _Questions:
         self._live, self._silent, self._left = live, 0, live.limits.convergence
         self._never = False
         self._later: dict[tuple[Kind, bytes], _Question] = {}
+        self._known: dict[tuple[Kind, bytes], _Question] = {}
 
     @property
     def silent(self) -> bool:
@@ -90,6 +91,8 @@ class _Questions:
             self._live.counter.wait(_AGAIN)
         if not kept["agreed"] or self._live.clock() - began > _AGAIN:
             self._left = max(0.0, self._left - (self._live.clock() - began))
+        if kept["agreed"] and method == "GET" and expect == DONE:
+            self._known[kind, end] = mine
         self._silent = self._silent + 1 if status == Status.TIMEOUT else 0
         self._live.record.exchanges.append(kept)
         return body
@@ -106,6 +109,8 @@ class _Questions:
     def _forget(self, kind: Kind, end: bytes, changed: list[Any]) -> None:
         """What is read anew, or is changed now, need not become what it should have been before."""
         names = {middle(one) for one in changed}
+        for known in [one for one in self._known if one == (kind, end) or one[1] in names]:
+            del self._known[known]
         for known in [one for one in self._later if one == (kind, end) or one[1] in names]:
             old = self._later.pop(known).kept
             old.update(got=f"not judged, reads lag behind and this has changed since: {old['got']}", asked=False)
@@ -121,6 +126,15 @@ class _Questions:
             if self._live.clock() >= until:
                 break
             self._live.counter.wait(_AGAIN)
+
+    def once_more(self) -> None:
+        """Long after: nobody has touched these things since, and what was done survives the death of every process."""
+        for known, asked in self._known.items():
+            again = replace(asked, title=f"{asked.title}, at the end of the run", kept=dict(asked.kept))
+            again.kept["title"] = again.title
+            self._live.record.exchanges.append(again.kept)
+            self._later[known] = again
+        self.ask_again()
 
     def crowd(self, title: str, kind: Kind, parts: list[Any], times: int) -> tuple[int, int]:
         """The same request so often at once; how many were done, and how many of the rest promise nothing."""
@@ -185,6 +199,8 @@ def run(live: Live) -> None:
     questions.ask_again()
     if questions.silent:
         live.notes(PHASE)["silent"] = True
+    else:
+        live.at_the_end.append(questions.once_more)
 
 
 def _ask_all(ask: Any) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,8 @@ class Live:
     say: Callable[[str], None]
     supervisor: Supervisor | Elsewhere | None = None
     """None: a system that runs elsewhere, and that nobody may kill."""
+    at_the_end: list[Callable[[], None]] = field(default_factory=list)
+    """What is asked once more when all phases are over."""
 
     def number(self, phase: str, count: int) -> NDArray[np.int64]:
         """So many numbers for a phase's next orders: what their labels are made of."""

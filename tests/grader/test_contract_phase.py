@@ -150,13 +150,32 @@ class ReadModel(Shop):
         return said
 
 
-def exchanges(counter: Any, limits: Limits = Limits()) -> list[dict[str, Any]]:  # noqa: B008
-    record = Record()
-    live = Live(record, counter, limits, 1, 0, {"contract": 5.0}, lambda said: None, None)
+def asked(counter: Any, limits: Limits = Limits()) -> Live:  # noqa: B008
+    live = Live(Record(), counter, limits, 1, 0, {"contract": 5.0}, lambda said: None, None)
     if isinstance(counter, ReadModel):
         live.clock = lambda: counter.now  # type: ignore[method-assign]
     contract.run(live)
-    return record.exchanges
+    return live
+
+
+def exchanges(counter: Any, limits: Limits = Limits()) -> list[dict[str, Any]]:  # noqa: B008
+    return asked(counter, limits).record.exchanges
+
+
+@pytest.mark.parametrize("lost", ["", "u0", "i29", "un70", "in71"])
+def test_what_was_done_is_still_so_when_everything_is_over(lost: str) -> None:
+    """Of what was made many at once, and of what was paid or taken without an order."""
+    shop = Shop(0)
+    live = asked(shop, Limits(convergence=0.05))
+    before = len(live.record.exchanges)
+    if lost:
+        shop._amounts[lost] += 1
+    for once_more in live.at_the_end:
+        once_more()
+    found = live.record.exchanges[before:]
+    assert len(found) >= 12 and all(one["title"].endswith("at the end of the run") for one in found)
+    wrong = [one["request"] for one in found if not one["agreed"]]
+    assert len(wrong) == bool(lost) and all(lost[1:] in one for one in wrong), wrong
 
 
 @pytest.mark.parametrize("behind", [0.0, 1.0, 3.0, 15.0, 19.0])
