@@ -215,6 +215,7 @@ def _ask_all(ask: Any) -> None:
         ask("its user", Kind.FIND_USER, [read_id(many, "user_id")], DONE, credit=500)
         ask("an item of it", Kind.FIND_ITEM, [min(lines)], DONE, stock=40, price=7)
         ask("what it costs", Kind.FIND_ORDER, ["9"], DONE, total_cost=7 * sum(lines.values()))
+        _check_out_one_of_many(ask, read_id(many, "user_id"), lines)
     user = read_id(ask("a user", Kind.CREATE_USER, [], DONE), "user_id")
     ask("no credit yet", Kind.FIND_USER, [user], DONE, credit=0)
     ask("credit", Kind.ADD_FUNDS, [user, 100], DONE)
@@ -256,6 +257,17 @@ def _ask_all(ask: Any) -> None:
     _too_much(ask, user, item)
     ask("stock as before", Kind.FIND_ITEM, [item], DONE, stock=4)
     ask("credit as before", Kind.FIND_USER, [user], DONE, credit=60)
+
+
+def _check_out_one_of_many(ask: Any, user: str | None, lines: dict[str, int]) -> None:
+    """Who makes orders many at once has made orders; how much is in them is the system's own choice."""
+    cost = 7 * sum(lines.values())
+    if cost > 500 or max(lines.values()) > 40:
+        return
+    ask("check out one of many", Kind.CHECKOUT, ["9"], DONE)
+    ask("its user was charged", Kind.FIND_USER, [user], DONE, credit=500 - cost)
+    for item, quantity in lines.items():
+        ask("stock of it was taken", Kind.FIND_ITEM, [item], DONE, stock=40 - quantity)
 
 
 def _too_much(ask: Any, user: str | None, item: str | None) -> None:

@@ -150,6 +150,13 @@ class ReadModel(Shop):
         return said
 
 
+class FreeOnes(Shop):
+    """Orders made many at once say what they cost, and cost nothing."""
+
+    def _change(self, wants: list[tuple[str, int]]) -> None:
+        super()._change([(name, 0 if name == "u9" else amount) for name, amount in wants])
+
+
 def asked(counter: Any, limits: Limits = Limits()) -> Live:  # noqa: B008
     live = Live(Record(), counter, limits, 1, 0, {"contract": 5.0}, lambda said: None, None)
     if isinstance(counter, ReadModel):
@@ -162,7 +169,7 @@ def exchanges(counter: Any, limits: Limits = Limits()) -> list[dict[str, Any]]: 
     return asked(counter, limits).record.exchanges
 
 
-@pytest.mark.parametrize("lost", ["", "u0", "i29", "un70", "in71"])
+@pytest.mark.parametrize("lost", ["", "u0", "i29", "u9", "un70", "in71"])
 def test_what_was_done_is_still_so_when_everything_is_over(lost: str) -> None:
     """Of what was made many at once, and of what was paid or taken without an order."""
     shop = Shop(0)
@@ -176,6 +183,11 @@ def test_what_was_done_is_still_so_when_everything_is_over(lost: str) -> None:
     assert len(found) >= 12 and all(one["title"].endswith("at the end of the run") for one in found)
     wrong = [one["request"] for one in found if not one["agreed"]]
     assert len(wrong) == bool(lost) and all(lost[1:] in one for one in wrong), wrong
+
+
+def test_an_order_of_many_can_be_checked_out_and_is_charged() -> None:
+    found = exchanges(FreeOnes(0), Limits(convergence=0.0))
+    assert [one["title"] for one in found if not one["agreed"]] == ["its user was charged"]
 
 
 @pytest.mark.parametrize("behind", [0.0, 1.0, 3.0, 15.0, 19.0])
