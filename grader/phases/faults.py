@@ -1,10 +1,12 @@
 """Phase 5: kill -9 and SIGSTOP of each process, one at a time, then of all at once, inside bursts of checkouts.
 
-Each fault has a block of fresh orders, sent at once; it comes at a seeded moment between 0 and the median latency, or
-right after an answer, or during the recovery from the one before. After each restart every order without a definite
-answer is sent again, and some that were acknowledged. At the end a block is set up, everything is killed right after
+Each fault has a block of fresh orders, sent at once, and a few among them of which there is one unit too little, so
+that what was taken for them is being given back; it comes at a seeded moment between 0 and the median latency, or
+right after an answer, or during the recovery from the one before. After each restart most orders without a definite
+answer are sent again, and some that were acknowledged. At the end a block is set up, everything is killed right after
 the last answer, half of the block is sold, and everything killed while the rest is: what only answers 5xx from then on
-breaks no promise, and is no shop. Then a stable, clean pair of snapshots.
+breaks no promise, and is no shop. Then a stable, clean pair of snapshots, before the orders without an answer that are
+left are sent again and after it: customers may not ask again, and no order is to be left half done until they do.
 """
 
 from __future__ import annotations
@@ -13,14 +15,16 @@ import itertools
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..errors import SubmissionError
 from ..orders import BLOCK
-from ..shop import Wave, stock_blocks
+from ..shop import Stock, Wave, stock_blocks
 from ..shop.routes import middle
-from ..terms import Kind
+from ..shop.stocking import top_up
+from ..terms import Entity, Kind
 from ..wire.jobs import Longs, Result
-from .goods import ready, stocked
+from .goods import full, own, ready, stocked
 from .live import Live
 from .settle import settle
 
@@ -33,8 +37,16 @@ _UNDER_WAY = 8
 """Checkouts that must have been sent when the fault comes."""
 _LATER = 4
 """Orders of a fault's block that are sent after it: a connection that broke and is never made anew shows in them."""
+_SHORT = 4
+"""Orders of a fault that must be refused, half for lack of credit and half of stock."""
+_SHORT_FROM = 500_000
+"""The first one's number, beyond those of the blocks."""
 _AGAIN = 0.05
 """Seconds before orders that nobody refused are asked for again."""
+_MORE = 1000
+"""Credit of each user, and stock of each item, that is added right before a kill."""
+_PATIENT = 4
+"""Of so many orders of a burst, one is not sent again before the phase's end."""
 _SHARE, _SET_UP = 0.6, 0.2
 """Of the phase's time, for set-up and faults, and for set-up alone; the rest is for what must converge."""
 
@@ -69,7 +81,9 @@ def run(live: Live) -> None:
     room = int(live.seconds[PHASE] * _SET_UP / max(1e-3, stock.seconds))
     blocks = max(1, min(len(left) + sum(fault.what == KILL for fault in left), room))
     stock, hot, first = stocked(live, PHASE, first, blocks, hot)
+    short = _short(live, blocks + 1)
     told, again = notes.setdefault("faults", []), set[Fault]()
+    patient: list[tuple[Longs, NDArray[np.int16]]] = []
     for number in range(blocks):
         start = live.clock()
         if not left or (start - began + longest > live.seconds[PHASE] * _SHARE and done):
@@ -82,6 +96,7 @@ def run(live: Live) -> None:
             break
         live.say(f"faults: {number + 1}, {fault.what} {fault.service}; {len(left)} are to follow")
         usable, later = usable[:-_LATER], usable[-_LATER:]
+        usable = _among(usable, ready(live, short[number])[0])
         try:
             answers, under_way = _strike(live, fault, usable, float(rng.random()) * latency)
         except SubmissionError as error:
@@ -94,7 +109,9 @@ def run(live: Live) -> None:
             # The burst was over when it came, as on a busy machine: it has shown nothing, and is tried once more.
             again.add(fault)
             left.insert(0, fault)
-        _again(live, usable, answers)
+        waits = np.arange(len(usable)) % _PATIENT == _PATIENT - 1
+        patient.append((usable[waits], answers.status[waits]))
+        _again(live, usable[~waits], answers.status[~waits])
         done += 1
         if not _alive(live, later):
             notes["stopped"] = (
@@ -109,13 +126,32 @@ def run(live: Live) -> None:
             rest = _sells(live, supervisor.names, first, hot)
             if len(rest):
                 # The last word is a recovery from checkouts: what it gets wrong in memory alone, the next one mends.
+                rest = _among(rest, ready(live, short[-1])[0])
                 answers, _ = _strike(live, Fault(KILL, ALL), rest, float(rng.random()) * latency)
-                _again(live, rest, answers)
+                live.say("faults: whether what was cut off is ended, before anybody asks for it again")
+                if not settle(live, PHASE, "audit before they are sent again"):
+                    return
+                patient.append((rest, answers.status))
+                _again(live, *(np.concatenate(column) for column in zip(*patient, strict=True)))
         except SubmissionError as error:
             notes["stopped"] = f"after {KILL} {ALL}, at the end: {error}"
             live.counter.finish()
     live.say("faults: waiting for a stable, clean pair of snapshots")
     settle(live, PHASE, "audit")
+
+
+def _short(live: Live, faults: int) -> Longs:
+    """Of each fault, the orders that must be refused."""
+    half = faults * _SHORT // 2
+    numbers = _SHORT_FROM + np.arange(2 * half, dtype=np.int64)
+    poor = own(live, PHASE, half, credit=0, numbers=numbers[:half])
+    scarce = own(live, PHASE, half, stock=0, numbers=numbers[half:])
+    return np.concatenate([poor.reshape(faults, -1), scarce.reshape(faults, -1)], axis=1)
+
+
+def _among(many: Longs, few: Longs) -> Longs:
+    """A few orders evenly among many."""
+    return np.insert(many, np.arange(len(few)) * len(many) // max(1, len(few)), few)
 
 
 def _alive(live: Live, orders: Longs) -> bool:
@@ -150,6 +186,7 @@ def _sells(live: Live, names: list[str], first: int, hot: Longs) -> Longs:
         usable, ends = ready(live, stock.orders)
         half = (len(usable) + 1) // 2
         if number == first:
+            _more(live, stock)
             _kill(live, names)
             until = live.clock() + live.limits.convergence
         if half:
@@ -164,6 +201,13 @@ def _sells(live: Live, names: list[str], first: int, hot: Longs) -> Longs:
     what = "none of the fresh checkouts was done" if half else "no order could be set up"
     live.notes(PHASE)["stopped"] = f"{what} within {live.limits.convergence:.0f} s of the last fault's end"
     return usable[:0]
+
+
+def _more(live: Live, stock: Stock) -> None:
+    """More credit and stock for those who have some: it is acknowledged right before they are killed."""
+    for entity, rows in ((Entity.USER, stock.users), (Entity.ITEM, stock.items)):
+        rows = rows[live.record.rows(entity)["ready"][rows] == 1]
+        top_up(live.counter, PHASE, entity, rows, full(len(rows), _MORE))
 
 
 def _calm(live: Live, orders: Longs) -> float:
@@ -264,9 +308,8 @@ def _wait(live: Live, seconds: float, tend: bool = True) -> Result | None:
     return None
 
 
-def _again(live: Live, orders: Longs, answers: Result) -> None:
+def _again(live: Live, orders: Longs, status: NDArray[np.int16]) -> None:
     """Send again what had no definite answer, and every fourth that was acknowledged."""
-    status = answers.status
     unknown = (status < 200) | (status >= 500) | (status == 429)
     acknowledged = (status >= 200) & (status < 300) & (np.arange(len(orders)) % 4 == 0)
     for attempt in (2, 3):

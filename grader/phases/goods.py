@@ -23,18 +23,28 @@ def full(count: int, value: int) -> Longs:
     return np.full(count, value, dtype=np.int64)
 
 
-def own(live: Live, phase: str, count: int, *, credit: int = AMPLE, stock: int = AMPLE, same: bool = False) -> Longs:
+def own(
+    live: Live,
+    phase: str,
+    count: int,
+    *,
+    credit: int = AMPLE,
+    stock: int = AMPLE,
+    same: bool = False,
+    numbers: Longs | None = None,
+) -> Longs:
     """Orders of two lines, each with its own user and items; their rows.
 
     ``credit`` and ``stock``: how many times over there is enough (0: one unit too little). ``same``: both lines
     have the same item. Where stock is short it is short on the first line of one order and the second of the next, as
     what is taken for a line before must be given back; of the same item there is enough for each line by itself.
+    ``numbers``: theirs, the phase's next if not given.
     """
     rng = np.random.default_rng([live.seed, len(live.record.orders)])
     first, second = rng.integers(1, 6, count), rng.integers(1, 6, count)
     price = rng.integers(2, 50, count)
     cost = (first + second) * price
-    numbers = live.number(phase, count)
+    numbers = live.number(phase, count) if numbers is None else numbers
     users = new_users(live.counter, phase, numbers, cost * credit if credit else cost - 1)
     short = np.zeros(count, dtype=np.int64) if same else np.arange(count, dtype=np.int64) % 2
     need = first + second if same else first

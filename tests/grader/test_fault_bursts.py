@@ -23,7 +23,9 @@ def test_a_kill_that_came_after_its_burst_is_tried_once_more(monkeypatch: pytest
 
     def strike(live: Live, fault: Fault, orders: np.ndarray, delay: float) -> tuple[Any, int]:
         struck.append(fault)
-        return None, under_way[fault.service].pop(0) if fault.what == KILL else 0
+        return SimpleNamespace(status=np.full(len(orders), 200)), under_way[fault.service].pop(
+            0
+        ) if fault.what == KILL else 0
 
     record = right(("faults",))
     stock = SimpleNamespace(orders=np.zeros(99 * BLOCK, dtype=np.int64), seconds=0.1)
@@ -31,6 +33,7 @@ def test_a_kill_that_came_after_its_burst_is_tried_once_more(monkeypatch: pytest
     monkeypatch.setattr(faults, "_calm", lambda *of: 0.01)
     monkeypatch.setattr(faults, "_median", lambda *of: 0.02)
     monkeypatch.setattr(faults, "_strike", strike)
+    monkeypatch.setattr(faults, "_short", lambda live, many: np.zeros((many, 4), dtype=np.int64))
     monkeypatch.setattr(faults, "_again", lambda *of: None)
     monkeypatch.setattr(faults, "_alive", lambda *of: True)
     monkeypatch.setattr(faults, "_sells", lambda *of: [])
@@ -49,6 +52,75 @@ def test_a_kill_that_came_after_its_burst_is_tried_once_more(monkeypatch: pytest
     ]
     assert [fault["under_way"] for fault in live.notes("faults")["faults"]][:5] == [0, 12, 0, 0, 36]
     assert len(live.notes("faults")["left_out"]) == len(faults.plan(["a", "b"], True)) - 6
+
+
+def test_what_must_be_refused_is_in_every_burst(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or nothing would be given back when a kill comes; numbered beyond all blocks, two for each reason in a burst."""
+    made: list[dict[str, Any]] = []
+
+    def own(live: Live, phase: str, count: int, **how: Any) -> np.ndarray:
+        made.append(how)
+        return np.arange(count) + 100 * len(made)
+
+    monkeypatch.setattr(faults, "own", own)
+    live: Any = None
+    short = faults._short(live, 3)
+    assert short.tolist() == [[100, 101, 200, 201], [102, 103, 202, 203], [104, 105, 204, 205]]
+    assert [sorted(how.keys() - {"numbers"}) for how in made] == [["credit"], ["stock"]]
+    numbers = np.concatenate([how["numbers"] for how in made])
+    assert len(set(numbers.tolist())) == 12 and numbers.min() >= 500_000
+    assert faults._among(np.arange(8), short[0]).tolist() == [100, 0, 1, 101, 2, 3, 200, 4, 5, 201, 6, 7]
+    assert faults._among(np.arange(2), short[0, :0]).tolist() == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("clean", "said"), [(True, ["strike", "settle", "again 31", "settle"]), (False, ["strike", "settle"])]
+)
+def test_at_the_end_it_must_settle_before_anybody_asks_again(
+    monkeypatch: pytest.MonkeyPatch, clean: bool, said: list[str]
+) -> None:
+    """A saga that is resumed only when its order is checked out once more would look whole otherwise."""
+    heard: list[str] = []
+    record = right(("faults",))
+    usable = np.arange(BLOCK) % (BLOCK - 1)
+    stock = SimpleNamespace(orders=usable, seconds=1.0)
+
+    def strike(live: Live, fault: Fault, orders: np.ndarray, delay: float) -> tuple[Any, int]:
+        assert orders.tolist().count(35) == 4, "those that must be refused"
+        heard.append("strike")
+        return SimpleNamespace(status=np.full(len(orders), 503)), BLOCK
+
+    def settle(*of: Any) -> bool:
+        heard.append("settle")
+        return clean
+
+    monkeypatch.setattr(faults, "stocked", lambda *of: (stock, None, 1))
+    monkeypatch.setattr(faults, "_calm", lambda *of: 0.01)
+    monkeypatch.setattr(faults, "_median", lambda *of: 0.02)
+    monkeypatch.setattr(faults, "_strike", strike)
+    monkeypatch.setattr(faults, "_short", lambda live, many: np.full((many, 4), 35))
+    monkeypatch.setattr(faults, "_again", lambda live, orders, status: heard.append(f"again {len(orders)}"))
+    monkeypatch.setattr(faults, "_alive", lambda *of: True)
+    monkeypatch.setattr(faults, "_sells", lambda *of: usable[:18])
+    monkeypatch.setattr(faults, "settle", settle)
+    services: Any = SimpleNamespace(names=["a"], can_pause=False)
+    counter: Any = None
+    faults.run(Live(record, counter, Limits(), 1, 0, {"faults": 1.0}, lambda said: None, services))
+    assert heard == ["strike", "again 27", *said]
+
+
+def test_what_is_acknowledged_last_before_a_kill_is_credit_and_stock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of who has some: what is written a moment later is lost then, and only of who was promised something before."""
+    record, heard = right(("faults",)), list[Any]()
+    record.users["ready"][2] = 0
+    stock = SimpleNamespace(orders=np.arange(BLOCK), users=np.arange(6), items=np.arange(6))
+    monkeypatch.setattr(faults, "stock_blocks", lambda *of: (stock, None))
+    monkeypatch.setattr(faults, "top_up", lambda counter, phase, entity, rows, amount: heard.append(rows.tolist()))
+    monkeypatch.setattr(faults, "_kill", lambda *of: heard.append("kill"))
+    counter: Any = SimpleNamespace(send=lambda wave: SimpleNamespace(status=np.full(18, 200)))
+    live = Live(record, counter, Limits(), 1, 0, {}, lambda said: None)
+    assert faults._sells(live, ["a"], 1, np.zeros(0, dtype=np.int64)).tolist() == list(range(18, 36))
+    assert heard == [[0, 1, 3, 4, 5], [0, 1, 2, 3, 4, 5], "kill"]
 
 
 @pytest.mark.parametrize(("broken", "alive"), [(0, True), (200, True), (10**9, False)])
