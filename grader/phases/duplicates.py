@@ -1,4 +1,4 @@
-"""Phase 2: the same checkout many times, at once and late; refused, topped up, tried again; crossed items.
+"""Phase 2: the same checkout many times, at once and late; refused, topped up, tried again; crossed; with top-ups.
 
 Every order has its own user and items (crossed pairs share two items), so a wrong balance is one order's. Before
 top-ups everything is drained and audited: an effect that comes before its top-up must not be hidden by it. When all
@@ -11,8 +11,9 @@ import numpy as np
 
 from ..audit import OK, outcomes
 from ..shop import Wave
+from ..shop.routes import middle
 from ..shop.stocking import top_up
-from ..terms import PHASES, Entity, Kind
+from ..terms import NEVER_WRITTEN, PHASES, Entity, Kind
 from ..wire.jobs import Longs
 from .goods import BETWEEN, SET_UPS, crossed, own, ready, short_items
 from .live import Live
@@ -26,6 +27,8 @@ _SHARE = 0.35
 _LEAST, _LEAST_REFUSED, _MOST = 2, 4, 24
 """Orders of each sort on a slow system, and on a fast one. Those that are refused first and paid later are what shows
 an answer that was kept too long, so there are always some more of them."""
+_GIFTS = 3
+"""Top-ups of each user and each item while their checkout is under way."""
 _LEFT = 4
 """Of so many that were refused and topped up, one is not sent again: a 4xx has no effect later either."""
 
@@ -39,6 +42,45 @@ def _send(live: Live, name: str, orders: Longs, times: int, attempt: int, gap: i
     ends = [one for one in middles for _ in range(times)]
     subject = np.repeat(usable, times)
     live.counter.send(Wave(PHASE, name, Kind.CHECKOUT, subject, ends, due=due, connections=1024, attempt=attempt))
+
+
+def _topped_up_meanwhile(live: Live, orders: Longs) -> None:
+    """Checkouts while their users and items are given more: neither may write over what the other has written.
+
+    Of a top-up that promised nothing, whoever it was for is judged no more.
+    """
+    record = live.record
+    usable, ends = ready(live, orders)
+    if not len(usable):
+        return
+    lines = record.lines
+    kinds, subjects, middles = list[Kind](), list[int](), list[bytes]()
+    for order, end in zip(usable.tolist(), ends, strict=True):
+        gifts = [(Kind.ADD_FUNDS, int(record.orders["user"][order]), "users")]
+        gifts += [(Kind.ADD_STOCK, int(item), "items") for item in lines["item"][lines["order"] == order]]
+        for turn in range(_GIFTS):
+            for gift, row, table in gifts:
+                kinds.append(gift)
+                subjects.append(row)
+                middles.append(middle(record.tables[table]["id"][row], 1))
+            if turn == _GIFTS // 2:
+                kinds.append(Kind.CHECKOUT)
+                subjects.append(order)
+                middles.append(end)
+    kind, subject = np.array(kinds, dtype=np.int64), np.array(subjects, dtype=np.int64)
+    none = np.zeros(len(kind), dtype=np.int64)
+    name = "while they are topped up"
+    answers = live.counter.send(
+        Wave(PHASE, name, Kind.CHECKOUT, subject, middles, due=none, connections=1024, kinds=kind)
+    )
+    done = (answers.status >= 200) & (answers.status < 300)
+    nothing = (answers.status >= 400) & (answers.status < 500) | np.isin(answers.status, NEVER_WRITTEN)
+    for entity, of in ((Entity.USER, Kind.ADD_FUNDS), (Entity.ITEM, Kind.ADD_STOCK)):
+        mine = kind == of
+        record.rows(entity)["ready"][subject[mine & ~done & ~nothing]] = 0
+        good = mine & done
+        if good.any():
+            record.funds.append(kind=int(entity), subject=subject[good], amount=1, at=answers.done[good])
 
 
 def run(live: Live) -> None:
@@ -59,18 +101,19 @@ def run(live: Live) -> None:
     began = live.clock()
     _send(live, "at once", many[:1], AT_ONCE, 1)
     took = max(1e-4, (live.clock() - began) / AT_ONCE)
-    # A slow system gets fewer orders, never none; there are six sorts of them, most of which are sent ten times.
-    most = int(_SHARE * live.seconds[PHASE] / max(each, 10 * took) / 6)
+    # A slow system gets fewer orders, never none; there are seven sorts of them, most of which are sent ten times.
+    most = int(_SHARE * live.seconds[PHASE] / max(each, 10 * took) / 7)
     size = max(_LEAST, min(_MOST, most))
     many = many[: 1 + min(len(many) - 1, int(_SHARE * live.seconds[PHASE] / took / AT_ONCE))]
     late, twice = own(live, PHASE, size), own(live, PHASE, size, same=True)
     refused = max(_LEAST_REFUSED, size)
     poor, scarce = own(live, PHASE, refused, credit=0), own(live, PHASE, refused, stock=0)
     scarce = np.concatenate([scarce, own(live, PHASE, size, stock=0, same=True)])
-    pairs = crossed(live, PHASE, size // 2)
-    notes["orders"] = int(sum(map(len, (many, late, twice, poor, scarce, pairs))))
+    pairs, rising = crossed(live, PHASE, size // 2), own(live, PHASE, size)
+    notes["orders"] = int(sum(map(len, (many, late, twice, poor, scarce, pairs, rising))))
     _send(live, "at once", many[1:], AT_ONCE, 1)
     _send(live, "crossed", pairs, 2, 1)
+    _topped_up_meanwhile(live, rising)
     _send(live, "first", np.concatenate([late, twice]), 1, 1, gap=2_000_000)
     _send(live, "short", np.concatenate([poor, scarce]), 2, 1, gap=2_000_000)
     _send(live, "again", np.concatenate([late, twice]), 3, 2)

@@ -41,6 +41,8 @@ class Wave:
     attempt: int = 1
     bodies: bool = False
     """Whether the answers' bodies are kept."""
+    kinds: Longs | None = None
+    """Of each request, where they are not all of ``kind``; subjects are rows by it."""
 
 
 class Counter:
@@ -103,7 +105,8 @@ class Counter:
 
     def begin(self, wave: Wave, tell_after: int = 0, tell_sent: int = 0, start: int = 0) -> None:
         """Send a wave, and go on; ``poll`` until its result. ``start``: of the run, 0 for now."""
-        shapes, shape = self._routes.shapes(wave.kind, len(wave.middles))
+        kinds = np.full(len(wave.middles), wave.kind, dtype=np.int64) if wave.kinds is None else wave.kinds
+        shapes, shape = self._routes.shapes(kinds)
         start = start or self.now()
         job = Job(
             self._routes.targets,
@@ -146,7 +149,7 @@ class Counter:
         said.due = due
         self.record.history.append(
             wave=number,
-            kind=int(wave.kind),
+            kind=int(wave.kind) if wave.kinds is None else wave.kinds,
             subject=wave.subject,
             attempt=wave.attempt,
             due=due,

@@ -68,10 +68,15 @@ class Routes:
                 for agent in AGENTS
             ]
 
-    def shapes(self, kind: Kind, count: int) -> tuple[list[Shape], Longs]:
-        """The forms of a kind, and which of them each of so many requests takes."""
-        forms = self._shapes[kind]
-        return forms, np.arange(count, dtype=np.int64) % len(forms)
+    def shapes(self, kinds: Longs) -> tuple[list[Shape], Longs]:
+        """The forms of the kinds of some requests, and which of them each takes."""
+        forms: list[Shape] = []
+        place = np.arange(len(kinds), dtype=np.int64)
+        for kind in np.unique(kinds):
+            mine = kinds == kind
+            place[mine] = place[mine] % len(AGENTS) + len(forms)
+            forms += self._shapes[Kind(kind)]
+        return forms, place
 
 
 def _address(url: str, allow_remote: bool) -> tuple[str, int]:

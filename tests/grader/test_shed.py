@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from records import right
+from records import SECOND, right
 
 from grader.phases import duplicates, goods, load, scarcity, speed
 from grader.phases.live import Live
@@ -162,7 +162,7 @@ def test_a_top_up_that_promised_nothing_owes_nothing(monkeypatch: pytest.MonkeyP
     live = live_of("duplicates", None, 15.0)
     record, sent = live.record, dict[str, np.ndarray]()
     orders = np.flatnonzero(record.orders["phase"] == 1)
-    kinds = iter(np.split(orders, 6))
+    kinds = iter([*np.split(orders, 6), orders[:0]])
     item = np.array([record.lines["item"][record.lines["order"] == order][0] for order in orders])
 
     def top_up(counter: Any, phase: str, entity: Entity, rows: np.ndarray, amount: np.ndarray) -> None:
@@ -183,6 +183,32 @@ def test_a_top_up_that_promised_nothing_owes_nothing(monkeypatch: pytest.MonkeyP
     there = [order for order, of in zip(scarce, item[np.searchsorted(orders, scarce)], strict=True) if of != item[24]]
     left = {some[n] for some in (rich, there) for n in range(3, len(some), 4)}
     assert again == {*rich, *there} - left and 0 < len(rich + there) < len(sent["short"]) and len(left) >= 2
+
+
+def test_what_is_added_while_a_checkout_is_under_way_is_owed() -> None:
+    """All that was acknowledged, and nothing that was refused; who may have been given something is judged no more."""
+    waves: list[Wave] = []
+
+    def send(wave: Wave) -> Any:
+        waves.append(wave)
+        status = np.full(len(wave.middles), 200)
+        status[np.flatnonzero(wave.kinds == Kind.ADD_FUNDS)[:2]] = 400, 429
+        status[np.flatnonzero(wave.kinds == Kind.ADD_STOCK)[0]] = 503
+        return SimpleNamespace(status=status, done=np.full(len(wave.middles), SECOND))
+
+    live = live_of("duplicates", SimpleNamespace(send=send), 5.0)
+    record = live.record
+    before = len(record.funds)
+    order = int(np.flatnonzero(record.orders["phase"] == 1)[0])
+    duplicates._topped_up_meanwhile(live, np.array([order]))
+    (wave,) = waves
+    assert wave.kinds is not None and wave.kinds.tolist().count(Kind.CHECKOUT) == 1
+    assert wave.subject[wave.kinds == Kind.CHECKOUT].tolist() == [order]
+    first, second = record.lines["item"][record.lines["order"] == order]
+    given = list(zip(record.funds["kind"][before:], record.funds["subject"][before:], strict=True))
+    user = int(record.orders["user"][order])
+    assert given == [(Entity.USER, user), *[(Entity.ITEM, item) for item in (second, first, second, first, second)]]
+    assert (record.users["ready"][user], record.items["ready"][first], record.items["ready"][second]) == (1, 0, 1)
 
 
 def test_scarcity_goes_no_further_than_its_top_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -250,6 +276,7 @@ def test_a_system_of_one_thread_is_sent_what_it_can_answer(
     monkeypatch.setattr(duplicates, "own", own)
     monkeypatch.setattr(duplicates, "crossed", lambda live, phase, pairs: np.arange(2 * pairs))
     monkeypatch.setattr(duplicates, "ready", lambda live, orders: (orders, [b""] * len(orders)))
+    monkeypatch.setattr(duplicates, "_topped_up_meanwhile", lambda *of: None)
     monkeypatch.setattr(duplicates, "_send", send)
     monkeypatch.setattr(duplicates, "settle", lambda *of: False)
     live = live_of("duplicates", None, 15.0)
