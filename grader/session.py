@@ -154,7 +154,7 @@ def _live(wish: Wish, record: Record, scratch: Path, say: Callable[[str], None],
             if supervisor
             else "start the system first, and give its own address"
         )
-        raise SubmissionError(f"{silent} accepts no connection; {mend}")
+        raise SubmissionError(f"{silent} accepts no connection; {mend}{supervisor.ended() if supervisor else ''}")
     if wish.ways:
         scout = Generator()
         ends.callback(scout.close)

@@ -21,7 +21,7 @@ from ..errors import SubmissionError, VoidError
 from ..sandbox import Command, Sandbox, Tree
 from ..submission import Process, Submission
 from ..submission.places import Places
-from ..terms import Limits
+from ..terms import Limits, status_word
 from ..wire.client import Generator
 from ..wire.jobs import Job, Shape, Target
 from .bounds import Bounds
@@ -151,9 +151,9 @@ class Supervisor:
             self.tend_others(name)
             if time.monotonic() > until:
                 asked = self.places.fill(ready.http or (f"port {ready.tcp}" if ready.tcp else "a port"), name)
+                got = f"must be answered 2xx ({status_word(self._asked(asked))})" if ready.http else "does not answer"
                 raise SubmissionError(
-                    f"{name} is not ready after {seconds:.0f} s: {asked} does not answer; it printed:\n"
-                    + self.logs.tail(name)
+                    f"{name} is not ready after {seconds:.0f} s: {asked} {got}; it printed:\n" + self.logs.tail(name)
                 )
             time.sleep(_GLANCE)  # a port that begins to listen announces nothing: it can only be asked again
         service.seen_ready = True
@@ -163,12 +163,12 @@ class Supervisor:
         """Whether a service says that it is ready, now."""
         ready = self._services[name].process.ready
         if ready.http:
-            return self._answers(self.places.fill(ready.http, name))
+            return 200 <= self._asked(self.places.fill(ready.http, name)) < 300
         if ready.tcp:
             return self._scout.knock(Target("127.0.0.1", int(self.places.fill(ready.tcp, name))))
         return True
 
-    def _answers(self, url: str) -> bool:
+    def _asked(self, url: str) -> int:
         parts = urlsplit(url)
         host = parts.netloc.encode()
         shape = Shape(0, b"GET ", b" HTTP/1.1\r\nHost: " + host + b"\r\nAccept: */*\r\nConnection: close\r\n\r\n")
@@ -176,7 +176,15 @@ class Supervisor:
         path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         none = np.zeros(1, dtype=np.int64)
         job = Job([target], [shape], none, [path.encode()], none, timeout=2_000_000_000)
-        return 200 <= int(self._scout.run(job).status[0]) < 300
+        return int(self._scout.run(job).status[0])
+
+    def ended(self) -> str:
+        """What became of services that exited by themselves, and the last that they printed; "" if none did."""
+        return "".join(
+            f"\n{name} exited, {service.exits} times; it printed:\n{self.logs.tail(name)}"
+            for name, service in self._services.items()
+            if service.exits
+        )
 
     def tend(self) -> None:
         """Start again what exited by itself, at once the first time and then at most once a second.

@@ -109,23 +109,29 @@ base_url = "http://127.0.0.1:{port:shop}"
 [[process]]
 name = "shop"
 command = %s
-ready = { tcp = "{port}", timeout_s = 3 }
 """
+TCP = 'ready = { tcp = "{port}", timeout_s = 3 }\n'
+HTTP = 'ready = { http = "http://127.0.0.1:{port}/no-such-page", timeout_s = 1 }\n'
 
 
 @pytest.mark.parametrize(
-    ("command", "said"),
+    ("command", "ready", "said"),
     [
-        ('["python3", "-c", "raise SystemExit(\'no database\')"]', "no database"),
-        ('["no-such-program"]', "no-such-program"),
-        ('["sleep", "60"]', "is not ready after 3 s"),
-        ('["python3", "{prot}"]', "{prot} is no placeholder"),
+        ('["python3", "-c", "raise SystemExit(\'no database\')"]', TCP, "no database"),
+        ('["no-such-program"]', TCP, "no-such-program"),
+        ('["no-such-program"]', "", "shop exited, "),
+        ('["sleep", "60"]', TCP, "is not ready after 3 s"),
+        ('["python3", "-m", "http.server", "{port}"]', HTTP, "/no-such-page must be answered 2xx (answered 404)"),
+        ('["python3", "{prot}"]', TCP, "{prot} is no placeholder"),
     ],
 )
-def test_a_submission_that_cannot_run_is_a_fail_that_says_so(tmp_path: Path, command: str, said: str) -> None:
+def test_a_submission_that_cannot_run_is_a_fail_that_says_so(
+    tmp_path: Path, command: str, ready: str, said: str
+) -> None:
     """Exit 1, with the process's own last words or the line of checkout.toml."""
-    (tmp_path / "checkout.toml").write_text(TOML % command)
-    code, text = grade("checkout", tmp_path, "--quick", "--phases", "load", "--report", tmp_path / "out")
+    (tmp_path / "checkout.toml").write_text(TOML % command + ready)
+    words = ("--quick", "--phases", "load", "--ready", "0.5", "--report", tmp_path / "out")
+    code, text = grade("checkout", tmp_path, *words)
     assert code == 1 and said in text, text
     assert of_this_run(str(tmp_path)) == []
 
