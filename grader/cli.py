@@ -40,16 +40,19 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _positive(text: str) -> float:
-    value = float(text)
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
     if not 0 < value < 1e6:
-        raise argparse.ArgumentTypeError(f"{text} is not above 0")
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds above 0 and below a million")
     return value
 
 
 def _rate(text: str) -> int:
-    value = int(text)
+    value = int(text) if text.isascii() and text.isdigit() and len(text) < 9 else 0
     if not 0 < value < 1_000_000:
-        raise argparse.ArgumentTypeError(f"{text} is no rate: a whole number above 0, checkouts a second")
+        raise argparse.ArgumentTypeError(f"{text!r} is no rate: a whole number above 0, checkouts a second")
     return value
 
 
@@ -159,7 +162,7 @@ def _replay(given: argparse.Namespace) -> int:
     with _room(out):
         try:
             judgement, text = write(given.folder, out)
-        except (KeyError, IndexError, TypeError, ValueError) as error:
+        except (AttributeError, KeyError, IndexError, TypeError, ValueError) as error:
             said = f"{type(error).__name__}: {error}"
             raise RecordError(f"{given.folder}: the record does not fit together ({said}); it was changed") from error
     print(text)

@@ -34,13 +34,14 @@ def commands(kill: Sequence[str], restart: Sequence[str]) -> dict[str, tuple[lis
             try:
                 words = shlex.split(command)
             except ValueError as error:
-                raise UsageError(f"{option} {text}: {error}") from error
+                raise UsageError(f"{option} {text}: {error}; words and quotes are a shell's") from error
             if not (equals and name and words) or name in named:
                 raise UsageError(f"{option} {text}: it is NAME=COMMAND, each name once")
             named[name] = words
         found.append(named)
-    if set(found[0]) != set(found[1]):
-        raise UsageError("each NAME needs both a --kill and a --restart, or the system stays down")
+    if odd := set(found[0]) ^ set(found[1]):
+        names = ", ".join(sorted(odd))
+        raise UsageError(f"{names}: each NAME needs both a --kill and a --restart, or the system stays down")
     return {name: (words, found[1][name]) for name, words in found[0].items()}
 
 

@@ -34,6 +34,8 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("checkout --url 127.0.0.1:8000", "is no http:// address; one is such as"),
         ("checkout --url http://127.0.0.1:99999", "Port out of range"),
         ("checkout --url http://127.0.0.1:abc", "'abc'; an address is such as"),
+        ("checkout --url http://127.0.0.1:1 --kill a=x --restart b=y", "a, b: each NAME needs both"),
+        ("checkout --url http://127.0.0.1:1 --kill a='x", "quotes are a shell's"),
         ("checkout --url=", "is no http:// address; one is such as"),
         ("replay file", "file is no folder"),
         ("replay team --report file", "name a folder that can be written"),
@@ -50,12 +52,15 @@ def test_a_mistake_in_the_command_line_is_named(
     assert sorted(here.rglob("*")) == before
 
 
-@pytest.mark.parametrize("words", ["--rate -5", "--rate 0", "--require -1", "--require 1e3", "--timeout nan"])
+@pytest.mark.parametrize(
+    "words", ["--rate -5", "--rate 0", "--require -1", "--require 1e3", "--timeout nan", "--ready soon"]
+)
 def test_a_number_that_cannot_be_is_refused(here: Path, capsys: pytest.CaptureFixture[str], words: str) -> None:
-    """By its option's name."""
+    """By its option's name, with what it should be."""
     with pytest.raises(SystemExit) as ended:
         cli.main(["checkout", "team", *words.split()])
-    assert ended.value.code == 64 and f"argument {words.split()[0]}: " in capsys.readouterr().err
+    option, value = words.split()
+    assert ended.value.code == 64 and f"argument {option}: '{value}' is no " in capsys.readouterr().err
 
 
 def test_nobody_at_the_address_is_a_fail_that_says_so(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -102,6 +107,7 @@ def test_a_record_that_was_cut_off_is_none(tmp_path: Path, monkeypatch: pytest.M
     ("file", "content", "said"),
     [
         ("run.json", b'{"record": 1}', "does not fit together (KeyError: 'asked')"),
+        ("run.json", b'{"record": 1, "asked": ["load"], "phases": []}', "does not fit together (AttributeError: "),
         ("run.json", b'{"record": 1, "asked": ["lo', "holds no record"),
         ("history.parquet", b"PAR1", "history.parquet cannot be read"),
         ("snapshots.parquet", None, "snapshots.parquet cannot be read (it is not there)"),
