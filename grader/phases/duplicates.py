@@ -12,8 +12,8 @@ import numpy as np
 from ..audit import OK, outcomes
 from ..shop import Wave
 from ..shop.routes import middle
-from ..shop.stocking import top_up
-from ..terms import NEVER_WRITTEN, PHASES, Entity, Kind
+from ..shop.stocking import top_up, top_up_at_once
+from ..terms import PHASES, Entity, Kind
 from ..wire.jobs import Longs
 from .goods import BETWEEN, SET_UPS, crossed, own, ready, short_items
 from .live import Live
@@ -45,10 +45,7 @@ def _send(live: Live, name: str, orders: Longs, times: int, attempt: int, gap: i
 
 
 def _topped_up_meanwhile(live: Live, orders: Longs) -> None:
-    """Checkouts while their users and items are given more: neither may write over what the other has written.
-
-    Of a top-up that promised nothing, whoever it was for is judged no more.
-    """
+    """Checkouts while their users and items are given more: neither may write over what the other has written."""
     record = live.record
     usable, ends = ready(live, orders)
     if not len(usable):
@@ -70,17 +67,9 @@ def _topped_up_meanwhile(live: Live, orders: Longs) -> None:
     kind, subject = np.array(kinds, dtype=np.int64), np.array(subjects, dtype=np.int64)
     none = np.zeros(len(kind), dtype=np.int64)
     name = "while they are topped up"
-    answers = live.counter.send(
-        Wave(PHASE, name, Kind.CHECKOUT, subject, middles, due=none, connections=1024, kinds=kind)
+    top_up_at_once(
+        live.counter, Wave(PHASE, name, Kind.CHECKOUT, subject, middles, due=none, connections=1024, kinds=kind)
     )
-    done = (answers.status >= 200) & (answers.status < 300)
-    nothing = (answers.status >= 400) & (answers.status < 500) | np.isin(answers.status, NEVER_WRITTEN)
-    for entity, of in ((Entity.USER, Kind.ADD_FUNDS), (Entity.ITEM, Kind.ADD_STOCK)):
-        mine = kind == of
-        record.rows(entity)["ready"][subject[mine & ~done & ~nothing]] = 0
-        good = mine & done
-        if good.any():
-            record.funds.append(kind=int(entity), subject=subject[good], amount=1, at=answers.done[good])
 
 
 def run(live: Live) -> None:

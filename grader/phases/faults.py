@@ -21,10 +21,10 @@ from ..errors import SubmissionError
 from ..orders import BLOCK
 from ..shop import Stock, Wave, stock_blocks
 from ..shop.routes import middle
-from ..shop.stocking import top_up
+from ..shop.stocking import top_up_at_once
 from ..terms import Entity, Kind
 from ..wire.jobs import Longs, Result
-from .goods import full, own, ready, stocked
+from .goods import own, ready, stocked
 from .live import Live
 from .settle import settle
 
@@ -43,8 +43,6 @@ _SHORT_FROM = 500_000
 """The first one's number, beyond those of the blocks."""
 _AGAIN = 0.05
 """Seconds before orders that nobody refused are asked for again."""
-_MORE = 1000
-"""Credit of each user, and stock of each item, that is added right before a kill."""
 _PATIENT = 4
 """Of so many orders of a burst, one is not sent again before the phase's end."""
 _SHARE, _SET_UP = 0.6, 0.2
@@ -204,10 +202,19 @@ def _sells(live: Live, names: list[str], first: int, hot: Longs) -> Longs:
 
 
 def _more(live: Live, stock: Stock) -> None:
-    """More credit and stock for those who have some: it is acknowledged right before they are killed."""
-    for entity, rows in ((Entity.USER, stock.users), (Entity.ITEM, stock.items)):
-        rows = rows[live.record.rows(entity)["ready"][rows] == 1]
-        top_up(live.counter, PHASE, entity, rows, full(len(rows), _MORE))
+    """More credit and stock for those who have some, all at once: it is acknowledged right before they are killed."""
+    kinds, subjects, middles = list[Kind](), list[int](), list[bytes]()
+    for kind, entity, rows in (
+        (Kind.ADD_FUNDS, Entity.USER, stock.users),
+        (Kind.ADD_STOCK, Entity.ITEM, stock.items),
+    ):
+        table = live.record.rows(entity)
+        for row in rows[table["ready"][rows] == 1].tolist():
+            kinds.append(kind)
+            subjects.append(row)
+            middles.append(middle(table["id"][row], 1))
+    kind_of, subject = np.array(kinds, dtype=np.int64), np.array(subjects, dtype=np.int64)
+    top_up_at_once(live.counter, Wave(PHASE, "top-ups", Kind.ADD_FUNDS, subject, middles, kinds=kind_of))
 
 
 def _calm(live: Live, orders: Longs) -> float:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ..orders import BLOCK, COLD_PRICE, HOT_ITEMS, HOT_PRICE, SIDE, Blocks
 from ..orders.blocks import CREDIT, HOT_MOST, MOST, STOCK
-from ..terms import RUNS, Entity, Kind
+from ..terms import NEVER_WRITTEN, RUNS, Entity, Kind
 from ..wire.jobs import Longs, Result
 from .answers import read_id
 from .counter import Counter, Wave
@@ -83,6 +83,23 @@ def _fund(counter: Counter, phase: str, entity: Entity, rows: Longs, amount: Lon
 def top_up(counter: Counter, phase: str, entity: Entity, rows: Longs, amount: Longs) -> None:
     """More credit or stock for users or items that are ready; one whose answer was not a 2xx is judged no more."""
     _fund(counter, phase, entity, rows, amount)
+
+
+def top_up_at_once(counter: Counter, wave: Wave) -> None:
+    """Send a wave of several kinds; its top-ups are for users and items that are ready.
+
+    Of one that promised nothing, whoever it was for is judged no more. They are of one unit each.
+    """
+    record, kinds = counter.record, wave.kinds
+    assert kinds is not None
+    answers = counter.send(wave)
+    nothing = (answers.status >= 400) & (answers.status < 500) | np.isin(answers.status, NEVER_WRITTEN)
+    for entity, kind in ((Entity.USER, Kind.ADD_FUNDS), (Entity.ITEM, Kind.ADD_STOCK)):
+        mine = kinds == kind
+        good = mine & _done(answers)
+        record.rows(entity)["ready"][wave.subject[mine & ~good & ~nothing]] = 0
+        if good.any():
+            record.funds.append(kind=int(entity), subject=wave.subject[good], amount=1, at=answers.done[good])
 
 
 def new_orders(

@@ -115,12 +115,12 @@ def test_what_is_acknowledged_last_before_a_kill_is_credit_and_stock(monkeypatch
     record.users["ready"][2] = 0
     stock = SimpleNamespace(orders=np.arange(BLOCK), users=np.arange(6), items=np.arange(6))
     monkeypatch.setattr(faults, "stock_blocks", lambda *of: (stock, None))
-    monkeypatch.setattr(faults, "top_up", lambda counter, phase, entity, rows, amount: heard.append(rows.tolist()))
+    monkeypatch.setattr(faults, "top_up_at_once", lambda counter, wave: heard.append(wave.subject.tolist()))
     monkeypatch.setattr(faults, "_kill", lambda *of: heard.append("kill"))
     counter: Any = SimpleNamespace(send=lambda wave: SimpleNamespace(status=np.full(18, 200)))
     live = Live(record, counter, Limits(), 1, 0, {}, lambda said: None)
     assert faults._sells(live, ["a"], 1, np.zeros(0, dtype=np.int64)).tolist() == list(range(18, 36))
-    assert heard == [[0, 1, 3, 4, 5], [0, 1, 2, 3, 4, 5], "kill"]
+    assert heard == [[0, 1, 3, 4, 5, 0, 1, 2, 3, 4, 5], "kill"]
 
 
 @pytest.mark.parametrize(("broken", "alive"), [(0, True), (200, True), (10**9, False)])

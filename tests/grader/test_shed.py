@@ -197,7 +197,7 @@ def test_what_is_added_while_a_checkout_is_under_way_is_owed() -> None:
         return SimpleNamespace(status=status, done=np.full(len(wave.middles), SECOND))
 
     live = live_of("duplicates", SimpleNamespace(send=send), 5.0)
-    record = live.record
+    record = live.counter.record = live.record
     before = len(record.funds)
     order = int(np.flatnonzero(record.orders["phase"] == 1)[0])
     duplicates._topped_up_meanwhile(live, np.array([order]))
