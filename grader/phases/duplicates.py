@@ -15,7 +15,7 @@ from ..shop.routes import middle
 from ..shop.stocking import top_up, top_up_at_once
 from ..terms import PHASES, Entity, Kind
 from ..wire.jobs import Longs
-from .goods import BETWEEN, SET_UPS, crossed, own, ready, short_items
+from .goods import BETWEEN, SET_UPS, crossed, full, own, ready, short_items
 from .live import Live
 from .settle import settle, still_clean
 
@@ -67,9 +67,8 @@ def _topped_up_meanwhile(live: Live, orders: Longs) -> None:
     kind, subject = np.array(kinds, dtype=np.int64), np.array(subjects, dtype=np.int64)
     none = np.zeros(len(kind), dtype=np.int64)
     name = "while they are topped up"
-    top_up_at_once(
-        live.counter, Wave(PHASE, name, Kind.CHECKOUT, subject, middles, due=none, connections=1024, kinds=kind)
-    )
+    wave = Wave(PHASE, name, Kind.CHECKOUT, subject, middles, due=none, connections=1024, kinds=kind)
+    top_up_at_once(live.counter, wave, full(len(kind), 1))
 
 
 def run(live: Live) -> None:

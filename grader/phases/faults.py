@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import SubmissionError
-from ..orders import BLOCK
+from ..orders import BLOCK, COLD_PRICE, SIDE
+from ..orders.blocks import BASE
 from ..shop import Stock, Wave, stock_blocks
 from ..shop.routes import middle
 from ..shop.stocking import top_up_at_once
@@ -45,6 +46,9 @@ _AGAIN = 0.05
 """Seconds before orders that nobody refused are asked for again."""
 _PATIENT = 4
 """Of so many orders of a burst, one is not sent again before the phase's end."""
+_MORE = BASE**SIDE
+"""Stock of each item, and as many times its price of each user's credit, that is added right before a kill: more than
+the digits of a balance hold, or one that is lost would look like the effect of an innocent order."""
 _SHARE, _SET_UP = 0.6, 0.2
 """Of the phase's time, for set-up and faults, and for set-up alone; the rest is for what must converge."""
 
@@ -203,18 +207,19 @@ def _sells(live: Live, names: list[str], first: int, hot: Longs) -> Longs:
 
 def _more(live: Live, stock: Stock) -> None:
     """More credit and stock for those who have some, all at once: it is acknowledged right before they are killed."""
-    kinds, subjects, middles = list[Kind](), list[int](), list[bytes]()
-    for kind, entity, rows in (
-        (Kind.ADD_FUNDS, Entity.USER, stock.users),
-        (Kind.ADD_STOCK, Entity.ITEM, stock.items),
+    kinds, subjects, middles, amounts = list[Kind](), list[int](), list[bytes](), list[int]()
+    for kind, entity, rows, amount in (
+        (Kind.ADD_FUNDS, Entity.USER, stock.users, _MORE * COLD_PRICE),
+        (Kind.ADD_STOCK, Entity.ITEM, stock.items, _MORE),
     ):
         table = live.record.rows(entity)
         for row in rows[table["ready"][rows] == 1].tolist():
             kinds.append(kind)
             subjects.append(row)
-            middles.append(middle(table["id"][row], 1))
-    kind_of, subject = np.array(kinds, dtype=np.int64), np.array(subjects, dtype=np.int64)
-    top_up_at_once(live.counter, Wave(PHASE, "top-ups", Kind.ADD_FUNDS, subject, middles, kinds=kind_of))
+            middles.append(middle(table["id"][row], amount))
+            amounts.append(amount)
+    of, subject, added = (np.array(column, dtype=np.int64) for column in (kinds, subjects, amounts))
+    top_up_at_once(live.counter, Wave(PHASE, "top-ups", Kind.ADD_FUNDS, subject, middles, kinds=of), added)
 
 
 def _calm(live: Live, orders: Longs) -> float:

@@ -85,10 +85,10 @@ def top_up(counter: Counter, phase: str, entity: Entity, rows: Longs, amount: Lo
     _fund(counter, phase, entity, rows, amount)
 
 
-def top_up_at_once(counter: Counter, wave: Wave) -> None:
-    """Send a wave of several kinds; its top-ups are for users and items that are ready.
+def top_up_at_once(counter: Counter, wave: Wave, amount: Longs) -> None:
+    """Send a wave of several kinds; its top-ups, by so much, are for users and items that are ready.
 
-    Of one that promised nothing, whoever it was for is judged no more. They are of one unit each.
+    Of one that promised nothing, whoever it was for is judged no more.
     """
     record, kinds = counter.record, wave.kinds
     assert kinds is not None
@@ -99,7 +99,9 @@ def top_up_at_once(counter: Counter, wave: Wave) -> None:
         good = mine & _done(answers)
         record.rows(entity)["ready"][wave.subject[mine & ~good & ~nothing]] = 0
         if good.any():
-            record.funds.append(kind=int(entity), subject=wave.subject[good], amount=1, at=answers.done[good])
+            record.funds.append(
+                kind=int(entity), subject=wave.subject[good], amount=amount[good], at=answers.done[good]
+            )
 
 
 def new_orders(

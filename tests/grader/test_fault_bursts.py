@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 from records import right
 
-from grader.orders import BLOCK
+from grader.judge.violations import violations
+from grader.orders import BLOCK, COLD_PRICE, SIDE
 from grader.phases import faults
 from grader.phases.faults import KILL, PAUSE, Fault
 from grader.phases.live import Live
-from grader.terms import Limits
+from grader.terms import Entity, Limits
 
 
 def test_a_kill_that_came_after_its_burst_is_tried_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,12 +116,23 @@ def test_what_is_acknowledged_last_before_a_kill_is_credit_and_stock(monkeypatch
     record.users["ready"][2] = 0
     stock = SimpleNamespace(orders=np.arange(BLOCK), users=np.arange(6), items=np.arange(6))
     monkeypatch.setattr(faults, "stock_blocks", lambda *of: (stock, None))
-    monkeypatch.setattr(faults, "top_up_at_once", lambda counter, wave: heard.append(wave.subject.tolist()))
+    monkeypatch.setattr(faults, "top_up_at_once", lambda counter, wave, added: heard.append(wave.subject.tolist()))
     monkeypatch.setattr(faults, "_kill", lambda *of: heard.append("kill"))
     counter: Any = SimpleNamespace(send=lambda wave: SimpleNamespace(status=np.full(18, 200)))
     live = Live(record, counter, Limits(), 1, 0, {}, lambda said: None)
     assert faults._sells(live, ["a"], 1, np.zeros(0, dtype=np.int64)).tolist() == list(range(18, 36))
     assert heard == [[0, 1, 3, 4, 5, 0, 1, 2, 3, 4, 5], "kill"]
+
+
+@pytest.mark.parametrize("entity", [Entity.USER, Entity.ITEM])
+def test_what_was_added_and_is_lost_names_no_innocent_order(entity: Entity) -> None:
+    """Any smaller amount would be digits, and look like an order that took effect once more."""
+    record = right(("faults",))
+    amount = faults._MORE * (COLD_PRICE if entity == Entity.USER else 1)
+    record.funds.append(kind=int(entity), subject=np.array([2]), amount=amount, at=2)
+    found = violations(record, "faults")
+    assert found and {v.rule for v in found} == {"charged_times" if entity == Entity.USER else "taken_times"}
+    assert all(not v.label and len(v.candidates) == SIDE for v in found), found
 
 
 @pytest.mark.parametrize(("broken", "alive"), [(0, True), (200, True), (10**9, False)])
