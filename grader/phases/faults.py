@@ -12,7 +12,7 @@ left are sent again and after it: customers may not ask again, and no order is t
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -244,8 +244,9 @@ def _median(answers: Result) -> float:
 
 
 def _strike(live: Live, fault: Fault, orders: Longs, delay: float) -> tuple[Result, int]:
-    """One burst with one fault inside, everything running again; the answers, and how many were under way then.
+    """One burst with one fault inside, everything running again; each order's answer, and how many were under way then.
 
+    In a pause each order is sent once more.
     Raises SubmissionError where a service does not come back.
     """
     counter, supervisor = live.counter, live.supervisor
@@ -255,11 +256,15 @@ def _strike(live: Live, fault: Fault, orders: Longs, delay: float) -> tuple[Resu
         supervisor.aim(name)
     ends = [middle(one) for one in live.record.orders["id"][orders]]
     start = counter.now() + int(_LEAD * 1e9)
-    none = np.zeros(len(orders), dtype=np.int64)
+    due, times = np.zeros(len(orders), dtype=np.int64), 1 + (fault.what == PAUSE)
+    if fault.what == PAUSE:
+        # Who gets no answer asks again, while the first checkout still waits: a lock may have run out meanwhile.
+        within = np.linspace(1 / 3, 2 / 3, len(orders)) * live.limits.pause * 1e9
+        due = np.concatenate([due, within.astype(np.int64)])
     least = min(_UNDER_WAY, len(orders))
     after = int(fault.what == ANSWERED)
     counter.begin(
-        Wave(PHASE, "burst", Kind.CHECKOUT, orders, ends, due=none, connections=1024),
+        Wave(PHASE, "burst", Kind.CHECKOUT, np.tile(orders, times), ends * times, due=due, connections=1024),
         tell_after=after,
         tell_sent=0 if after else least,
         start=start,
@@ -282,6 +287,8 @@ def _strike(live: Live, fault: Fault, orders: Longs, delay: float) -> tuple[Resu
         _kill(live, names, delay if fault.what == RECOVERY else -1.0)
     while result is None:
         result = _wait(live, live.limits.timeout)
+    first = slice(len(orders))
+    result = replace(result, sent=result.sent[first], done=result.done[first], status=result.status[first])
     return result, int(((result.sent > 0) & (result.sent <= at) & (result.done > at)).sum())
 
 

@@ -15,6 +15,7 @@ from grader.phases import faults
 from grader.phases.faults import KILL, PAUSE, Fault
 from grader.phases.live import Live
 from grader.terms import Entity, Limits
+from grader.wire.jobs import Result, Word
 
 
 def test_a_kill_that_came_after_its_burst_is_tried_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,6 +123,34 @@ def test_what_is_acknowledged_last_before_a_kill_is_credit_and_stock(monkeypatch
     live = Live(record, counter, Limits(), 1, 0, {}, lambda said: None)
     assert faults._sells(live, ["a"], 1, np.zeros(0, dtype=np.int64)).tolist() == list(range(18, 36))
     assert heard == [[0, 1, 3, 4, 5, 0, 1, 2, 3, 4, 5], "kill"]
+
+
+@pytest.mark.parametrize(("what", "times"), [(PAUSE, 2), (KILL, 1)])
+def test_in_a_pause_each_checkout_is_sent_once_more(what: str, times: int) -> None:
+    """Between one and two thirds of it, to a system of which the first still waits; the answers are the first ones'."""
+    now, waves, orders = [0.0], list[Any](), np.arange(BLOCK)
+
+    def wait(seconds: float) -> None:
+        now[0] += max(0.0, seconds)
+
+    def poll(seconds: float, tend: bool = True) -> Any:
+        wait(seconds)
+        none = np.zeros(BLOCK * times, dtype=np.int64)
+        status = np.repeat(np.array([200, 409], np.int16)[:times], BLOCK)
+        return Result(none, none, status, none.astype(np.uint8)) if now[0] > 3 else Word(BLOCK, 0, 0)
+
+    names = ("aim", "freeze", "pause", "resume", "kill", "restart", "wait_ready")
+    services: Any = SimpleNamespace(names=["a"], **dict.fromkeys(names, lambda *of: None))
+    counter: Any = SimpleNamespace(
+        now=lambda: int(now[0] * 1e9), begin=lambda wave, **how: waves.append(wave), poll=poll, wait=wait
+    )
+    live = Live(right(("faults",)), counter, Limits(), 1, 0, {}, lambda said: None, services)
+    live.clock = lambda: now[0]  # type: ignore[method-assign]
+    answers, _ = faults._strike(live, Fault(what, "a"), orders, 0.0)
+    (wave,) = waves
+    assert answers.status.tolist() == [200] * BLOCK and wave.subject.tolist() == orders.tolist() * times
+    assert not wave.due[:BLOCK].any() and (np.diff(wave.due) >= 0).all() and len(wave.middles) == BLOCK * times
+    assert wave.due[-1] == (2e9 if times == 2 else 0)
 
 
 @pytest.mark.parametrize("entity", [Entity.USER, Entity.ITEM])
