@@ -40,7 +40,7 @@ def read(path: Path, sep: str) -> pa.Table:
     with _bytes(path) as file:
         try:
             table = pyarrow.csv.read_csv(
-                file,
+                _Ended(file),  # type: ignore[arg-type]
                 read_options=pyarrow.csv.ReadOptions(block_size=_LONGEST),
                 parse_options=pyarrow.csv.ParseOptions(delimiter=sep, newlines_in_values=True),
                 convert_options=pyarrow.csv.ConvertOptions(
@@ -51,12 +51,30 @@ def read(path: Path, sep: str) -> pa.Table:
                 ),
             )
         except pa.ArrowInvalid as error:
-            rows = sum(1 for _ in _records(path, sep, header))
-            if rows:
-                raise Error(f"{path}: it cannot be read as CSV ({error}); write it anew as UTF-8 CSV") from error
-            # Arrow takes a header without a line end for no file at all.
-            table = pa.table({name: pa.array([], pa.string()) for name in header})
+            for _ in _records(path, sep, header):  # which names the line, if it knows one
+                pass
+            raise Error(f"{path}: it cannot be read as CSV ({error}); write it anew as UTF-8 CSV") from error
     return table.rename_columns([name.strip() for name in table.column_names])
+
+
+class _Ended(io.BufferedIOBase):
+    """A file with one line end more, which is a blank line where there was one.
+
+    Without one Arrow takes a header for no file at all, and an empty last cell for a quoted one
+    if the cell before it is quoted.
+    """
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file, self._end = file, b"\n"
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        content = self._file.read(-1 if size is None else size)
+        if size is None or len(content) < size or size < 0:
+            content, self._end = content + self._end, b""
+        return content
 
 
 def line(path: Path, sep: str, row: int) -> int:

@@ -8,6 +8,7 @@ import io
 import itertools
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from data import csvfile, load
@@ -90,3 +91,16 @@ def test_a_blank_line_is_a_row_of_no_file(tmp_path: Path) -> None:
     assert load(path)["a"].tolist()[::2] == [1, 2] and load(path)["a"].isna().tolist() == [False, True, False, False]
     with path.open(newline="") as file:
         assert [row["a"] for row in csv.DictReader(file)] == ["1", "", "2", "3"]
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("rows", ["", '"x",', "x,", '"x","y\n"\n"x",', ",", 'x,""', '"",'])
+def test_the_last_line_needs_no_end(tmp_path: Path, rows: str, packed: bool) -> None:
+    """A file that ends with its last cell is what it is with a line end more: an empty cell after a quoted one NULL."""
+    path = tmp_path / ("mine.csv.gz" if packed else "mine.csv")
+    tables = []
+    for content in (f"a,b\n{rows}", f"a,b\n{rows}\n"):
+        path.write_bytes(gzip.compress(content.encode()) if packed else content.encode())
+        tables.append(load(path, "a STRING, b STRING"))
+    pd.testing.assert_frame_equal(*tables)
+    assert tables[0]["b"].isna().tolist()[-1:] == [rows.endswith(",")] * bool(rows)
