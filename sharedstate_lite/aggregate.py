@@ -26,6 +26,7 @@ import numpy.typing as npt
 from . import exact
 from .arrangement import Arrangement
 from .batch import Delta, Layout, concat, groups_of
+from .counts import LIMIT, MANY
 from .errors import RowError
 from .extremes import Source, ordinals
 from .kernels import net
@@ -205,13 +206,15 @@ class Groups:
         after = fresh.copy()
         for line, some in zip(after, held, strict=True):
             np.add.at(line, owner, some)
-        limit = 2.0**31 if plan.summed or plan.floated else 2.0**62
+        limit = MANY if plan.summed or plan.floated else LIMIT
         mass = float(np.abs(diffs).sum(dtype=np.float64))
         if mass >= limit:  # what counts is the greatest group's share, which is seldom worth finding out
-            mass = float(np.bincount(kind, np.abs(diffs)).max())
-        if max(mass, float(after[0].max(initial=0))) >= limit:
+            share = np.bincount(kind, np.abs(diffs))
+            # A float has no digits for the last few below 2**62.
+            mass = sum(np.abs(diffs[kind == share.argmax()]).tolist())
+        if max(mass, int(after[0].max(initial=0))) >= limit:
             raise RowError(
-                "a SUM or AVG over a group of more than 2**31 rows, or a COUNT of more than 2**62, is not kept; "
+                "a SUM or AVG over a group of 2**31 rows or more, or a COUNT or DISTINCT of 2**62, is not kept; "
                 "use smaller multiplicities"
             )
         self.accumulators.insert(groups, fresh, strings)

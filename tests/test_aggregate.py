@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
+import pandas as pd
 import pytest
 from bags import Bag, Row, added, bag, delta, domain, hash_levels, hashing, matrix, valid_changes
 from hypothesis import given
@@ -204,6 +205,21 @@ def test_what_passes_the_range_is_refused(name: str) -> None:
     with pytest.raises(ss.RowError, match=text):
         engine.step({"sample": [(row, copies)]})
     assert engine.read("v").empty
+
+
+@pytest.mark.parametrize("what", ["k, COUNT(*) AS a FROM sample GROUP BY k", "DISTINCT k, 1 AS a FROM sample"])
+def test_the_bound_of_a_count_is_a_whole_number(what: str) -> None:
+    """A group may have 2**62 - 1 rows, which as a float are 2**62, in one row or in two; one more is refused."""
+    view = ss.Catalog(sample="k STRING, i INT").view(f"CREATE VIEW v AS SELECT {what}")
+    engine = ss.engine("full", [view])
+    engine.step({"sample": [(("a", 1), 2**62 - 1)]})
+    engine.step({"sample": [(("b", 1), 2**61), (("b", 2), 2**61 - 1)]})
+    assert engine.read("v")["k"].tolist() == ["a", "b"]
+    before = engine.read("v")
+    for key in "ab":
+        with pytest.raises(ss.RowError, match=r"COUNT or DISTINCT of 2\*\*62, is not kept"):
+            engine.step({"sample": [((key, 3), 1)]})
+    pd.testing.assert_frame_equal(engine.read("v"), before)
 
 
 @pytest.mark.parametrize("low", [-(2**63) + 1, -(2**31), -1, 0])
