@@ -314,7 +314,8 @@ class Job:
 
     def _told(self, text: str, last: bool) -> Error | None:
         """What ends the job; None for what may be tried again, unless it was the ``last`` time."""
-        error = self._refused(text)
+        # A sink's error first: what it says may be what another stream was refused.
+        error = self._refused(text) if self._raised is None else None
         if error is not None:
             return verdict.refusal(error, self.location, feed.Begun(self._spark).files())
         if self._missed is not None:

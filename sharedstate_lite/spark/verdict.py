@@ -37,7 +37,7 @@ def failure(text: str, raised: BaseException | None, where: Path, last: bool) ->
     """A sink that ``raised``, a file that cannot be read; of anything else, that it was the ``last`` time, or None."""
     if raised is not None:
         error = Error(
-            f"the sink raised {type(raised).__name__}: {raised}; mend it, and start the stream again "
+            f"the sink raised {type(raised).__name__}: {_said(raised)}; mend it, and start the stream again "
             "with the same checkpoint: the batch is given to it once more"
         )
         error.__cause__ = raised
@@ -47,6 +47,13 @@ def failure(text: str, raised: BaseException | None, where: Path, last: bool) ->
         feed.excuse(where, [file])
         return Error(f"{file}: this file cannot be read; {feed.MEND}")
     return Error(f"the stream failed {TRIES} times in the same batch: {reason(text)}") if last else None
+
+
+def _said(raised: BaseException) -> str:
+    try:
+        return str(raised)
+    except Exception:  # its text is the user's code too, and the stream has to end all the same
+        return "its text cannot be shown"
 
 
 __all__ = ["failure", "missed", "refusal"]
