@@ -105,6 +105,19 @@ def usable(session: SparkSession, what: str) -> None:
     living(session, what)
 
 
+def stateful(session: SparkSession, what: str) -> None:
+    """Raise Error for a session whose queries keep their state where no operator of the kit can.
+
+    It matters where state begins: a query that goes on keeps to where its state is.
+    """
+    wanted, there = settings.PROVIDER, session.conf.get(settings.PROVIDER_CLASS)
+    if there != wanted:
+        raise Error(
+            f"{what} keeps its state in RocksDB, and this Spark session's queries keep theirs by {there}; "
+            f"session.conf.set({settings.PROVIDER_CLASS!r}, {wanted!r}) first, or take ss.spark.session()"
+        )
+
+
 def living(session: SparkSession, what: str) -> None:
     """Raise Error for what is no session, and for one that has ended."""
     if _connect(session):

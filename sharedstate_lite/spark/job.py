@@ -32,7 +32,7 @@ from ..intake import relation as known
 from . import blueprint, copies, feed, outlet, verdict
 from .bins import Plan
 from .blueprint import Blueprint
-from .connect import usable
+from .connect import stateful, usable
 from .live import BINS, counted
 from .outlet import Came, Sink
 from .paths import absolute, made
@@ -243,6 +243,7 @@ class Job:
             copies.clear(where, options["generation"])
             copies.at_home(where, told)
         else:
+            stateful(self.session, "a stream")
             self._new = True
             more = {"owner": secrets.token_hex(6), "stream": True, "began": 0, "sources": sources}
             options = blueprint.fresh(where, plan.join, bins or BINS, **more)

@@ -23,7 +23,7 @@ from ..errors import CheckpointError, Error, ViewError, whole
 from . import blueprint, copies, tables
 from .bins import Message, Plan
 from .blueprint import Blueprint
-from .connect import ended, usable
+from .connect import ended, stateful, usable
 from .front import Front, one_by_one
 from .messages import ticks
 from .paths import absolute, made
@@ -121,6 +121,7 @@ class SparkEngine(Front):
         return options
 
     def _generation(self) -> dict[str, Any]:
+        stateful(self.session, "an engine")
         more = {"began": int(time.time()), "told": sorted(self._told)}
         return blueprint.fresh(self.location, self._plan.join, self.bins, **more)
 

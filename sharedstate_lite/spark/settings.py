@@ -30,6 +30,10 @@ JAVA_OPTIONS = "SHAREDSTATE_LITE_JAVA_OPTIONS"
 ADDED = {"spark.driver.extraJavaOptions": " ", "spark.executor.extraJavaOptions": " ", "spark.jars": ","}
 """Settings that a user's value is added to, and does not replace, and what stands between the two."""
 
+PROVIDER_CLASS = "spark.sql.streaming.stateStore.providerClass"
+PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+"""Where queries keep their state; of those that Spark brings the only one for transformWithState."""
+
 LOOPBACK = "127.0.0.1"
 """Where a driver listens whose executors are on this machine."""
 
@@ -104,9 +108,7 @@ def runtime() -> dict[str, str]:
         "spark.sql.shuffle.partitions": str(SHUFFLE_PARTITIONS),
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
-        "spark.sql.streaming.stateStore.providerClass": (
-            "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-        ),
+        PROVIDER_CLASS: PROVIDER,
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
         # A query without input looks into its folders again after so long. With Spark's 10 ms an engine that nobody
         # steps takes a fifth of a core and more; the longer the pause, the longer a step waits to be seen

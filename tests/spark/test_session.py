@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import sharedstate_lite as ss
 import sharedstate_lite.spark as kit
 from sharedstate_lite.errors import Error
+from sharedstate_lite.spark.settings import PROVIDER_CLASS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -41,6 +43,24 @@ def test_settings_are_those_of_a_laptop(spark: SparkSession) -> None:
     assert "RocksDB" in str(spark.conf.get("spark.sql.streaming.stateStore.providerClass"))
     added = os.environ.get("SHAREDSTATE_LITE_JAVA_OPTIONS", "")
     assert added in str(spark.conf.get("spark.driver.extraJavaOptions"))
+
+
+def test_a_session_that_keeps_state_elsewhere_is_told(spark: SparkSession, tmp_path: Path) -> None:
+    """A session made without the kit: what begins there is refused before Spark tries it, with the setting to make."""
+    catalog = ss.Catalog(visit="product STRING")
+    views = [catalog.view("CREATE VIEW seen AS SELECT DISTINCT product FROM visit")]
+    (tmp_path / "visit").mkdir()
+    rocks = str(spark.conf.get(PROVIDER_CLASS))
+    spark.conf.set(PROVIDER_CLASS, rocks.replace("RocksDBStateStore", "HDFSBackedStateStore"))
+    try:
+        for kind in ("full", "shared", "partial"):
+            with pytest.raises(Error, match=r"in RocksDB, .* by .*HDFSBacked.*; session.conf.set\('spark.*RocksDB"):
+                kit.engine(kind, views, spark, checkpoint=tmp_path / kind)
+            with pytest.raises(Error, match="keeps its state in RocksDB, and"):
+                kit.stream(kind, views, {"visit": tmp_path / "visit"}, print, session=spark, checkpoint=tmp_path / kind)
+            assert [f for f in (tmp_path / kind).iterdir() if not f.name.startswith(".")] == []
+    finally:
+        spark.conf.set(PROVIDER_CLASS, rocks)
 
 
 def test_workers_run_this_python_and_find_the_kit(spark: SparkSession) -> None:
