@@ -130,7 +130,8 @@ def rungs(
 ) -> Iterator[dict[str, Rung]]:
     """The ladder over ``events``, each kind of cache with each of ``capacities``; without one over ``few``.
 
-    A cache that has fewer rows than ``few`` (default: all) has events is over ``few`` too: it asks nearly as often.
+    A cache that has fewer rows than ``few`` (default: all) has events asks nearly as often: where a question waits, it
+    is over ``few`` too. Without a ``latency`` all caches are over the same events, so that their hits can be compared.
     ``ttl``: one more rung, with the largest capacity and that bound in seconds. Counted: the shares of
     look-ups that were hits, of ids and of categories. Each run begins with empty caches.
     """
@@ -140,7 +141,7 @@ def rungs(
         load = loaders(calls, pool, latency)
 
         def over(capacity: int) -> tuple[DataFrame, int]:
-            return (few, fewer) if capacity < fewer else (events, many)
+            return (few, fewer) if latency and capacity < fewer else (events, many)
 
         def alone(capacity: int) -> Ran:
             frame, count = over(capacity)

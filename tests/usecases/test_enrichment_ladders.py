@@ -99,6 +99,16 @@ def test_caches(spark: SparkSession, server: postgres.Server, many: DataFrame, f
     assert hits["shared, at most 1e-09 s old"] < hits["shared, 5,000"]
 
 
+@pytest.mark.parametrize(("latency", "events"), [(0.0, MANY), (0.002, FEW)])
+def test_a_small_cache_has_few_events_only_where_questions_wait(
+    spark: SparkSession, server: postgres.Server, many: DataFrame, few: DataFrame, latency: float, events: int
+) -> None:
+    """Hits of a small and a large cache are compared over the same events, unless that would take too long."""
+    with caching.rungs(spark, server.dsn, many, (FEW // 2, 5_000), latency, few) as rungs:
+        small = [rungs[f"{kind}, {FEW // 2}"].events for kind in ("private", "shared")]
+        assert small == [events, events] and rungs["shared, 5,000"].events == MANY and rungs["no cache"].events == FEW
+
+
 def test_a_ttl_bounds_how_old_an_answer_is(spark: SparkSession, server: postgres.Server) -> None:
     """Without a bound a cache goes on telling what was; with one that has passed, it asks again."""
     with (
