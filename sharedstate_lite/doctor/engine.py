@@ -63,12 +63,15 @@ def classes() -> Finding:
     from sharedstate_lite.spark import classes
 
     found = _java()
+    if isinstance(found, Error):
+        return note("nothing to archive without Java", "mend that")
     try:
-        path = None if isinstance(found, Error) else classes.archive(found)
-    except (Error, importlib.metadata.PackageNotFoundError):
-        path = None
-    if path is None:
-        return note("nothing to archive without Java and pyspark", "mend those")
+        path = classes.archive(found)
+    except importlib.metadata.PackageNotFoundError:
+        return note("nothing to archive without pyspark", "mend that")
+    except Error as error:
+        text, _, mend = str(error).rpartition("; ")
+        return note(text or mend, mend)
     if path.is_file():
         return ok(f"{path.name}: sessions start sooner")
     return note(
