@@ -122,6 +122,7 @@ def run(live: Live) -> None:
             )
             break
         longest = max(longest, live.clock() - start)
+    waited = 0.0
     notes["left_out"] = [f"{fault.what} {fault.service}" for fault in left if fault not in again]
     if "stopped" not in notes and done:
         try:
@@ -133,13 +134,15 @@ def run(live: Live) -> None:
                 live.say("faults: whether what was cut off is ended, before anybody asks for it again")
                 if not settle(live, PHASE, "audit before they are sent again"):
                     return
+                waited = notes["settled_s"]
                 patient.append((rest, answers.status))
                 _again(live, *(np.concatenate(column) for column in zip(*patient, strict=True)))
         except SubmissionError as error:
             notes["stopped"] = f"after {KILL} {ALL}, at the end: {error}"
             live.counter.finish()
     live.say("faults: waiting for a stable, clean pair of snapshots")
-    settle(live, PHASE, "audit")
+    if settle(live, PHASE, "audit"):
+        notes["settled_s"] = max(waited, notes["settled_s"])
 
 
 def _short(live: Live, faults: int) -> Longs:

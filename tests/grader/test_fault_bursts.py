@@ -92,8 +92,9 @@ def test_at_the_end_it_must_settle_before_anybody_asks_again(
         heard.append("strike")
         return SimpleNamespace(status=np.full(len(orders), 503)), BLOCK
 
-    def settle(*of: Any) -> bool:
+    def settle(live: Live, *of: Any) -> bool:
         heard.append("settle")
+        live.notes("faults")["settled_s"] = 5.0 / heard.count("settle")
         return clean
 
     monkeypatch.setattr(faults, "stocked", lambda *of: (stock, None, 1))
@@ -109,6 +110,7 @@ def test_at_the_end_it_must_settle_before_anybody_asks_again(
     counter: Any = None
     faults.run(Live(record, counter, Limits(), 1, 0, {"faults": 1.0}, lambda said: None, services))
     assert heard == ["strike", "again 27", *said]
+    assert record.phases["faults"]["settled_s"] == 5.0, "the longer one is how long it took to converge"
 
 
 def test_what_is_acknowledged_last_before_a_kill_is_credit_and_stock(monkeypatch: pytest.MonkeyPatch) -> None:
