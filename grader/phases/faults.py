@@ -25,7 +25,7 @@ from ..shop.routes import middle
 from ..shop.stocking import top_up_at_once
 from ..terms import Entity, Kind
 from ..wire.jobs import Longs, Result
-from .goods import own, ready, stocked
+from .goods import among, own, ready, stocked
 from .live import Live
 from .settle import settle
 
@@ -83,7 +83,7 @@ def run(live: Live) -> None:
     room = int(live.seconds[PHASE] * _SET_UP / max(1e-3, stock.seconds))
     blocks = max(1, min(len(left) + sum(fault.what == KILL for fault in left), room))
     stock, hot, first = stocked(live, PHASE, first, blocks, hot)
-    short = _short(live, blocks + 1)
+    short = _short(live, blocks + 1, _SHORT if room else _SHORT // 2)  # a slow set-up has fewer, never none
     told, again = notes.setdefault("faults", []), set[Fault]()
     patient: list[tuple[Longs, NDArray[np.int16]]] = []
     for number in range(blocks):
@@ -98,7 +98,7 @@ def run(live: Live) -> None:
             break
         live.say(f"faults: {number + 1}, {fault.what} {fault.service}; {len(left)} are to follow")
         usable, later = usable[:-_LATER], usable[-_LATER:]
-        usable = _among(usable, ready(live, short[number])[0])
+        usable = among(usable, ready(live, short[number])[0])
         try:
             answers, under_way = _strike(live, fault, usable, float(rng.random()) * latency)
         except SubmissionError as error:
@@ -129,7 +129,7 @@ def run(live: Live) -> None:
             rest = _sells(live, supervisor.names, first, hot)
             if len(rest):
                 # The last word is a recovery from checkouts: what it gets wrong in memory alone, the next one mends.
-                rest = _among(rest, ready(live, short[-1])[0])
+                rest = among(rest, ready(live, short[-1])[0])
                 answers, _ = _strike(live, Fault(KILL, ALL), rest, float(rng.random()) * latency)
                 live.say("faults: whether what was cut off is ended, before anybody asks for it again")
                 if not settle(live, PHASE, "audit before they are sent again"):
@@ -145,18 +145,13 @@ def run(live: Live) -> None:
         notes["settled_s"] = max(waited, notes["settled_s"])
 
 
-def _short(live: Live, faults: int) -> Longs:
+def _short(live: Live, faults: int, each: int) -> Longs:
     """Of each fault, the orders that must be refused."""
-    half = faults * _SHORT // 2
+    half = faults * each // 2
     numbers = _SHORT_FROM + np.arange(2 * half, dtype=np.int64)
     poor = own(live, PHASE, half, credit=0, numbers=numbers[:half])
     scarce = own(live, PHASE, half, stock=0, numbers=numbers[half:])
     return np.concatenate([poor.reshape(faults, -1), scarce.reshape(faults, -1)], axis=1)
-
-
-def _among(many: Longs, few: Longs) -> Longs:
-    """A few orders evenly among many."""
-    return np.insert(many, np.arange(len(few)) * len(many) // max(1, len(few)), few)
 
 
 def _alive(live: Live, orders: Longs) -> bool:

@@ -23,6 +23,11 @@ def full(count: int, value: int) -> Longs:
     return np.full(count, value, dtype=np.int64)
 
 
+def among(many: Longs, few: Longs) -> Longs:
+    """A few orders evenly among many."""
+    return np.insert(many, np.arange(len(few)) * len(many) // max(1, len(few)), few)
+
+
 def own(
     live: Live,
     phase: str,

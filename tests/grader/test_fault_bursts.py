@@ -13,6 +13,7 @@ from grader.judge.violations import violations
 from grader.orders import BLOCK, COLD_PRICE, SIDE
 from grader.phases import faults
 from grader.phases.faults import KILL, PAUSE, Fault
+from grader.phases.goods import among
 from grader.phases.live import Live
 from grader.terms import Entity, Limits
 from grader.wire.jobs import Result, Word
@@ -35,7 +36,7 @@ def test_a_kill_that_came_after_its_burst_is_tried_once_more(monkeypatch: pytest
     monkeypatch.setattr(faults, "_calm", lambda *of: 0.01)
     monkeypatch.setattr(faults, "_median", lambda *of: 0.02)
     monkeypatch.setattr(faults, "_strike", strike)
-    monkeypatch.setattr(faults, "_short", lambda live, many: np.zeros((many, 4), dtype=np.int64))
+    monkeypatch.setattr(faults, "_short", lambda live, many, each: np.zeros((many, 4), dtype=np.int64))
     monkeypatch.setattr(faults, "_again", lambda *of: None)
     monkeypatch.setattr(faults, "_alive", lambda *of: True)
     monkeypatch.setattr(faults, "_sells", lambda *of: [])
@@ -66,13 +67,14 @@ def test_what_must_be_refused_is_in_every_burst(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(faults, "own", own)
     live: Any = None
-    short = faults._short(live, 3)
+    short = faults._short(live, 3, 4)
     assert short.tolist() == [[100, 101, 200, 201], [102, 103, 202, 203], [104, 105, 204, 205]]
     assert [sorted(how.keys() - {"numbers"}) for how in made] == [["credit"], ["stock"]]
     numbers = np.concatenate([how["numbers"] for how in made])
     assert len(set(numbers.tolist())) == 12 and numbers.min() >= 500_000
-    assert faults._among(np.arange(8), short[0]).tolist() == [100, 0, 1, 101, 2, 3, 200, 4, 5, 201, 6, 7]
-    assert faults._among(np.arange(2), short[0, :0]).tolist() == [0, 1]
+    assert among(np.arange(8), short[0]).tolist() == [100, 0, 1, 101, 2, 3, 200, 4, 5, 201, 6, 7]
+    assert among(np.arange(2), short[0, :0]).tolist() == [0, 1]
+    assert faults._short(live, 2, 2).tolist() == [[300, 400], [301, 401]], "on a slow system"
 
 
 @pytest.mark.parametrize(
@@ -101,14 +103,14 @@ def test_at_the_end_it_must_settle_before_anybody_asks_again(
     monkeypatch.setattr(faults, "_calm", lambda *of: 0.01)
     monkeypatch.setattr(faults, "_median", lambda *of: 0.02)
     monkeypatch.setattr(faults, "_strike", strike)
-    monkeypatch.setattr(faults, "_short", lambda live, many: np.full((many, 4), 35))
+    monkeypatch.setattr(faults, "_short", lambda live, many, each: np.full((many, each), 35))
     monkeypatch.setattr(faults, "_again", lambda live, orders, status: heard.append(f"again {len(orders)}"))
     monkeypatch.setattr(faults, "_alive", lambda *of: True)
     monkeypatch.setattr(faults, "_sells", lambda *of: usable[:18])
     monkeypatch.setattr(faults, "settle", settle)
     services: Any = SimpleNamespace(names=["a"], can_pause=False)
     counter: Any = None
-    faults.run(Live(record, counter, Limits(), 1, 0, {"faults": 1.0}, lambda said: None, services))
+    faults.run(Live(record, counter, Limits(), 1, 0, {"faults": 5.0}, lambda said: None, services))
     assert heard == ["strike", "again 27", *said]
     assert record.phases["faults"]["settled_s"] == 5.0, "the longer one is how long it took to converge"
 
