@@ -209,13 +209,11 @@ class Groups:
         limit = MANY if plan.summed or plan.floated else LIMIT
         mass = float(np.abs(diffs).sum(dtype=np.float64))
         if mass >= limit:  # what counts is the greatest group's share, which is seldom worth finding out
-            share = np.bincount(kind, np.abs(diffs))
-            # A float has no digits for the last few below 2**62.
-            mass = sum(np.abs(diffs[kind == share.argmax()]).tolist())
+            # Added up as whole numbers: a float has no digits for the last few below 2**62.
+            mass = sum(np.abs(diffs[kind == np.bincount(kind, np.abs(diffs)).argmax()]).tolist())
         if max(mass, int(after[0].max(initial=0))) >= limit:
             raise RowError(
-                "a SUM or AVG over a group of 2**31 rows or more, or a COUNT or DISTINCT of 2**62, is not kept; "
-                "use smaller multiplicities"
+                "a SUM or AVG over 2**31 rows, or a COUNT or DISTINCT of 2**62, is not kept; use smaller multiplicities"
             )
         self.accumulators.insert(groups, fresh, strings)
         return after
