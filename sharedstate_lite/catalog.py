@@ -14,7 +14,7 @@ from dataclasses import replace
 from html import escape
 from types import MappingProxyType
 
-from .errors import RelationError, SqlError, ViewError
+from .errors import RelationError, SqlError, ViewError, told
 from .plan import Column, Schema, Type, View
 from .scope import WIDTH, match
 from .sql import RESERVED, bind
@@ -111,6 +111,13 @@ def declared(name: str, declaration: str) -> Schema:
     """
     if not isinstance(declaration, str) or not declaration.strip():
         raise RelationError(f'relation {name}: no columns are declared; write {name}="column TYPE, column TYPE"')
+    try:
+        f"{name} {declaration}".encode()
+    except UnicodeEncodeError:
+        shown = name.encode(errors="backslashreplace").decode()
+        raise RelationError(
+            f"relation {shown}: {told(declaration)} or the name has a lone surrogate, which is not text; mend it first"
+        ) from None
     columns: list[Column] = []
     for part in _split(declaration):
         found = _COLUMN.fullmatch(part)

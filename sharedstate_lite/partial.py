@@ -167,7 +167,7 @@ class Partial(Delivery):
         """The filled keys, sorted, of an operator that keeps them: a reader, an aggregate, a join's side."""
         self._check_open()
         known = wiring.filled_parts(self.nodes.values())
-        if operator not in known:
+        if not isinstance(operator, str) or operator not in known:
             raise ViewError(f"no partial operator is called {operator}; there are: {', '.join(known)}")
         return self._tuples(known[operator].keys, known[operator])
 

@@ -62,6 +62,7 @@ def test_a_relation_that_is_not_there(name: Any) -> None:
         ("a INT, A STRING", "column A is declared twice"),
         ("a INT, time TIMESTAMP", "a column is called time"),
         ("Diff INT", "a column is called Diff"),
+        ('"\ud800" INT', r"'\"\\ud800\" INT' or the name has a lone surrogate, which is not text; mend it first"),
     ],
 )
 def test_a_declaration_that_cannot_be(declaration: Any, says: str) -> None:
@@ -71,7 +72,9 @@ def test_a_declaration_that_cannot_be(declaration: Any, says: str) -> None:
 
 
 def test_a_relation_is_named_once() -> None:
-    """Two names that differ in case alone are one."""
+    """Two names that differ in case alone are one; what is not text is none."""
+    with pytest.raises(RelationError, match=r"^relation \\ud800: .* has a lone surrogate"):
+        Catalog(**{"\ud800": VISIT})
     with pytest.raises(RelationError, match="relation VISIT: the name is taken"):
         Catalog(visit=VISIT, VISIT=VISIT)
 

@@ -51,3 +51,11 @@ def test_a_row_that_no_frame_can_repeat_so_often(label: str, many: int) -> None:
         assert engine.read("v", key=(None,))["n"].tolist() == [2]
         if engine.kind != "partial":
             assert engine.state("v")["diff"].tolist() == [many, 1]
+
+
+@pytest.mark.parametrize("odd", [None, 3, ["v"], {"v"}, "w"])
+def test_the_filled_keys_of_no_operator(odd: Any) -> None:
+    """Whatever is no operator's name is a ViewError that says which there are."""
+    engine = make("partial", [view()])
+    with pytest.raises(ss.ViewError, match="^no partial operator is called .*; there are: v.group1, v$"):
+        engine.filled(odd)
