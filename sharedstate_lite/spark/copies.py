@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 import tempfile
 import unicodedata
@@ -123,7 +124,16 @@ def forget(where: Path) -> None:
 def _written(path: Path, address: bool) -> bytes:
     """A path as Spark writes it into a log: as Java does in an address, or as it is; both inside a JSON text."""
     shown = "".join(c if _plain(c) else quote(c, safe="") for c in str(path)) if address else str(path)
-    return json.dumps(shown, ensure_ascii=False)[1:-1].encode()
+    text = json.dumps(shown, ensure_ascii=False)[1:-1]
+    if not address:
+        # What takes two units of UTF-16, as an emoji, is written there as these two.
+        text = re.sub(r"[\U00010000-\U0010ffff]", _units, text)
+    return text.encode()
+
+
+def _units(found: re.Match[str]) -> str:
+    units = found[0].encode("utf-16-be").hex().upper()
+    return f"\\u{units[:4]}\\u{units[4:]}"
 
 
 def _plain(c: str) -> bool:

@@ -67,7 +67,7 @@ def run(request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory: p
         every="s STRING, i INT, b BIGINT, d DOUBLE, t BOOLEAN, day DATE, at TIMESTAMP", other="s STRING, k STRING"
     )
     views = [catalog.view(sql) for sql in VIEWS]
-    out = Run(request.param, tmp_path_factory.mktemp("state") / "it's a place")
+    out = Run(request.param, tmp_path_factory.mktemp("state") / "it's a place \U0001f600")
     spark.conf.set("spark.sql.streaming.minBatchesToRetain", "4")
     try:
         with (
