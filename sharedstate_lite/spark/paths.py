@@ -49,5 +49,10 @@ def makeable(folder: Path, what: str, refuse: type[Error]) -> Path:
 
 
 def literal(path: str | os.PathLike[str]) -> str:
-    """A path for Spark to read from, in which no character stands for others."""
+    """A path for Spark to read from, in which no character stands for others. Raises Error where it can read none."""
+    if ":" in str(path) and re.search(r"[{}\[\]*?\\]", str(path)):
+        raise Error(
+            f"{path}: Spark reads from no folder whose path has a colon and one of {{}}[]*?\\ too; "
+            "take a path without the one or the other, or put a link to it elsewhere"
+        )
     return re.sub(r"([{}\[\]*?\\])", r"\\\1", str(path))

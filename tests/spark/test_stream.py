@@ -163,6 +163,12 @@ def test_what_cannot_be_streamed_is_said_before_anything_runs(spark: SparkSessio
     refuse({"info": 7}, ss.RelationError, "info: the source is of type int")
     refuse({"info": tmp_path / "nowhere"}, ss.RelationError, "nowhere is no folder")
     refuse({"info": rate, "INFO": rate}, ss.RelationError, "info is given twice")
+    odd = tmp_path / "10:30 [x]"
+    odd.mkdir()
+    refuse({"info": odd}, ss.Error, r"10:30 \[x\]: Spark reads from no folder whose path has a colon and one of")
+    with pytest.raises(ss.Error, match="has a colon and one of"):
+        ss.spark.engine("full", views(), spark, checkpoint=odd)
+    assert not (odd / "engine.json").exists()
     refuse({"shop": rate}, ss.RelationError, "no relation is called shop")
     for none in ({}, None, [("info", rate)]):
         refuse(none, ss.RelationError, "at least one")
