@@ -131,7 +131,7 @@ def test_a_step_as_a_file() -> None:
         stepper.svg(theme="pink")
 
 
-def test_pages_without_widgets() -> None:
+def test_pages_without_widgets(tmp_path: Path) -> None:
     """Where no widget runs there are the steps of the message that one stands in, bounded in size, and words."""
     bundle = shopping(at=9)._repr_mimebundle_()
     assert set(bundle) == {"text/plain", "image/svg+xml", "text/html"}
@@ -139,6 +139,8 @@ def test_pages_without_widgets() -> None:
     assert "step 27" in bundle["text/plain"] and "<script" not in bundle["text/html"]
     pages = show.static(ss.replay("shared", [ss.Catalog(**SCHEMA).view(SQL)]), MESSAGES, at=9)
     assert len(pages) == len(pages.drawings) > 3
+    pages.save(tmp_path / "dark.html", theme="dark")
+    assert "<style>:root{color-scheme:dark}</style>" in (tmp_path / "dark.html").read_text("utf-8")
     with pytest.raises(ss.Error, match="0 to"):
         show.static(ss.replay("full", [ss.Catalog(**SCHEMA).view(SQL)]), MESSAGES, steps=[99])
 
@@ -177,6 +179,7 @@ def test_the_demo_writes_a_page(tmp_path: Path) -> None:
     assert (
         all(f"{kind} state" in text for kind in ("Full", "Shared", "Partial")) and "http" not in text.split("<svg")[0]
     )
+    assert ":root{color-scheme:light dark}" in text  # the page is as dark as its frames
     assert subprocess.run([*command, "a", "b"], capture_output=True, cwd=root).returncode == 2
 
 

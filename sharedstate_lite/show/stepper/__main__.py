@@ -36,8 +36,10 @@ def page() -> str:
     """A page of its own; nothing on it comes from the network."""
     parts = [pages.html() for pages in map(frames, KINDS)]
     title = escape("The stepper: one visit under three strategies")
+    # Of the root: on the body it would leave the page behind the frames white in a dark browser.
     look = (
-        "body{max-width:1000px;margin:16px auto;padding:0 12px;font:14px/1.5 Arial,sans-serif;color-scheme:light dark}"
+        ":root{color-scheme:light dark}"
+        "body{max-width:1000px;margin:16px auto;padding:0 12px;font:14px/1.5 Arial,sans-serif}"
     )
     words = (
         "Where no widget runs these frames stand for it; in JupyterLab, <code>show.stepper</code> steps through them."

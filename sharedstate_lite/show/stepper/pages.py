@@ -57,7 +57,8 @@ class Pages:
         """Write a page of its own (``.html``), or one SVG (any other name)."""
         where = Path(path)
         if where.suffix == ".html":
-            page = f'<!doctype html><meta charset="utf-8"><title>{self.frames.title}</title>{self.html(theme)}'
+            look = f"<style>:root{{color-scheme:{theme or 'light dark'}}}</style>"
+            page = f'<!doctype html><meta charset="utf-8"><title>{self.frames.title}</title>{look}{self.html(theme)}'
             where.write_text(page, encoding="utf-8")
         else:
             where.write_text(self._repr_svg_(), encoding="utf-8")
