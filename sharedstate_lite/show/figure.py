@@ -105,6 +105,7 @@ def figure(lines: Lines) -> Any:
             mode="lines+markers" if some else "lines",
             line={"color": tone, "width": 2, "dash": "solid" if some else DASHES[series.mark]},
             marker={"symbol": SYMBOLS[series.mark], "size": 8, "color": tone},
+            cliponaxis=False,  # a mark on the frame would be cut in half
             **told,
         )
         if series.upper:

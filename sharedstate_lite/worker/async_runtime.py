@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..errors import Error
+from ..errors import Error, whole
 from . import captured
 from .driver import Where, driver
 from .handles import Handle
@@ -25,10 +25,10 @@ class AsyncRuntime(Handle):
     kind = "AsyncRuntime"
 
     def __init__(self, spark: Where = None, in_flight: int = 16) -> None:
-        if isinstance(in_flight, bool) or not isinstance(in_flight, int) or in_flight < 1:
+        if not whole(in_flight) or in_flight < 1:
             raise Error(f"AsyncRuntime: in_flight={in_flight!r}: it is a number of calls from 1")
         found = driver(spark)
-        super().__init__(found, found.add(self.kind, {"in_flight": in_flight}))
+        super().__init__(found, found.add(self.kind, {"in_flight": int(in_flight)}))
 
     def map(
         self,

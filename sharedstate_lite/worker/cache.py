@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ..errors import Error
+from ..errors import Error, whole
 from . import batches, client
 from .driver import Where, driver
 from .handles import Handle
@@ -32,12 +32,12 @@ class Cache(Handle):
     kind = "Cache"
 
     def __init__(self, spark: Where = None, capacity: int = 65_536, ttl: float | None = None) -> None:
-        if isinstance(capacity, bool) or not isinstance(capacity, int) or capacity < 1:
+        if not whole(capacity) or capacity < 1:
             raise Error(f"Cache: capacity={capacity!r}: it is a number of rows from 1")
         if ttl is not None and (isinstance(ttl, bool) or not isinstance(ttl, int | float) or not ttl > 0):
             raise Error(f"Cache: ttl={ttl!r}: it is a number of seconds above 0, or None for no bound")
         found = driver(spark)
-        super().__init__(found, found.add(self.kind, {"capacity": capacity, "ttl": ttl}))
+        super().__init__(found, found.add(self.kind, {"capacity": int(capacity), "ttl": ttl}))
 
     def get_or_load(self, keys: Any, load: Load) -> pa.Table:
         """A row for each key, in the keys' order.

@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..errors import Error
+from ..errors import Error, whole
 from . import refusal
 from .driver import Where, driver
 from .handles import Handle
@@ -31,11 +31,11 @@ class ConnectionPool(Handle):
         if not isinstance(dsn, str):
             why = ": two tasks that use it would read each other's answers"
             raise refusal.refuse("ConnectionPool", dsn, refusal.argument("ConnectionPool", "dsn", 1), why)
-        if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+        if not whole(size) or size < 1:
             raise Error(f"ConnectionPool: size={size!r}: it is a number of connections from 1")
         found = driver(spark)
         self._writes = writes
-        super().__init__(found, found.add(self.kind, {"dsn": dsn, "size": size, "writes": writes}))
+        super().__init__(found, found.add(self.kind, {"dsn": dsn, "size": int(size), "writes": writes}))
 
     def query(self, sql: str, rows: pa.Table | pa.RecordBatch) -> pa.Table:
         """What PostgreSQL answers to ``sql`` for each row of parameters, in the rows' order.

@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..errors import Error
+from ..errors import Error, whole
 from .driver import Where, driver
 from .handles import Handle, _arrived
 from .immutable import Immutable
@@ -39,10 +39,10 @@ class Exchange(Handle):
     parts: int
 
     def __init__(self, spark: Where = None, parts: int = 2) -> None:
-        if isinstance(parts, bool) or not isinstance(parts, int) or parts < 1:
+        if not whole(parts) or parts < 1:
             raise Error(f"Exchange: parts={parts!r}: it is the number of tasks that put slices, from 1")
         found = driver(spark)
-        self.parts = parts
+        self.parts = int(parts)
         self._found = found
         self._rounds: dict[int, _Round] = {}
         self._over = False

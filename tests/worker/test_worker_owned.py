@@ -43,7 +43,7 @@ class TestCache:
 
     def test_a_row_for_each_key_in_order(self, application: Driver) -> None:
         """Hits, misses and repetitions come back in the keys' order, whatever was loaded when."""
-        cache = w.Cache(application, capacity=3)
+        cache = w.Cache(application, capacity=np.int64(3))
         for keys in ([5, 1, 5], [1, 2, 3, 4, 5, 1], [], [9, 5]):
             assert cache.get_or_load(keys, doubled).column("twice").to_pylist() == [2 * key for key in keys]
 
@@ -150,6 +150,9 @@ class TestCache:
         cache.get_or_load([1], doubled)
         with pytest.raises(Error, match=r"its rows are \(twice int64\), and load answered with \(other string\)"):
             cache.get_or_load([2], lambda keys: pa.table({"other": ["x"]}))
+        strict = pa.schema([pa.field("twice", pa.int64(), nullable=False)])
+        with pytest.raises(Error, match=r"\(twice int64\), and load answered with \(twice int64 not null\)"):
+            cache.get_or_load([2], lambda keys: doubled(keys).cast(strict))
         with pytest.raises(Error, match="load is a NoneType; it is a function of keys"):
             cache.get_or_load([2], None)  # type: ignore[arg-type]
         with pytest.raises(StopIteration):
@@ -313,6 +316,12 @@ class TestAsyncRuntime:
             calls.map(some, pa.Table.from_arrays([pa.array([1]), pa.array([2])], ["n", "n"]))
         with pytest.raises(Error, match="schema is a str"):
             calls.map(some, pa.table({"n": [1]}), "n long")  # type: ignore[arg-type]
+        wanted = pa.schema({"0": pa.int64(), "1": pa.int32()})
+        assert calls.map(some, pa.table({"n": [0, 2]}), wanted).schema == wanted
+        with pytest.raises(Error, match="the schema has a column '1', and no answer has it; .*same names"):
+            calls.map(some, pa.table({"n": [0, 1]}), wanted)
+        with pytest.raises(Error, match="the answers have a column '2', and the schema has none; .*same names"):
+            calls.map(some, pa.table({"n": [0, 3]}), wanted)
 
     def test_closing_ends_the_calls(self, application: Driver) -> None:
         """close() in the middle of a batch: whoever waits for it is told, and does not wait for ever."""

@@ -110,7 +110,7 @@ class Rows:
 
 def told(schema: pa.Schema) -> str:
     """A schema in one line."""
-    return ", ".join(f"{field.name} {field.type}" for field in schema)
+    return ", ".join(f"{field.name} {field.type}{'' if field.nullable else ' not null'}" for field in schema)
 
 
 def _joined(table: pa.Table) -> pa.Table:
