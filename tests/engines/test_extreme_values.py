@@ -117,7 +117,7 @@ def test_the_limit_of_a_sum_is_of_one_group(label: str) -> None:
     most = 2**31 - 1
     engine.step({"a": [(("p", 2), most), (("q", 3), most)]})
     assert engine.read("v")["t"].tolist() == [2 * most, 3 * most]
-    with pytest.raises(ss.RowError, match="more than 2..31 rows"):
+    with pytest.raises(ss.RowError, match="over 2..31 rows"):
         engine.step({"a": [(("p", 1), 1)]})
 
 
