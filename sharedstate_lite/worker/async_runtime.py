@@ -41,8 +41,9 @@ class AsyncRuntime(Handle):
         It is an ``async def`` function of a row as a dict that answers with a dict. It runs in the
         runtime: what it captures is sent along, so it may capture what cannot be changed, and
         handles, such as a ConnectionPool to ``await pool.fetch(sql, parameters)``. Without ``schema``
-        the columns' types are those of the answers. Raises Error for a function that
-        captures anything else, with the first error that it raises, and Lost.
+        the columns and their types are those of the answers; with it, what no answer has is NULL. Raises
+        Error for a function that captures anything else, with the first error that it raises, for answers
+        with a column that the schema lacks, and Lost.
         """
         table = pa.Table.from_batches([batch]) if isinstance(batch, pa.RecordBatch) else batch
         if not isinstance(table, pa.Table):

@@ -317,10 +317,8 @@ class TestAsyncRuntime:
         with pytest.raises(Error, match="schema is a str"):
             calls.map(some, pa.table({"n": [1]}), "n long")  # type: ignore[arg-type]
         wanted = pa.schema({"0": pa.int64(), "1": pa.int32()})
-        assert calls.map(some, pa.table({"n": [0, 2]}), wanted).schema == wanted
-        with pytest.raises(Error, match="the schema has a column '1', and no answer has it; .*same names"):
-            calls.map(some, pa.table({"n": [0, 1]}), wanted)
-        with pytest.raises(Error, match="the answers have a column '2', and the schema has none; .*same names"):
+        assert calls.map(some, pa.table({"n": [0, 1]}), wanted).to_pydict() == {"0": [None, 0], "1": [None, None]}
+        with pytest.raises(Error, match="the answers have a column '2', and the schema has none; add it"):
             calls.map(some, pa.table({"n": [0, 3]}), wanted)
 
     def test_closing_ends_the_calls(self, application: Driver) -> None:

@@ -124,15 +124,6 @@ class Coroutines:
             ) from error
         return function
 
-    def _check_names(self, answered: list[str], wanted: list[str]) -> None:
-        """Each column in one of the two alone is a slip that would go unseen: as NULL, or not at all."""
-        for some, others, said in (
-            (answered, wanted, "the answers have a column {}, and the schema has none"),
-            (wanted, answered, "the schema has a column {}, and no answer has it"),
-        ):
-            if odd := [name for name in some if name not in others]:
-                raise Error(f"{self._name}: {said.format(repr(odd[0]))}; give both the same names (None is NULL)")
-
     def _table(self, results: list[Any], schema: pa.Schema | None) -> pa.Table:
         for position, result in enumerate(results):
             if not isinstance(result, dict):
@@ -144,7 +135,8 @@ class Coroutines:
             # from_pylist() alone takes the columns of the first row, or of the schema, and drops what others have more.
             names = dict.fromkeys(name for result in results for name in result)
             if schema is not None:
-                self._check_names(list(names), schema.names if results else [])
+                if odd := [name for name in names if name not in schema.names]:
+                    raise Error(f"{self._name}: the answers have a column {odd[0]!r}, and the schema has none; add it")
                 return pa.Table.from_pylist(results, schema)
             return pa.table({name: [result.get(name) for result in results] for name in names})
         except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
