@@ -23,5 +23,5 @@ def closed(targets: Sequence[Target], scout: Generator, seconds: float, tend: Ca
             return f"{silent.host}:{silent.port}"
         if tend is not None:
             tend()
-        time.sleep(_GLANCE)
+        time.sleep(_GLANCE)  # a port that begins to listen announces nothing: it can only be knocked at again
     return ""
