@@ -20,7 +20,7 @@ help:  ## what can be made
 
 lab:  ## environment, doctor, the example under three strategies, then JupyterLab
 	@$(SETUP) run
-	@$(VENV) -m sharedstate_lite.lab --watch-parent
+	@$(VENV) -m sharedstate_lite.doctor.lab --watch-parent
 
 test:  ## environment, then all tests at SCALE=small; ARGS="-k words" passes options to pytest
 	@$(SETUP) dev

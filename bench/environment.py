@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench import child
-from sharedstate_lite.cache import cache_dir
 from sharedstate_lite.errors import Error
+from sharedstate_lite.system.cache import cache_dir
 
 PYTHONS = ((3, 11), (3, 14))
 """The first and the last Python that the locks have wheels for."""

@@ -31,8 +31,8 @@ from bench import child, measure  # noqa: E402
 from bench.generators import ours, tools  # noqa: E402
 from bench.generators.env import LOCUST  # noqa: E402
 from grader.wire.client import Generator  # noqa: E402
-from sharedstate_lite.cache import cache_dir  # noqa: E402
 from sharedstate_lite.errors import Error  # noqa: E402
+from sharedstate_lite.system.cache import cache_dir  # noqa: E402
 
 ROWS = ["rate", "freeze", "steady", "top", "audit"]
 PACKAGES = ["numpy"]

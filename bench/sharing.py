@@ -32,7 +32,7 @@ from bench import measure  # noqa: E402
 from data import graphs as made  # noqa: E402
 from data import ids, products  # noqa: E402
 from sharedstate_lite import worker as w  # noqa: E402
-from sharedstate_lite.usecases import (  # noqa: E402
+from sharedstate_lite.lessons.usecases import (  # noqa: E402
     asynchronous,
     caching,
     connections,
@@ -43,7 +43,7 @@ from sharedstate_lite.usecases import (  # noqa: E402
     ladder,
     readonly,
 )
-from sharedstate_lite.usecases.ladder import Rung, Step  # noqa: E402
+from sharedstate_lite.lessons.usecases.ladder import Rung, Step  # noqa: E402
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

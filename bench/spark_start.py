@@ -28,9 +28,10 @@ from pyspark import cloudpickle  # noqa: E402
 
 import sharedstate_lite as ss  # noqa: E402
 from bench.spark_partial import RELATIONS, RESULT  # noqa: E402
-from sharedstate_lite.measure import timed  # noqa: E402
-from sharedstate_lite.spark import classes, declared, home  # noqa: E402
-from sharedstate_lite.spark.java import find_java  # noqa: E402
+from sharedstate_lite.lessons.measure import timed  # noqa: E402
+from sharedstate_lite.spark.query import lazy_processor as declared
+from sharedstate_lite.spark.session import classes, home  # noqa: E402
+from sharedstate_lite.spark.session.java import find_java  # noqa: E402
 
 SIDES = ["without", "package", "declared", "archive", "workers"]
 """Each with the helps of those before it."""

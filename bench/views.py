@@ -25,8 +25,8 @@ from bench.shopping import rows as made  # noqa: E402
 from bench.shopping.sides import DUCKDB, OURS, PATHWAY, Course, Gathered, gather  # noqa: E402
 from bench.shopping.stream import Shop, Window  # noqa: E402
 from bench.shopping.told import Told  # noqa: E402
-from sharedstate_lite.cache import cache_dir  # noqa: E402
 from sharedstate_lite.errors import Error  # noqa: E402
+from sharedstate_lite.system.cache import cache_dir  # noqa: E402
 
 RATES = {"rate-100": 100, "rate-1000": 1_000, "rate-10000": 10_000}
 ROWS = [*RATES, "growth", "bytes", "few", "moves"]

@@ -125,7 +125,8 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def _make(options: argparse.Namespace, told: _Outcome) -> int:
-    from sharedstate_lite.spark import session, settings, stop
+    from sharedstate_lite.spark import session, stop
+    from sharedstate_lite.spark.session import settings
 
     from .pipeline import begin, make
 

@@ -1,6 +1,6 @@
 """Cells of text as values of the kit's types, and which type a column of text has.
 
-What a text means is what CAST makes of it in a view (:mod:`sharedstate_lite.casts`);
+What a text means is what CAST makes of it in a view (:mod:`sharedstate_lite.kernels.casts`);
 Arrow does the plain cases, all at once. Beyond that, a TIMESTAMP may carry a zone and
 is then taken to UTC, and NaN is a NULL of DOUBLE.
 
@@ -18,10 +18,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute
 
-from sharedstate_lite.casts import parse
-from sharedstate_lite.columns import ARROW, CALENDAR, YEARS
+from sharedstate_lite.changelog.convert import ARROW, CALENDAR, YEARS
 from sharedstate_lite.errors import RowError, told
-from sharedstate_lite.plan import Type
+from sharedstate_lite.kernels.casts import parse
+from sharedstate_lite.plan.view import Type
 
 pc: Any = pyarrow.compute  # its stubs know no comparison with a plain value
 

@@ -25,10 +25,10 @@ import pyarrow as pa
 import pyarrow.compute
 import pyarrow.parquet
 
-from sharedstate_lite.catalog import declared
-from sharedstate_lite.columns import ARROW, DTYPES
+from sharedstate_lite.changelog.convert import ARROW, DTYPES
 from sharedstate_lite.errors import Error, RowError, told
-from sharedstate_lite.plan import Column, Type
+from sharedstate_lite.plan.view import Column, Type
+from sharedstate_lite.sql.catalog import declared
 
 from . import cells, csvfile, typed
 from .cells import Arrow

@@ -24,7 +24,7 @@ import pyarrow as pa
 
 import sharedstate_lite.spark as kit
 from sharedstate_lite.errors import Error
-from sharedstate_lite.spark.scratch import Scratch
+from sharedstate_lite.system.scratch import Scratch
 
 from . import folder
 from .files import place

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from sharedstate_lite import postgres
 from sharedstate_lite.postgres.rows import connected
-from sharedstate_lite.spark.jdbc import write
+from sharedstate_lite.spark.partial.jdbc import write
 
 from . import limits, numbered
 from .draws import Whole, below, key, uniform

@@ -8,8 +8,8 @@ from pathlib import Path
 import pandas as pd
 import pyarrow as pa
 
+from sharedstate_lite.changelog.read_tables import infer
 from sharedstate_lite.errors import RowError, told
-from sharedstate_lite.ingest import infer
 
 from .files import load
 

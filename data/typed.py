@@ -14,10 +14,10 @@ import pyarrow as pa
 import pyarrow.compute
 from pyarrow import types
 
-from sharedstate_lite.casts import LIMITS
-from sharedstate_lite.columns import ARROW, YEARS
+from sharedstate_lite.changelog.convert import ARROW, YEARS
 from sharedstate_lite.errors import RowError, told
-from sharedstate_lite.plan import Type
+from sharedstate_lite.kernels.casts import LIMITS
+from sharedstate_lite.plan.view import Type
 
 from .cells import Arrow, CellError, beyond
 

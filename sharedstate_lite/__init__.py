@@ -35,16 +35,16 @@ from collections.abc import Sequence
 from typing import Any
 
 try:
-    from .catalog import Catalog
-    from .changes import Changes
-    from .checkpoint import restore
-    from .engine import Engine
+    from .changelog.changes import Changes
+    from .dataflow.full import Full
+    from .dataflow.shared import Shared
+    from .engine.checkpoint import restore
+    from .engine.engine import Engine
     from .errors import CheckpointError, Error, RelationError, RowError, SqlError, TimeError, ViewError
-    from .full import Full
-    from .partial import Partial
-    from .plan import View
+    from .partial.partial import Partial
+    from .plan.view import View
     from .replay import Replay as replay
-    from .shared import Shared
+    from .sql.catalog import Catalog
 
     KINDS: dict[str, type[Engine]] = {"full": Full, "shared": Shared, "partial": Partial}
     """Strategy name -> its engine."""
@@ -77,7 +77,7 @@ def __getattr__(name: str) -> Any:
     if _missing is not None and name in __all__:
         raise _missing
     # Spark and the others are there without being imported: the core runs without them.
-    if name in ("postgres", "spark", "worker", "usecases", "show", "oracle"):
+    if name in ("postgres", "spark", "worker", "lessons", "show", "oracle"):
         return importlib.import_module(f".{name}", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

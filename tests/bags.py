@@ -18,10 +18,11 @@ import numpy.typing as npt
 import pytest
 from hypothesis import strategies as st
 
-from sharedstate_lite import batch, merging
-from sharedstate_lite.columns import from_values
-from sharedstate_lite.plan import Column, Type
-from sharedstate_lite.words import Strings, Words
+from sharedstate_lite.changelog.convert import from_values
+from sharedstate_lite.plan.view import Column, Type
+from sharedstate_lite.storage import batch
+from sharedstate_lite.storage import spine as merging
+from sharedstate_lite.storage.encoding import Strings, Words
 
 Row = tuple[int, ...]
 Bag = Counter[Row]

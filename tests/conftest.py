@@ -17,7 +17,7 @@ import hypothesis
 import hypothesis.configuration
 import pytest
 
-from sharedstate_lite.cache import cache_dir
+from sharedstate_lite.system.cache import cache_dir
 
 SCALES = {"small": 20, "full": 300}
 """SCALE, and how many examples hypothesis draws by default."""

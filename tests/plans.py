@@ -1,6 +1,6 @@
 """A plan interpreter for the tests: rows as tuples, loops for operators, nothing kept between calls.
 
-It shares :mod:`sharedstate_lite.expr` with the engines and no other code, so a view
+It shares :mod:`sharedstate_lite.kernels.expr` with the engines and no other code, so a view
 that comes out right here and wrong in an engine is bound right.
 """
 
@@ -13,9 +13,9 @@ import numpy as np
 import pandas as pd
 from sqlgen import value, word
 
-from sharedstate_lite.expr import evaluate
-from sharedstate_lite.plan import Agg, Expr, Filter, Join, Map, Node, Reduce, Scan, Type, Union, View
-from sharedstate_lite.words import NULL, Strings
+from sharedstate_lite.kernels.expr import evaluate
+from sharedstate_lite.plan.view import Agg, Expr, Filter, Join, Map, Node, Reduce, Scan, Type, Union, View
+from sharedstate_lite.storage.encoding import NULL, Strings
 
 Row = tuple[int, ...]
 

@@ -15,13 +15,13 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from sharedstate_lite.spark import bins as rooms
-from sharedstate_lite.spark import blueprint, tables
-from sharedstate_lite.spark.bins import Message, Plan
-from sharedstate_lite.spark.blueprint import Blueprint
-from sharedstate_lite.spark.front import Front
-from sharedstate_lite.spark.messages import ticks
-from sharedstate_lite.spark.route import Route
+from sharedstate_lite.spark.bins import bins as rooms
+from sharedstate_lite.spark.bins import blueprint, tables
+from sharedstate_lite.spark.bins.bins import Message, Plan
+from sharedstate_lite.spark.bins.blueprint import Blueprint
+from sharedstate_lite.spark.bins.messages import ticks
+from sharedstate_lite.spark.bins.route import Route
+from sharedstate_lite.spark.driver.driver import Front
 
 
 class Dict:
@@ -38,15 +38,15 @@ class Dict:
         return out
 
     def head(self) -> str | None:
-        """See :class:`~sharedstate_lite.spark.bins.Store`."""
+        """See :class:`~sharedstate_lite.spark.bins.bins.Store`."""
         return self.told
 
     def run(self, part: str, name: str) -> bytes:
-        """See :class:`~sharedstate_lite.spark.bins.Store`."""
+        """See :class:`~sharedstate_lite.spark.bins.bins.Store`."""
         return self.runs[part, name]
 
     def write(self, head: str, fresh: Iterable[tuple[str, str, bytes]], gone: Iterable[tuple[str, str]]) -> None:
-        """See :class:`~sharedstate_lite.spark.bins.Store`."""
+        """See :class:`~sharedstate_lite.spark.bins.bins.Store`."""
         self.told = head
         self.runs.update({(part, name): blob for part, name, blob in fresh})
         for each in gone:

@@ -8,8 +8,8 @@ from typing import Any
 from support import pairs, tuples
 
 import sharedstate_lite as ss
-from sharedstate_lite.messages import Drop, Epoch, Evict, Hold, Install, Read
-from sharedstate_lite.recording import Recording, Step, Table
+from sharedstate_lite.replay.messages import Drop, Epoch, Evict, Hold, Install, Read
+from sharedstate_lite.replay.recording import Recording, Step, Table
 
 
 def bag(rows: Any) -> Counter[Any]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from sharedstate_lite.catalog import Catalog
-from sharedstate_lite.plan import View
+from sharedstate_lite.plan.view import View
+from sharedstate_lite.sql.catalog import Catalog
 
 RELATIONS = {
     "info": "product STRING, category STRING, price DOUBLE",

@@ -19,7 +19,7 @@ import pytest
 
 import sharedstate_lite.spark as kit
 from sharedstate_lite.errors import Error
-from sharedstate_lite.spark.settings import MASTER, VARIABLE
+from sharedstate_lite.spark.session.settings import MASTER, VARIABLE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

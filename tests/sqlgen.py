@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 from hypothesis import strategies as st
 
-from sharedstate_lite.plan import Type
-from sharedstate_lite.words import Strings, Words, from_doubles
+from sharedstate_lite.plan.view import Type
+from sharedstate_lite.storage.encoding import Strings, Words, from_doubles
 
 DECLARED = (
     "i INT, j INT, b BIGINT, c BIGINT, d DOUBLE, e DOUBLE, s STRING, t STRING, p BOOLEAN, q BOOLEAN, "

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from support import examples
 
 import sharedstate_lite as ss
-from sharedstate_lite.aggregate import Groups
-from sharedstate_lite.arrangement import Arrangement
-from sharedstate_lite.changes import frame
-from sharedstate_lite.extremes import Source
-from sharedstate_lite.plan import Reduce
-from sharedstate_lite.words import Strings
+from sharedstate_lite.changelog.changes import frame
+from sharedstate_lite.kernels.aggregate import Groups
+from sharedstate_lite.kernels.minmax import Source
+from sharedstate_lite.plan.view import Reduce
+from sharedstate_lite.storage.arrangement import Arrangement
+from sharedstate_lite.storage.encoding import Strings
 
 QUERIES = {
     "longest": "SELECT k, MAX(i) AS a FROM sample GROUP BY k",

@@ -27,10 +27,10 @@ from hypothesis import strategies as st
 from support import examples
 
 from sharedstate_lite import TimeError
-from sharedstate_lite.arrangement import Arrangement, TraceHandle
-from sharedstate_lite.batch import Layout
-from sharedstate_lite.plan import Type
-from sharedstate_lite.words import NULL, Strings
+from sharedstate_lite.plan.view import Type
+from sharedstate_lite.storage.arrangement import Arrangement, TraceHandle
+from sharedstate_lite.storage.batch import Layout
+from sharedstate_lite.storage.encoding import NULL, Strings
 
 TYPES = (Type.STRING, Type.INT, Type.DOUBLE)
 LAYOUTS = [Layout(TYPES, (0,), 2), Layout(TYPES, (1, 0)), Layout(TYPES, ())]

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 import sharedstate_lite as ss
-from sharedstate_lite import asking
-from sharedstate_lite.demo import MESSAGES, SCHEMA, view
+from sharedstate_lite.lessons import reads as asking
+from sharedstate_lite.lessons.demo import MESSAGES, SCHEMA, view
 
 
 def shop(*fixes: str, sql: str | None = None) -> Any:

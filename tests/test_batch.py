@@ -12,11 +12,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import examples
 
-from sharedstate_lite.batch import LOW, Batch, Layout, concat, distinct, fold, gather, hash_rows, merged, prefix, ranges
-from sharedstate_lite.batch import write as write_lines
-from sharedstate_lite.columns import from_values
-from sharedstate_lite.plan import Column, Type
-from sharedstate_lite.words import NULL, Strings
+from sharedstate_lite.changelog.convert import from_values
+from sharedstate_lite.plan.view import Column, Type
+from sharedstate_lite.storage.batch import (
+    LOW,
+    Batch,
+    Layout,
+    concat,
+    distinct,
+    fold,
+    gather,
+    hash_rows,
+    merged,
+    prefix,
+    ranges,
+)
+from sharedstate_lite.storage.batch import write as write_lines
+from sharedstate_lite.storage.encoding import NULL, Strings
 
 TYPES = (Type.STRING, Type.BIGINT, Type.DOUBLE)
 LAYOUTS = {

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from sharedstate_lite import cache
 from sharedstate_lite.errors import Error
+from sharedstate_lite.system import cache
 
 
 def test_variable_decides(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

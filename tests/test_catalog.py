@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 import sharedstate_lite as ss
-from sharedstate_lite.catalog import Catalog
 from sharedstate_lite.errors import Error, RelationError, SqlError, ViewError
-from sharedstate_lite.plan import Column, Type
+from sharedstate_lite.plan.view import Column, Type
+from sharedstate_lite.sql.catalog import Catalog
 
 VISIT = "product STRING, user STRING, length INT"
 MOST = "CREATE VIEW most AS SELECT user, MAX(length) AS most FROM visit GROUP BY user"

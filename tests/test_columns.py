@@ -18,9 +18,9 @@ from support import examples
 
 import sharedstate_lite as ss
 from sharedstate_lite import RowError
-from sharedstate_lite.columns import ARROW, DTYPES, from_arrow, from_series, from_values, to_arrow, to_series
-from sharedstate_lite.plan import Column, Type
-from sharedstate_lite.words import NULL, Strings
+from sharedstate_lite.changelog.convert import ARROW, DTYPES, from_arrow, from_series, from_values, to_arrow, to_series
+from sharedstate_lite.plan.view import Column, Type
+from sharedstate_lite.storage.encoding import NULL, Strings
 
 DRAWN: dict[Type, st.SearchStrategy[Any]] = {
     Type.STRING: st.text(max_size=20),

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import data
-from sharedstate_lite import demo
+from sharedstate_lite.lessons import demo
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -102,7 +102,7 @@ def test_colour_is_for_terminals(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_runs_as_a_command_without_java() -> None:
     """The command needs no Java and no PySpark, says nothing on standard error, and works under two seconds."""
-    code = "import sys; sys.modules['pyspark'] = None; from sharedstate_lite import demo; sys.exit(demo.main())"
+    code = "import sys; sys.modules['pyspark'] = None; from sharedstate_lite.lessons import demo; sys.exit(demo.main())"
     settings = {k: v for k, v in os.environ.items() if k != "JAVA_HOME"} | {"PATH": "", "PYTHONPATH": str(ROOT)}
     done = subprocess.run([sys.executable, "-c", code], env=settings, capture_output=True, text=True, cwd=ROOT)
     assert (done.returncode, done.stderr) == (0, "") and "FULL STATE" in done.stdout
@@ -115,7 +115,7 @@ def test_a_closed_pipe_is_no_traceback() -> None:
     """A reader that goes away ends the command quietly."""
     settings = {**os.environ, "PYTHONPATH": str(ROOT)}
     process = subprocess.Popen(
-        [sys.executable, "-m", "sharedstate_lite.demo"],
+        [sys.executable, "-m", "sharedstate_lite.lessons.demo"],
         env=settings,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -250,7 +250,9 @@ def test_jars(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     ):
         monkeypatch.delenv(variable, raising=False)
         found = check()
-        assert found.level is Level.NOTE and variable in found.mend and "sharedstate_lite.spark.jars" in found.mend
+        assert (
+            found.level is Level.NOTE and variable in found.mend and "sharedstate_lite.spark.session.jars" in found.mend
+        )
         jar = tmp_path / "mine.jar"
         jar.touch()
         monkeypatch.setenv(variable, str(jar))

@@ -10,7 +10,7 @@ import pytest
 
 from sharedstate_lite.doctor import engine, machine
 from sharedstate_lite.doctor.finding import Level
-from sharedstate_lite.spark import java
+from sharedstate_lite.spark.session import java
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from sharedstate_lite.catalog import Catalog
-from sharedstate_lite.explain import explain
-from sharedstate_lite.plan import Map, View
+from sharedstate_lite.plan.explain import explain
+from sharedstate_lite.plan.view import Map, View
+from sharedstate_lite.sql.catalog import Catalog
 
 
 def view(select: str) -> View:

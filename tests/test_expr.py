@@ -14,12 +14,12 @@ from hypothesis import given, note, settings
 from hypothesis import strategies as st
 from sqlgen import COLUMNS, DECLARED, ROW, expressions, frame, value, word, words
 
-from sharedstate_lite.catalog import Catalog
 from sharedstate_lite.errors import RowError, SqlError
-from sharedstate_lite.expr import columns_of, evaluate, remap
+from sharedstate_lite.kernels.expr import columns_of, evaluate, remap
 from sharedstate_lite.oracle import Oracle, difference, recompute
-from sharedstate_lite.plan import Call, Col, Expr, Lit, Map, Type
-from sharedstate_lite.words import NULL, Strings
+from sharedstate_lite.plan.view import Call, Col, Expr, Lit, Map, Type
+from sharedstate_lite.sql.catalog import Catalog
+from sharedstate_lite.storage.encoding import NULL, Strings
 
 INT, BIG, DBL, TXT, BIT = Type.INT, Type.BIGINT, Type.DOUBLE, Type.STRING, Type.BOOLEAN
 

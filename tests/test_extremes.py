@@ -5,11 +5,11 @@ import random
 import numpy as np
 import pytest
 
-from sharedstate_lite.arrangement import Arrangement
-from sharedstate_lite.batch import Layout
-from sharedstate_lite.extremes import Source
-from sharedstate_lite.plan import Type
-from sharedstate_lite.words import NULL, Strings, doubles, from_doubles
+from sharedstate_lite.kernels.minmax import Source
+from sharedstate_lite.plan.view import Type
+from sharedstate_lite.storage.arrangement import Arrangement
+from sharedstate_lite.storage.batch import Layout
+from sharedstate_lite.storage.encoding import NULL, Strings, doubles, from_doubles
 
 
 def source(kind: Type = Type.BIGINT) -> tuple[Arrangement, Source, Strings]:

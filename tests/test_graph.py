@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from support import ENGINES, Input, epochs, keys_of, labels, make, relations_of
 
 import sharedstate_lite as ss
-from sharedstate_lite import trace
-from sharedstate_lite.graph import EDGES, OPERATORS
-from sharedstate_lite.trace import Trace
+from sharedstate_lite.engine import trace
+from sharedstate_lite.engine.trace import Trace
+from sharedstate_lite.plan.graph import EDGES, OPERATORS
 
 EVENTS = set(re.findall(r"^    (\w+) {2,}", trace.__doc__ or "", re.MULTILINE))
 KINDS = {"source", "arrange", "join", "reduce", "distinct", "filter", "map", "union", "view"}

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from sharedstate_lite.holes import Filled
-from sharedstate_lite.plan import Type
-from sharedstate_lite.words import Strings
+from sharedstate_lite.partial.filled_keys import Filled
+from sharedstate_lite.plan.view import Type
+from sharedstate_lite.storage.encoding import Strings
 
 
 def keys(*values: int) -> np.ndarray:

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from support import examples
 
 import sharedstate_lite as ss
-from sharedstate_lite import ingest
-from sharedstate_lite.plan import Column, Type
-from sharedstate_lite.words import Strings
+from sharedstate_lite.changelog import read_tables as ingest
+from sharedstate_lite.plan.view import Column, Type
+from sharedstate_lite.storage.encoding import Strings
 
 SCHEMA = (Column("product", Type.STRING), Column("Length", Type.INT))
 ROWS = st.tuples(st.sampled_from(["a", "b", "", None]), st.sampled_from([0, 1, None]))

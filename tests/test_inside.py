@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 import data
 import sharedstate_lite as ss
-from sharedstate_lite import inside, walk
+from sharedstate_lite.lessons import arrangements as inside
+from sharedstate_lite.lessons import epochs as walk
 
 CATALOG = ss.Catalog(**data.SCHEMA, price="product STRING, cents INT")
 TOP = CATALOG.view("CREATE VIEW top AS SELECT product, MAX(length) AS top FROM visit GROUP BY product")

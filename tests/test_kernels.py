@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 from support import examples
 
 import sharedstate_lite as ss
-from sharedstate_lite.arrangement import Arrangement
-from sharedstate_lite.batch import Delta, Layout
-from sharedstate_lite.counts import times
-from sharedstate_lite.kernels import Matches, delta_path, half_join, join_core, net, padding
-from sharedstate_lite.multiway import Multiway, flatten
-from sharedstate_lite.plan import Join, Type
-from sharedstate_lite.words import NULL, Strings, Words
+from sharedstate_lite.kernels.join import Matches, delta_path, half_join, join_core, net, padding
+from sharedstate_lite.kernels.join_order import Multiway, flatten
+from sharedstate_lite.plan.view import Join, Type
+from sharedstate_lite.storage.arrangement import Arrangement
+from sharedstate_lite.storage.batch import Delta, Layout
+from sharedstate_lite.storage.encoding import NULL, Strings, Words
+from sharedstate_lite.storage.multiplicity import times
 
 BEFORE = 2
 """The time before the epoch that the kernels are asked about; there were two epochs until then."""

@@ -20,8 +20,8 @@ import psutil
 import pytest
 from jupyter_client.blocking.client import BlockingKernelClient
 
-from sharedstate_lite.lab import kin, launch
-from sharedstate_lite.lab.watch import Ended, Watch
+from sharedstate_lite.doctor.lab import kin, launch
+from sharedstate_lite.doctor.lab.watch import Ended, Watch
 
 ROOT = Path(__file__).resolve().parent.parent
 ADDRESS = re.compile(r"http://127\.0\.0\.1:(\d+)/(\S+)\?token=(\w+)\n")
@@ -112,7 +112,7 @@ class Lab:
 
     def jupyter(self) -> int:
         """The process id of JupyterLab."""
-        return next(each.pid for each in self.processes() if "sharedstate_lite.lab.serve" in each.cmdline())
+        return next(each.pid for each in self.processes() if "sharedstate_lite.doctor.lab.serve" in each.cmdline())
 
     def left(self) -> list[psutil.Process]:
         """Which of the remembered processes still run."""

@@ -9,8 +9,9 @@ import pytest
 
 import data
 import sharedstate_lite as ss
-from sharedstate_lite import measure, oracle
-from sharedstate_lite.demo import view
+from sharedstate_lite import oracle
+from sharedstate_lite.lessons import measure
+from sharedstate_lite.lessons.demo import view
 
 SHOP = list(data.generate(visits=600, products=30, users=40, categories=5, epochs=6))
 KINDS = ["full", "shared", "partial"]

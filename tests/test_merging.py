@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import examples
 
-from sharedstate_lite import merging
-from sharedstate_lite.arrangement import Arrangement
-from sharedstate_lite.batch import Batch, Layout
-from sharedstate_lite.merging import EFFORT, SMALL, STROKE, Merge
-from sharedstate_lite.plan import Type
-from sharedstate_lite.words import Strings
+from sharedstate_lite.plan.view import Type
+from sharedstate_lite.storage import spine as merging
+from sharedstate_lite.storage.arrangement import Arrangement
+from sharedstate_lite.storage.batch import Batch, Layout
+from sharedstate_lite.storage.encoding import Strings
+from sharedstate_lite.storage.spine import EFFORT, SMALL, STROKE, Merge
 
 LAYOUT = Layout((Type.INT, Type.INT), (0,))
 STRINGS = Strings()

@@ -6,8 +6,8 @@ import pickle
 import subprocess
 import sys
 
-from sharedstate_lite.catalog import Catalog
-from sharedstate_lite.plan import Node
+from sharedstate_lite.plan.view import Node
+from sharedstate_lite.sql.catalog import Catalog
 
 
 def plan() -> Node:

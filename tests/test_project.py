@@ -10,7 +10,7 @@ from pathlib import Path
 import yaml
 
 from sharedstate_lite.doctor import machine
-from sharedstate_lite.spark import java
+from sharedstate_lite.spark.session import java
 
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from support import examples
 
 import sharedstate_lite as ss
-from sharedstate_lite.branches import Branches
-from sharedstate_lite.demo import MESSAGES, view
-from sharedstate_lite.messages import Deliver, Epoch, Evict, Hold, Install, Pause, Read, Resume, told
-from sharedstate_lite.questions import Question
-from sharedstate_lite.recording import Change, Rows
+from sharedstate_lite.lessons.demo import MESSAGES, view
+from sharedstate_lite.replay.forks import Branches
+from sharedstate_lite.replay.messages import Deliver, Epoch, Evict, Hold, Install, Pause, Read, Resume, told
+from sharedstate_lite.replay.questions import Question
+from sharedstate_lite.replay.recording import Change, Rows
 
 EVE = Epoch((("visit", ("Potato", "Eve", 60), 1),))
 REPLAY = ss.replay("full", [view()])

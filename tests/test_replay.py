@@ -14,8 +14,8 @@ from support import ENGINES, case_names, epochs, examples, keys_of, labels, make
 
 import sharedstate_lite as ss
 from sharedstate_lite import show
-from sharedstate_lite.messages import Deliver, Drop, Epoch, Evict, Hold, Read
-from sharedstate_lite.plan import View
+from sharedstate_lite.plan.view import View
+from sharedstate_lite.replay.messages import Deliver, Drop, Epoch, Evict, Hold, Read
 
 
 @st.composite

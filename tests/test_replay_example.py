@@ -8,10 +8,10 @@ import pandas as pd
 import pytest
 
 import sharedstate_lite as ss
-from sharedstate_lite.demo import MESSAGES, view
-from sharedstate_lite.messages import Epoch
+from sharedstate_lite.lessons.demo import MESSAGES, view
 from sharedstate_lite.oracle import Oracle, difference
-from sharedstate_lite.recording import Change
+from sharedstate_lite.replay.messages import Epoch
+from sharedstate_lite.replay.recording import Change
 
 
 def test_eves_potato_under_full_state() -> None:

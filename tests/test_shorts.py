@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from support import examples, fingerprint
 
 import sharedstate_lite as ss
-from sharedstate_lite import shorts, words
-from sharedstate_lite.shorts import LONGEST, Shorts, pack
-from sharedstate_lite.words import NULL, Strings
+from sharedstate_lite.storage import encoding as words
+from sharedstate_lite.storage import shorts
+from sharedstate_lite.storage.encoding import NULL, Strings
+from sharedstate_lite.storage.shorts import LONGEST, Shorts, pack
 
 LETTERS = ["a", "b", "\0", "\xff", "é", "\u20ac", "\U0001f600", "\x7f"]
 """One to four bytes of UTF-8 each, NUL among them."""

@@ -9,12 +9,12 @@ import pytest
 from sqlglot import exp
 
 import sharedstate_lite.errors
-from sharedstate_lite.catalog import Catalog
 from sharedstate_lite.errors import SqlError
-from sharedstate_lite.grammar import ALLOWED, REFUSED
 from sharedstate_lite.oracle import recompute
-from sharedstate_lite.parse import parse
-from sharedstate_lite.plan import Type
+from sharedstate_lite.plan.view import Type
+from sharedstate_lite.sql.catalog import Catalog
+from sharedstate_lite.sql.grammar import ALLOWED, REFUSED
+from sharedstate_lite.sql.parse import parse
 
 PAGE = Path(__file__).parents[1] / "docs" / "sql.md"
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sharedstate_lite.catalog import Catalog
 from sharedstate_lite.errors import SqlError
 from sharedstate_lite.oracle import Oracle
+from sharedstate_lite.sql.catalog import Catalog
 
 RELATIONS = {
     "info": "product STRING, category STRING, price DOUBLE",

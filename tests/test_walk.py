@@ -7,7 +7,7 @@ import pytest
 
 import data
 import sharedstate_lite as ss
-from sharedstate_lite import walk
+from sharedstate_lite.lessons import epochs as walk
 
 SENT = walk.messages(data.seed())
 

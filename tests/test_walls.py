@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from sharedstate_lite.cache import cache_dir
+from sharedstate_lite.system.cache import cache_dir
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = ["sharedstate_lite", "grader", "labs", "data", "bench", "setup", "tests"]
@@ -54,7 +54,7 @@ BREACHES = [
     ("engine.py", "import ipywidgets", "only show/ draws, and only lab/ knows JupyterLab"),
     ("shared.py", "import time", "an engine neither sleeps nor reads the clock"),
     ("full.py", "from .spark import session", "the core knows no Spark"),
-    ("plan.py", "from sharedstate_lite.lab import kin", "nothing leans on the doctor or the lab"),
+    ("plan.py", "from sharedstate_lite.doctor.lab import kin", "nothing leans on the doctor or the lab"),
     ("kernels.py", "from . import engine", "kernels and arrangements know no engine and no SQL"),
     ("oracle.py", "from .kernels import net", "the oracle shares no code with what it checks"),
     ("words.py", "from .show import svg", "nobody below show/ knows it"),
@@ -85,7 +85,11 @@ BREACHES = [
     ("../grader/audit/rules.py", "from grader.judge import story", "the grader's rooms"),
     ("../grader/judge/story.py", "import time", "a record is judged without clock, socket, process or chance"),
     ("../grader/__init__.py", "import labs.one", "the grader knows neither library nor lab"),
-    ("../grader/__init__.py", "from sharedstate_lite import plan", "the grader knows neither library nor lab"),
+    (
+        "../grader/__init__.py",
+        "from sharedstate_lite.plan import view as plan",
+        "the grader knows neither library nor lab",
+    ),
 ]
 
 

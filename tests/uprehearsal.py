@@ -16,19 +16,20 @@ from typing import Any
 import pandas as pd
 from rehearsal import Dict, Workers
 
-from sharedstate_lite import held, intake
-from sharedstate_lite.arrangement import Arrangement
-from sharedstate_lite.batch import Delta, Layout, concat
-from sharedstate_lite.spark import blueprint, wire
-from sharedstate_lite.spark.base import Base
-from sharedstate_lite.spark.bins import Message
-from sharedstate_lite.spark.blueprint import Blueprint
-from sharedstate_lite.spark.upbin import UpPlan
-from sharedstate_lite.spark.updesk import Epoch
-from sharedstate_lite.spark.upfront import UpFront
-from sharedstate_lite.spark.upletters import Asked, answers, heads
-from sharedstate_lite.spark.upplaces import Places
-from sharedstate_lite.words import Strings
+from sharedstate_lite.changelog import validate as intake
+from sharedstate_lite.engine import state_tables as held
+from sharedstate_lite.spark.bins import blueprint, wire
+from sharedstate_lite.spark.bins.bins import Message
+from sharedstate_lite.spark.bins.blueprint import Blueprint
+from sharedstate_lite.spark.partial.base import Base
+from sharedstate_lite.spark.partial.bin import UpPlan
+from sharedstate_lite.spark.partial.driver import UpFront
+from sharedstate_lite.spark.partial.messages import Asked, answers, heads
+from sharedstate_lite.spark.partial.placement import Places
+from sharedstate_lite.spark.partial.scheduler import Epoch
+from sharedstate_lite.storage.arrangement import Arrangement
+from sharedstate_lite.storage.batch import Delta, Layout, concat
+from sharedstate_lite.storage.encoding import Strings
 
 
 class ListBase(Base):

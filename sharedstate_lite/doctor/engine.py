@@ -16,14 +16,14 @@ import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sharedstate_lite.cache import VARIABLE, cache_dir
 from sharedstate_lite.doctor import machine
 from sharedstate_lite.doctor.finding import Finding, fail, note, ok
 from sharedstate_lite.doctor.machine import REBUILD
 from sharedstate_lite.errors import Error
+from sharedstate_lite.system.cache import VARIABLE, cache_dir
 
 if TYPE_CHECKING:
-    from sharedstate_lite.spark.java import Java
+    from sharedstate_lite.spark.session.java import Java
 
 PROOF_SECONDS = 180
 JAVA_SECONDS = 3
@@ -50,7 +50,7 @@ def java() -> Finding:
 @functools.cache
 def _java() -> Java | Error:
     """What both checks of Java ask for, asked once: one that gives no answer is waited for."""
-    from sharedstate_lite.spark.java import find_java
+    from sharedstate_lite.spark.session.java import find_java
 
     try:
         return find_java(JAVA_SECONDS)
@@ -60,7 +60,7 @@ def _java() -> Java | Error:
 
 def classes() -> Finding:
     """The archive of Spark's classes, without which a session takes longer to start."""
-    from sharedstate_lite.spark import classes
+    from sharedstate_lite.spark.session import classes
 
     found = _java()
     if isinstance(found, Error):

@@ -15,8 +15,8 @@ import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
-from sharedstate_lite.cache import VARIABLE, cache_dir, checkout
 from sharedstate_lite.doctor.finding import Finding, fail, note, ok, warn
+from sharedstate_lite.system.cache import VARIABLE, cache_dir, checkout
 
 REBUILD = "make clean, then make lab (or pip install --editable . in an environment of your own)"
 OLDEST, NEWEST = (3, 11), (3, 14)

@@ -18,10 +18,10 @@ from typing import Any
 import pandas as pd
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from sharedstate_lite.cache import cache_dir
 from sharedstate_lite.errors import Error
-from sharedstate_lite.spark.paths import literal
-from sharedstate_lite.spark.session import session
+from sharedstate_lite.spark.session.paths import literal
+from sharedstate_lite.spark.session.session import session
+from sharedstate_lite.system.cache import cache_dir
 
 PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 BATCHES = [["Apple", "Banana", "Apple"], ["Apple"]]

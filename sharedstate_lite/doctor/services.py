@@ -34,7 +34,7 @@ def graphframes() -> Finding:
 
 
 def _jar(name: str) -> Finding:
-    from sharedstate_lite.spark import jars
+    from sharedstate_lite.spark.session import jars
 
     found = jars.find(name)
     if found.absent is not None:

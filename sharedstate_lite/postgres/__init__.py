@@ -15,7 +15,7 @@
 
 It refuses to listen anywhere but on 127.0.0.1, to let anybody in without the password
 that each server draws, to run as root, and to touch a table that is there unless told
-to. Reading with Spark is :mod:`sharedstate_lite.spark.jdbc`.
+to. Reading with Spark is :mod:`sharedstate_lite.spark.partial.jdbc`.
 """
 
 from __future__ import annotations

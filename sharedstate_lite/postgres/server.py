@@ -20,8 +20,8 @@ from typing import Any, NoReturn
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from ..cache import new_log
 from ..errors import Error
+from ..system.cache import new_log
 from . import keeper, programs
 from .programs import VARIABLE
 from .reasons import why

@@ -8,7 +8,7 @@
     told        steps to a Recording; captions  each in a sentence, and the question before it
     state       what was held at each step; tables, rows, ruler  as a reader sees it
 
-What comes out is plain data (:mod:`..recording`), which is all that pictures see. No engine
+What comes out is plain data (:mod:`.recording`), which is all that pictures see. No engine
 knows that it is watched: look-ups and batches are seen from outside.
 """
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..batch import Delta
-from ..messages import Epoch, Read
-from ..trace import Event
+from ..engine.trace import Event
+from ..storage.batch import Delta
+from .messages import Epoch, Read
 from .steps import Chapter, Cutter, Draft, Flight, Names
 from .watch import Insert, Look, Probe
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ..messages import Values, told
-from ..questions import Question
-from ..recording import Change, Move, Operator, Step
+from .messages import Values, told
+from .questions import Question
+from .recording import Change, Move, Operator, Step
 
 MOST = 6
 """Rows that a question may ask for."""

@@ -7,8 +7,8 @@ shared state the epoch is then sealed, in a step of its own: since moves, batche
 
 from __future__ import annotations
 
-from ..messages import Epoch, Read
-from ..trace import Event
+from ..engine.trace import Event
+from .messages import Epoch, Read
 from .steps import Chapter, Cutter, Draft, Names
 from .watch import Insert, Look
 

@@ -10,18 +10,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from .. import wiring
-from ..arrangement import Arrangement
-from ..batch import Batch, Layout
-from ..dataflow import Dataflow
-from ..engine import Engine
-from ..operators import Arrange, DeltaJoin, JoinCore, ReduceCore, label
-from ..partial import Partial
-from ..plan import Col, Map, Node, Reduce, Schema, Type
-from ..upjoin import JoinNode
-from ..upquery import ReaderNode
-from ..upreduce import ReduceNode
-from ..words import Words
+from ..dataflow.dataflow import Dataflow
+from ..dataflow.operators import Arrange, DeltaJoin, JoinCore, ReduceCore, label
+from ..engine.engine import Engine
+from ..partial import build as wiring
+from ..partial.join import JoinNode
+from ..partial.nodes import ReaderNode
+from ..partial.partial import Partial
+from ..partial.reduce import ReduceNode
+from ..plan.view import Col, Map, Node, Reduce, Schema, Type
+from ..storage.arrangement import Arrangement
+from ..storage.batch import Batch, Layout
+from ..storage.encoding import Words
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""A history of messages played to an engine, and recorded: messages in, a :class:`~..recording.Recording` out.
+"""A history of messages played to an engine, and recorded: messages in, a :class:`~.recording.Recording` out.
 
     replay = ss.replay("full", [result])
     recording = replay([("info", ("Potato", "Vegetable")), ("visit", ("Potato", "Eve", 60))])
@@ -18,16 +18,16 @@ from typing import Any
 
 import pandas as pd
 
-from ..engine import Engine
+from ..engine.engine import Engine
+from ..engine.state_tables import Handles
 from ..errors import Error, ViewError, told
-from ..held import Handles
-from ..messages import Deliver, Drop, Epoch, Evict, Hold, Install, Message, Pause, Read, Resume, Unread, Values
-from ..partial import Partial
-from ..plan import View
-from ..recording import Recording
-from ..wires import Pending
+from ..partial.messages import Pending
+from ..partial.partial import Partial
+from ..plan.view import View
+from .messages import Deliver, Drop, Epoch, Evict, Hold, Install, Message, Pause, Read, Resume, Unread, Values
 from .parts import Snap, Structure, filled_of, snaps, structure
 from .read import Reader
+from .recording import Recording
 from .steps import Chapter
 from .told import recorded
 from .watch import Watch

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ..batch import Batch, Layout, merged, ranges
-from ..changes import value_order
-from ..columns import to_arrow
-from ..messages import Values
-from ..plan import Column, Type
-from ..recording import MOST, Row
-from ..words import Strings, Words
+from ..changelog.changes import value_order
+from ..changelog.convert import to_arrow
+from ..plan.view import Column, Type
+from ..storage.batch import Batch, Layout, merged, ranges
+from ..storage.encoding import Strings, Words
+from .messages import Values
+from .recording import MOST, Row
 
 Looked = Callable[[Words], npt.NDArray[np.bool_]]
 """Which of rows int64[k, n] were looked up; bool[n]."""

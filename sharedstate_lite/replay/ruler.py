@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..batch import Batch
-from ..changes import value_order
-from ..plan import Column
-from ..recording import Pin, Row, Ruler, Span
+from ..changelog.changes import value_order
+from ..plan.view import Column
+from ..storage.batch import Batch
 from .parts import Piece, Snap, Structure
+from .recording import Pin, Row, Ruler, Span
 from .rows import Content, decode
 from .state import History
 

@@ -11,12 +11,12 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from ..batch import Batch
-from ..changes import Changes
-from ..messages import Values
-from ..recording import Totals
-from ..words import Strings, Words
+from ..changelog.changes import Changes
+from ..storage.batch import Batch
+from ..storage.encoding import Strings, Words
+from .messages import Values
 from .parts import Snap, Structure
+from .recording import Totals
 from .rows import decode
 from .steps import Chapter, Draft
 

@@ -11,18 +11,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from ..batch import Batch, Delta
-from ..changes import Changes
-from ..messages import Message, Values
-from ..plan import Schema
-from ..words import Strings, Words
+from ..changelog.changes import Changes
+from ..plan.view import Schema
+from ..storage.batch import Batch, Delta
+from ..storage.encoding import Strings, Words
+from .messages import Message, Values
 from .parts import Snap, Structure
 from .watch import Entry, Look
 
 
 @dataclass(eq=False)
 class Flight:
-    """A message on an edge; see :class:`~..recording.Move`. ``tag`` ties an answer to its question."""
+    """A message on an edge; see :class:`~.recording.Move`. ``tag`` ties an answer to its question."""
 
     source: str
     target: str
@@ -42,7 +42,7 @@ class Flight:
 
 @dataclass(eq=False)
 class Draft:
-    """A step under construction; fields as in :class:`~..recording.Step`."""
+    """A step under construction; fields as in :class:`~.recording.Step`."""
 
     kind: str
     operator: str

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..batch import Batch, distinct
-from ..recording import Bag, Group, Key, Row, State, Table
-from ..words import Words
+from ..storage.batch import Batch, distinct
+from ..storage.encoding import Words
 from .parts import Shape, Snap, Structure
+from .recording import Bag, Group, Key, Row, State, Table
 from .rows import Content, Marked, decode, paired
 from .ruler import Rulers
 from .state import History, Line

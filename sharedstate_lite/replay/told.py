@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..changes import Changes
-from ..engine import Engine
-from ..messages import Values
-from ..recording import NONE, Change, Edge, Move, Operator, Recording, Rows, Step, Told
-from ..words import Strings
+from ..changelog.changes import Changes
+from ..engine.engine import Engine
+from ..storage.encoding import Strings
 from . import asked, flow
 from .captions import Facts, caption, question
+from .messages import Values
 from .parts import Snap, Structure
+from .recording import NONE, Change, Edge, Move, Operator, Recording, Rows, Step, Told
 from .rows import decode
 from .state import History
 from .steps import Chapter, Draft, Flight, Names

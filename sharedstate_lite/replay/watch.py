@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from ..arrangement import Arrangement
-from ..batch import Batch
-from ..engine import Engine
-from ..plan import Type
-from ..trace import Event
-from ..words import Words
+from ..engine.engine import Engine
+from ..engine.trace import Event
+from ..plan.view import Type
+from ..storage.arrangement import Arrangement
+from ..storage.batch import Batch
+from ..storage.encoding import Words
 
 
 @dataclass(frozen=True, eq=False)

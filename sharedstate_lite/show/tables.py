@@ -29,7 +29,7 @@ def tables() -> None:
     if shell is not None:
         html = shell.display_formatter.formatters["text/html"]
         html.for_type(pd.DataFrame, aligned)
-        html.for_type_by_name("sharedstate_lite.changes", "Changes", changed)
+        html.for_type_by_name("sharedstate_lite.changelog.changes", "Changes", changed)
 
 
 def aligned(frame: pd.DataFrame) -> str | None:

@@ -65,20 +65,20 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ViewError, whole
-from ..plan import View
-from .basegiven import Postgres
-from .java import Java, find_java
-from .session import log_file, session, stop
-from .standalone import Cluster
+from ..plan.view import View
+from .partial.base_given import Postgres
+from .session.java import Java, find_java
+from .session.session import log_file, session, stop
+from .session.standalone import Cluster
 
 if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql import DataFrame, SparkSession
 
-    from ..changes import Changes
-    from .blueprint import Blueprint
-    from .job import Job
-    from .live import SparkEngine
+    from ..changelog.changes import Changes
+    from .bins.blueprint import Blueprint
+    from .driver.engine import SparkEngine
+    from .jobs.job import Job
 
 _session = session
 
@@ -103,7 +103,7 @@ def _asked(
     base: Mapping[str, Postgres] | None,
 ) -> Blueprint:
     """What is to be made; only partial state has the options after ``join``."""
-    from .blueprint import Blueprint
+    from .bins.blueprint import Blueprint
 
     fixes = [without] if isinstance(without, str) or not isinstance(without, Iterable) else sorted(without, key=str)
     # Python's own numbers, whatever was given: they are written as JSON.
@@ -144,10 +144,10 @@ def engine(
     """
     plan = _asked(kind, views, join, max_rows, max_bytes, seed, without, base)
     if plan.kind == "partial":
-        from .uplive import UpEngine
+        from .partial.engine import UpEngine
 
         return UpEngine(plan, _on(session), checkpoint, bins, base=base)
-    from .live import SparkEngine
+    from .driver.engine import SparkEngine
 
     return SparkEngine(plan, _on(session), checkpoint, bins)
 
@@ -166,7 +166,7 @@ def restore(
     or killed is gone on with where it is. ``base`` gives the base tables that the engine had been
     given; they are no part of a checkpoint. Raises CheckpointError.
     """
-    from .live import restored
+    from .driver.engine import restored
 
     made: SparkEngine = restored(path, _on(session), checkpoint, base)
     return made
@@ -203,10 +203,10 @@ def stream(
     """
     plan = _asked(kind, views, join, max_rows, max_bytes, seed, without, base)
     if plan.kind == "partial":
-        from .upjob import UpJob
+        from .partial.job import UpJob
 
         return UpJob(base, plan, sources, sink, _on(session), checkpoint, bins)
-    from .job import Job
+    from .jobs.job import Job
 
     return Job(plan, sources, sink, _on(session), checkpoint, bins)
 
@@ -217,8 +217,8 @@ def state(
     batch: int | None = None,
     session: SparkSession | None = None,
 ) -> pd.DataFrame:
-    """What Spark's state store holds at ``checkpoint``: as the engine's ``state()`` tells it; see :mod:`.store`."""
-    from . import store
+    """What Spark's state store holds at ``checkpoint``: as the engine's ``state()`` tells it; see :mod:`.driver.store`."""
+    from .driver import store
 
     return store.state(checkpoint, operator, batch, session)
 
@@ -234,7 +234,7 @@ def filled(
     ``operator`` is a view, or what ``state()`` lists of aggregates and of joins' sides; ``batch`` a
     micro-batch that Spark still keeps. Raises CheckpointError, ViewError, TimeError.
     """
-    from . import store
+    from .driver import store
 
     return store.filled(checkpoint, operator, batch, session)
 
@@ -242,8 +242,8 @@ def filled(
 def changes(
     checkpoint: str | os.PathLike[str], operator: str, batch: int, session: SparkSession | None = None
 ) -> pd.DataFrame:
-    """What one micro-batch changed in one piece of state, as rows with their diff; see :mod:`.store`."""
-    from . import store
+    """What one micro-batch changed in one piece of state, as rows with their diff; see :mod:`.driver.store`."""
+    from .driver import store
 
     return store.changes(checkpoint, operator, batch, session)
 
@@ -259,7 +259,7 @@ def partitions(
     stage is one stateful operator; ``batch`` is a micro-batch that Spark still keeps (default: the
     last one that is done). Raises CheckpointError and TimeError.
     """
-    from . import rescaling
+    from .driver import rescaling
 
     return rescaling.partitions(checkpoint, batch, session)
 
@@ -276,25 +276,25 @@ def rescale(checkpoint: str | os.PathLike[str], partitions: int, session: SparkS
 
     Source: Spark's ``_streamingCheckpointManager.repartition``, a private name of Spark Classic.
     """
-    from . import rescaling
+    from .driver import rescaling
 
     rescaling.rescale(checkpoint, partitions, session)
 
 
 def stages(checkpoint: str | os.PathLike[str], session: SparkSession | None = None) -> pd.DataFrame:
-    """Spark's plan of the engine or stream at ``checkpoint``, a line a stateful operator; see :mod:`.planned`.
+    """Spark's plan of the engine or stream at ``checkpoint``, a line a stateful operator; see :mod:`.driver.explain`.
 
     stage, receives, operators, holds, bins, and what Spark's own metadata say: the operator's
     number, its name, its partitions. Raises CheckpointError.
     """
-    from . import planned
+    from .driver import explain as planned
 
     return planned.stages(checkpoint, session)
 
 
 def batches(checkpoint: str | os.PathLike[str]) -> pd.DataFrame:
     """The micro-batches of a checkpoint: number, kind, epoch, whether it was refused, whether its state is kept."""
-    from . import store
+    from .driver import store
 
     return store.batches(checkpoint)
 

@@ -34,7 +34,7 @@ def main() -> None:
     import pyspark.worker  # noqa: F401
     from pyspark.daemon import manager
 
-    from . import processor  # noqa: F401
+    from .query import processor  # noqa: F401
 
     if any(name != SPARED for name in threads()):
         os.execv(sys.executable, [sys.executable, "-m", "pyspark.daemon", *sys.argv[1:]])

@@ -33,30 +33,30 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .async_runtime import AsyncRuntime
-    from .cache import Cache
-    from .concurrent_set import ConcurrentSet
-    from .connection import Lost
-    from .connection_pool import ConnectionPool
-    from .csr import CSR
-    from .exchange import Exchange
-    from .immutable import Immutable, share
-    from .mailbox import Mailbox
-    from .metrics import metrics, processes
+    from .handles.async_runtime import AsyncRuntime
+    from .handles.cache import Cache
+    from .handles.concurrent_set import ConcurrentSet
+    from .handles.connection import Lost
+    from .handles.connection_pool import ConnectionPool
+    from .handles.csr import CSR
+    from .handles.exchange import Exchange
+    from .handles.immutable import Immutable, share
+    from .handles.mailbox import Mailbox
+    from .handles.metrics import metrics, processes
 
 _HOME = {
-    "AsyncRuntime": "async_runtime",
-    "CSR": "csr",
-    "Cache": "cache",
-    "ConcurrentSet": "concurrent_set",
-    "ConnectionPool": "connection_pool",
-    "Exchange": "exchange",
-    "Immutable": "immutable",
-    "Lost": "connection",
-    "Mailbox": "mailbox",
-    "metrics": "metrics",
-    "processes": "metrics",
-    "share": "immutable",
+    "AsyncRuntime": "handles.async_runtime",
+    "CSR": "handles.csr",
+    "Cache": "handles.cache",
+    "ConcurrentSet": "handles.concurrent_set",
+    "ConnectionPool": "handles.connection_pool",
+    "Exchange": "handles.exchange",
+    "Immutable": "handles.immutable",
+    "Lost": "handles.connection",
+    "Mailbox": "handles.mailbox",
+    "metrics": "handles.metrics",
+    "processes": "handles.metrics",
+    "share": "handles.immutable",
 }
 
 

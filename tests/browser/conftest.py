@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sharedstate_lite.cache import cache_dir
+from sharedstate_lite.system.cache import cache_dir
 
 HERE = Path(__file__).resolve().parent
 CHROMIUMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")

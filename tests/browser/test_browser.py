@@ -16,9 +16,9 @@ from typing import Any
 import nbformat
 import pytest
 
-from sharedstate_lite.cache import cache_dir
-from sharedstate_lite.lab.server import Server
-from sharedstate_lite.lab.watch import Watch
+from sharedstate_lite.doctor.lab.server import Server
+from sharedstate_lite.doctor.lab.watch import Watch
+from sharedstate_lite.system.cache import cache_dir
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]

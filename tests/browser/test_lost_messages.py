@@ -16,7 +16,7 @@ import pytest
 
 import sharedstate_lite as ss
 from sharedstate_lite import show
-from sharedstate_lite.demo import MESSAGES, SCHEMA, SQL
+from sharedstate_lite.lessons.demo import MESSAGES, SCHEMA, SQL
 from sharedstate_lite.show.stepper import widget
 
 HERE = Path(__file__).resolve().parent

@@ -9,9 +9,9 @@ from sparks import everywhere, last, spark
 from ticksdrawn import TRADES
 
 from data import ticks
-from sharedstate_lite.challenge import Challenger, batches
-from sharedstate_lite.challenge.challenger_pb2 import Batch
-from sharedstate_lite.worker.driver import Driver
+from sharedstate_lite.lessons.grand_challenge import Challenger, batches
+from sharedstate_lite.lessons.grand_challenge.challenger_pb2 import Batch
+from sharedstate_lite.worker.handles.driver import Driver
 
 
 @pytest.fixture(scope="session")

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ticksdrawn import WINDOW, expected, streams
 
-from sharedstate_lite.challenge import Market
-from sharedstate_lite.challenge.challenger_pb2 import Batch
-from sharedstate_lite.challenge.rows import results, rows, slices
 from sharedstate_lite.errors import Error
+from sharedstate_lite.lessons.grand_challenge import Market
+from sharedstate_lite.lessons.grand_challenge.challenger_pb2 import Batch
+from sharedstate_lite.lessons.grand_challenge.rows import results, rows, slices
 
 
 def told(*trades: tuple[float, float]) -> tuple[float, float, list[tuple[int, int]]]:

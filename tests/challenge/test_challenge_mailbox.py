@@ -10,11 +10,11 @@ import pytest
 from ticksdrawn import check
 
 from sharedstate_lite import worker
-from sharedstate_lite.challenge import Challenger
-from sharedstate_lite.challenge.challenger_pb2 import Batch
-from sharedstate_lite.challenge.mailbox import Desk, Task
-from sharedstate_lite.challenge.run import Run
-from sharedstate_lite.worker.driver import Driver
+from sharedstate_lite.lessons.grand_challenge import Challenger
+from sharedstate_lite.lessons.grand_challenge.challenger_pb2 import Batch
+from sharedstate_lite.lessons.grand_challenge.mailbox import Desk, Task
+from sharedstate_lite.lessons.grand_challenge.run import Run
+from sharedstate_lite.worker.handles.driver import Driver
 
 
 class Died(Exception):

@@ -16,10 +16,11 @@ import pytest
 from google.protobuf.descriptor import FieldDescriptor
 from ticksdrawn import check, expected
 
-from sharedstate_lite.challenge import Challenger, by_thread, protoc
-from sharedstate_lite.challenge import challenger_pb2 as messages
-from sharedstate_lite.challenge.calls import stubs
-from sharedstate_lite.challenge.challenger_pb2 import (
+from sharedstate_lite.errors import Error
+from sharedstate_lite.lessons.grand_challenge import Challenger, by_thread, protoc
+from sharedstate_lite.lessons.grand_challenge import challenger_pb2 as messages
+from sharedstate_lite.lessons.grand_challenge.calls import stubs
+from sharedstate_lite.lessons.grand_challenge.challenger_pb2 import (
     Q1,
     Q2,
     Batch,
@@ -28,8 +29,7 @@ from sharedstate_lite.challenge.challenger_pb2 import (
     ResultQ1,
     ResultQ2,
 )
-from sharedstate_lite.challenge.run import Run
-from sharedstate_lite.errors import Error
+from sharedstate_lite.lessons.grand_challenge.run import Run
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -218,8 +218,8 @@ def test_a_challenger_ends_with_its_owner(tmp_path: Path) -> None:
     """Killed outright, its owner leaves no process behind."""
     code = (
         "import sys\n"
-        "from sharedstate_lite.challenge import Challenger\n"
-        "from sharedstate_lite.challenge.challenger_pb2 import Batch\n"
+        "from sharedstate_lite.lessons.grand_challenge import Challenger\n"
+        "from sharedstate_lite.lessons.grand_challenge.challenger_pb2 import Batch\n"
         "challenger = Challenger([Batch(last=True)])\n"
         "print(challenger._process.pid, flush=True)\n"
         "sys.stdin.read()\n"  # until it is killed: nothing is written to it

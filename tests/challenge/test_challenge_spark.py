@@ -10,9 +10,9 @@ import pytest
 from sparks import WORKER, kill
 from ticksdrawn import check
 
-from sharedstate_lite.challenge import Challenger, by_files, by_mailbox, by_source, mailbox
-from sharedstate_lite.challenge.challenger_pb2 import Batch
 from sharedstate_lite.errors import Error
+from sharedstate_lite.lessons.grand_challenge import Challenger, by_files, by_mailbox, by_source, mailbox
+from sharedstate_lite.lessons.grand_challenge.challenger_pb2 import Batch
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

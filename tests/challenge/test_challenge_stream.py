@@ -17,12 +17,12 @@ import pytest
 from pyspark.sql.streaming.tws_tester import TwsTester
 from ticksdrawn import expected
 
-from sharedstate_lite.challenge.challenger_pb2 import Batch
-from sharedstate_lite.challenge.files import Inbox, Outbox
-from sharedstate_lite.challenge.rows import results, rows
-from sharedstate_lite.challenge.run import Run
-from sharedstate_lite.challenge.stream import carry, operator, packed, unpacked
 from sharedstate_lite.errors import Error
+from sharedstate_lite.lessons.grand_challenge.challenger_pb2 import Batch
+from sharedstate_lite.lessons.grand_challenge.files import Inbox, Outbox
+from sharedstate_lite.lessons.grand_challenge.rows import results, rows
+from sharedstate_lite.lessons.grand_challenge.run import Run
+from sharedstate_lite.lessons.grand_challenge.stream import carry, operator, packed, unpacked
 
 
 def test_the_operator_keeps_a_market_from_micro_batch_to_micro_batch(handed_out: list[Batch]) -> None:

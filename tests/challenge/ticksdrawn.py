@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from hypothesis import strategies as st
 
-from sharedstate_lite.challenge import Record, answers
-from sharedstate_lite.challenge.challenger_pb2 import Batch, Event, ResultQ1, ResultQ2
+from sharedstate_lite.lessons.grand_challenge import Record, answers
+from sharedstate_lite.lessons.grand_challenge.challenger_pb2 import Batch, Event, ResultQ1, ResultQ2
 
 TRADES = 4_000
 WINDOW = 300

@@ -17,7 +17,7 @@ from data import Spec, folder, interrupts, pipeline
 from data.__main__ import main
 from data.rows import RELATIONS, changes
 from sharedstate_lite.errors import Error
-from sharedstate_lite.spark.scratch import Scratch
+from sharedstate_lite.system.scratch import Scratch
 
 CODES = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 OPTIONS = ["--visits", "300", "--products", "10", "--users", "5", "--categories", "3", "--epochs", "3"]

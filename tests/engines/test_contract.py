@@ -130,7 +130,7 @@ def test_bad_input_is_one_error_and_state_is_as_before(kind: str, case: str) -> 
 @every_kind
 def test_an_interrupt_leaves_state_as_before(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl-C in the middle of an epoch, after the base table was written, undoes the epoch."""
-    import sharedstate_lite.aggregate
+    import sharedstate_lite.kernels.aggregate
 
     engine = start(made(kind))
     before = fingerprint(engine)
@@ -138,7 +138,7 @@ def test_an_interrupt_leaves_state_as_before(kind: str, monkeypatch: pytest.Monk
     def interrupted(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(sharedstate_lite.aggregate.Groups, "reduce_core", interrupted)
+    monkeypatch.setattr(sharedstate_lite.kernels.aggregate.Groups, "reduce_core", interrupted)
     with pytest.raises(KeyboardInterrupt):
         engine.step({"visit": [(("a", "z", 9), 1)]})
     monkeypatch.undo()

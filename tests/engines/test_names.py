@@ -35,7 +35,7 @@ def views(*sql: str) -> list[ss.View]:
     return [catalog.view(text) for text in sql]
 
 
-ENGINE = import_module("sharedstate_lite.engine")
+ENGINE = import_module("sharedstate_lite.engine.engine")
 JOIN = "CREATE VIEW v AS SELECT r.k, m FROM r JOIN s USING (k)"
 CLASHES = {
     "a side of a join": ([JOIN, 'CREATE VIEW "v.join1.left" AS SELECT k, n FROM r'], ["full"]),

@@ -88,7 +88,7 @@ def test_an_interrupt_at_any_line_leaves_all_as_it_was(label: str, act: str) -> 
 @pytest.mark.parametrize("label", ENGINES)
 def test_memory_that_runs_out_in_a_compaction(label: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows never show the strings of other rows: codes are exchanged everywhere, or nowhere."""
-    from sharedstate_lite.arrangement import Arrangement
+    from sharedstate_lite.storage.arrangement import Arrangement
 
     engine = begun(label)
     before, recode, calls = fingerprint(engine), Arrangement.recode, [0]

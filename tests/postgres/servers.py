@@ -14,7 +14,7 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict
 
 from sharedstate_lite import postgres
-from sharedstate_lite.cache import cache_dir
+from sharedstate_lite.system.cache import cache_dir
 
 T = TypeVar("T")
 

@@ -16,10 +16,10 @@ from places import ENGINES, IN_BINS, make, partial
 from support import examples
 
 import sharedstate_lite as ss
-from sharedstate_lite.arrangement import Arrangement
-from sharedstate_lite.batch import Layout
-from sharedstate_lite.plan import Type
-from sharedstate_lite.words import Strings
+from sharedstate_lite.plan.view import Type
+from sharedstate_lite.storage.arrangement import Arrangement
+from sharedstate_lite.storage.batch import Layout
+from sharedstate_lite.storage.encoding import Strings
 
 Ints = npt.NDArray[np.int64]
 Epoch = tuple[Ints, Ints]

@@ -13,12 +13,12 @@ from places import ON_SPARK, make
 from support import Input, epochs, examples, relations_of, tuples
 
 import sharedstate_lite as ss
-from sharedstate_lite.arrangement import Arrangement
-from sharedstate_lite.batch import Delta, Layout
-from sharedstate_lite.kernels import Matches, delta_path
-from sharedstate_lite.multiway import flatten
-from sharedstate_lite.plan import Join, Type
-from sharedstate_lite.words import Strings, Words
+from sharedstate_lite.kernels.join import Matches, delta_path
+from sharedstate_lite.kernels.join_order import flatten
+from sharedstate_lite.plan.view import Join, Type
+from sharedstate_lite.storage.arrangement import Arrangement
+from sharedstate_lite.storage.batch import Delta, Layout
+from sharedstate_lite.storage.encoding import Strings, Words
 
 SHARED = ["shared", "shared linear", "shared delta"]
 every_shared = pytest.mark.parametrize("label", [*SHARED, "shared in bins"])

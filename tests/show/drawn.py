@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 import sharedstate_lite as ss
 from sharedstate_lite import show
-from sharedstate_lite.demo import MESSAGES, SCHEMA, SQL
-from sharedstate_lite.messages import Epoch, Read
+from sharedstate_lite.lessons.demo import MESSAGES, SCHEMA, SQL
+from sharedstate_lite.replay.messages import Epoch, Read
 from sharedstate_lite.show.stepper import Stepper
 
 KINDS = ("full", "shared", "partial")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from sharedstate_lite.messages import Epoch
-from sharedstate_lite.questions import Question
-from sharedstate_lite.recording import (
+from sharedstate_lite.replay.messages import Epoch
+from sharedstate_lite.replay.questions import Question
+from sharedstate_lite.replay.recording import (
     Bag,
     Change,
     Edge,

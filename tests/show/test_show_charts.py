@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import sharedstate_lite as ss
 from sharedstate_lite import show
-from sharedstate_lite.demo import MESSAGES, view
+from sharedstate_lite.lessons.demo import MESSAGES, view
 from sharedstate_lite.show.axes import Axis, fitted, written
 from sharedstate_lite.show.lines import spread
 from sharedstate_lite.show.operators import MOST, by_operator

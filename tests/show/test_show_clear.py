@@ -15,8 +15,8 @@ from support import examples
 
 import sharedstate_lite as ss
 from sharedstate_lite import show
-from sharedstate_lite.demo import SCHEMA, SQL
-from sharedstate_lite.messages import Read
+from sharedstate_lite.lessons.demo import SCHEMA, SQL
+from sharedstate_lite.replay.messages import Read
 from sharedstate_lite.show.stepper import Stepper, blocks, fitting, frame, script, stage
 from sharedstate_lite.show.stepper.blocks import Block, Line
 from sharedstate_lite.show.stepper.fields import Cell

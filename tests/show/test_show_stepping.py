@@ -12,7 +12,7 @@ import pytest
 
 import sharedstate_lite as ss
 from sharedstate_lite import show
-from sharedstate_lite.demo import MESSAGES, SCHEMA, SQL
+from sharedstate_lite.lessons.demo import MESSAGES, SCHEMA, SQL
 from sharedstate_lite.show.stepper.__main__ import main
 from sharedstate_lite.show.stepper.timeline import Row, timeline
 

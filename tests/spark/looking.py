@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 from shopping import EPOCHS, arrow, bag, rows, views
 
 import sharedstate_lite as ss
-from sharedstate_lite.spark.upjob import UpJob
+from sharedstate_lite.spark.partial.job import UpJob
 
 WAIT = 180
 KEYS = {"result": ["c1", "c2"], "counts": ["u1", "u9"]}

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from sharedstate_lite.errors import Error
-from sharedstate_lite.spark import classes, workers
-from sharedstate_lite.spark.java import Java, find_java
+from sharedstate_lite.spark import workers
+from sharedstate_lite.spark.session import classes
+from sharedstate_lite.spark.session.java import Java, find_java
 
 USED = """
 import sys
@@ -39,7 +40,9 @@ with ss.spark.session("local[2]", memory="1g", conf={"spark.driver.extraJavaOpti
 
 def test_a_session_maps_what_was_archived(tmp_path: Path) -> None:
     """Most classes come out of the archive; workers come out of the kit's process, and draw different numbers."""
-    made = subprocess.run([sys.executable, "-m", "sharedstate_lite.spark.classes"], capture_output=True, text=True)
+    made = subprocess.run(
+        [sys.executable, "-m", "sharedstate_lite.spark.session.classes"], capture_output=True, text=True
+    )
     assert made.returncode == 0 and made.stdout.splitlines()[-1].startswith(
         f"classes: {classes.archive(find_java())} ("
     ), made.stdout + made.stderr

@@ -18,7 +18,7 @@ WAIT = 60
 COMMAND = """
 import runpy, sys
 sys.argv = ["cluster", *{arguments!r}]
-runpy.run_module("sharedstate_lite.spark.cluster", run_name="__main__")
+runpy.run_module("sharedstate_lite.spark.session.cluster", run_name="__main__")
 """
 
 

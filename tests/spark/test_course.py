@@ -9,8 +9,10 @@ import pytest
 
 import data
 import sharedstate_lite as ss
-from sharedstate_lite import asking, measure, show
-from sharedstate_lite.spark import course
+from sharedstate_lite import show
+from sharedstate_lite.lessons import benchmark as course
+from sharedstate_lite.lessons import measure
+from sharedstate_lite.lessons import reads as asking
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -12,8 +12,8 @@ import pytest
 from pyspark import cloudpickle
 from pyspark.sql.types import StringType, StructType
 
-from sharedstate_lite.spark import home
-from sharedstate_lite.spark.declared import Declared
+from sharedstate_lite.spark.query.lazy_processor import Declared
+from sharedstate_lite.spark.session import home
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -18,7 +18,7 @@ from shopping import EPOCHS, RELATIONS, RESULT, bag, rows, views
 from sparks import Start, until
 
 import sharedstate_lite as ss
-from sharedstate_lite.spark.query import TRIES, tried
+from sharedstate_lite.spark.query.query import TRIES, tried
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

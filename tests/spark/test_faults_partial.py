@@ -17,7 +17,7 @@ from shopping import COUNTS, RELATIONS, RESULT, changelog, folders, rows, views
 from sparks import Start
 
 import sharedstate_lite as ss
-from sharedstate_lite.spark.upjob import Fed
+from sharedstate_lite.spark.partial.job import Fed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -70,7 +70,7 @@ def test_an_epoch_that_a_later_round_refuses(
 SCRIPT = """
 import os, signal
 import sharedstate_lite as ss
-from sharedstate_lite.spark import upjob
+from sharedstate_lite.spark.partial import job as upjob
 where, batch = {where!r}, 2
 def end():
     os.kill(os.getpid(), signal.SIGKILL)

@@ -17,8 +17,8 @@ from shopping import COUNTS, EPOCHS, RELATIONS, RESULT, arrow, bag, changelog, e
 from sparks import Start, until
 
 import sharedstate_lite as ss
-from sharedstate_lite.spark import feed
-from sharedstate_lite.spark.query import TRIES
+from sharedstate_lite.spark.jobs import sources as feed
+from sharedstate_lite.spark.query.query import TRIES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -13,12 +13,13 @@ import pytest
 from shopping import EPOCHS, arrow, views
 
 import sharedstate_lite as ss
-from sharedstate_lite import ingest
-from sharedstate_lite.batch import Delta
-from sharedstate_lite.spark import feed, files, wire
-from sharedstate_lite.spark.blueprint import Blueprint
-from sharedstate_lite.spark.messages import ROWS, Message
-from sharedstate_lite.words import Strings
+from sharedstate_lite.changelog import read_tables as ingest
+from sharedstate_lite.spark.bins import files, wire
+from sharedstate_lite.spark.bins.blueprint import Blueprint
+from sharedstate_lite.spark.bins.messages import ROWS, Message
+from sharedstate_lite.spark.jobs import sources as feed
+from sharedstate_lite.storage.batch import Delta
+from sharedstate_lite.storage.encoding import Strings
 
 VISITS = [*EPOCHS[0]["visit"], *EPOCHS[0]["visit"][:7], *EPOCHS[1]["visit"], *EPOCHS[3]["visit"]]
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from sharedstate_lite.errors import Error
-from sharedstate_lite.spark import ivy, jars, settings
+from sharedstate_lite.spark.session import ivy, jars, settings
 
 ROOT = Path(__file__).resolve().parents[2]
 GRAPHS = "io.graphframes:graphframes-spark4_2.13"

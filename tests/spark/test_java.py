@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from sharedstate_lite.errors import Error
-from sharedstate_lite.spark import java
+from sharedstate_lite.spark.session import java
 
 FAKE = """#!/bin/sh
 case " $* " in
@@ -112,7 +112,7 @@ def test_no_process_but_a_shell_opens_the_shim_for_writing(tmp_path: Path) -> No
     watch = """if True:
         import os, sys
         from pathlib import Path
-        from sharedstate_lite.spark import java
+        from sharedstate_lite.spark.session import java
         opened = []
         def note(event, args):
             if event == "open" and isinstance(args[2], int) and args[2] & (os.O_WRONLY | os.O_RDWR):

@@ -12,8 +12,8 @@ import pytest
 
 from sharedstate_lite import postgres
 from sharedstate_lite.errors import Error
-from sharedstate_lite.spark import jars
-from sharedstate_lite.spark.jdbc import jdbc, write
+from sharedstate_lite.spark.partial.jdbc import jdbc, write
+from sharedstate_lite.spark.session import jars
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -113,7 +113,7 @@ def test_a_task_that_runs_twice_writes_once(spark: SparkSession, server: postgre
     """A task whose first run was committed, and not heard of, does not write its rows again."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
-    from sharedstate_lite.spark.jdbc import _copier, _publish
+    from sharedstate_lite.spark.partial.jdbc import _copier, _publish
 
     frame = spark.createDataFrame([("a",), ("b",)], "product string").coalesce(1)
     postgres.write(server, "twice rows", pa.table({"product": pa.array([], pa.string())}))
@@ -160,6 +160,6 @@ def test_what_is_refused(spark: SparkSession, server: postgres.Server, monkeypat
         with pytest.raises(Error, match=said):
             act()
     monkeypatch.setattr(jars, "find", lambda name: jars.Found(name, "1", absent="the disk is on fire", mend="water"))
-    monkeypatch.setattr("sharedstate_lite.spark.jdbc._named", lambda session: "")
+    monkeypatch.setattr("sharedstate_lite.spark.partial.jdbc._named", lambda session: "")
     with pytest.raises(Error, match="driver is not in this session: the disk is on fire; water"):
         jdbc(spark, server, "visit")

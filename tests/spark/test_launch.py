@@ -14,9 +14,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from sharedstate_lite.spark.java import Java
-from sharedstate_lite.spark.jvm import Jvm
-from sharedstate_lite.spark.scratch import Scratch
+from sharedstate_lite.spark.session.java import Java
+from sharedstate_lite.spark.session.jvm import Jvm
+from sharedstate_lite.system.scratch import Scratch
 
 Start = Callable[..., "subprocess.Popen[str]"]
 WAIT = 60

@@ -13,12 +13,12 @@ from cases import CASES
 from rehearsal import Dict
 
 import sharedstate_lite as ss
-from sharedstate_lite.spark import bins, wire
-from sharedstate_lite.spark.bins import Message, Plan
-from sharedstate_lite.spark.blueprint import Blueprint
-from sharedstate_lite.spark.messages import Done, Place
-from sharedstate_lite.spark.neighbours import Neighbours
-from sharedstate_lite.words import Strings
+from sharedstate_lite.spark.bins import bins, wire
+from sharedstate_lite.spark.bins.bins import Message, Plan
+from sharedstate_lite.spark.bins.blueprint import Blueprint
+from sharedstate_lite.spark.bins.messages import Done, Place
+from sharedstate_lite.spark.bins.worker_rpc import Neighbours
+from sharedstate_lite.storage.encoding import Strings
 
 VIEW = CASES["shopping"].declare()[1][-1]
 STEPS: list[dict[str, Any]] = [

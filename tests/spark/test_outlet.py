@@ -8,7 +8,7 @@ import pytest
 from shopping import EPOCHS, changelog, views
 
 import sharedstate_lite as ss
-from sharedstate_lite.spark import outlet
+from sharedstate_lite.spark.jobs import sink as outlet
 
 
 def changes() -> dict[str, ss.Changes]:

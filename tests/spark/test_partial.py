@@ -16,10 +16,10 @@ from support import bag, tuples
 
 import sharedstate_lite as ss
 from sharedstate_lite import postgres
-from sharedstate_lite.plan import Type
-from sharedstate_lite.spark import jars
-from sharedstate_lite.spark.baserows import _any_of
-from sharedstate_lite.words import Strings
+from sharedstate_lite.plan.view import Type
+from sharedstate_lite.spark.partial.base_rows import _any_of
+from sharedstate_lite.spark.session import jars
+from sharedstate_lite.storage.encoding import Strings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

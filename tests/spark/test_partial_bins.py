@@ -17,7 +17,7 @@ from support import bag, examples, inputs, keys_of, only, relations_of, tuples
 from uprehearsal import UpRehearsal
 
 import sharedstate_lite as ss
-from sharedstate_lite import wiring
+from sharedstate_lite.partial import build as wiring
 
 PARTIAL = [name for name, case in CASES.items() if case.partial]
 

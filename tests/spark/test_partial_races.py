@@ -14,7 +14,7 @@ from support import tuples
 from uprehearsal import UpRehearsal
 
 import sharedstate_lite as ss
-from sharedstate_lite.spark import upfront
+from sharedstate_lite.spark.partial import driver as upfront
 
 VIEWS = {
     "one": "SELECT product, COUNT(*) AS n, MAX(length) AS m FROM visit GROUP BY product",

@@ -13,7 +13,7 @@ from rehearsal import Rehearsal
 from support import Input, epochs, examples, keys_of, relations_of, tuples
 
 import sharedstate_lite as ss
-from sharedstate_lite.spark import bins as rooms
+from sharedstate_lite.spark.bins import bins as rooms
 
 KINDS = {"full": ("full", "auto"), "full multi": ("full", "multi"), "shared": ("shared", "auto")}
 

@@ -12,7 +12,8 @@ from shopping import EPOCHS, RELATIONS, bag, changelog, expected, folders, rows,
 from sparks import Start, until
 
 import sharedstate_lite as ss
-from sharedstate_lite.spark import rescaling, spread
+from sharedstate_lite.spark.bins import bin_placement as spread
+from sharedstate_lite.spark.driver import rescaling
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -6,8 +6,8 @@ import pytest
 from cases import CASES, RELATIONS
 
 import sharedstate_lite as ss
-from sharedstate_lite.spark.blueprint import Blueprint
-from sharedstate_lite.spark.route import Route
+from sharedstate_lite.spark.bins.blueprint import Blueprint
+from sharedstate_lite.spark.bins.route import Route
 
 
 def route(kind: str, *sql: str, join: str = "auto") -> Route:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sharedstate_lite.spark.scratch import Scratch
+from sharedstate_lite.system.scratch import Scratch
 
 
 def test_a_held_folder_is_not_cleared_and_a_dead_one_is(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 import sharedstate_lite as ss
 import sharedstate_lite.spark as kit
 from sharedstate_lite.errors import Error
-from sharedstate_lite.spark.settings import PROVIDER_CLASS
+from sharedstate_lite.spark.session.settings import PROVIDER_CLASS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -15,8 +15,8 @@ from shopping import EPOCHS, RELATIONS, arrow, bag, changelog, expected, folders
 from sparks import Start, until
 
 import sharedstate_lite as ss
-from sharedstate_lite.spark import feed
-from sharedstate_lite.spark.processor import Refused
+from sharedstate_lite.spark.jobs import sources as feed
+from sharedstate_lite.spark.query.processor import Refused
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sharedstate_lite.batch import Delta
-from sharedstate_lite.plan import Type
-from sharedstate_lite.spark import wire
-from sharedstate_lite.words import NULL, Strings
+from sharedstate_lite.plan.view import Type
+from sharedstate_lite.spark.bins import wire
+from sharedstate_lite.storage.batch import Delta
+from sharedstate_lite.storage.encoding import NULL, Strings
 
 TEXTS = st.one_of(st.none(), st.text(max_size=5), st.sampled_from(["", "a", "\0", "\U00010000"]))
 WORDS = st.one_of(

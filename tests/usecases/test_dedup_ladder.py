@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from data import ids
-from sharedstate_lite.usecases import dedup, ladder
+from sharedstate_lite.lessons.usecases import dedup, ladder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -11,7 +11,7 @@ from goods import CATEGORIES, PRODUCTS
 from data import ids, products
 from sharedstate_lite import postgres
 from sharedstate_lite import worker as w
-from sharedstate_lite.usecases import asynchronous, caching, connections, enrich, ladder
+from sharedstate_lite.lessons.usecases import asynchronous, caching, connections, enrich, ladder
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -15,9 +15,9 @@ from hypothesis import given
 from data import graphs as made
 from sharedstate_lite import worker as w
 from sharedstate_lite.errors import Error
-from sharedstate_lite.usecases import dataflow, graphs, ladder, readonly
-from sharedstate_lite.usecases.graphs import Graph, Near
-from sharedstate_lite.worker import host
+from sharedstate_lite.lessons.usecases import dataflow, graphs, ladder, readonly
+from sharedstate_lite.lessons.usecases.graphs import Graph, Near
+from sharedstate_lite.worker.runtime import host
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

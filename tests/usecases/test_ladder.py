@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from sharedstate_lite.errors import Error
-from sharedstate_lite.usecases import ladder, paper
-from sharedstate_lite.usecases.ladder import Ran, Rung, Step
+from sharedstate_lite.lessons.usecases import ladder, paper
+from sharedstate_lite.lessons.usecases.ladder import Ran, Rung, Step
 
 
 def test_a_ladder_is_climbed_rung_by_rung() -> None:

@@ -13,7 +13,7 @@ from sparks import PLACES, session_on, spark
 
 import sharedstate_lite.spark as kit
 from sharedstate_lite import postgres
-from sharedstate_lite.worker.driver import Driver
+from sharedstate_lite.worker.handles.driver import Driver
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import psutil
 
-from sharedstate_lite.worker import host
-from sharedstate_lite.worker.begin import MARK
-from sharedstate_lite.worker.driver import Driver
+from sharedstate_lite.worker.handles.driver import Driver
+from sharedstate_lite.worker.runtime import host
+from sharedstate_lite.worker.runtime.begin import MARK
 
 SECONDS = 20
 

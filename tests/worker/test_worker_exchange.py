@@ -12,8 +12,8 @@ from remains import until
 
 from sharedstate_lite import worker as w
 from sharedstate_lite.errors import Error
-from sharedstate_lite.worker import exchange
-from sharedstate_lite.worker.driver import Driver
+from sharedstate_lite.worker.handles import exchange
+from sharedstate_lite.worker.handles.driver import Driver
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sharedstate_lite.errors import Error
-from sharedstate_lite.worker.things.index import Index
-from sharedstate_lite.worker.things.lru import Rows
+from sharedstate_lite.worker.runtime.index import Index
+from sharedstate_lite.worker.runtime.lru import Rows
 
 INTEGERS = st.integers(-(2**63), 2**63 - 1) | st.integers(-20, 20)
 BATCHES = st.lists(st.lists(INTEGERS, unique=True, max_size=40), max_size=12)

@@ -11,7 +11,7 @@ from remains import until
 
 from sharedstate_lite import worker as w
 from sharedstate_lite.errors import Error
-from sharedstate_lite.worker.driver import Driver
+from sharedstate_lite.worker.handles.driver import Driver
 
 
 class TestMailbox:

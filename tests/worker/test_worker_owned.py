@@ -22,9 +22,8 @@ from remains import runtimes, until
 from sharedstate_lite import postgres
 from sharedstate_lite import worker as w
 from sharedstate_lite.errors import Error
-from sharedstate_lite.worker import wire
-from sharedstate_lite.worker.driver import Driver
-from sharedstate_lite.worker.things import cached
+from sharedstate_lite.worker.handles.driver import Driver
+from sharedstate_lite.worker.runtime import cached, wire
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from remains import runtimes, until
 from sharedstate_lite import postgres
 from sharedstate_lite import worker as w
 from sharedstate_lite.errors import Error
-from sharedstate_lite.worker.driver import Driver
+from sharedstate_lite.worker.handles.driver import Driver
 
 PRODUCTS = 1_000
 

@@ -15,8 +15,8 @@ from remains import left, runtimes, until
 
 from sharedstate_lite import worker as w
 from sharedstate_lite.errors import Error
-from sharedstate_lite.worker.driver import Driver
-from sharedstate_lite.worker.driver import driver as driver_of
+from sharedstate_lite.worker.handles.driver import Driver
+from sharedstate_lite.worker.handles.driver import driver as driver_of
 
 
 class Prices:

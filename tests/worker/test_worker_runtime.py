@@ -25,11 +25,12 @@ from remains import held, left, runtimes, until
 
 from sharedstate_lite import worker as w
 from sharedstate_lite.errors import Error
-from sharedstate_lite.spark.ship import archive
-from sharedstate_lite.worker import client, connection, host, wire
-from sharedstate_lite.worker.address import Application
-from sharedstate_lite.worker.driver import Driver
-from sharedstate_lite.worker.line import Line, Reply
+from sharedstate_lite.spark.session.ship import archive
+from sharedstate_lite.worker.handles import client, connection
+from sharedstate_lite.worker.handles.driver import Driver
+from sharedstate_lite.worker.runtime import host, wire
+from sharedstate_lite.worker.runtime.address import Application
+from sharedstate_lite.worker.runtime.line import Line, Reply
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -241,7 +242,7 @@ def test_a_closed_handle_leaves_no_memory(application: Driver) -> None:
 
 def test_another_host_fetches_once(application: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
     """A runtime of another host copies a table over the lease, once, and it is sealed there too."""
-    from sharedstate_lite.worker.things import mapped
+    from sharedstate_lite.worker.runtime import mapped
 
     table = w.share(pa.table({"a": np.arange(mapped.PIECE // 8 * 2 + 7)}), application)
     monkeypatch.setenv(host.VARIABLE, "elsewhere")
@@ -289,8 +290,8 @@ def test_kill_of_the_driver_ends_everything(tmp_path: Path) -> None:
 import sys
 import pyarrow as pa
 from sharedstate_lite import worker as w
-from sharedstate_lite.worker.driver import Driver
-from sharedstate_lite.worker.line import Line, Reply
+from sharedstate_lite.worker.handles.driver import Driver
+from sharedstate_lite.worker.runtime.line import Line, Reply
 driver = Driver("127.0.0.1", "127.0.0.1", lambda: True)
 w.share(pa.table({"a": [1]}), driver).table()
 w.ConcurrentSet(driver).add_new([1])

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 from sharedstate_lite import worker as w
 from sharedstate_lite.errors import Error
-from sharedstate_lite.worker.driver import Driver
-from sharedstate_lite.worker.things import Caller, Context
-from sharedstate_lite.worker.things.members import Members
+from sharedstate_lite.worker.handles.driver import Driver
+from sharedstate_lite.worker.runtime.members import Members
+from sharedstate_lite.worker.runtime.things import Caller, Context
 
 ANYBODY = Caller(1, 1)
 

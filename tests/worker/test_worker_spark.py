@@ -23,9 +23,9 @@ import sharedstate_lite.spark as kit
 from sharedstate_lite import postgres
 from sharedstate_lite import worker as w
 from sharedstate_lite.errors import Error
-from sharedstate_lite.spark.settings import VARIABLE
-from sharedstate_lite.worker import driver as drivers
-from sharedstate_lite.worker import host
+from sharedstate_lite.spark.session.settings import VARIABLE
+from sharedstate_lite.worker.handles import driver as drivers
+from sharedstate_lite.worker.runtime import host
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -300,7 +300,7 @@ def nothing_is_left(master: str, folder: Path) -> None:
     import sys
     import pyarrow as pa
     import sharedstate_lite as ss
-    from sharedstate_lite.worker import driver
+    from sharedstate_lite.worker.handles import driver
     session = ss.spark.session()
     table = ss.worker.share(pa.table({"a": [1]}))
     print(session.sparkContext.parallelize([1], 1).map(lambda _: table.table().num_rows).collect())

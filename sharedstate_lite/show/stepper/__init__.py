@@ -14,7 +14,7 @@ The rooms, from the bottom up:
     frame, pages               a step as a drawing, several as a page
     session, face, widget      stepping without a picture, with one, and in JupyterLab (widget.js, widget.css)
 
-Takes a recording (:mod:`sharedstate_lite.recording`) and, for forks, the function that
+Takes a recording (:mod:`sharedstate_lite.replay.recording`) and, for forks, the function that
 made it; never an engine.
 """
 

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import sharedstate_lite as ss
 
-from ...cache import cache_dir
-from ...demo import ASKED, MESSAGES, SCHEMA, SQL
-from ...messages import Read
+from ...lessons.demo import ASKED, MESSAGES, SCHEMA, SQL
+from ...replay.messages import Read
+from ...system.cache import cache_dir
 from .face import stepper
 from .pages import Pages
 from .static import static

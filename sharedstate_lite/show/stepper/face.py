@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ...branches import Branch
 from ...errors import Error
-from ...recording import Recording
+from ...replay.forks import Branch
+from ...replay.recording import Recording
 from .frame import Frames
 from .pages import FRAMES, Pages
 from .session import Replay, Session

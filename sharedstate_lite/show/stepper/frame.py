@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from ...recording import Recording
+from ...replay.recording import Recording
 from ..palette import colour
 from ..svg import Drawing, rect, text
 from ..table import counted, slot

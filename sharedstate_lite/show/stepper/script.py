@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from ...messages import Hold
-from ...recording import Edge, Move, Operator, Recording, State, Table
+from ...replay.messages import Hold
+from ...replay.recording import Edge, Move, Operator, Recording, State, Table
 from ..outline import _FUNCTION, _upper
 from ..table import counted, shown
 from ..text import width, wrap

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...branches import Branch, Branches
 from ...errors import Error
-from ...questions import Question, Verdict
-from ...recording import Recording
+from ...replay.forks import Branch, Branches
+from ...replay.questions import Question, Verdict
+from ...replay.recording import Recording
 
 Replay = Callable[[Iterable[Any]], Recording]
 """Messages in, a recording out."""
@@ -201,7 +201,7 @@ class Session:
     def fork(self, message: int, text: Any = None, *, insert: bool = False) -> Any:
         """A new history that differs from this one at a message, counted from 1, and go there.
 
-        ``text`` is a typed message or one of :mod:`sharedstate_lite.messages`; it replaces
+        ``text`` is a typed message or one of :mod:`sharedstate_lite.replay.messages`; it replaces
         message ``message``, or comes before it with ``insert``. None takes it out. An edit
         that changes nothing makes no history. Raises Error, and changes nothing, for a text
         that cannot be read, a message that the engine refuses and a number that is none.

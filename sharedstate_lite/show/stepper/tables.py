@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...recording import Bag as Kept
-from ...recording import Group, Key, Pin, Row, Table
+from ...replay.recording import Bag as Kept
+from ...replay.recording import Group, Key, Pin, Row, Table
 from ..svg import clean
 from ..table import shown
 from ..text import fit

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...messages import Epoch
-from ...recording import Recording
+from ...replay.messages import Epoch
+from ...replay.recording import Recording
 from ..palette import colour
 from ..svg import line, number, text
 from ..text import fit, width

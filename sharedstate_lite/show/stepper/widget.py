@@ -23,7 +23,7 @@ from .frame import caption, counts, one_line, size
 from .timeline import Row, timeline
 
 if TYPE_CHECKING:
-    from ...branches import Branch
+    from ...replay.forks import Branch
     from .face import Stepper
 
 HERE = Path(__file__).parent

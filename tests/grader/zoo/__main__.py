@@ -26,7 +26,7 @@ ROOT = HERE.parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "grader")]
 
 import zoo  # noqa: E402
-from sharedstate_lite.cache import cache_dir  # noqa: E402
+from sharedstate_lite.system.cache import cache_dir  # noqa: E402
 from zoo.table import table  # noqa: E402
 from zoo.trial import MUTANTS, Trial  # noqa: E402
 

@@ -1,0 +1,1 @@
+"""What comes in and goes out: rows with their diffs, checked and converted."""

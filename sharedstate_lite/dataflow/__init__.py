@@ -1,0 +1,1 @@
+"""The graph in which every operator sees every change; full and shared state run on it."""

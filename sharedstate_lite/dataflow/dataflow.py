@@ -1,0 +1,334 @@
+"""The graph of operators that full and shared state run, one epoch at a time.
+
+Builds operators from plans, runs them in topological order, and keeps what each view
+reads. A strategy decides three things: whose arrangements a join looks things up in,
+where a reduce finds its extremes, and whether a node that two views ask for is one
+operator or two.
+
+Simultaneous changes need no alignment here: an epoch's deltas are all there before the
+first operator runs, and each operator runs once an epoch.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ..changelog.changes import Changes
+from ..engine.engine import Engine
+from ..engine.engine import Input as Input_
+from ..engine.state_tables import Held
+from ..plan import graph
+from ..plan.view import Col, Filter, Join, Map, Node, Reduce, Scan, Union, View
+from ..storage.arrangement import Arrangement
+from ..storage.batch import Delta, Layout
+from ..storage.encoding import Words
+from .operators import Arrange, Input, Linear, Operator, Owner, ReduceCore, UnionAll, label
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Where a view's rows are read: an arrangement, and the view's columns in it.
+
+    ``own`` says that the arrangement is the reader's own; otherwise it is the output of
+    the view's last reduce, which holds the same rows.
+    """
+
+    root: Operator
+    arrangement: Arrangement
+    columns: tuple[int, ...]
+    own: bool
+
+
+class Dataflow(Engine):
+    """Full and shared state: every operator sees every change."""
+
+    def __init__(self, views: Sequence[View], join: str = "auto", **like: Any) -> None:
+        self.operators: list[Operator] = []
+        self.readers: dict[str, Reader] = {}
+        self._fresh: list[Operator] = []
+        super().__init__(views, join, **like)
+
+    # --- what a strategy decides ----------------------------------------------
+
+    @abstractmethod
+    def _known(self, node: Node, view: View) -> Operator | None:
+        """An operator that already computes ``node`` and may serve ``view``."""
+
+    @abstractmethod
+    def _join(self, node: Join, view: View) -> Operator:
+        """Build a join, with or without state of its own."""
+
+    @abstractmethod
+    def _reduce(self, node: Reduce, view: View) -> Operator:
+        """Build a reduce and find its extremes a place."""
+
+    # --- building ---------------------------------------------------------------
+
+    def _add(self, view: View) -> None:
+        self._fresh = []
+        root = self._build(view.plan, view)
+        for node in view.plan.walk():
+            if isinstance(node, Scan):
+                self._base(node.relation)
+        self.views[view.name] = view
+        for operator in self._fresh:
+            operator.load()
+        self.readers[view.name] = self._reader(view, root)
+        self._mark(root, view.name)
+
+    def _build(self, node: Node, view: View) -> Operator:
+        known = self._known(node, view)
+        if known is not None:
+            return known
+        if isinstance(node, Scan):
+            return self._scan(node, view)
+        if isinstance(node, Filter | Map):
+            below = self._build(node.input, view)
+            return self._new(Linear(self._name(view, node), node, [below], self._names))
+        if isinstance(node, Union):
+            parts = [self._build(p, view) for p in node.parts]
+            return self._new(UnionAll(self._name(view, node), node, parts, self._names))
+        if isinstance(node, Join):
+            return self._join(node, view)
+        assert isinstance(node, Reduce)
+        return self._reduce(node, view)
+
+    def _scan(self, node: Scan, view: View) -> Operator:
+        found = next((o for o in self.operators if isinstance(o, Input) and o.node == node), None)
+        if found is None:
+            found = Input(node.relation, node, [], self._names)
+            found.base = lambda: self.bases.get(node.relation)
+            self._new(found)
+        return found
+
+    def _new(self, operator: Operator) -> Operator:
+        self.operators.append(operator)
+        self._fresh.append(operator)
+        return operator
+
+    def _name(self, view: View, node: Node, what: str | None = None) -> str:
+        """A name no operator of this engine has yet."""
+        stem = f"{view.name}.{what or type(node).__name__.lower()}"
+        taken = {o.name for o in self.operators}
+        number = next(n for n in range(1, len(taken) + 2) if f"{stem}{n}" not in taken)
+        return f"{stem}{number}"
+
+    def _reader(self, view: View, root: Operator) -> Reader:
+        columns = _same_columns(view.plan)
+        if columns is not None:
+            under = root if isinstance(root, ReduceCore) else root.inputs[0]
+            assert isinstance(under, ReduceCore)
+            return Reader(root, under.groups.output, columns, False)
+        layout = Layout(tuple(c.type for c in view.schema), view.key)
+        arrangement = Arrangement(view.name, layout, self.epoch + 1)
+        delta = root.contents()
+        arrangement.load(layout.body(delta.rows, delta.diffs, self._names.strings))
+        return Reader(root, arrangement, tuple(range(len(view.schema))), True)
+
+    def _mark(self, operator: Operator, view: str) -> None:
+        if view not in operator.users:
+            operator.users.add(view)
+            for below in operator.inputs:
+                self._mark(below, view)
+
+    def _remove(self, view: View) -> None:
+        del self.readers[view.name]
+        for operator in list(self.operators):
+            operator.users.discard(view.name)
+            if not operator.users:
+                self.operators.remove(operator)
+
+    def _save(self) -> Callable[[], None]:
+        back = super()._save()
+        operators, readers = list(self.operators), dict(self.readers)
+        users = [(o, set(o.users)) for o in operators]
+
+        def all_back() -> None:
+            back()
+            self.operators, self.readers = operators, readers
+            for operator, names in users:
+                operator.users = names
+
+        return all_back
+
+    def close(self) -> None:
+        """See :meth:`~..engine.engine.Engine.close`."""
+        super().close()
+        self.operators, self.readers, self._fresh = [], {}, []
+
+    # --- running ----------------------------------------------------------------
+
+    def step(self, inputs: Input_) -> dict[str, Changes]:
+        """See :meth:`~..engine.engine.Engine.step`."""
+        self._check_open()
+        with self._undoing():
+            deltas = self._take_in(inputs)
+            out = self._advance({r: d for r, d in deltas.items() if len(d.diffs)})
+            self._commit()
+        self.trace.record("epoch", self.kind, rows=sum(len(d.diffs) for d in deltas.values()))
+        return {name: self._changes(self.views[name], out[name]) for name in self.views}
+
+    def _advance(self, deltas: dict[str, Delta]) -> dict[str, Delta]:
+        """Bring an epoch's net changes, already in the base tables, to the views; returns each view's change."""
+        out: dict[int, Delta] = {}
+        record = self.trace.record
+        for operator in self.operators:
+            if isinstance(operator, Input):
+                given = [deltas.get(operator.name, Delta.empty(operator.width))]
+            else:
+                given = [out[id(i)] for i in operator.inputs]
+                for below, delta in zip(operator.inputs, given, strict=True):
+                    if len(delta.diffs):
+                        record(
+                            "message", below.name, operator.name, len(delta.diffs), payload=self._payload(below, delta)
+                        )
+            change = operator.step(given, self.epoch)
+            out[id(operator)] = change
+            if len(change.diffs):
+                for arrangement, _ in operator.held():
+                    newest = arrangement.runs[-1] if arrangement.runs else None
+                    if newest is not None and newest.lower >= arrangement.upper:
+                        record("state", operator.name, arrangement.name, len(newest))
+        result = {}
+        for name, reader in self.readers.items():
+            change = out[id(reader.root)]
+            if reader.own:
+                body = reader.arrangement.insert(change.rows, change.diffs, self._names.strings)
+                change = reader.arrangement.layout.delta(body)
+            if self.epoch == 0 and name in self.initial:
+                # Nothing was emitted before: step 1's change is all that the view holds.
+                change = self._rows(self.views[name], None, None)
+            if len(change.diffs):
+                record("message", reader.root.name, name, len(change.diffs), payload=self._payload(reader.root, change))
+            result[name] = change
+        return result
+
+    def _payload(self, operator: Operator, delta: Delta) -> Callable[[], object]:
+        return lambda: Changes.consolidated(operator.node.schema, delta, self.epoch + 1, self._names.strings)
+
+    # --- telling ----------------------------------------------------------------
+
+    def held(self) -> Iterator[Held]:
+        told: set[int] = set()
+        for relation, base in self.bases.items():
+            told.add(id(base))
+            schema = tuple(c.name for c in self.catalog.schema(relation))
+            yield Held(base.name, relation, self._base_kind, base, schema, base=True)
+        read = {id(r.arrangement): name for name, r in reversed(self.readers.items())}
+        for operator in self.operators:
+            for arrangement, kind in operator.held():
+                if id(arrangement) not in told:
+                    told.add(id(arrangement))
+                    name, kind = (
+                        (read[id(arrangement)], "reader") if id(arrangement) in read else (arrangement.name, kind)
+                    )
+                    schema = self._columns(operator, arrangement)
+                    yield Held(
+                        name,
+                        self._relation_of(operator, arrangement),
+                        kind,
+                        arrangement,
+                        schema,
+                        identity=self._identity(operator, arrangement),
+                    )
+        for name, reader in self.readers.items():
+            if reader.own:
+                yield Held(name, name, "reader", reader.arrangement, tuple(c.name for c in self.views[name].schema))
+
+    _base_kind = "base"
+
+    def graph(self) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """See :meth:`~..engine.engine.Engine.graph`."""
+        self._check_open()
+        left = {id(h.arrangement): h.operator for h in self.held()}
+        read = {id(r.arrangement): n for n, r in reversed(self.readers.items())}
+        rows: list[graph.Row] = []
+        edges: list[tuple[str, str, str]] = []
+        arranged = {id(o.arrangement) for o in self.operators if isinstance(o, Arrange)}
+        for operator in self.operators:
+            kind, title, detail = graph.described(operator.node)
+            held = [a for a, _ in operator.held()]
+            if isinstance(operator, Arrange):
+                by = ", ".join(operator.node.schema[i].name for i in operator.arrangement.layout.key)
+                kind, title, detail = "arrange", "ARRANGE", f"by {by}"
+            elif isinstance(operator, Input):
+                base = operator.base()
+                held = [base] if base is not None and id(base) not in arranged else []
+            tables = tuple(left.pop(id(a)) for a in held if id(a) in left and id(a) not in read)
+            view = "" if isinstance(operator, Input) else min(operator.users, default="")
+            rows.append((operator.name, kind, title, detail, tables, view))
+            for below in operator.inputs:
+                edges.append((below.name, operator.name, "read" if isinstance(below, Arrange) else "change"))
+        for name, reader in self.readers.items():
+            tables = (left.pop(id(reader.arrangement)),) if id(reader.arrangement) in left else ()
+            rows.append((name, "view", name, "", tables, name))
+            edges.append((reader.root.name, name, "change"))
+        return graph.frames(rows, edges)
+
+    def _identity(self, operator: Operator, arrangement: Arrangement) -> str:
+        """See :class:`~..engine.engine.Held`."""
+        return arrangement.name
+
+    def _relation_of(self, operator: Operator, arrangement: Arrangement) -> str:
+        """What the rows of an arrangement are rows of."""
+        for number, own in operator.owned if isinstance(operator, Owner) else []:
+            if own is arrangement:
+                return label(operator.inputs[number].node)
+        return label(operator.node.inputs[0] if isinstance(operator, ReduceCore) else operator.node)
+
+    def _columns(self, operator: Operator, arrangement: Arrangement) -> tuple[str, ...]:
+        """Names of an arrangement's columns; those of a reduce's parts are its groups and a value."""
+        k = arrangement.layout.columns
+        if isinstance(operator, ReduceCore):
+            if arrangement is operator.groups.output:
+                return tuple(c.name for c in operator.node.schema)
+            names = [operator.node.inputs[0].schema[i].name for i in _keys(operator.node)]
+            return tuple([*names, arrangement.name.rsplit(".", 1)[1]][:k])
+        for number, own in operator.owned if isinstance(operator, Owner) else []:
+            if own is arrangement:
+                return tuple(c.name for c in operator.inputs[number].node.schema)
+        return tuple(c.name for c in operator.node.schema)
+
+    def _rows(self, view: View, key: Words | None, at: int | None) -> Delta:
+        reader = self.readers[view.name]
+        strings = self._names.strings
+        if key is None:
+            delta = reader.arrangement.contents(at, strings)
+        else:
+            wanted = tuple(reader.columns[i] for i in view.key)
+            if wanted == reader.arrangement.layout.key:
+                _, rows, diffs = reader.arrangement.match(key, strings, at)
+                layout = reader.arrangement.layout
+                delta = layout.delta(layout.body(rows, diffs[0], strings))
+            else:
+                delta = reader.arrangement.contents(at, strings)
+                delta = delta.take((delta.rows[list(wanted)] == key).all(axis=0))
+        return Delta(delta.rows[list(reader.columns)], delta.diffs)
+
+    def _whole(self, view: View) -> Delta:
+        return self._rows(view, None, None)
+
+
+def _keys(node: Node) -> tuple[int, ...]:
+    assert isinstance(node, Reduce)
+    return node.keys
+
+
+def _same_columns(plan: Node) -> tuple[int, ...] | None:
+    """Where the plan only renames or reorders the columns of a reduce: which column each is."""
+    if isinstance(plan, Reduce):
+        return tuple(range(len(plan.schema)))
+    if isinstance(plan, Map) and isinstance(plan.input, Reduce) and all(isinstance(e, Col) for e in plan.exprs):
+        columns = tuple(e.index for e in plan.exprs if isinstance(e, Col))
+        if sorted(columns) == list(range(len(plan.input.schema))):
+            return columns
+    return None
+
+
+__all__ = ["Dataflow", "Reader", "np"]

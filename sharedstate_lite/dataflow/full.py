@@ -1,0 +1,72 @@
+"""Full state: every operator keeps all that it may ever need, and keeps it for itself.
+
+A join keeps both its inputs; in a chain that includes the rows of the join before it. A
+reduce keeps, under MAX and MIN, every value of every group. Two views share nothing,
+even where they ask for the same; only a view that stands on another reads its output.
+This is how Flink's streaming SQL holds state (StreamingJoinOperator, GroupAggFunction,
+and, with ``join="multi"`` on one common key, its multi-way join without intermediate
+state).
+"""
+
+from __future__ import annotations
+
+from ..errors import ViewError
+from ..kernels.aggregate import Groups
+from ..kernels.join_order import flatten
+from ..kernels.minmax import Source
+from ..plan.view import Join, Node, Reduce, View
+from ..storage.arrangement import Arrangement
+from ..storage.batch import Layout
+from .dataflow import Dataflow
+from .operators import DeltaJoin, JoinCore, Lookup, Operator, ReduceCore, label, own_multisets
+
+
+class Full(Dataflow):
+    """See the module. ``join`` is auto (which is linear), linear or multi."""
+
+    kind = "full"
+    joins = ("auto", "linear", "multi")
+
+    def _known(self, node: Node, view: View) -> Operator | None:
+        # A view below hands on its output; whatever else is equal is computed again.
+        below = next((v for v in view.uses if v.plan == node), None)
+        return None if below is None else self.readers[below.name].root
+
+    def _join(self, node: Join, view: View) -> Operator:
+        if self.join == "multi" and not node.outer:
+            return self._multi(node, view)
+        inputs = [self._build(i, view) for i in node.inputs]
+        name = self._name(view, node, "join")
+        owned = []
+        for side, (below, key) in enumerate(zip(inputs, (node.left_keys, node.right_keys), strict=True)):
+            owned.append((side, self._own(f"{name}.{('left', 'right')[side]}", below, key)))
+        sides = tuple(Lookup(a, (), inputs[s].node.schema, self._names) for s, a in owned)
+        return self._new(JoinCore(name, node, inputs, self._names, sides=(sides[0], sides[1]), owned=owned))
+
+    def _own(self, name: str, below: Operator, key: tuple[int, ...]) -> Arrangement:
+        return Arrangement(name, Layout(tuple(c.type for c in below.node.schema), key), self.epoch + 1)
+
+    def _multi(self, node: Join, view: View) -> Operator:
+        joined = flatten(node)
+        keys = {step.input: step.key for path in joined.paths for step in path}
+        if any(keys[step.input] != step.key for path in joined.paths for step in path):
+            raise ViewError(
+                f"view {view.name}: join='multi' needs one key that all inputs share; "
+                f"this chain joins {label(node)} on several, so use join='linear'"
+            )
+        inputs = [self._build(i, view) for i in joined.inputs]
+        name = self._name(view, node, "join")
+        owned = [(n, self._own(f"{name}.input{n + 1}", below, keys[n])) for n, below in enumerate(inputs)]
+        looks = [Lookup(a, (), inputs[n].node.schema, self._names) for n, a in owned]
+        paths = [[(s, looks[s.input]) for s in path] for path in joined.paths]
+        return self._new(DeltaJoin(name, node, inputs, self._names, paths=paths, owned=owned))
+
+    def _reduce(self, node: Reduce, view: View) -> Operator:
+        below = self._build(node.input, view)
+        name = self._name(view, node, "group" if node.aggs else "distinct")
+        multisets = own_multisets(node, name, self.epoch + 1)
+        groups = Groups(node, name, self.epoch + 1)
+        sources = {c: Source(a, len(node.keys)) for c, a in multisets.items()}
+        return self._new(
+            ReduceCore(name, node, [below], self._names, groups=groups, multisets=multisets, sources=sources)
+        )

@@ -1,0 +1,221 @@
+"""Shared state: arrangements by (relation, key), each written once and read by whoever needs it.
+
+Operators that compute hold nothing but what they read through: a join looks up
+arrangements, a reduce finds its extremes in one. The base table of a relation is its
+first arrangement. Filters and projections stay above an arrangement of a base relation,
+so views that differ only there read the same rows.
+
+A chain of joins is either linear (each join's output arranged for the next one) or a
+delta join (no intermediate state; one arrangement for each input and key). ``auto``
+takes the delta join where it needs no more new arrangements than the linear plan.
+
+After differential dataflow and Materialize (McSherry et al., VLDB 2020; "Maintaining
+joins using few resources").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..kernels.aggregate import Grouping, Groups
+from ..kernels.join_order import Multiway, flatten
+from ..kernels.minmax import Order, Source, ordinals
+from ..plan.view import Col, Filter, Join, Map, Node, Reduce, Scan, View, digest
+from ..storage.arrangement import Arrangement
+from ..storage.batch import Layout
+from ..storage.encoding import NULL, Strings, Words
+from .dataflow import Dataflow
+from .operators import Arrange, DeltaJoin, JoinCore, Lookup, Operator, ReduceCore, label
+
+
+class LookupSource:
+    """Extremes of groups that are found by a look-up, with filters and maps applied: the whole group is read."""
+
+    def __init__(self, lookup: Lookup, column: int, kind: Any) -> None:
+        self.lookup, self.column, self.kind = lookup, column, kind
+
+    def extremes(self, groups: Words, least: bool, strings: Strings) -> tuple[Words, npt.NDArray[np.bool_]]:
+        """See :meth:`~..kernels.minmax.Source.extremes`."""
+        owner, rows, diffs = self.lookup.match(groups, None)
+        order, live = _survivors(owner, rows[self.column], diffs[0], self.kind, least, strings)
+        rank = np.full(groups.shape[1], NULL, dtype=np.int64)
+        exists = np.zeros(groups.shape[1], dtype=bool)
+        np.maximum.at(rank, live, order.ranks[0])
+        exists[live] = True
+        return order.words(rank), exists
+
+
+def _survivors(
+    owner: npt.NDArray[np.intp], values: Words, diffs: npt.NDArray[np.int64], kind: Any, least: bool, strings: Strings
+) -> tuple[Order, npt.NDArray[np.intp]]:
+    from ..kernels.join import net
+
+    owner, rows, _ = net(owner, values[None, :], diffs, (kind,), strings)
+    return ordinals(kind, least, strings, rows[0]), owner
+
+
+class Shared(Dataflow):
+    """See the module. ``join`` is auto, linear or delta."""
+
+    kind = "shared"
+
+    def __init__(self, views: Sequence[View], join: str = "auto", **like: Any) -> None:
+        self.chosen: dict[str, str] = {}
+        super().__init__(views, join, **like)
+
+    joins = ("auto", "linear", "delta")
+    _base_kind = "arrangement"
+
+    def _known(self, node: Node, view: View) -> Operator | None:
+        return next((o for o in self.operators if not isinstance(o, Arrange) and o.node == node), None)
+
+    # --- arrangements -----------------------------------------------------------
+
+    def _lookup(self, node: Node, key: tuple[int, ...], view: View, order: int | None = None) -> tuple[Lookup, Arrange]:
+        """A way to look ``node`` up by columns ``key``, on an arrangement that is there or is made now."""
+        target, columns, chain = lift(node, key)
+        arrange = self._arranged(target, columns) or self._arrange(target, columns, view, None if chain else order)
+        return Lookup(arrange.arrangement, chain, node.schema, self._names), arrange
+
+    def _arranged(self, node: Node, key: tuple[int, ...]) -> Arrange | None:
+        for operator in self.operators:
+            if isinstance(operator, Arrange) and operator.node == node and operator.arrangement.layout.key == key:
+                return operator
+        return None
+
+    def _arrange(self, node: Node, key: tuple[int, ...], view: View, order: int | None) -> Arrange:
+        below = self._build(node, view)
+        name = self._arrangement_name(node, key)
+        layout = Layout(tuple(c.type for c in node.schema), key, order)
+        if not isinstance(node, Scan):
+            made = Arrangement(name, layout, self.epoch + 1)
+            return self._keep(Arrange(name, node, [below], self._names, arrangement=made))
+        base = self.bases.get(node.relation)
+        used = any(isinstance(o, Arrange) and o.arrangement is base for o in self.operators)
+        if base is not None and base.layout.key == key:
+            return self._keep(Arrange(base.name, node, [below], self._names, arrangement=base, base=True))
+        made = Arrangement(name, layout, self.epoch + 1)
+        # A restored base keeps its key: those that read it so may be gone, and others have arrangements of their own.
+        # An open handle is a reader too: the past that it holds is in the base, and would not be in another.
+        first = base is None or not (used or self._restoring or base.handles)
+        if base is not None and first:
+            # Nobody reads the base by its present key: the new arrangement takes its place.
+            delta = base.contents(strings=self._names.strings)
+            made.load(layout.body(delta.rows, delta.diffs, self._names.strings))
+        if first:
+            self.bases[node.relation] = made
+        return self._keep(Arrange(name, node, [below], self._names, arrangement=made, base=first))
+
+    def _keep(self, arrange: Arrange) -> Arrange:
+        self._new(arrange)
+        return arrange
+
+    def _arrangement_name(self, node: Node, key: tuple[int, ...]) -> str:
+        stem = f"{label(node)}[{', '.join(node.schema[i].name for i in key)}]"
+        taken = {o.arrangement.name for o in self.operators if isinstance(o, Arrange)}
+        return next(n for n in (stem, *(f"{stem}#{i}" for i in range(2, len(taken) + 3))) if n not in taken)
+
+    # --- operators --------------------------------------------------------------
+
+    def _join(self, node: Join, view: View) -> Operator:
+        if not node.outer and self.join != "linear":
+            joined = flatten(node)
+            if len(joined.inputs) > 2 and self._choose(node, joined) == "delta":
+                return self._delta_join(node, joined, view)
+        sides = [self._lookup(i, k, view) for i, k in zip(node.inputs, (node.left_keys, node.right_keys), strict=True)]
+        inputs = self._streams(node.inputs, [a for _, a in sides], view)
+        name = self._name(view, node, "join")
+        return self._new(JoinCore(name, node, inputs, self._names, sides=(sides[0][0], sides[1][0])))
+
+    def _streams(self, nodes: Sequence[Node], arranges: Sequence[Arrange], view: View) -> list[Operator]:
+        """The delta streams of a join's inputs, then the arrangements that are not among them."""
+        streams: list[Operator] = []
+        for node in nodes:
+            same = next((a for a in arranges if a.node == node), None)
+            streams.append(same if same is not None else self._build(node, view))
+        return [*streams, *(a for a in dict.fromkeys(arranges) if a not in streams)]
+
+    def _delta_join(self, node: Join, joined: Multiway, view: View) -> Operator:
+        looks = {
+            (s.input, s.key): self._lookup(joined.inputs[s.input], s.key, view) for path in joined.paths for s in path
+        }
+        paths = [[(s, looks[s.input, s.key][0]) for s in path] for path in joined.paths]
+        inputs = self._streams(joined.inputs, [a for _, a in looks.values()], view)
+        return self._new(DeltaJoin(self._name(view, node, "delta"), node, inputs, self._names, paths=paths))
+
+    def _choose(self, node: Join, joined: Multiway) -> str:
+        """Linear or delta; a restored engine chooses as the one that was written did."""
+        known = (self._like or {}).get("chosen", {}).get(digest(node))
+        pays = self.join == "delta" or self._delta_pays(node, joined)
+        self.chosen[digest(node)] = choice = known or ("delta" if pays else "linear")
+        return choice
+
+    def settings(self) -> dict[str, Any]:
+        """See :meth:`~..engine.engine.Engine.settings`."""
+        return super().settings() | {"chosen": self.chosen}
+
+    def _identity(self, operator: Operator, arrangement: Arrangement) -> str:
+        role = arrangement.name.rsplit(".", 1)[-1] if isinstance(operator, ReduceCore) else str(arrangement.layout.key)
+        return f"{digest(operator.node)}:{role}"
+
+    def _delta_pays(self, node: Join, joined: Multiway) -> bool:
+        def missing(wanted: set[tuple[Node, tuple[int, ...]]]) -> int:
+            lifted = {lift(n, k)[:2] for n, k in wanted}
+            return sum(self._arranged(n, k) is None for n, k in lifted)
+
+        delta = {(joined.inputs[s.input], s.key) for path in joined.paths for s in path}
+        linear = set()
+        part: Node = node
+        while isinstance(part, Join) and not part.outer:
+            linear |= {(part.left, part.left_keys), (part.right, part.right_keys)}
+            part = part.left
+        return missing(delta) <= missing(linear)
+
+    def _reduce(self, node: Reduce, view: View) -> Operator:
+        plan = Grouping(node)
+        name = self._name(view, node, "reduce" if node.aggs else "distinct")
+        groups = Groups(node, name, self.epoch + 1)
+        if not plan.extremes:
+            inputs, sources = [self._build(node.input, view)], {}
+        else:
+            lookup, arrange = self._lookup(node.input, node.keys, view, plan.extremes[0])
+            inputs = self._streams([node.input], [arrange], view)
+            sources = {c: self._source(lookup, c, node) for c in plan.extremes}
+        return self._new(ReduceCore(name, node, inputs, self._names, groups=groups, sources=sources))
+
+    def _source(self, lookup: Lookup, column: int, node: Reduce) -> Source | LookupSource:
+        if lookup.chain:
+            return LookupSource(lookup, column, node.input.schema[column].type)
+        return Source(lookup.arrangement, column)
+
+    def _check_time(self, view: str, at: int | None) -> None:
+        if at is not None:
+            self.readers[self._view(view).name].arrangement.check(at)
+
+
+def lift(node: Node, key: tuple[int, ...]) -> tuple[Node, tuple[int, ...], list[Node]]:
+    """Down through filters and maps to a base relation, as far as the key stays plain columns.
+
+    Returns what to arrange, by which of its columns, and what to apply to what is found,
+    in order. Where no base relation is reached the node itself is arranged.
+    """
+    chain: list[Node] = []
+    at, columns = node, key
+    while isinstance(at, Filter | Map):
+        if isinstance(at, Map):
+            exprs = [at.exprs[i] for i in columns]
+            if not all(isinstance(e, Col) for e in exprs):
+                return node, key, []
+            columns = tuple(e.index for e in exprs if isinstance(e, Col))
+        chain.append(at)
+        at = at.input
+    if not isinstance(at, Scan) or len(set(columns)) < len(columns):
+        return node, key, []
+    return at, columns, chain[::-1]
+
+
+__all__ = ["Shared", "lift"]

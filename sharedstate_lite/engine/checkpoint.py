@@ -1,0 +1,262 @@
+"""Checkpoints: all state of an engine in a folder, written at once or not at all.
+
+    manifest.json    format, strategy, options, catalog, SQL of the views, epoch, and for
+                     each part its file, rows and SHA-256
+    NNNN.arrow       one part: an arrangement's consolidated rows, or a set of filled keys
+
+What is written is state, never history: rows that came and went leave nothing, and
+restoring reads each part once. A folder is built under another name beside the target
+and renamed when it is complete, so a checkpoint exists whole or not at all; restoring
+checks every part before it makes an engine. Handles and times before the last epoch are
+not kept: a restored engine begins at ``since`` = its epoch.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.ipc
+
+from ..changelog import convert as columns
+from ..errors import CheckpointError, Error, told
+from ..plan.view import Column, Type, View
+from ..sql.catalog import Catalog
+from ..storage.batch import Layout, merged
+from ..storage.encoding import Strings, Words
+
+if TYPE_CHECKING:
+    from .engine import Engine
+
+FORMAT = 1
+
+
+def folder(path: Any) -> Path:
+    """A path that can be looked at, whether or not something is there. Raises CheckpointError."""
+    try:
+        Path(path).stat()
+    except FileNotFoundError:
+        pass
+    except (OSError, TypeError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise CheckpointError(f"{told(path)} is no path for a checkpoint ({reason}); name a folder") from error
+    return Path(path)
+
+
+def write(engine: Engine, path: Path) -> None:
+    """Write ``engine`` to ``path``, a folder that does not exist or is empty. Raises CheckpointError."""
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise CheckpointError(f"{path} is not an empty folder; a checkpoint never overwrites, so choose a new one")
+    if engine.catalog is None:
+        raise CheckpointError("an engine without a catalog cannot be written; make its views with catalog.view(...)")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        work = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
+    except OSError as error:
+        raise CheckpointError(
+            f"{path}: cannot write there ({error.strerror}); choose a folder you may write to"
+        ) from error
+    try:
+        parts = {}
+        for number, (name, table) in enumerate(_tables(engine)):
+            file = f"{number:04d}.arrow"
+            parts[name] = {"file": file, "rows": table.num_rows, "sha256": _save(table, work / file)}
+        manifest = {
+            "format": FORMAT,
+            "strategy": engine.kind,
+            "epoch": engine.epoch,
+            **catalog_of(engine),
+            "engine": engine.settings(),
+            "parts": parts,
+        }
+        text = json.dumps(manifest, indent=1, sort_keys=True)
+        (work / "manifest.json").write_text(
+            json.dumps({"sha256": _digest(text.encode()), "manifest": manifest}, indent=1)
+        )
+        _sync(work)
+        if path.exists():
+            path.rmdir()
+        os.replace(work, path)
+    except OSError as error:
+        raise CheckpointError(
+            f"{path}: the checkpoint was not written ({error.strerror or error}); nothing is left of it"
+        ) from error
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def restore(path: str | Path) -> Engine:
+    """The engine that was written to ``path``, at its epoch. Raises CheckpointError if a part is missing or altered."""
+    from .. import engine as make
+
+    place = folder(path)
+    manifest = _manifest(place)
+    try:
+        tables = {name: _load(place, name, part) for name, part in manifest["parts"].items()}
+        engine = make(
+            manifest["strategy"],
+            views_of(manifest)[1],
+            **manifest["engine"]["options"],
+            _like=manifest["engine"],
+        )
+        _fill(engine, tables, manifest["epoch"])
+    except CheckpointError:
+        raise
+    except (Error, KeyError, TypeError, AttributeError) as error:
+        raise CheckpointError(
+            f"{place}: the checkpoint does not fit this version of the kit ({error}); "
+            f"restore it with the one that wrote it"
+        ) from error
+    return engine
+
+
+def _fill(engine: Engine, tables: dict[str, pa.Table], epoch: int) -> None:
+    strings = engine.dictionary.strings
+    parts, sets = engine.parts(), engine.filled_sets()
+    if set(tables) != set(parts) | {f"filled:{n}" for n in sets}:
+        odd = sorted(set(tables) ^ (set(parts) | {f"filled:{n}" for n in sets}))
+        raise CheckpointError(f"the checkpoint has other state than its views need: {odd[0]}; it cannot be used")
+    for name, arrangement in parts.items():
+        layout = arrangement.layout
+        lines = _words(tables[name], layout.types, strings)
+        weights = [tables[name].column(layout.columns + i).to_numpy() for i in range(layout.width)]
+        diffs = np.stack(weights).astype(np.int64)
+        arrangement.upper = epoch + 1
+        arrangement.load(layout.body(lines, diffs if layout.width > 1 else diffs[0], strings))
+    for name, filled in sets.items():
+        table = tables[f"filled:{name}"]
+        keys = _words(table, filled.types, strings)
+        used = table.column(len(filled.types)).to_numpy()
+        for stamp in np.unique(used):
+            filled.add(keys.compress(used == stamp, axis=1), strings, int(stamp))
+    engine.resume_at(epoch)
+
+
+def _words(table: pa.Table, types: tuple[Type, ...], strings: Strings) -> Words:
+    lines = [
+        columns.from_arrow(table.column(i), Column(f"column {i}", kind), "checkpoint", strings)
+        for i, kind in enumerate(types)
+    ]
+    return np.stack(lines) if lines else np.empty((0, table.num_rows), dtype=np.int64)
+
+
+def _tables(engine: Engine) -> Iterator[tuple[str, pa.Table]]:
+    strings = engine.dictionary.strings
+    for name, arrangement in engine.parts().items():
+        body = merged(arrangement.runs, arrangement.layout, strings)
+        yield name, _table(body[1:], arrangement.layout, strings)
+    for name, filled in engine.filled_sets().items():
+        lines = np.concatenate([filled.keys, filled.used[None, :]])
+        layout = Layout(filled.types, tuple(range(len(filled.types))))
+        yield f"filled:{name}", _table(lines, layout, strings)
+
+
+def _table(lines: Words, layout: Layout, strings: Strings) -> pa.Table:
+    arrays = [columns.to_arrow(line, kind, strings) for line, kind in zip(lines, layout.types, strict=False)]
+    arrays += [pa.array(line) for line in lines[layout.columns :]]
+    return pa.table(arrays, names=[f"c{i}" for i in range(len(arrays))])
+
+
+def _save(table: pa.Table, file: Path) -> str:
+    with pa.OSFile(str(file), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table)
+    return _digest(file.read_bytes())
+
+
+def _load(folder: Path, name: str, part: dict[str, Any]) -> pa.Table:
+    file = folder / part["file"]
+    try:
+        data = file.read_bytes()
+    except OSError as error:
+        raise CheckpointError(
+            f"{file}: the part {name} cannot be read ({error.strerror}); the checkpoint is not whole, use another"
+        ) from error
+    if _digest(data) != part["sha256"]:
+        raise CheckpointError(
+            f"{file}: the part {name} is not what was written (SHA-256 differs); use another checkpoint"
+        )
+    return pa.ipc.open_file(pa.BufferReader(data)).read_all()
+
+
+def _manifest(folder: Path) -> dict[str, Any]:
+    file = folder / "manifest.json"
+    try:
+        found = json.loads(file.read_text())
+        manifest, digest = dict(found["manifest"]), found["sha256"]
+        written = json.dumps(manifest, indent=1, sort_keys=True)
+    except FileNotFoundError as error:
+        raise CheckpointError(
+            f"{folder} is no checkpoint: it has no manifest.json; name a folder that checkpoint() wrote"
+        ) from error
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise CheckpointError(f"{file} cannot be read ({error}); use another checkpoint") from error
+    if _digest(written.encode()) != digest:
+        raise CheckpointError(f"{file} is not what was written (SHA-256 differs); use another checkpoint")
+    if manifest.get("format") != FORMAT:
+        raise CheckpointError(
+            f"{file} has format {manifest.get('format')}, this kit reads {FORMAT}; "
+            f"restore it with the kit that wrote it"
+        )
+    return manifest
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _sync(folder: Path) -> None:
+    for file in [*folder.iterdir(), folder]:
+        descriptor = os.open(file, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def catalog_of(engine: Engine) -> dict[str, Any]:
+    """What an engine is made from, as text: the relations' declarations, the views' SQL, and which are installed."""
+    return {
+        "catalog": {n: _declaration(s) for n, s in engine.catalog.relations.items()},
+        "views": [_view(v) for v in _ordered(engine)],
+        "installed": list(engine.views),
+    }
+
+
+def views_of(manifest: Mapping[str, Any]) -> tuple[Catalog, list[View]]:
+    """The catalog that :func:`catalog_of` described, and the installed views."""
+    catalog = Catalog(**manifest["catalog"])
+    views = {v["name"]: catalog.view(v["sql"], v["key"]) for v in manifest["views"]}
+    return catalog, [views[n] for n in manifest["installed"]]
+
+
+def _ordered(engine: Engine) -> list[View]:
+    """Every view of the engine, those it stands on first."""
+    out: dict[str, View] = {}
+
+    def visit(view: View) -> None:
+        for below in view.uses:
+            visit(below)
+        out.setdefault(view.name, view)
+
+    for view in engine.views.values():
+        visit(view)
+    return list(out.values())
+
+
+def _view(view: View) -> dict[str, Any]:
+    # A key of no columns is the default of a global aggregate and cannot be asked for.
+    key = [view.schema[i].name for i in view.key] or None
+    return {"name": view.name, "sql": view.sql, "key": key}
+
+
+def _declaration(schema: tuple[Column, ...]) -> str:
+    quoted = ('"' + c.name.replace('"', '""') + '"' for c in schema)
+    return ", ".join(f"{name} {c.type.value}" for name, c in zip(quoted, schema, strict=True))

@@ -1,0 +1,1 @@
+"""Joins, aggregates and expressions over deltas and arrangements, each written once."""

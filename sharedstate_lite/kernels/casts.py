@@ -1,0 +1,171 @@
+"""CAST between column types, on words.
+
+Holds the conversions that :mod:`.expr` calls for ``cast`` and the reading of date
+and time literals that the SQL front end shares. Everything is an array operation;
+what touches text works once per distinct string, never once per row. Refuses, with
+the value named: what does not fit the target type and text that is not a value of
+it. Text is read strictly (ISO dates, decimal numbers), because engines disagree on
+everything looser. DOUBLE to whole numbers rounds half to even, as DuckDB does.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import RowError
+from ..plan.view import Type
+from ..storage.encoding import NULL, Strings, Words, doubles, from_doubles
+
+LIMITS = {Type.INT: (-(2**31), 2**31 - 1), Type.BIGINT: (-(2**63) + 1, 2**63 - 1)}
+"""The least and the greatest value of the whole-number types; BIGINT's own least value is the word for NULL."""
+
+ALLOWED: dict[Type, frozenset[Type]] = {
+    Type.STRING: frozenset(Type),
+    Type.INT: frozenset({Type.STRING, Type.INT, Type.BIGINT, Type.DOUBLE, Type.BOOLEAN}),
+    Type.BIGINT: frozenset({Type.STRING, Type.INT, Type.BIGINT, Type.DOUBLE, Type.BOOLEAN}),
+    Type.DOUBLE: frozenset({Type.INT, Type.BIGINT, Type.DOUBLE, Type.BOOLEAN}),
+    Type.BOOLEAN: frozenset({Type.STRING, Type.INT, Type.BIGINT, Type.DOUBLE, Type.BOOLEAN}),
+    Type.DATE: frozenset({Type.STRING, Type.DATE, Type.TIMESTAMP}),
+    Type.TIMESTAMP: frozenset({Type.STRING, Type.DATE, Type.TIMESTAMP}),
+}
+"""Source type -> the types it may be cast to."""
+
+GUARD = "leave out the CAST, or guard it: CASE WHEN ... THEN CAST(...) END"
+
+_DAY = 86_400_000_000
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_WHOLE = re.compile(r"([+-]?)0*(\d+)", re.ASCII)
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+_DATE = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})", re.ASCII)
+_TIMESTAMP = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})(?:[ T](\d{1,2}):(\d{2})(?::(\d{2})(?:\.(\d{1,6}))?)?)?", re.ASCII)
+_TRUE = frozenset({"true", "t", "yes", "y", "1"})
+_FALSE = frozenset({"false", "f", "no", "n", "0"})
+_FORM = {
+    Type.INT: "a whole number such as -12",
+    Type.BIGINT: "a whole number such as -12",
+    Type.DOUBLE: "a finite number such as 1.5 or 2e3",
+    Type.BOOLEAN: "true or false",
+    Type.DATE: "a date such as 2024-01-31",
+    Type.TIMESTAMP: "a timestamp such as 2024-01-31 12:30:00.5, with six digits of a second at most and without a zone",
+}
+
+
+def parse(text: str, target: Type) -> int | float:
+    """The value of ``text`` in ``target`` (days for DATE, microseconds for TIMESTAMP, 0 or 1 for BOOLEAN).
+
+    Raises RowError where the text is not a value of that type.
+    """
+    value = _read(text.strip(" \t\n\r\f\v") if target is not Type.BOOLEAN else text.lower(), target)
+    if value is None:
+        raise RowError(f"{text!r} is not a {target.value}: expected {_FORM[target]}")
+    if target in LIMITS and not LIMITS[target][0] <= value <= LIMITS[target][1]:
+        raise RowError(f"{text!r} does not fit {target.value}")
+    return value
+
+
+def _read(text: str, target: Type) -> int | float | None:
+    if target in LIMITS:
+        whole = _WHOLE.fullmatch(text)
+        # Python refuses to read more than 4,300 digits; forty are already past every limit.
+        return int(whole[1] + whole[2][:40]) if whole else None
+    if target is Type.DOUBLE:
+        value = float(text) if _NUMBER.fullmatch(text) else np.inf
+        return value if np.isfinite(value) else None
+    if target is Type.BOOLEAN:
+        return 1 if text in _TRUE else 0 if text in _FALSE else None
+    found = (_DATE if target is Type.DATE else _TIMESTAMP).fullmatch(text)
+    if found is None:
+        return None
+    parts = [int(p or 0) for p in found.groups()[:6]]
+    try:
+        moment = datetime(*parts, tzinfo=UTC) - _EPOCH  # type: ignore[misc, arg-type]
+    except ValueError:
+        return None
+    if target is Type.DATE:
+        return moment.days
+    return moment // timedelta(microseconds=1) + int((found[7] or "").ljust(6, "0"))
+
+
+def cast(words: Words, source: Type, target: Type, strings: Strings) -> Words:
+    """``words`` of type ``source`` as ``target``; shape (n,), NULL stays NULL.
+
+    Raises RowError, naming the value, where one does not fit or does not parse.
+    """
+    if source is target or (source, target) == (Type.INT, Type.BIGINT):
+        return words
+    if source is Type.STRING:
+        return _distinct(words, lambda codes: _parsed(strings.texts(codes).tolist(), target))
+    if target is Type.STRING:
+        return _distinct(words, lambda values: strings.codes(text(v, source) for v in values.tolist()))
+    null = words == NULL
+    if target is Type.DOUBLE:
+        return from_doubles(np.where(null, np.nan, words.astype(np.float64)))
+    if source is Type.DOUBLE:
+        values = doubles(words)
+        if target is Type.BOOLEAN:
+            return np.where(null, NULL, (values != 0).astype(np.int64))
+        return _rounded(np.where(null, 0.0, values), null, target)
+    if target is Type.BOOLEAN:
+        return np.where(null, NULL, (words != 0).astype(np.int64))
+    if source is Type.TIMESTAMP:
+        return np.where(null, NULL, words // _DAY)
+    if source is Type.DATE:
+        return _fitting(np.where(null, 0, words), null, 2**63 // _DAY, "DATE of day", target) * np.where(null, 1, _DAY)
+    if target is Type.INT and source is Type.BIGINT:
+        return _fitting(np.where(null, 0, words), null, 2**31 - 1, "BIGINT", target, low=-(2**31))
+    return words  # BOOLEAN to a whole number: the word is the number.
+
+
+def _fitting(
+    values: Words, null: npt.NDArray[np.bool_], high: int, what: str, to: Type, low: int | None = None
+) -> Words:
+    bad = (values > high) | (values < (-high if low is None else low))
+    if bad.any():
+        raise RowError(f"{what} {values[bad][0]} does not fit {to.value}; {GUARD}")
+    return np.where(null, NULL, values)
+
+
+def _rounded(values: npt.NDArray[np.float64], null: npt.NDArray[np.bool_], target: Type) -> Words:
+    whole = np.rint(values)
+    low, high = LIMITS[target]
+    # float(2**63 - 1) is 2**63 itself, so BIGINT's bounds are compared without equality.
+    bad = (whole < low) | (whole > high) if target is Type.INT else (whole <= -(2.0**63)) | (whole >= 2.0**63)
+    if bad.any():
+        raise RowError(f"DOUBLE {values[bad][0]} does not fit {target.value}; {GUARD}")
+    return np.where(null, NULL, whole.astype(np.int64))
+
+
+def _distinct(words: Words, convert: Callable[[Words], Words]) -> Words:
+    """``convert`` applied once to each distinct word that is not NULL."""
+    out = np.full(len(words), NULL, dtype=np.int64)
+    present = words != NULL
+    if present.any():
+        values, where = np.unique(words[present], return_inverse=True)
+        out[present] = convert(values)[where]
+    return out
+
+
+def _parsed(texts: list[str], target: Type) -> Words:
+    values = [parse(text, target) for text in texts]
+    if target is Type.DOUBLE:
+        return from_doubles(np.array(values, dtype=np.float64))
+    return np.array(values, dtype=np.int64)
+
+
+def text(value: int, source: Type) -> str:
+    if source is Type.BOOLEAN:
+        return "true" if value else "false"
+    try:
+        if source is Type.DATE:
+            return str(date(1970, 1, 1) + timedelta(days=value))
+        if source is Type.TIMESTAMP:
+            whole, dot, fraction = str(datetime(1970, 1, 1) + timedelta(microseconds=value)).partition(".")
+            return whole + dot + fraction.rstrip("0")
+    except OverflowError as error:
+        raise RowError(f"{source.value} {value} lies outside the years 1 to 9999 and has no text") from error
+    return str(value)

@@ -1,0 +1,73 @@
+"""Sums of doubles that do not depend on the order of arrival, and come back exactly after deletes.
+
+A float64 is split into at most four limbs of 24 bits, each in a window of exponents
+that starts at a multiple of 24. Limbs of one window are integers, so they add, and
+cancel, without rounding; a group's sum is a handful of (window, limb) rows whatever
+the number of its members. Rounding happens once, when the sum is read.
+
+This is a superaccumulator (Kulisch; Collange et al., Parallel Computing 2015) kept
+sparse, as a Z-set whose diff is the limb.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import RowError
+
+_BITS = 24
+
+
+def split(values: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """The limbs of finite values float64[n]: for each limb its value's position, its window, the limb itself."""
+    where, windows, limbs = [], [], []
+    rest = values
+    at = np.arange(len(values))
+    _, exponent = np.frexp(values)
+    window = np.floor_divide(exponent - 1, _BITS).astype(np.int64)
+    while len(at):
+        limb = np.trunc(np.ldexp(rest, -_BITS * window))
+        rest = rest - np.ldexp(limb, _BITS * window)
+        some = limb != 0
+        where.append(at[some])
+        windows.append(window[some])
+        limbs.append(limb[some].astype(np.int64))
+        more = rest != 0
+        at, rest, window = at[more], rest[more], window[more] - 1
+    if not where:
+        return np.empty(0, dtype=np.intp), np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+    return np.concatenate(where), np.concatenate(windows), np.concatenate(limbs)
+
+
+def total(
+    owner: npt.NDArray[np.intp], windows: npt.NDArray[np.int64], limbs: npt.NDArray[np.int64], groups: int
+) -> npt.NDArray[np.float64]:
+    """The sum of each group's limbs, float64[groups]; 0.0 without any. Raises RowError past DOUBLE's range."""
+    if not len(owner):
+        return np.zeros(groups)
+    low = int(windows.min())
+    # Three windows more than occur take the carries of up to 2**62 limbs.
+    grid = np.zeros((int(windows.max()) - low + 4, groups), dtype=np.int64)
+    np.add.at(grid, (windows - low, owner), limbs)
+    # Work on magnitudes: only the leading limb carries a sign, and it is known after carrying.
+    carried = _carry(grid)
+    negative = carried[-1] < 0
+    carried = np.where(negative, _carry(-grid), carried)
+    out = np.zeros(groups)
+    with np.errstate(over="ignore"):
+        for window in range(len(carried) - 1, -1, -1):
+            out += np.ldexp(carried[window].astype(np.float64), _BITS * (window + low))
+    if not np.isfinite(out).all():
+        raise RowError("a SUM or AVG of DOUBLE passes 1.797e308, the largest DOUBLE; scale the values down first")
+    return np.where(negative, -out, out)
+
+
+def _carry(grid: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Limbs in [0, 2**24) in every window but the last, which keeps the sign."""
+    out = grid.copy()
+    for window in range(len(out) - 1):
+        carry = out[window] >> _BITS
+        out[window] -= carry << _BITS
+        out[window + 1] += carry
+    return out

@@ -1,0 +1,147 @@
+"""Inside shared state: its batches, the times of its rows, and a delta join read at wrong times.
+
+    batches         every arrangement's batches, with its since and upper
+    history         the rows of one arrangement as they are stored: values, time, diff
+    simultaneous    one epoch through a delta join, its look-ups read under three conventions
+
+These are tables for a person who wants to see what rules 11 to 14 speak of. The first two
+change nothing; the last steps the engine once, correctly, and computes the wrong counts
+beside it, with the engine's own kernel (:func:`~..kernels.join.delta_path`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ..changelog.changes import frame
+from ..dataflow.dataflow import Dataflow
+from ..dataflow.operators import DeltaJoin, Lookup
+from ..engine.state_tables import Held
+from ..errors import ViewError
+from ..kernels.join import Matches, delta_path
+from ..plan.view import Column
+from ..storage.batch import Delta, concat
+from ..storage.encoding import Words
+
+
+def batches(engine: Dataflow) -> pd.DataFrame:
+    """One line a batch: arrangement, the epochs [from, to) that it covers, rows; the arrangement's since and upper."""
+    lines = [
+        [a.name, span.lower, span.upper, span.rows, a.since, a.upper]
+        for a in engine.arrangements()
+        for span in a.batches
+    ]
+    return pd.DataFrame(lines, columns=["arrangement", "from", "to", "rows", "since", "upper"])
+
+
+def history(engine: Dataflow, name: str) -> pd.DataFrame:
+    """The rows of one arrangement, batch by batch, as stored: batch, the row's columns, time, diff.
+
+    Where a batch no longer tells times apart, ``time`` is ``≤ t`` with the latest that it
+    can be. Raises ViewError for a name that ``state()`` does not list.
+    """
+    held = _held(engine, name)
+    arrangement, parts = held.arrangement, []
+    schema = tuple(Column(n, t) for n, t in zip(held.schema, arrangement.layout.types, strict=True))
+    for number, (span, run) in enumerate(zip(arrangement.batches, arrangement.runs, strict=False), 1):
+        width = 1 + arrangement.layout.columns
+        part = frame(schema, run.body[1:width], engine.dictionary.strings)
+        part.insert(0, "batch", number)
+        last = run.body[-1] if run.timed else np.full(len(run), span.upper - 1)
+        told = arrangement.since if run.timed else span.upper - 1
+        exact = not run.timed and span.upper - span.lower == 1
+        part["time"] = [str(t) if exact or t > told else f"≤ {t}" for t in last.tolist()]
+        part["diff"] = run.body[width].copy()
+        part["order"] = last
+        parts.append(part.sort_values([*held.schema, "order", "diff"]).drop(columns="order"))
+    if parts:
+        return pd.concat(parts, ignore_index=True)
+    return pd.DataFrame(columns=["batch", *held.schema, "time", "diff"])
+
+
+def simultaneous(engine: Dataflow, inputs: Any) -> pd.DataFrame:
+    """Step one epoch through the engine's delta join, and count what each input's path gives by three conventions.
+
+    One line a convention of reading the other inputs: with this epoch's changes (``<=``)
+    or without them (``<``). One column an input: the sum of the diffs that the path of
+    its change yields; then ``sum`` over the paths, and ``true``, by how much the join's
+    contents have grown. Raises ViewError where the engine has no delta join, or several.
+    """
+    joins = [o for o in engine.operators if isinstance(o, DeltaJoin)]
+    if len(joins) != 1:
+        raise ViewError(f"simultaneous() looks at one delta join; this engine has {len(joins)}; use join='delta'")
+    join, before = joins[0], engine.epoch
+    size = _size(join)
+    kept, engine.trace.keep_rows = engine.trace.keep_rows, True
+    with engine.handle():
+        engine.trace.clear()
+        try:
+            engine.step(inputs)
+        finally:
+            engine.trace.keep_rows = kept
+        deltas = list(_deltas(engine, join))
+        lines = []
+        for says, (later, earlier) in CONVENTIONS.items():
+            counts = [_paths(join, n, delta, later, earlier, before) for n, delta in enumerate(deltas)]
+            lines.append([says, *counts, sum(counts), _size(join) - size])
+    return pd.DataFrame(lines, columns=["reads the others", *(_relation(i.name) for i in _inputs(join)), "sum", "true"])
+
+
+CONVENTIONS = {
+    "later inputs <=, earlier ones <": (True, False),
+    "all <=": (True, True),
+    "all <": (False, False),
+}
+"""What a look-up sees of (later inputs, earlier inputs): True is with this epoch's changes."""
+
+
+class _Pinned:
+    """A side of a join that is read as a convention says, whatever time the path asks for."""
+
+    def __init__(self, side: Lookup, at: int | None) -> None:
+        self.side, self.at, self.columns = side, at, side.columns
+
+    def match(self, keys: Words, at: int | None) -> Matches:
+        return self.side.match(keys, self.at)
+
+
+def _paths(join: DeltaJoin, start: int, delta: Delta, later: bool, earlier: bool, before: int) -> int:
+    path = []
+    for step, side in join.paths[start]:
+        sees = later if step.input > start else earlier
+        path.append((step, _Pinned(side, None if sees else before)))
+    return int(delta_path(delta, start, path, before, join.names.strings).diffs.sum())
+
+
+def _deltas(engine: Dataflow, join: DeltaJoin) -> Iterator[Delta]:
+    """The epoch's change of each input, from the trace."""
+    strings = join.names.strings
+    for below in _inputs(join):
+        sent = [e.payload for e in engine.trace.named("message") if e.edge == (below.name, join.name)]
+        yield concat([c.words(strings) for c in sent], below.width)
+
+
+def _inputs(join: DeltaJoin) -> list[Any]:
+    return join.inputs[: len(join.paths)]
+
+
+def _relation(name: str) -> str:
+    return name.split("[")[0]
+
+
+def _size(join: DeltaJoin) -> int:
+    return int(np.sum(join.contents().diffs))
+
+
+def _held(engine: Dataflow, name: str) -> Held:
+    found = next((h for h in engine.held() if h.operator == name), None)
+    if found is None:
+        raise ViewError(f"no operator is called {name}; state() lists: {', '.join(h.operator for h in engine.held())}")
+    return found
+
+
+__all__ = ["CONVENTIONS", "batches", "history", "simultaneous"]

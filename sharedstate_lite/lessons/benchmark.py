@@ -1,0 +1,175 @@
+"""One course for engines in process and on Spark: a stream, reads, a late view, a restart; each timed from outside.
+
+    run         the course of one engine; run_all: of all strategies, in process and on Spark, one after the other
+    Course      what it came to: seconds, state, emitted changes, answers
+    summary     all courses, a line each; waits: those times of it that a chart of bars shows
+
+Engines run one at a time, so that only one holds its state in memory. What they emit and
+answer is kept, to be compared; seconds are those of this machine and this moment.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+import sharedstate_lite as ss
+
+from ..changelog.changes import Changes
+from ..engine.engine import Engine
+from ..plan.view import View
+from .measure import reads, timed
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+BINS = 2
+
+
+@dataclass(frozen=True)
+class Course:
+    """What one engine did."""
+
+    kind: str
+    spark: bool
+    emitted: list[Changes]
+    """Of the view, epoch by epoch."""
+    epochs: list[float]
+    """Seconds."""
+    state: pd.DataFrame
+    """``state()`` after the stream and the reads."""
+    reads: pd.DataFrame
+    """Columns: key, hit, rows, seconds."""
+    install: float
+    """Seconds of the late view."""
+    back: float
+    """Seconds from a restart to the first answer."""
+    answers: dict[Any, pd.DataFrame]
+    """By key, after the restart."""
+
+
+def run(
+    start: Callable[[], Engine],
+    epochs: Iterable[Any],
+    asked: Sequence[Any],
+    late: View,
+    lose: Callable[[Engine], Callable[[], Engine]],
+) -> Course:
+    """Step, read, install ``late``, lose the engine and get it back, and answer again.
+
+    ``asked`` are keys of the engine's first view, asked in turn; under partial state those that
+    are there are asked for after the first epoch as well, so that the stream is kept up to date
+    for them. ``lose`` ends an engine and returns what brings it back.
+    """
+    engine = start()
+    view = next(iter(engine.views))
+    emitted: list[Changes] = []
+    seconds: list[float] = []
+    for each in epochs:
+        inputs = each[1] if isinstance(each, tuple) else each
+        out, took = timed(lambda inputs=inputs: engine.step(inputs))  # type: ignore[misc]
+        emitted.append(out[view])
+        seconds.append(took)
+        if len(emitted) == 1 and engine.kind == "partial":
+            engine.read(view, key=asked[0])
+    told, state = reads(engine, view, asked), engine.state()
+    _, installed = timed(lambda: engine.install(late))
+    way = lose(engine)
+
+    def again() -> tuple[Engine, pd.DataFrame]:
+        back = way()
+        return back, back.read(view, key=asked[0])
+
+    (back, first), took = timed(again)
+    answers = {key: first if key == asked[0] else back.read(view, key=key) for key in dict.fromkeys(asked)}
+    back.close()
+    return Course(back.kind, hasattr(back, "location"), emitted, seconds, state, told, installed, took, answers)
+
+
+def run_all(
+    view: View,
+    late: View,
+    epochs: Callable[[], Iterable[Any]],
+    asked: Sequence[Any],
+    folder: str | Path,
+    session: SparkSession,
+    kinds: Iterable[str] = tuple(ss.KINDS),
+) -> dict[str, Course]:
+    """The course of every strategy, in process ("full") and on Spark ("full on Spark"), with two bins.
+
+    ``epochs`` gives the stream anew for each. ``folder`` takes checkpoints.
+    """
+    out = {}
+    for kind in kinds:
+        home = Path(tempfile.mkdtemp(dir=folder))
+
+        def here(kind: str = kind) -> Engine:
+            return ss.engine(kind, [view])
+
+        def there(kind: str = kind, home: Path = home) -> Any:
+            return ss.spark.engine(kind, [view], session, checkpoint=home / "spark", bins=BINS)
+
+        out[kind] = run(here, epochs(), asked, late, lambda e, to=home / "copy": _copied(e, to))  # type: ignore[misc]
+        out[f"{kind} on Spark"] = run(there, epochs(), asked, late, lambda e: _closed(e, session))
+    return out
+
+
+def _copied(engine: Engine, to: Path) -> Callable[[], Engine]:
+    """An engine in process comes back from its checkpoint."""
+    engine.checkpoint(to)
+    engine.close()
+    return lambda: ss.restore(to)
+
+
+def _closed(engine: Any, session: SparkSession) -> Callable[[], Engine]:
+    """An engine on Spark writes its checkpoint with every epoch, and goes on where that is."""
+    engine.close()
+    return lambda: ss.spark.restore(engine.location, session)
+
+
+def summary(courses: Mapping[str, Course]) -> pd.DataFrame:
+    """A line a course: epoch (median), read (median of hits), hole (median), install and restart, in ms; rows, bytes.
+
+    Rows and bytes are those held beside the base tables.
+    """
+    lines = {}
+    for name, course in courses.items():
+        hit = course.reads["hit"]
+        own = course.state[~course.state["base"]]
+        lines[name] = {
+            "epoch": 1000 * pd.Series(course.epochs).median(),
+            "read": 1000 * course.reads.loc[hit, "seconds"].median(),
+            "hole": 1000 * course.reads.loc[~hit, "seconds"].median(),
+            "install": 1000 * course.install,
+            "restart": 1000 * course.back,
+            "rows": int(own["rows"].sum()),
+            "bytes": int(own["bytes"].sum()),
+        }
+    return pd.DataFrame.from_dict(lines, orient="index")
+
+
+WAITS = {
+    "read": "a read that finds its answer",
+    "hole": "a read that meets a hole",
+    "install": "a late view",
+    "restart": "a restart, to the first answer",
+}
+"""What :func:`waits` calls the columns of :func:`summary`."""
+
+
+def waits(courses: Mapping[str, Course]) -> dict[str, dict[str, float]]:
+    """What happened once or a few times, as ``show.waits_chart`` takes it: {what: {course: seconds}}."""
+    table = summary(courses)
+    out: dict[str, dict[str, float]] = {}
+    for column, said in WAITS.items():
+        found = table[column].dropna()
+        out[said] = {str(name): float(value) / 1000 for name, value in found.items()}
+    return out
+
+
+__all__ = ["BINS", "WAITS", "Course", "run", "run_all", "summary", "waits"]

@@ -1,0 +1,269 @@
+"""The shopping visits under the three strategies, in a terminal: the first minute.
+
+    python -m sharedstate_lite.lessons.demo
+
+Sends the example's nine rows one at a time to a full, a shared and a partial engine and
+says after each what was emitted, what the answer is and who holds how many rows. Then one
+table, and a sentence for each strategy. Every number is counted from the engines as it is
+printed; DuckDB recomputes the answer from scratch, and the exit status is 1 where anyone
+disagrees. Plain text within 80 columns; colour on a terminal alone, none with NO_COLOR.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from typing import Any, TextIO
+
+import pandas as pd
+
+import sharedstate_lite as ss
+
+SCHEMA = {"info": "product STRING, category STRING", "visit": "product STRING, user STRING, length INT"}
+SQL = """CREATE VIEW result AS
+SELECT category, MAX(length) AS max_length
+FROM info JOIN visit USING (product)
+GROUP BY category"""
+MESSAGES: list[tuple[str, tuple[Any, ...]]] = [
+    ("info", ("Apple", "Fruit")),
+    ("info", ("Banana", "Fruit")),
+    ("info", ("Carrot", "Vegetable")),
+    ("info", ("Potato", "Vegetable")),
+    ("visit", ("Apple", "Alice", 10)),
+    ("visit", ("Apple", "Bob", 20)),
+    ("visit", ("Carrot", "Bob", 50)),
+    ("visit", ("Banana", "Alice", 40)),
+    ("visit", ("Potato", "Eve", 60)),
+]
+"""The two tables, one row a message; a length is in seconds."""
+CATEGORIES = ("Fruit", "Vegetable")
+ASKED = "Vegetable"
+"""The key that is read under partial state, before the last message."""
+
+KINDS = {
+    "full": {"join": "join", "max": "aggregate", "view": "reader"},
+    "shared": {"joined": "arrangement", "view": "reader"},
+    "partial": {"max": "aggregate", "view": "reader"},
+}
+"""The columns of rows held beside the base tables, and their kind in ``state()``."""
+INTRODUCTION = {
+    "full": ("as in Flink", "Every operator keeps all that it may need, for itself."),
+    "shared": ("as in Materialize", "Each table is kept once, arranged by a key, and read by whoever needs it."),
+    "partial": ("as in Noria", "Nothing is kept until somebody asks; changes to what is not kept are dropped."),
+}
+
+
+LEGEND = (
+    f"{len(MESSAGES)} messages come in, each a new row; a length is in seconds. What goes out:",
+    "+I a new row of the answer, -U and +U its old and its new value.",
+)
+
+
+@dataclass(frozen=True)
+class Line:
+    """What happened at one message or read: the texts and counts of one printed line."""
+
+    did: str
+    emitted: str
+    answer: dict[str, str]
+    base: int
+    held: dict[str, int]
+    dropped: int = 0
+    read: bool = False
+    """A read, not a message."""
+
+    @property
+    def own(self) -> int:
+        """Rows held beside the base tables."""
+        return sum(self.held.values())
+
+
+@dataclass(frozen=True)
+class Run:
+    """One strategy's lines, in order, and the answer that it ended with (all keys read)."""
+
+    kind: str
+    lines: list[Line]
+    final: pd.DataFrame
+
+    @property
+    def last(self) -> Line:
+        """The line of the last message; a later read is not one."""
+        return next(line for line in reversed(self.lines) if not line.read)
+
+
+def view() -> ss.View:
+    """The example's view, in a catalog of its own."""
+    return ss.Catalog(**SCHEMA).view(SQL)
+
+
+def run(kind: str) -> Run:
+    """Send the nine messages to an engine of ``kind``; under partial state read one key before the last."""
+    lines = []
+    with ss.engine(kind, [view()]) as engine:
+        for number, (relation, row) in enumerate(MESSAGES, 1):
+            if kind == "partial" and number == len(MESSAGES):
+                lines.append(_asked(engine, ASKED))
+            engine.trace.clear()
+            out = engine.step({relation: [(row, +1)]})
+            dropped = sum(e.rows for e in engine.trace.named("dropped"))
+            emitted = _emitted(out["result"]) or ("dropped at a hole" if dropped else "")
+            lines.append(_line(engine, f"{relation} {' '.join(map(str, row))}", emitted, dropped))
+        if kind == "partial":
+            lines += [_asked(engine, c) for c in CATEGORIES if c != ASKED]
+        return Run(kind, lines, engine.read("result"))
+
+
+def _asked(engine: ss.Engine, category: str) -> Line:
+    engine.trace.clear()
+    engine.read("result", key=category)
+    bases = [t for t in SCHEMA if any(e.target == t for e in engine.trace.named("upquery"))]
+    return _line(engine, f"read {category}", f"asks {' and '.join(bases)}" if bases else "held", read=True)
+
+
+def _emitted(changes: ss.Changes) -> str:
+    """``Fruit +I 10`` or ``Fruit -U 10 +U 20``; categories by commas."""
+    frame = changes.to_pandas()
+    told: dict[str, list[str]] = {}
+    for kind, category, value in zip(changes.kinds(), frame["category"], frame["max_length"], strict=True):
+        told.setdefault(category, []).append(f"{kind} {value}")
+    return ", ".join(f"{category} {' '.join(parts)}" for category, parts in told.items())
+
+
+def _line(engine: ss.Engine, did: str, emitted: str, dropped: int = 0, read: bool = False) -> Line:
+    whole = engine.read("result")
+    there = dict(zip(whole["category"], whole["max_length"], strict=True))
+    absent = "hole" if engine.kind == "partial" else "-"
+    state = engine.state()
+    own = state[~state["base"]]
+    held = {name: int(own.loc[own["kind"] == kind, "rows"].sum()) for name, kind in KINDS[engine.kind].items()}
+    if sum(held.values()) != int(own["rows"].sum()):
+        raise ss.Error(f"the {engine.kind} engine holds state of a kind that this example does not print: {own}")
+    answer = {c: str(there.get(c, absent)) for c in CATEGORIES}
+    return Line(did, emitted, answer, int(state.loc[state["base"], "rows"].sum()), held, dropped, read)
+
+
+# --- as text -------------------------------------------------------------------
+
+
+class Ink:
+    """Colours of a terminal, or none."""
+
+    CODES = {"bold": "1", "faint": "2", "plus": "34", "minus": "33"}
+
+    def __init__(self, on: bool) -> None:
+        self.on = on
+
+    @classmethod
+    def of(cls, stream: TextIO) -> Ink:
+        """Colour where ``stream`` is a terminal that has it and NO_COLOR is not set (no-color.org)."""
+        wanted = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+        return cls(wanted and stream.isatty())
+
+    def __call__(self, text: str, *kinds: str) -> str:
+        if not self.on or not text.strip():
+            return text
+        return f"\x1b[{';'.join(self.CODES[k] for k in kinds)}m{text}\x1b[0m"
+
+
+def table(told: Run, ink: Ink) -> list[str]:
+    """A strategy's lines as a table at most 80 columns wide."""
+    names = ["base", *KINDS[told.kind]]
+    widths = [len(n) for n in names]
+    held = " ".join(n.rjust(w) for n, w in zip(names, widths, strict=True))
+    head = f"{'message':<21} {'emitted':<21} {'Fruit':>5} {'Vegetable':>9}  {held}"
+    out = [
+        f"{ink(told.kind.upper() + ' STATE', 'bold')}, {INTRODUCTION[told.kind][0]}",
+        INTRODUCTION[told.kind][1],
+        ink(f"{'':<44}{'the answer':>15}  {'rows held':>{len(held)}}", "faint"),
+        ink(head, "faint"),
+    ]
+    for line in told.lines:
+        counts = [line.base, *line.held.values()]
+        rows = " ".join(f"{n:>{w}}" for n, w in zip(counts, widths, strict=True))
+        emitted = f"{line.emitted or '-':<21}"
+        paint = "plus" if "+" in line.emitted else "minus" if line.dropped or line.read else "faint"
+        answer = f"{line.answer['Fruit']:>5} {line.answer['Vegetable']:>9}"
+        out.append(f"{line.did:<21} {ink(emitted, paint)} {ink(answer, 'bold')}  {rows}")
+    return out
+
+
+def summary(runs: list[Run], ink: Ink) -> list[str]:
+    """One table of who holds how many rows after the last message."""
+    names = ("base", "own", "total")
+    out = [ink("WHO HOLDS HOW MANY ROWS", "bold"), ink(f"{'':<36}" + "".join(f"{n:>8}" for n in names), "faint")]
+    for told in runs:
+        lines = [(told.kind, told.last)]
+        if told.lines[-1] is not told.last:
+            lines = [(f"partial, {ASKED} read", told.last), ("partial, every category read", told.lines[-1])]
+        for name, line in lines:
+            own = ink(f"{line.own:>8}", "bold")
+            out.append(f"{name:<36}{line.base:>8}{own}{line.base + line.own:>8}")
+    return out
+
+
+def sentences(runs: list[Run]) -> list[str]:
+    """What the counts say of each strategy, from the counts."""
+    last = {r.kind: r.last for r in runs}
+    full, shared, partial = last["full"], last["shared"], last["partial"]
+    dropped = sum(line.dropped for r in runs if r.kind == "partial" for line in r.lines)
+    end = next(r for r in runs if r.kind == "partial").lines[-1]
+    fruit = end.answer["Fruit"]
+    return [
+        f"full     keeps {full.own} rows beside the tables' {full.base}: {full.held['join']} in the join, which"
+        f" has both tables again, {full.held['max']} behind MAX, {full.held['view']} in the view.",
+        f"shared   keeps {shared.own}: the join reads the tables where they are and keeps none;"
+        f" MAX reads the {shared.held['joined']} joined rows, arranged by category.",
+        f"partial  keeps {partial.own}, about {ASKED}, which was read; it dropped {dropped} changes of Fruit and"
+        f" {ASKED} at holes, and still answers {fruit} when Fruit is read.",
+    ]
+
+
+def disagreement(runs: list[Run]) -> str:
+    """Empty where every strategy ends with what DuckDB recomputes from the rows, else who does not and how."""
+    from .. import oracle
+
+    names = {relation: [c.split()[0] for c in schema.split(", ")] for relation, schema in SCHEMA.items()}
+    tables = {r: pd.DataFrame([row for s, row in MESSAGES if s == r], columns=names[r]) for r in SCHEMA}
+    wanted = oracle.recompute(view(), tables)
+    wrong = [f"{r.kind}: {said}" for r in runs if (said := oracle.difference(r.final, wanted))]
+    return "; ".join(wrong)
+
+
+def report(ink: Ink) -> tuple[str, int]:
+    """All that is printed, and the exit status."""
+    runs = [run(kind) for kind in KINDS]
+    lines = [ink("How long did anyone look at a product, at most, in each category?", "bold"), ""]
+    lines += [f"  {line}" for line in SQL.splitlines()] + ["", *LEGEND, ""]
+    for told in runs:
+        lines += [*table(told, ink), ""]
+    lines += [*summary(runs, ink), ""]
+    for sentence in sentences(runs):
+        lines += _wrapped(sentence)
+    wrong = disagreement(runs)
+    answer = ", ".join(f"{c} {m}" for c, m in zip(runs[0].final["category"], runs[0].final["max_length"], strict=True))
+    lines += ["", f"WRONG  {wrong}" if wrong else f"All three answer {answer}; so does DuckDB, from scratch."]
+    return "\n".join(lines) + "\n", int(bool(wrong))
+
+
+def _wrapped(sentence: str, indent: int = 9, columns: int = 79) -> list[str]:
+    import textwrap
+
+    return textwrap.wrap(sentence, columns, subsequent_indent=" " * indent, drop_whitespace=True)
+
+
+def main() -> int:
+    """Print the example; returns 0, or 1 where a strategy disagrees with DuckDB or nobody reads on."""
+    text, status = report(Ink.of(sys.stdout))
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,189 @@
+"""The inner half in Spark's tasks, which ask the driver: request and response, without files and without a broker.
+
+One job of ``parts`` tasks that run from the first batch to the last. Each has the
+symbols of its part, and their state in its own memory. A task's letter brings its answers and asks for
+what comes next; the driver's answer is all that has come for it, or it waits. So a task
+that is behind gets several batches at once, and one that is not gets each as it comes.
+
+All parts have to run at once, for a batch is answered when each part has answered: so
+they are one barrier stage, which Spark starts whole, and starts whole again when a task dies.
+More parts than slots are refused here: Spark would go on looking for slots for ten minutes.
+After a death tasks begin at their last snapshot, which each sends every ``SNAPSHOT`` batches, once
+their answers are there; the driver keeps the batches since. What is answered twice is the same twice,
+and posted once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections import deque
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from ... import worker
+from ...errors import Error
+from .market import Market
+from .rows import ANSWERS, ROWS, slices
+from .run import Run
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SNAPSHOT = 100
+"""Batches between two snapshots: so many are done again after a death, and so many are kept until then."""
+
+
+def by_mailbox(address: str, session: SparkSession, *, parts: int | None = None, **options: Any) -> int:
+    """Answer a whole benchmark with ``parts`` tasks (default: as many as run at once); returns its number.
+
+    Options are :class:`.run.Run`'s. Raises Error for what failed, in the driver or in a task.
+    """
+    context = session.sparkContext
+    slots = _slots(session)
+    count = slots if parts is None else parts
+    if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= slots:
+        raise Error(
+            f"parts={parts!r}: all tasks run at once, so it is a number from 1 to the {slots} slots that there are; "
+            "take fewer parts, or a session with more cores"
+        )
+    with Run(address, **{"name": "mailbox", **options}) as run, worker.Mailbox(session) as box:
+        box.serve(Desk(run, count).answer)
+        work: Any = Task(box).work
+        try:
+            took = context.parallelize(range(count), count).barrier().mapPartitions(work)
+            # Spark starts a barrier stage again only where a shuffle follows it: else results may be given away.
+            took.map(lambda batches: (0, batches)).reduceByKey(max, 1).collect()
+        except Exception as error:  # py4j's, or of any kind: the run's own reason comes first
+            raise run.failed or Error(f"by_mailbox: its tasks failed on Spark: {_first(error)}") from error
+        return run.wait()
+
+
+class Desk:
+    """The driver's half: what has come for each part, since its snapshot. It pulls once each part has a task."""
+
+    def __init__(self, run: Run, parts: int) -> None:
+        self._run = run
+        self._lock = threading.Lock()
+        self._log: list[deque[tuple[int, pa.Table]]] = [deque() for _ in range(parts)]
+        self._snapshots: list[tuple[int, pa.Table] | None] = [None] * parts
+        self._last: int | None = None
+        self._begun: set[int] = set()
+        self._feeding = threading.Thread(target=self._feed, name="sharedstate-lite challenge", daemon=True)
+        self._waiting: set[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = set()
+
+    def _feed(self) -> None:
+        """Pull all batches."""
+        try:
+            for number, rows, last in self._run.batches():
+                parts = slices(rows, len(self._log))
+                with self._lock:
+                    for log, part in zip(self._log, parts, strict=True):
+                        log.append((number, part))
+                    self._last = number if last else None
+                self._wake()
+        except Error:  # the run has it, and raises it in wait()
+            self._wake()
+
+    async def answer(self, letter: pa.Table) -> pa.Table:
+        """A letter of :class:`Task`."""
+        said = json.loads(letter.schema.metadata[b"letter"])
+        part: int = said["part"]
+        if said["what"] == "begin":
+            with self._lock:
+                before = self._snapshots[part]
+                ready = part not in self._begun and len(self._begun) + 1 == len(self._log)
+                self._begun.add(part)
+            if ready:
+                self._feeding.start()
+            upto, state = before if before is not None else (-1, Market().state())
+            return _letter(state, upto=upto)
+        if said["what"] == "keep":
+            with self._lock:
+                self._snapshots[part] = said["upto"], letter.replace_schema_metadata(None)
+                log = self._log[part]
+                while log and log[0][0] <= said["upto"]:
+                    log.popleft()
+            return _letter(ANSWERS.empty_table())
+        self._run.answer(letter)
+        if said["what"] == "post":
+            return _letter(ANSWERS.empty_table())
+        return await self._more(part, said["upto"])
+
+    async def _more(self, part: int, upto: int) -> pa.Table:
+        news = asyncio.get_running_loop(), asyncio.Event()
+        with self._lock:
+            self._waiting.add(news)
+        try:
+            while True:
+                news[1].clear()
+                if self._run.failed is not None:
+                    raise self._run.failed
+                with self._lock:
+                    found = [(number, table) for number, table in self._log[part] if number > upto]
+                    if self._last is not None and (found[-1][0] if found else upto) == self._last:
+                        return _letter(
+                            pa.concat_tables([ROWS.empty_table(), *(t for _, t in found)]), upto=self._last, last=True
+                        )
+                if found:
+                    return _letter(pa.concat_tables([t for _, t in found]), upto=found[-1][0], last=False)
+                await news[1].wait()
+        finally:
+            with self._lock:
+                self._waiting.discard(news)
+
+    def _wake(self) -> None:
+        with self._lock:
+            waiting = list(self._waiting)
+        for loop, event in waiting:
+            loop.call_soon_threadsafe(event.set)
+
+
+class Task:
+    """A task's half; travels to it."""
+
+    def __init__(self, box: worker.Mailbox, snapshot: int = SNAPSHOT) -> None:
+        self._box, self._snapshot = box, snapshot
+
+    def work(self, numbers: Iterator[int]) -> Iterator[int]:
+        """All batches of a part, from its snapshot on; yields how many they were."""
+        for part in numbers:
+            table, said = self._ask(ANSWERS.empty_table(), what="begin", part=part)
+            market, upto = Market(table), said["upto"]
+            kept, count, last = upto, 0, False
+            answers = ANSWERS.empty_table()
+            while not last:
+                rows, said = self._ask(answers, what="more", part=part, upto=upto)
+                answers = market.step(rows)
+                count, upto, last = count + said["upto"] - upto, said["upto"], said["last"]
+                if upto - kept >= self._snapshot:
+                    # Answers first: who begins at the snapshot does not give them again.
+                    self._ask(answers, what="post", part=part)
+                    self._ask(market.state(), what="keep", part=part, upto=upto)
+                    answers, kept = ANSWERS.empty_table(), upto
+            self._ask(answers, what="more", part=part, upto=upto)
+            yield count
+
+    def _ask(self, table: pa.Table, **what: Any) -> tuple[pa.Table, dict[str, Any]]:
+        answer = self._box.ask(_letter(table, **what))
+        return answer.replace_schema_metadata(None), json.loads(answer.schema.metadata[b"letter"])
+
+
+def _letter(table: pa.Table, **what: Any) -> pa.Table:
+    return table.replace_schema_metadata({"letter": json.dumps(what)})
+
+
+def _slots(session: SparkSession) -> int:
+    """How many tasks run at once; as many as there are cores of executors now."""
+    # On a cluster that has just been started there is none yet; a job waits for the first.
+    session.sparkContext.parallelize([0], 1).count()
+    scala = session.sparkContext._jsc.sc()
+    return int(scala.maxNumConcurrentTasks(scala.resourceProfileManager().defaultResourceProfile()))
+
+
+def _first(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return (lines or [type(error).__name__])[0][:300]

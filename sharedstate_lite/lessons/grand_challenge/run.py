@@ -1,0 +1,198 @@
+"""The outer half of every solution: pulls batches ahead of the computation, and posts answers as they come.
+
+    with Run(address, ahead=16) as run:
+        for number, rows, last in run.batches():    # the next one is on its way while this one is worked on
+            run.answer(market.step(rows))           # posts when all of a batch's symbols are answered
+        run.wait()
+
+``ahead`` bounds the batches that are handed out and not answered. With 1 nothing is
+pipelined: each waits for the answer to the one before. With more, more are worked on
+at once, and each waits longer: the challenger's clock runs from a batch's leaving.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+import grpc
+import pyarrow as pa
+
+from ...errors import Error
+from .calls import UNLIMITED, stubs
+from .challenger_pb2 import Benchmark, BenchmarkConfiguration
+from .rows import results, rows
+
+AHEAD = 16
+"""Batches pulled before the first of them is answered, so that a call's way is not waited for."""
+QUERIES = ("Q1", "Q2")
+CALL_SECONDS = 30
+"""How long one call may take before the challenger counts as gone."""
+
+
+class Run:
+    """One benchmark, ``id`` by its number. ``batches`` is for one thread, ``answer`` for any; a context manager.
+
+    Raises Error where the challenger cannot be reached, or refuses.
+    """
+
+    def __init__(
+        self, address: str, *, ahead: int = AHEAD, name: str = "", queries: Sequence[str] = QUERIES, token: str = ""
+    ) -> None:
+        if isinstance(ahead, bool) or not isinstance(ahead, int) or ahead < 1:
+            raise Error(f"ahead={ahead!r}: it is a number of batches from 1; 1 is without pipelining")
+        if not queries or not set(queries) <= set(QUERIES):
+            raise Error(f"queries={queries!r}: name Q1, Q2 or both")
+        self._address, self._queries = address, set(queries)
+        self._channel = grpc.insecure_channel(address, options=UNLIMITED)
+        self._calls = stubs(self._channel)
+        self._free, self._lock, self._done = threading.Semaphore(ahead), threading.Lock(), threading.Event()
+        self._wanted: dict[int, int] = {}
+        self._came: dict[int, dict[int, Any]] = {}
+        self._last: int | None = None
+        self._open = 0
+        # gRPC cancels a call whose future nobody holds.
+        self._posted: set[Any] = set()
+        self._error: Error | None = None
+        asked = BenchmarkConfiguration(
+            token=token,
+            benchmark_name=name,
+            benchmark_type="test",
+            queries=[query for query in QUERIES if query in queries],
+        )
+        try:
+            self.id: int = self._call("createNewBenchmark", asked).id
+            self._benchmark = Benchmark(id=self.id)
+        except Error:
+            self.close()
+            raise
+
+    def batches(self) -> Iterator[tuple[int, pa.Table, bool]]:
+        """Number, rows (:data:`.rows.ROWS`) and whether it is the last; batch after batch. Raises Error.
+
+        The challenger's clock starts with the first one: tasks or a query should be ready by then.
+        """
+        self._check()
+        self._call("startBenchmark", self._benchmark)
+        self._free.acquire()
+        coming = self._pull()
+        while True:
+            try:
+                batch = coming.result()
+            except grpc.RpcError as error:
+                self.fail(self._told("nextBatch", error))
+                self._check()
+            coming = self._pull() if not batch.last and self._free.acquire(blocking=False) else None
+            table = rows(batch)
+            with self._lock:
+                self._wanted[batch.seq_id] = len(batch.lookup_symbols)
+                self._open += 1
+                if batch.last:
+                    self._last = batch.seq_id
+            if not batch.lookup_symbols:
+                self._post(batch.seq_id, {})
+            yield batch.seq_id, table, batch.last
+            if batch.last:
+                return
+            if coming is None:
+                self._free.acquire()
+                coming = self._pull()
+
+    def answer(self, answers: pa.Table) -> None:
+        """Rows of :data:`.rows.ANSWERS`, of any batches. What has all is posted; what comes twice counts once."""
+        complete = []
+        with self._lock:
+            for line in answers.to_pylist():
+                number = line["batch"]
+                if number in self._wanted:
+                    came = self._came.setdefault(number, {})
+                    came[line["position"]] = line
+                    if len(came) == self._wanted[number]:
+                        complete.append((number, self._came.pop(number)))
+                        del self._wanted[number]
+        for number, came in complete:
+            self._post(number, came)
+
+    def wait(self) -> int:
+        """Until all batches are answered; then the benchmark is ended. Its number. Raises Error for what failed."""
+        self._done.wait()
+        self._check()
+        self._call("endBenchmark", self._benchmark)
+        return self.id
+
+    def fail(self, error: Error) -> None:
+        """Nothing more will come: ``batches`` and ``wait`` raise this. The first one counts."""
+        self._error = self._error or error
+        self._done.set()
+        self._free.release()
+
+    def over(self, seconds: float) -> bool:
+        """Whether all is answered, or failed, before so many seconds have passed."""
+        return self._done.wait(seconds)
+
+    @property
+    def failed(self) -> Error | None:
+        """What it failed with."""
+        return self._error
+
+    def close(self) -> None:
+        """Let go of the connection; what was not waited for stays without its end. Harmless when repeated."""
+        self.fail(Error(f"the run against {self._address} was closed before its end"))
+        self._channel.close()
+
+    def _pull(self) -> Any:
+        self._check()
+        return self._calls["nextBatch"].future(self._benchmark, timeout=CALL_SECONDS)
+
+    def _post(self, number: int, came: dict[int, Any]) -> None:
+        both = results(self.id, number, came.values())
+        posted = [self._calls[f"result{q}"] for q in QUERIES if q in self._queries]
+        messages = [message for q, message in zip(QUERIES, both, strict=True) if q in self._queries]
+        left = [len(posted)]
+
+        def came_back(call: Any) -> None:
+            error = None if call.cancelled() else call.exception()
+            if error is not None:
+                self.fail(self._told(f"the answer to batch {number}", error))
+            with self._lock:
+                self._posted.discard(call)
+                left[0] -= 1
+                if left[0]:
+                    return
+                self._open -= 1
+                finished = self._last is not None and not self._open
+            self._free.release()
+            if finished:
+                self._done.set()
+
+        for call, message in zip(posted, messages, strict=True):
+            under_way = call.future(message, timeout=CALL_SECONDS)
+            with self._lock:
+                self._posted.add(under_way)
+            under_way.add_done_callback(came_back)
+
+    def _call(self, name: str, asked: Any) -> Any:
+        try:
+            return self._calls[name](asked, timeout=CALL_SECONDS)
+        except grpc.RpcError as error:
+            raise self._told(name, error) from error
+        except ValueError as error:  # what gRPC raises on a channel that has been closed
+            raise self._error or self._told(name, error) from error
+
+    def _told(self, what: str, error: Any) -> Error:
+        why = f"{error.code().name}: {error.details()}" if isinstance(error, grpc.Call) else str(error)
+        return Error(
+            f"the challenger at {self._address} refused {what}: {why}; look whether it runs, and what it was told"
+        )
+
+    def _check(self) -> None:
+        if self._error is not None:
+            raise self._error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()

@@ -1,0 +1,131 @@
+"""Request and response with a streaming query: its readers ask the driver, its sink is a function in the driver.
+
+The same operator as by :mod:`.files`, with the same state and the same micro-batches; only the hand-off is another. A
+micro-batch is planned when the driver says that batches have come; the tasks that read ask the driver for their part,
+and the answers are collected. No file is written but Spark's own checkpoint.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import threading
+from collections import deque
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+
+from ... import worker
+from .rows import ROWS, slices
+from .run import Run
+from .stream import WIRE, carry, packed, spread, through, unpacked
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+LOOK_SECONDS = 0.05
+"""Between two looks whether the query still runs."""
+
+
+def by_source(address: str, session: SparkSession, *, parts: int | None = None, **options: Any) -> int:
+    """Answer a whole benchmark; returns its number. Parameters and errors are those of :func:`.files.by_files`."""
+    marks = spread(session, parts)
+    with (
+        tempfile.TemporaryDirectory(prefix="sharedstate-lite-") as home,
+        Run(address, **{"name": "source", **options}) as run,
+        worker.Mailbox(session) as box,
+    ):
+        counter, first = Counter(marks), threading.Event()
+        counter.put(-1, ROWS.empty_table())  # the query's start is not the benchmark's
+        box.serve(counter.answer)
+
+        def sink(frame: DataFrame, _: int) -> None:
+            blobs: list[Any] = frame.toArrow().column("blob").to_pylist()
+            for blob in blobs:
+                run.answer(unpacked(blob))
+            first.set()
+
+        session.dataSource.register(asked_of(box, len(marks)))
+        answers = through(session.readStream.format("sharedstate_challenge").load()).writeStream
+        query = answers.foreachBatch(sink).option("checkpointLocation", f"{home}/spark").start()
+
+        try:
+            while not first.wait(LOOK_SECONDS) and query.isActive:
+                continue
+            return carry(run, query, counter.put, lambda: None, LOOK_SECONDS)
+        finally:
+            query.stop()
+
+
+class Counter:
+    """The driver's half: what has come, until Spark has it in a checkpoint. Numbers are the batches' plus one."""
+
+    def __init__(self, marks: list[int]) -> None:
+        self._marks = marks
+        self._lock = threading.Lock()
+        self._came: deque[tuple[int, list[pa.Table]]] = deque()
+        self._upto = 0
+
+    def put(self, number: int, rows: pa.Table) -> None:
+        """A batch has come."""
+        parts = slices(rows, len(self._marks))
+        with self._lock:
+            self._came.append((number + 1, parts))
+            self._upto = number + 2
+
+    def answer(self, letter: pa.Table) -> pa.Table:
+        """What a reader asks: how far it is, the rows of a part, or that some are needed no more."""
+        said = json.loads((letter.schema.metadata or {})[b"letter"])
+        with self._lock:
+            if said["what"] == "how far":
+                return ROWS.empty_table().replace_schema_metadata({"upto": str(self._upto)})
+            if said["what"] == "done":
+                while self._came and self._came[0][0] < said["end"]:
+                    self._came.popleft()
+                return ROWS.empty_table()
+            part = said["part"]
+            found = [parts[part] for number, parts in self._came if said["start"] <= number < said["end"]]
+        about = {"label": str(self._marks[part])}
+        return pa.concat_tables([ROWS.empty_table(), *found]).replace_schema_metadata(about)
+
+
+def asked_of(box: worker.Mailbox, parts: int) -> type[DataSource]:
+    """A data source whose readers ask through ``box``."""
+
+    class Reader(DataSourceStreamReader):
+        def initialOffset(self) -> dict[str, int]:
+            return {"upto": 0}
+
+        def latestOffset(self, *_: Any) -> dict[str, int]:
+            return {"upto": int(_asked(box, what="how far").schema.metadata[b"upto"])}
+
+        def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
+            return [InputPartition((part, start["upto"], end["upto"])) for part in range(parts)]
+
+        def read(self, partition: InputPartition) -> Iterator[Any]:
+            part, start, end = partition.value
+            rows = _asked(box, what="rows", part=part, start=start, end=end)
+            label = int(rows.schema.metadata[b"label"])
+            yield label, end - 2, packed(rows.replace_schema_metadata(None))
+
+        def commit(self, end: dict[str, int]) -> None:
+            _asked(box, what="done", end=end["upto"])
+
+    class Source(DataSource):
+        @classmethod
+        def name(cls) -> str:
+            return "sharedstate_challenge"
+
+        def schema(self) -> str:
+            return WIRE
+
+        def streamReader(self, schema: Any) -> Reader:
+            return Reader()
+
+    return Source
+
+
+def _asked(box: worker.Mailbox, **what: Any) -> pa.Table:
+    return box.ask(ROWS.empty_table().replace_schema_metadata({"letter": json.dumps(what)}))

@@ -1,0 +1,107 @@
+"""The inner half as a streaming query: batches come as rows, a stateful operator answers them.
+
+A row is what one batch, or several, have for one part: a table of :data:`.rows.ROWS` as a blob,
+so that the symbols of a part arrive as one columnar batch, and their state is one blob in the state
+store. Spark reads and writes that state once a micro-batch, and keeps a checkpoint of it: a query that
+dies goes on. Where rows come from and answers go to, :mod:`.files` and :mod:`.source` say.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+import pyarrow as pa
+from pyspark.sql.types import BinaryType, StructType
+
+from ...errors import Error
+from ...spark.bins.bin_placement import labels
+from ...spark.query.lazy_processor import Declared
+from .market import Market
+from .run import Run
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+WIRE = "label INT, upto BIGINT, blob BINARY"
+"""The part as Spark groups it, the last batch, the rows."""
+
+
+def packed(table: pa.Table) -> bytes:
+    """A table as bytes."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return sink.getvalue().to_pybytes()
+
+
+def unpacked(blob: bytes) -> pa.Table:
+    """A table from bytes."""
+    with pa.ipc.open_stream(blob) as reader:
+        return reader.read_all()
+
+
+class Part:
+    """The market of one part's symbols; the :class:`~...spark.query.lazy_processor.Work` of the operator."""
+
+    def rows(self, states: Mapping[str, Any], key: Any, frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+        """A part's rows of one micro-batch."""
+        frame = pd.concat(frames).sort_values("upto")
+        held = states["market"].get()
+        market = Market(None if held is None else unpacked(bytes(held[0])))
+        answers = market.step(pa.concat_tables(unpacked(bytes(blob)) for blob in frame["blob"]))
+        states["market"].update((packed(market.state()),))
+        told = {"label": [int(key[0])], "upto": [int(frame["upto"].iloc[-1])], "blob": [packed(answers)]}
+        yield pd.DataFrame(told)
+
+    def close(self) -> None:
+        """Nothing is held beyond the micro-batch."""
+
+
+def operator() -> Declared:
+    """The stateful operator that keeps markets."""
+    return Declared(Part(), {"market": StructType().add("blob", BinaryType())}, {})
+
+
+def through(wire: DataFrame) -> DataFrame:
+    """Answers to a stream of rows (``WIRE``), as the same kind of rows."""
+    return wire.groupBy("label").transformWithStateInPandas(
+        statefulProcessor=operator(), outputStructType=WIRE, outputMode="Append", timeMode="None"
+    )
+
+
+def spread(session: SparkSession, parts: int | None) -> list[int]:
+    """A label a part (default: as many parts as tasks run at once). Raises Error for a number that cannot be."""
+    count = session.sparkContext.defaultParallelism if parts is None else parts
+    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+        raise Error(f"parts={parts!r}: it is a number of parts from 1")
+    return labels(count)
+
+
+def carry(
+    run: Run, query: StreamingQuery, put: Callable[[int, pa.Table], None], look: Callable[[], None], seconds: float
+) -> int:
+    """Put every batch where the query finds it, and ``look`` every so many seconds beside that; the benchmark's number.
+
+    Raises Error for what failed, also when the query ended or a look did.
+    """
+
+    def watch() -> None:
+        try:
+            while not run.over(seconds):
+                look()
+                if not query.isActive:
+                    run.fail(Error(f"the query on Spark ended: {str(query.exception())[:300]}"))
+        except Exception as error:  # of whatever kind: else who waits for the run would never hear of it
+            run.fail(Error(f"an answer could not be read: {type(error).__name__}: {error}"))
+
+    watching = threading.Thread(target=watch, name="sharedstate-lite challenge", daemon=True)
+    watching.start()
+    for number, rows, _ in run.batches():
+        put(number, rows)
+    number = run.wait()
+    watching.join()
+    return number

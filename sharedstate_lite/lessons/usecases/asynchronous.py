@@ -1,0 +1,133 @@
+"""Use case 4: questions that are under way at once.
+
+The ladder: a connection of its own for each worker process, one question at a time · the same through the
+host's pool · threads · an asyncio runtime with 1, 4, 16 and 64 calls in flight for the whole host. Pools
+have the same size, and everybody waits ``latency`` seconds in the client before each query, as for a server
+that is further away than this one. Without latency a loop has nothing to wait for, and is what it costs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import secrets
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from ...worker import AsyncRuntime, ConnectionPool
+from . import connections, enrich
+from .ladder import Ran, Rung, digest
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+ROWS = 500
+"""Events that a task hands over together."""
+CONNECTIONS = 16
+IN_FLIGHT = (1, 4, 16, 64)
+
+
+def alone(events: DataFrame, dsn: str, latency: float, mark: str) -> DataFrame:
+    """A task asks over its process's own connection, waits, and asks again; ``mark`` as for :mod:`.connections`."""
+
+    def work(parts: Iterator[list[int]]) -> Iterator[pa.RecordBatch]:
+        connection = connections.kept(dsn, mark)
+
+        def ask(sql: str, keys: Sequence[int]) -> list[list[tuple[Any, ...]]]:
+            return [connection.execute(sql, (key,), prepare=True).fetchall() for key in _away(keys, latency)]
+
+        yield from (enrich.enriched(ids, ask) for ids in parts)
+
+    return enrich.over(events, work, ROWS)
+
+
+def synchronous(events: DataFrame, pool: ConnectionPool, latency: float) -> DataFrame:
+    """A task asks the pool, waits, and asks again."""
+    ask = functools.partial(_waited, pool, latency)
+    return enrich.over(events, lambda parts: (enrich.enriched(ids, ask) for ids in parts), ROWS)
+
+
+def threaded(events: DataFrame, pool: ConnectionPool, latency: float, threads: int) -> DataFrame:
+    """``threads`` of each task do that."""
+
+    def work(parts: Iterator[list[int]]) -> Iterator[pa.RecordBatch]:
+        ask = functools.partial(_waited, pool, latency)
+        with ThreadPoolExecutor(threads) as executor:
+            for ids in parts:
+                found = executor.map(lambda id: enrich.enriched([id], ask), ids)
+                yield from pa.Table.from_batches(found, enrich.ARROW).combine_chunks().to_batches()
+
+    return enrich.over(events, work, ROWS)
+
+
+def in_flight(events: DataFrame, calls: AsyncRuntime, pool: ConnectionPool, latency: float) -> DataFrame:
+    """The host's runtime has as many calls in flight as ``calls`` allows, of all tasks together."""
+
+    async def ask(row: dict[str, Any]) -> dict[str, Any]:
+        return await enrich.one(pool, row["id"], latency)
+
+    def work(parts: Iterator[list[int]]) -> Iterator[pa.RecordBatch]:
+        for ids in parts:
+            yield from enrich.told(calls.map(ask, pa.table({"id": pa.array(ids, pa.int64())}), enrich.ARROW))
+
+    return enrich.over(events, work, ROWS)
+
+
+@contextlib.contextmanager
+def rungs(
+    session: SparkSession, dsn: str, events: DataFrame, latency: float, few: DataFrame | None = None
+) -> Iterator[dict[str, Rung]]:
+    """The ladder over ``events``; what has few questions under way, and so takes long, over ``few`` (default: all).
+
+    Counted: calls, or for the pool's users connections, that were busy at once at most.
+    """
+    few = events if few is None else few
+    many, fewer = events.count(), few.count()
+    tasks = session.sparkContext.defaultParallelism
+    with contextlib.ExitStack() as open_:
+        handles = {n: open_.enter_context(AsyncRuntime(session, in_flight=n)) for n in IN_FLIGHT}
+        pools = {
+            n: open_.enter_context(ConnectionPool(session, dsn, size=CONNECTIONS))
+            for n in ("one", "threads", *IN_FLIGHT)
+        }
+
+        def run(frame: DataFrame, pool: ConnectionPool) -> Ran:
+            answer = digest(frame)
+            return Ran(answer, {"connections at once": pool.stats()["most"]})
+
+        def flying(n: int, frame: DataFrame) -> Ran:
+            return run(in_flight(frame, handles[n], pools[n], latency), pools[n])
+
+        mark = secrets.token_hex(6)
+        found = {
+            "own connection": Rung(fewer, lambda: Ran(digest(alone(few, dsn, latency, mark)))),
+            "synchronous": Rung(fewer, lambda: run(synchronous(few, pools["one"], latency), pools["one"])),
+            "threads": Rung(
+                many,
+                lambda: run(threaded(events, pools["threads"], latency, CONNECTIONS // tasks or 1), pools["threads"]),
+            ),
+        }
+        for n in IN_FLIGHT:
+            some, count = (few, fewer) if n < CONNECTIONS else (events, many)
+            found[f"asyncio, {n}"] = Rung(count, functools.partial(flying, n, some))
+        yield found
+
+
+def _away(keys: Sequence[int], latency: float) -> Iterator[int]:
+    """The keys, one after the other, each after ``latency`` seconds: a server that is so far away."""
+    for key in keys:
+        time.sleep(latency)  # what this ladder measures
+        yield key
+
+
+def _waited(pool: ConnectionPool, latency: float, sql: str, keys: Sequence[int]) -> list[list[tuple[Any, ...]]]:
+    """One query after the other through the pool, each after ``latency`` seconds."""
+    found = []
+    for key in _away(keys, latency):
+        answer = pool.query(sql, pa.table({"key": pa.array([key], pa.int64())})).drop_columns(["row"])
+        found.append([tuple(row.values()) for row in answer.to_pylist()])
+    return found

@@ -1,0 +1,176 @@
+"""Use case 6: who remembers what the database said.
+
+The ladder: nobody · each task for itself · all tasks of the host together, in one cache for products by id and
+another for the best of a category. Under all of them the same asynchronous pool loads what is
+missing. Hits are told for either cache: a hundred categories are soon known, and would make a
+cache of ids look better than it is. With a TTL a row is asked for again once it is that old: a bound on how
+stale an answer may be.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from ...worker import AsyncRuntime, Cache, ConnectionPool, metrics
+from ...worker.handles.batches import distinct
+from ...worker.runtime.lru import Rows
+from . import enrich
+from .ladder import Ran, Rung, digest
+
+if TYPE_CHECKING:
+    from pyspark import Accumulator
+    from pyspark.sql import DataFrame, SparkSession
+
+ROWS = 1_000
+IN_FLIGHT = CONNECTIONS = 16
+BEST = pa.schema([pa.field("top", pa.list_(pa.int64()))])
+Load = Callable[["pa.Array[Any]"], pa.Table]
+Look = Callable[[Any, Load], pa.Table]
+"""A row for each key, loaded where it is not known."""
+
+
+def loaders(calls: AsyncRuntime, pool: ConnectionPool, latency: float) -> tuple[Load, Load]:
+    """Products by id, and the best of categories, each question after ``latency`` seconds."""
+
+    async def product(row: dict[str, Any]) -> dict[str, Any]:
+        import asyncio
+
+        await asyncio.sleep(latency)
+        found = await pool.fetch(enrich.PRODUCT, [row["key"]])
+        return found[0] if found else {"id": None, "name": None, "category": None}
+
+    async def best(row: dict[str, Any]) -> dict[str, Any]:
+        import asyncio
+
+        await asyncio.sleep(latency)
+        return {"top": [one["id"] for one in await pool.fetch(enrich.TOP, [row["key"]])]}
+
+    return (
+        lambda keys: calls.map(product, pa.table({"key": keys}), enrich.PRODUCTS),
+        lambda keys: calls.map(best, pa.table({"key": keys}), BEST),
+    )
+
+
+def looked_up(events: DataFrame, make: Callable[[], tuple[Look, Look]], load: tuple[Load, Load]) -> DataFrame:
+    """Enrichment where ``make``, called once a task, says how products and categories are looked up."""
+
+    def work(parts: Iterator[list[int]]) -> Iterator[pa.RecordBatch]:
+        products, tops = make()
+        for ids in parts:
+            found = products(pa.array(ids, pa.int64()), load[0])
+            there = found.filter(found.column("id").is_valid())
+            wanted = there.filter(pa.array(enrich.kept(there.column("id").to_numpy())))
+            if wanted.num_rows:
+                best = tops(wanted.column("category").combine_chunks(), load[1])
+                wanted = wanted.append_column("top", best.column("top"))
+                yield from wanted.cast(enrich.ARROW).combine_chunks().to_batches()
+
+    return enrich.over(events, work, ROWS)
+
+
+def uncached(events: DataFrame, load: tuple[Load, Load]) -> DataFrame:
+    """Every question is asked."""
+
+    def direct(keys: Any, load: Load) -> pa.Table:
+        return load(keys.cast(pa.int64()))
+
+    return looked_up(events, lambda: (direct, direct), load)
+
+
+def private(events: DataFrame, load: tuple[Load, Load], capacity: int, hits: dict[str, Accumulator[int]]) -> DataFrame:
+    """Each task has caches of its own, of ``capacity`` rows, the least recently used forgotten first."""
+    return looked_up(
+        events, lambda: (_Private(capacity, hits["id hits"]), _Private(capacity, hits["category hits"])), load
+    )
+
+
+def shared(events: DataFrame, load: tuple[Load, Load], caches: tuple[Cache, Cache]) -> DataFrame:
+    """All tasks of the host have the same two caches."""
+    return looked_up(events, lambda: (caches[0].get_or_load, caches[1].get_or_load), load)
+
+
+class _Private:
+    """One task's cache: the same rows by key as the shared one has, in this process."""
+
+    def __init__(self, capacity: int, hits: Accumulator[int]) -> None:
+        self._rows, self._hits = Rows("private cache", capacity, None), hits
+
+    def __call__(self, keys: Any, load: Load) -> pa.Table:
+        codes, values = distinct(keys, "private cache", "keys")
+        now = time.monotonic()
+        here, found = self._rows.get(pa.chunked_array([values]), now)
+        missing = values.filter(pa.array(~here))
+        self._hits.add(len(codes) - len(missing))
+        parts = [found] if found is not None else []
+        if len(missing):
+            parts.append(load(missing))
+            self._rows.put(pa.chunked_array([missing]), parts[-1], now)
+        order = np.empty(len(values), np.int64)
+        order[np.concatenate([np.flatnonzero(here), np.flatnonzero(~here)])] = np.arange(len(values))
+        return pa.concat_tables(parts).take(order[codes])
+
+
+@contextlib.contextmanager
+def rungs(
+    session: SparkSession,
+    dsn: str,
+    events: DataFrame,
+    capacities: tuple[int, ...],
+    latency: float = 0.002,
+    few: DataFrame | None = None,
+    ttl: float | None = None,
+) -> Iterator[dict[str, Rung]]:
+    """The ladder over ``events``, each kind of cache with each of ``capacities``; without one over ``few``.
+
+    A cache that has fewer rows than ``few`` (default: all) has events asks nearly as often: where a question waits, it
+    is over ``few`` too. Without a ``latency`` all caches are over the same events, so that their hits can be compared.
+    ``ttl``: one more rung, with the largest capacity and that bound in seconds. Counted: the shares of
+    look-ups that were hits, of ids and of categories. Each run begins with empty caches.
+    """
+    few = events if few is None else few
+    many, fewer = events.count(), few.count()
+    with AsyncRuntime(session, in_flight=IN_FLIGHT) as calls, ConnectionPool(session, dsn, size=CONNECTIONS) as pool:
+        load = loaders(calls, pool, latency)
+
+        def over(capacity: int) -> tuple[DataFrame, int]:
+            return (few, fewer) if latency and capacity < fewer else (events, many)
+
+        def alone(capacity: int) -> Ran:
+            frame, count = over(capacity)
+            hits = {name: session.sparkContext.accumulator(0) for name in ("id hits", "category hits")}
+            answer = digest(private(frame, load, capacity, hits))
+            return Ran(answer, _shares(hits["id hits"].value, count, hits["category hits"].value, answer[0]))
+
+        def together(capacity: int, ttl: float | None) -> Ran:
+            with Cache(session, capacity, ttl) as ids, Cache(session, capacity, ttl) as categories:
+                answer = digest(shared(over(capacity)[0], load, (ids, categories)))
+                said = metrics()
+                counts = [_hits(said, cache) for cache in (ids, categories)]
+            return Ran(answer, _shares(*counts[0], *counts[1]))
+
+        found = {"no cache": Rung(fewer, lambda: Ran(digest(uncached(few, load)), _shares(0, fewer, 0, fewer)))}
+        for capacity in capacities:
+            count = over(capacity)[1]
+            found[f"private, {capacity:,}"] = Rung(count, functools.partial(alone, capacity))
+            found[f"shared, {capacity:,}"] = Rung(count, functools.partial(together, capacity, None))
+        if ttl is not None:
+            found[f"shared, at most {ttl:g} s old"] = Rung(many, functools.partial(together, max(capacities), ttl))
+        yield found
+
+
+def _shares(id_hits: int, ids: int, hits: int, categories: int) -> dict[str, float]:
+    return {"id hits": id_hits / max(ids, 1), "category hits": hits / max(categories, 1)}
+
+
+def _hits(said: pd.DataFrame, cache: Cache) -> tuple[int, int]:
+    """Look-ups that were hits, and all of them, on all hosts."""
+    rows = said[said["handle"] == cache.name]
+    return int(rows["hits"].sum()), int(rows["rows"].sum())

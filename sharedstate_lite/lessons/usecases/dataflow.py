@@ -1,0 +1,164 @@
+"""Graphs the dataflow way: GraphX, which PySpark carries, through the gateway; GraphFrames; joins of DataFrames.
+
+GraphX has no Python: its Scala objects are called as py4j shows them. GraphFrames wraps it, with a
+jar that PySpark does not bring (spark/jars.py); where it is not had, :func:`absent` says why
+and what mends that. Both read the graph from a file of lines ``source target``.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import csv
+
+from ...spark.session import jars
+from . import graphs
+from .graphs import Graph, Labels, Ranks
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def absent() -> str:
+    """Why there are no GraphFrames here, and what mends that; empty where there are."""
+    found = jars.find("graphframes")
+    return f"{found.absent}; {found.mend}" if found.absent is not None else ""
+
+
+def write(graph: Graph, path: Path) -> str:
+    """The graph as a file of lines; returns its path."""
+
+    options = csv.WriteOptions(include_header=False, delimiter=" ", quoting_style="none")
+    ends = {"source": pa.array(graph.source), "target": pa.array(graph.target)}
+    csv.write_csv(pa.table(ends), path, options)
+    return str(path)
+
+
+class Outside:
+    """A graph in Spark's own hands, read once from the file ``edges`` and kept; a node without edges has rank RESET."""
+
+    def __init__(self, session: SparkSession, graph: Graph, edges: str, parts: int) -> None:
+        self._session, self._graph, self._path, self._parts = session, graph, edges, parts
+        self._nodes = graph.nodes
+
+    def graphx_pagerank(self, iterations: int) -> Ranks:
+        """PageRank.run, whose ranks add up to the number of nodes that have an edge."""
+        lib = self._jvm.org.apache.spark.graphx.lib
+        tag = self._jvm.scala.reflect.ClassTag.Int()
+        ranked = lib.PageRank.run(self._graphx, iterations, graphs.RESET, tag, tag)
+        ids, values = self._vertices(ranked, self._jvm.org.apache.spark.sql.Encoders.scalaDouble())
+        return self._ranks(ids, values)
+
+    def graphx_components(self) -> Labels:
+        """ConnectedComponents.run: the least node of each component."""
+        tag = self._jvm.scala.reflect.ClassTag.Int()
+        found = self._jvm.org.apache.spark.graphx.lib.ConnectedComponents.run(self._graphx, tag, tag)
+        return self._labels(*self._vertices(found, self._jvm.org.apache.spark.sql.Encoders.scalaLong()))
+
+    def frames_pagerank(self, iterations: int) -> Ranks:
+        """GraphFrames' pageRank, which runs GraphX's."""
+        found = self._frames.pageRank(resetProbability=graphs.RESET, maxIter=iterations).vertices
+        table = found.select("id", "pagerank").toArrow()
+        return self._ranks(table.column("id").to_numpy(), table.column("pagerank").to_numpy())
+
+    def frames_components(self) -> Labels:
+        """GraphFrames' connectedComponents, by GraphX, which is the quickest of its ways on a small graph."""
+        table = self._frames.connectedComponents(algorithm="graphx").select("id", "component").toArrow()
+        return self._labels(table.column("id").to_numpy(), table.column("component").to_numpy())
+
+    def joined_pagerank(self, iterations: int) -> Ranks:
+        """A join and a sum an iteration, each kept so that the next does not compute it again."""
+        from pyspark.sql import functions as f
+
+        degrees = self._edges.groupBy("source").agg(f.count("*").alias("degree"))
+        edges = self._edges.join(degrees, "source").cache()
+        nodes = self._session.range(0, self._nodes, 1, self._parts).withColumnRenamed("id", "node").cache()
+        ranks = nodes.select("node", f.lit(1.0).alias("rank"))
+        for _ in range(iterations):
+            passed = edges.join(ranks, edges["source"] == ranks["node"]).select(
+                "target", (f.col("rank") / f.col("degree")).alias("passed")
+            )
+            sums = passed.groupBy(f.col("target").alias("node")).agg(f.sum("passed").alias("sum"))
+            rank = graphs.RESET + (1 - graphs.RESET) * f.coalesce(f.col("sum"), f.lit(0.0))
+            ranks = nodes.join(sums, "node", "left").select("node", rank.alias("rank")).localCheckpoint()
+        table = ranks.toArrow()
+        for frame in (edges, nodes):
+            frame.unpersist()
+        return self._graph.scaled(self._ranks(table.column("node").to_numpy(), table.column("rank").to_numpy()))
+
+    def joined_components(self) -> Labels:
+        """A join and a minimum a round, over the nodes that have news."""
+        from pyspark.sql import functions as f
+
+        back = self._edges.select(f.col("target").alias("source"), f.col("source").alias("target"))
+        both = self._edges.union(back).cache()
+        labels = self._session.range(0, self._nodes, 1, self._parts).select(
+            f.col("id").alias("node"), f.col("id").alias("label"), f.lit(True).alias("changed")
+        )
+        more = True
+        while more:
+            news = both.join(labels.where("changed"), both["source"] == labels["node"]).select("target", "label")
+            least = news.groupBy(f.col("target").alias("node")).agg(f.min("label").alias("heard"))
+            better = f.coalesce(f.col("heard") < f.col("label"), f.lit(False))
+            after = labels.join(least, "node", "left").select(
+                "node", f.when(better, f.col("heard")).otherwise(f.col("label")).alias("label"), better.alias("changed")
+            )
+            labels = after.localCheckpoint()
+            more = labels.where("changed").limit(1).count() > 0
+        table = labels.toArrow()
+        both.unpersist()
+        return self._labels(table.column("node").to_numpy(), table.column("label").to_numpy())
+
+    @property
+    def _jvm(self) -> Any:
+        return self._session._jvm
+
+    @cached_property
+    def _graphx(self) -> Any:
+        context: Any = self._session.sparkContext
+        level = self._jvm.org.apache.spark.storage.StorageLevel.MEMORY_ONLY()
+        load = self._jvm.org.apache.spark.graphx.GraphLoader.edgeListFile
+        graph = load(context._jsc.sc(), self._path, False, self._parts, level, level)
+        # Read now, so that no run is charged with it.
+        graph.edges().count()
+        return graph
+
+    @cached_property
+    def _edges(self) -> DataFrame:
+        frame = self._session.read.csv(self._path, schema="source BIGINT, target BIGINT", sep=" ").cache()
+        frame.count()
+        return frame
+
+    @cached_property
+    def _frames(self) -> Any:
+        from graphframes import GraphFrame
+
+        ends = self._edges.selectExpr("source AS src", "target AS dst")
+        nodes = ends.selectExpr("explode(array(src, dst)) AS id").distinct()
+        return GraphFrame(nodes.cache(), ends.cache())
+
+    def _vertices(self, graph: Any, value: Any) -> tuple[Any, Any]:
+        """Nodes and their values, brought here."""
+        from pyspark.sql import DataFrame
+
+        encoders = self._jvm.org.apache.spark.sql.Encoders
+        session: Any = self._session._jsparkSession
+        data = session.createDataset(graph.vertices(), encoders.tuple(encoders.scalaLong(), value))
+        table = DataFrame(data.toDF(), self._session).toArrow()
+        return table.column(0).to_numpy(), table.column(1).to_numpy()
+
+    def _ranks(self, ids: Any, values: Any) -> Ranks:
+        """All nodes' ranks: those without an edge are not in GraphX's graph, and get what nobody adds to."""
+        out = np.full(self._nodes, graphs.RESET)
+        out[ids] = values
+        return out
+
+    def _labels(self, ids: Any, values: Any) -> Labels:
+        """All nodes' components: one without an edge is alone."""
+        out = np.arange(self._nodes)
+        out[ids] = values
+        return out

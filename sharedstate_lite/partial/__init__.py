@@ -1,0 +1,1 @@
+"""The graph in which questions travel too: keys are filled when somebody asks."""

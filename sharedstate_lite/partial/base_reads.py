@@ -1,0 +1,134 @@
+"""Looking rows up under a join: by which side to ask, and in the base tables as of a position.
+
+A join of a partial dataflow keeps no copy of an input that is base tables alone; it reads
+them, by any columns, as they were at the position that its input has reached. That is
+what Noria's rule "a join's inputs are materialised beside it" comes to when the base
+tables keep their recent past.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..dataflow.operators import through
+from ..kernels.join import Matches, half_join
+from ..plan.view import Filter, Join, Map, Node, Reduce, Scan, Union
+from ..storage.arrangement import Arrangement
+from ..storage.batch import Delta
+from ..storage.encoding import NULL, Strings, Words
+from ..storage.multiplicity import add_up
+from .messages import Edge, Position
+from .nodes import traced
+
+
+def stateless(node: Node) -> bool:
+    """Whether all below is base tables: then a look-up needs no state of its own."""
+    return not any(isinstance(n, Reduce) for n in node.walk())
+
+
+@dataclass(frozen=True)
+class Asked:
+    """How a join is asked by columns ``ask``: the primary side, its columns, and which of ``ask`` they answer."""
+
+    primary: int
+    columns: tuple[int, ...]
+    answers: tuple[int, ...]
+
+    @property
+    def whole(self) -> bool:
+        """Whether the primary side alone decides every key."""
+        return self.rest == ()
+
+    rest: tuple[int, ...] = ()
+    """Positions in ``ask`` that only the finished rows decide."""
+
+
+def plan_ask(node: Join, ask: tuple[int, ...]) -> Asked:
+    """Choose the side that answers most of ``ask``; a column of the join key is on both sides."""
+    wide = len(node.left.schema)
+    options = []
+    for side in (0, 1):
+        if side == 1 and node.outer:
+            continue
+        own, other = (node.left_keys, node.right_keys) if side == 0 else (node.right_keys, node.left_keys)
+        columns, answers = [], []
+        for position, column in enumerate(ask):
+            there, local = (0, column) if column < wide else (1, column - wide)
+            if there != side:
+                if node.outer or local not in other:
+                    continue
+                local = own[other.index(local)]
+            columns.append(local)
+            answers.append(position)
+        rest = tuple(i for i in range(len(ask)) if i not in answers)
+        options.append(Asked(side, tuple(columns), tuple(answers), rest))
+    inputs = node.inputs
+    return min(options, key=lambda o: (len(o.rest), not stateless(inputs[o.primary]), o.primary))
+
+
+class JoinSide:
+    """One side of the join as a kernel sees it: what has arrived, or, ``at`` a time before, what had."""
+
+    def __init__(self, columns: int, find: Callable[[Words, bool], Matches]) -> None:
+        self.columns, self._find = columns, find
+
+    def match(self, keys: Words, at: int | None) -> Matches:
+        """See :class:`~..kernels.join.Side`; any ``at`` but None means before the change in hand."""
+        return self._find(keys, at is not None)
+
+
+Index = Callable[[str, tuple[int, ...]], Arrangement]
+
+
+def fetch(
+    node: Node,
+    edge: Edge,
+    columns: tuple[int, ...],
+    keys: Words,
+    at: Position,
+    index: Index,
+    floor: int | None,
+    strings: Strings,
+    view: str,
+) -> Matches:
+    """Rows of a stateless operator by any of its columns, read from the base tables as of a position.
+
+    ``edge`` is the edge out of ``node``; ``floor`` the epoch before which positions are not
+    told apart (None reads the newest contents whatever is under way).
+    """
+    if isinstance(node, Scan):
+        time = None if floor is None else max(at.get(edge.number, 0), floor)
+        return index(node.relation, columns).match(keys, strings, time)
+
+    def below(slot: int, by: tuple[int, ...], wanted: Words) -> Matches:
+        return fetch(node.inputs[slot], edge.source.inputs[slot], by, wanted, at, index, floor, strings, view)
+
+    if isinstance(node, Filter | Map):
+        by = columns if isinstance(node, Filter) else traced(node, columns, view)
+        return through(node, below(0, by, keys), strings)
+    if isinstance(node, Union):
+        parts = [below(slot, columns, keys) for slot in range(len(node.inputs))]
+        owners, rows_, diffs_ = zip(*parts, strict=True)
+        return np.concatenate(owners), np.concatenate(rows_, axis=1), np.concatenate(diffs_, axis=1)
+    assert isinstance(node, Join)
+    asked = plan_ask(node, columns)
+    side, own, other = asked.primary, node.left_keys, node.right_keys
+    if side:
+        own, other = other, own
+    owner, rows, diffs = below(side, asked.columns, keys[list(asked.answers)])
+    look = JoinSide(len(node.inputs[1 - side].schema), lambda k, _: below(1 - side, other, k))
+    types = tuple(node.inputs[side].schema[i].type for i in own)
+    who, partners, products = half_join(Delta(rows, diffs[0]), own, types, look, None, strings)
+    left, right = (rows.take(who, axis=1), partners) if side == 0 else (partners, rows.take(who, axis=1))
+    out, mine = np.concatenate([left, right]), owner[who]
+    if node.outer:
+        # Partners that cancel are none: what counts is the sum of their diffs.
+        alone = add_up(who, products, len(owner)) == 0
+        nulls = np.full((look.columns, int(alone.sum())), NULL, dtype=np.int64)
+        out = np.concatenate([out, np.concatenate([rows.compress(alone, axis=1), nulls])], axis=1)
+        mine, products = np.concatenate([mine, owner[alone]]), np.concatenate([products, diffs[0][alone]])
+    good = (out[list(columns)] == keys[:, mine]).all(axis=0)
+    return mine[good], out.compress(good, axis=1), products[None, good]

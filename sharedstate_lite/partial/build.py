@@ -1,0 +1,231 @@
+"""Building the graph of partial operators, and walking it.
+
+One operator for each plan node and the columns it is asked by, so views that ask for the
+same reuse it. A key that cannot be followed to base columns is refused here, by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from ..dataflow.operators import label
+from ..errors import ViewError
+from ..plan import graph
+from ..plan.view import Col, Filter, Join, Map, Node, Reduce, Scan, Union, View, digest
+from ..storage.arrangement import Arrangement
+from ..storage.encoding import Words
+from .base_reads import fetch, plan_ask
+from .join import JoinNode
+from .messages import Edge
+from .nodes import BaseNode, Between, LinearNode, Node_, ReaderNode, Source, Target, UnionNode, traced, untraceable
+from .reduce import ReduceNode
+
+if TYPE_CHECKING:
+    from .filled_keys import Filled
+    from .partial import Partial
+
+
+def add(flow: Partial, view: View) -> None:
+    """Build what a view needs. Raises ViewError where its key cannot be traced."""
+    for column in view.key:
+        why = blame(view.plan, column)
+        if why is not None:
+            raise untraceable(view.name, view.schema, column, why)
+    root = build(flow, view.plan, view.key, view)
+    reader = ReaderNode(flow, view.name, view.plan, view.name, view.key)
+    flow.nodes["reader", view.name] = reader
+    connect(flow, root, reader, view.key)
+
+
+def blame(node: Node, column: int) -> str | None:
+    """Why an output column cannot be traced to base columns; None if it can."""
+    if isinstance(node, Scan):
+        return None
+    if isinstance(node, Filter):
+        return blame(node.input, column)
+    if isinstance(node, Map):
+        expr = node.exprs[column]
+        return blame(node.input, expr.index) if isinstance(expr, Col) else "is computed"
+    if isinstance(node, Reduce):
+        return blame(node.input, node.keys[column]) if column < len(node.keys) else "is an aggregate"
+    if isinstance(node, Union):
+        return next((w for w in (blame(p, column) for p in node.parts) if w is not None), None)
+    assert isinstance(node, Join)
+    wide = len(node.left.schema)
+    if column < wide:
+        return blame(node.left, column)
+    return "comes from the right side of a LEFT JOIN" if node.outer else blame(node.right, column - wide)
+
+
+def build(flow: Partial, node: Node, ask: tuple[int, ...], view: View) -> Source:
+    """The operator that answers for columns ``ask`` of a plan node."""
+    if isinstance(node, Scan):
+        if node.relation not in flow.nodes:
+            flow.nodes[node.relation] = BaseNode(flow, node.relation, node, "", ())
+        base = flow.nodes[node.relation]
+        assert isinstance(base, Source)
+        return base
+    if (node, ask) in flow.nodes:
+        known = flow.nodes[node, ask]
+        assert isinstance(known, Source)
+        return known
+    kind, what, asks = _operator(flow, node, ask, view)
+    below = [build(flow, n, columns, view) for n, columns in zip(node.inputs, asks, strict=True)]
+    # Named after its inputs, so that of two joins the lower one is the first.
+    made = kind(flow, _name(flow, view, what), node, view.name, ask)
+    for source, columns in zip(below, asks, strict=True):
+        connect(flow, source, made, columns)
+    flow.nodes[node, ask] = made
+    if isinstance(made, JoinNode):
+        made.prepare()
+        _prime(flow, made)
+    return made
+
+
+def _operator(
+    flow: Partial, node: Node, ask: tuple[int, ...], view: View
+) -> tuple[type[Between], str, list[tuple[int, ...]]]:
+    """The class of a node's operator, the stem of its name, and the columns it asks each input by."""
+    if isinstance(node, Filter):
+        return LinearNode, "filter", [ask]
+    if isinstance(node, Map):
+        return LinearNode, "map", [traced(node, ask, view.name)]
+    if isinstance(node, Union):
+        return UnionNode, "union", [ask] * len(node.parts)
+    if isinstance(node, Reduce):
+        return ReduceNode, "group" if node.aggs else "distinct", [tuple(node.keys[i] for i in ask)]
+    assert isinstance(node, Join)
+    asked = plan_ask(node, ask)
+    keys = (node.left_keys, node.right_keys)
+    asks = [asked.columns if side == asked.primary else keys[side] for side in (0, 1)]
+    for below, columns in zip(node.inputs, asks, strict=True):
+        for column in columns:
+            why = blame(below, column)
+            if why is not None:
+                raise ViewError(
+                    f"view {view.name}: it joins on column {below.schema[column].name}, which {why}, so an upquery "
+                    f"cannot be asked of a base table; join on base columns, or use full or shared state"
+                )
+    return flow.join_node, "join", asks
+
+
+def _prime(flow: Partial, node: JoinNode) -> None:
+    """Make the indexes that the join's look-ups will need, while there is no epoch in hand."""
+    for side, edge in enumerate(node.inputs):
+        if node.held[side] is None:
+            columns = node.keys[side]
+            none = np.empty((len(columns), 0), dtype=np.int64)
+            fetch(edge.source.plan, edge, columns, none, {}, flow.index, None, flow.strings, node.view)
+
+
+def _name(flow: Partial, view: View, what: str) -> str:
+    taken = {n.name for n in flow.nodes.values()}
+    return next(n for n in (f"{view.name}.{what}{i}" for i in range(1, len(taken) + 2)) if n not in taken)
+
+
+def connect(flow: Partial, source: Source, target: Target, ask: tuple[int, ...]) -> None:
+    """A new edge; it begins at the position that its source has reached."""
+    flow._edges += 1
+    edge = Edge(flow._edges, source, target, len(target.inputs), ask)
+    if isinstance(source, BaseNode):
+        flow.index(source.name_of_relation, ask)
+        edge.at = {edge.number: flow.epoch}
+    else:
+        edge.at = source.at()
+    source.outputs.append(edge)
+    target.inputs.append(edge)
+
+
+def remove(flow: Partial, view: View) -> None:
+    """Take a view's reader away, and every operator that nobody reads any more."""
+    gone: list[Any] = [("reader", view.name)]
+    while gone:
+        for name in gone:
+            node = flow.nodes.pop(name)
+            for edge in node.inputs:
+                edge.source.outputs.remove(edge)
+        gone = [n for n, node in flow.nodes.items() if not node.outputs and not isinstance(node, ReaderNode | BaseNode)]
+
+
+def touch(reader: ReaderNode, keys: Words) -> None:
+    """Note the use of a key at the reader and in the state above it that goes by the same key."""
+    node: Node_ = reader
+    while True:
+        if node.filled is not None:
+            node.filled.touch(keys, reader.flow.strings, reader.flow.clock)
+        above = _congruent(node)
+        if above is None:
+            return
+        if isinstance(node, JoinNode):
+            held = node.held[node.asked.primary]
+            if held is not None:
+                held[2].touch(keys, reader.flow.strings, reader.flow.clock)
+        node = above
+
+
+def _congruent(node: Node_) -> Node_ | None:
+    """The operator above that is asked by the same keys, if there is one."""
+    if isinstance(node, JoinNode):
+        return None if node.asked.rest else node.inputs[node.asked.primary].source
+    if isinstance(node, UnionNode | BaseNode):
+        return None
+    return node.inputs[0].source
+
+
+def top_of_chain(reader: ReaderNode) -> Node_:
+    """The highest operator of the reader's own view that holds state by the reader's key."""
+    best: Node_ = reader
+    node: Node_ | None = reader
+    while node is not None and node.view == reader.view:
+        best = node if node.filled is not None else best
+        node = _congruent(node)
+    return best
+
+
+def part_names(node: Node_) -> list[str]:
+    """Names for ``state()``: an operator's main part goes by the operator's name."""
+    parts = node.parts()
+    main = len(parts) - 1 if node.filled is not None else -1
+    return [node.name if i == main else p[0].name for i, p in enumerate(parts)]
+
+
+def filled_parts(nodes: Iterable[Node_]) -> dict[str, Filled]:
+    """The sets of filled keys under the names that ``state()`` has for what they are keys of."""
+    parts = ((name, part[3]) for n in nodes for name, part in zip(part_names(n), n.parts(), strict=True))
+    return {name: filled for name, filled in parts if filled is not None}
+
+
+def identity(node: Node_, arrangement: Arrangement) -> str:
+    """A name for checkpoints that does not depend on which views came and went."""
+    if isinstance(node, ReaderNode):
+        return f"reader:{node.name}"
+    return f"{digest(node.plan)}:{node.ask}:{arrangement.name.rsplit('.', 1)[-1]}"
+
+
+def relation_of(node: Node_) -> str:
+    """What an operator's rows are rows of, for ``state()``."""
+    if isinstance(node, ReaderNode):
+        return node.name
+    return label(node.plan.inputs[0] if isinstance(node, ReduceNode) else node.plan)
+
+
+def described(flow: Partial) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The graph as two frames (see :mod:`..plan.graph`): every edge carries changes down, and may carry upqueries up."""
+    rows: list[graph.Row] = []
+    edges: list[tuple[str, str, str]] = []
+    bases = {h.relation: h.operator for h in flow.held() if h.base}
+    for node in flow.nodes.values():
+        kind, title, detail = graph.described(node.plan)
+        tables = tuple(part_names(node))
+        if isinstance(node, BaseNode):
+            tables = tuple(name for relation, name in bases.items() if relation == node.name_of_relation)
+        if isinstance(node, ReaderNode):
+            kind, title, detail = "view", node.name, ""
+        rows.append((node.name, kind, title, detail, tables, node.view))
+        for edge in node.inputs:
+            edges += [(edge.source.name, node.name, "change"), (node.name, edge.source.name, "upquery")]
+    return graph.frames(rows, edges)

@@ -1,0 +1,102 @@
+"""Which keys of a partial state are filled; every other key is a hole.
+
+A filled key may have no rows: that is an answer too ("present but empty"), and a look-up
+of it asks nobody. Each filled key remembers the operation that last used it, counted,
+never timed, so that eviction in least-recently-used order is the same in every run.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from ..plan.view import Type
+from ..storage.batch import distinct, hash_rows, ranges
+from ..storage.encoding import NULL, Strings, Words
+
+Mask = npt.NDArray[np.bool_]
+
+
+class Filled:
+    """A set of keys, words int64[len(types), n], sorted by their hash."""
+
+    def __init__(self, types: tuple[Type, ...]) -> None:
+        self.types = types
+        self.keys: Words = np.empty((len(types), 0), dtype=np.int64)
+        self.used: npt.NDArray[np.int64] = np.empty(0, dtype=np.int64)
+        self._hash: npt.NDArray[np.uint64] = np.empty(0, dtype=np.uint64)
+
+    def __len__(self) -> int:
+        return len(self._hash)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the three arrays."""
+        return int(self.keys.nbytes + self.used.nbytes + self._hash.nbytes)
+
+    def positions(self, keys: Words, strings: Strings) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+        """Of keys int64[k, q], those that are filled: their number in ``keys``, and their place here."""
+        words = hash_rows(keys, self.types, strings)
+        start = self._hash.searchsorted(words)
+        index, owner = ranges(start, self._hash.searchsorted(words, side="right") - start)
+        good = (self.keys.take(index, axis=1) == keys.take(owner, axis=1)).all(axis=0)
+        return owner[good], index[good]
+
+    def mask(self, keys: Words, strings: Strings) -> Mask:
+        """Which of keys int64[k, q] are filled; bool[q]."""
+        out = np.zeros(keys.shape[1], dtype=bool)
+        if len(self):
+            out[self.positions(keys, strings)[0]] = True
+        return out
+
+    def add(self, keys: Words, strings: Strings, now: int) -> None:
+        """Fill keys; those that are filled already stay as they are."""
+        keys = keys.compress(~self.mask(keys, strings), axis=1)
+        if not keys.shape[1]:
+            return
+        first, _ = distinct(keys, self.types, strings)
+        keys = keys.take(first, axis=1)
+        words = hash_rows(keys, self.types, strings)
+        order = np.argsort(words)
+        keys, words = keys.take(order, axis=1), words.take(order)
+        at = np.searchsorted(self._hash, words)
+        self._hash = np.insert(self._hash, at, words)
+        self.keys = np.insert(self.keys, at, keys, axis=1)
+        self.used = np.insert(self.used, at, now)
+
+    def put(self, keys: Words, used: npt.NDArray[np.int64], strings: Strings) -> None:
+        """Become these keys, in any order, each with the operation that last used it."""
+        words = hash_rows(keys, self.types, strings)
+        order = np.argsort(words)
+        self.keys, self.used, self._hash = keys.take(order, axis=1), used.take(order), words.take(order)
+
+    def remove(self, keys: Words, strings: Strings) -> Words:
+        """Make keys holes; returns those that were filled, int64[k, r]."""
+        if not len(self) or not keys.shape[1]:
+            return keys[:, :0]
+        # A key may be named twice, and goes once.
+        index = np.unique(self.positions(keys, strings)[1])
+        gone = self.keys.take(index, axis=1)
+        self.keys = np.delete(self.keys, index, axis=1)
+        self.used = np.delete(self.used, index)
+        self._hash = np.delete(self._hash, index)
+        return gone
+
+    def touch(self, keys: Words, strings: Strings, now: int) -> None:
+        """Note that an operation used these keys."""
+        if len(self):
+            self.used[self.positions(keys, strings)[1]] = now
+
+    def copy(self) -> Filled:
+        """The same set, to go back to: arrays are replaced, never written, but for the counts of use."""
+        out = Filled(self.types)
+        out.keys, out.used, out._hash = self.keys, self.used, self._hash
+        return out
+
+    def recode(self, moved: Words) -> None:
+        """Replace the codes of strings; see :meth:`~..storage.arrangement.Arrangement.recode`."""
+        keys = self.keys.copy()
+        for i, kind in enumerate(self.types):
+            if kind is Type.STRING:
+                keys[i] = np.where(keys[i] == NULL, NULL, moved.take(np.maximum(keys[i], 0)))
+        self.keys = keys

@@ -1,0 +1,339 @@
+"""Partial state: nothing is computed until somebody asks, and only what was asked for is kept.
+
+The engine: builds the graph of operators (:mod:`.nodes`, :mod:`.reduce`,
+:mod:`.join`), answers reads, evicts; :mod:`.scheduler` carries the messages.
+
+After Noria (Gjengset et al., OSDI 2018). Base tables are full, with an index for each
+way they are asked; what is partial lies above them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ..changelog import validate as intake
+from ..changelog.changes import Changes, sorted_frame
+from ..engine.engine import Input
+from ..engine.state_tables import Held
+from ..errors import Error, RowError, ViewError, told, whole
+from ..plan.view import Type, View
+from ..storage.arrangement import Arrangement
+from ..storage.batch import Delta
+from ..storage.encoding import Words
+from . import build as wiring
+from .budget import Budget
+from .filled_keys import Filled
+from .join import JoinNode
+from .messages import Pending
+from .nodes import BaseNode
+from .scheduler import Delivery
+
+FIXES = ("rule18", "rule20", "rule22")
+
+
+class Partial(Delivery):
+    """See the module. Options: ``max_rows`` or ``max_bytes`` (own state, base tables aside), ``seed``, ``without``."""
+
+    kind = "partial"
+    joins = ("auto", "linear")
+    join_node: type[JoinNode] = JoinNode
+
+    def __init__(
+        self,
+        views: Sequence[View],
+        join: str = "auto",
+        *,
+        max_rows: int | None = None,
+        max_bytes: int | None = None,
+        seed: int = 0,
+        without: Iterable[str] = (),
+        _like: Mapping[str, Any] | None = None,
+    ) -> None:
+        named = list(without) if isinstance(without, Iterable) and not isinstance(without, str) else [without]
+        if not all(fix in FIXES for fix in named):
+            raise ViewError(f"without={told(without)}: the fixes that can be switched off are {', '.join(FIXES)}")
+        if not whole(seed) or seed < 0:
+            raise ViewError(f"seed={told(seed)}: a seed is a whole number, 0 or more")
+        self._start(named)
+        self.budget = Budget(max_rows, max_bytes)
+        self.seed = int(seed)
+        self.random = np.random.default_rng(self.seed)
+        self._edges = 0
+        super().__init__(views, join, _like=_like)
+        if _like is not None:
+            self.clock, self.random.bit_generator.state = _like["clock"], _like["random"]
+
+    # --- the protocol -----------------------------------------------------------
+
+    def step(self, inputs: Input) -> Any:
+        """See :meth:`~..engine.engine.Engine.step`; while paused, a Pending of the same answer."""
+        self._check_open()
+        op, again = self._begin(), dict[str, Any]()
+        try:
+            return self._step(op, inputs, self._drain, again)
+        except RowError:
+            if not again:
+                raise
+        # Message by message something refused that the epoch may not come to; then it is done once more as a whole.
+        # The state is as before the call but for the counts of use, in which an operation is still one: a budget
+        # evicts after the second time alone.
+        return self._step(op, again, self._advance, {})
+
+    def _step(self, op: int, inputs: Input, carry: Callable[[], None], again: dict[str, Any]) -> Any:
+        """One epoch; what it brought is left in ``again`` if it was good and carrying its messages refused."""
+        with self._undoing():
+            deltas = self._take_in(inputs)
+            self.now = self.epoch + 1
+            if self.paused:
+                self._pending[op] = Pending(self.wires, op, lambda: self._emitted(op))
+            for relation, delta in deltas.items():
+                node = self.nodes.get(relation)
+                if isinstance(node, BaseNode) and len(delta.diffs):
+                    node.publish(delta, self.epoch + 1)
+            if not self.paused:
+                try:
+                    carry()
+                except RowError:
+                    again |= self._tables(deltas)
+                    raise
+            self._commit()
+            if self.paused:
+                return self._pending[op]
+            out = self._emitted(op)
+            self._within_budget()
+        self.trace.record("epoch", self.kind, rows=sum(len(d.diffs) for d in deltas.values()))
+        return out
+
+    def read(self, view: str, key: Any = None, at: int | None = None) -> Any:
+        """See :meth:`~..engine.engine.Engine.read`. Without a key: the filled keys. A hole while paused: a Pending."""
+        if key is None:
+            return super().read(view, None, at)
+        self._check_open()
+        shown = self._view(view)
+        self._check_time(view, at)
+        reader = self.reader(shown)
+        op = self._begin()
+        with self._undoing(structure=True):
+            words = intake.key_words(shown, key, self.strings)
+            if reader.filled.mask(words, self.strings).all():
+                self.trace.record("hit", reader.name, rows=1)
+                wiring.touch(reader, words)
+                return self._frame(shown, words)
+            self.trace.record("hole", reader.name, rows=1)
+            self.send("upquery", reader.inputs[0], keys=words, tag=self.tag(), asked=self.epoch)
+            if self.paused:
+                self._pending[op] = Pending(self.wires, op, None, reader, words)
+                return self._pending[op]
+            self._drain()
+            out = self._frame(shown, words)
+            self._within_budget()
+            return out
+
+    def evict(self, view: str, key: Any = None, n: int | None = None) -> dict[str, list[Any]]:
+        """Make holes of one key, all, or ``n`` drawn by seed; returns {operator: [keys]}, downstream included.
+
+        Operators go by their names in ``state()``: a join that holds both its sides is told side by side.
+        """
+        self._check_open()
+        shown = self._view(view)
+        if key is not None and n is not None:
+            raise ViewError(f"evict({view!r}): give a key or n, not both")
+        if n is not None and (not whole(n) or n < 0):
+            raise ViewError(f"evict({view!r}, n={told(n)}): n is a number of keys, 0 or more")
+        reader = self.reader(shown)
+        self._begin()
+        with self._undoing(structure=True):
+            start = wiring.top_of_chain(reader)
+            assert start.filled is not None
+            if key is not None:
+                words = intake.key_words(shown, key, self.strings)
+            elif n is None:
+                words = start.filled.keys
+            else:
+                pick = self.random.choice(len(reader.filled), size=min(n, len(reader.filled)), replace=False)
+                words = reader.filled.keys.take(np.sort(pick), axis=1)
+            with self._evictions() as gone:
+                start.evict(words)
+                if not self.paused:
+                    self._drain()
+            self._settle(start)
+            return gone
+
+    def filled(self, operator: str) -> list[tuple[Any, ...]]:
+        """The filled keys, sorted, of an operator that keeps them: a reader, an aggregate, a join's side."""
+        self._check_open()
+        known = wiring.filled_parts(self.nodes.values())
+        if not isinstance(operator, str) or operator not in known:
+            raise ViewError(f"no partial operator is called {operator}; there are: {', '.join(known)}")
+        return self._tuples(known[operator].keys, known[operator])
+
+    def compact(self) -> None:
+        """See :meth:`~..engine.engine.Engine.compact`. Raises while messages are under way."""
+        self._check_idle("compact")
+        super().compact()
+
+    def install(self, view: View) -> Changes:
+        """See :meth:`~..engine.engine.Engine.install`: at once, and empty."""
+        self._check_idle("install")
+        return super().install(view)
+
+    def drop(self, view: str | View) -> None:
+        """See :meth:`~..engine.engine.Engine.drop`."""
+        self._check_idle("drop")
+        super().drop(view)
+
+    def checkpoint(self, path: Any) -> None:
+        """See :meth:`~..engine.engine.Engine.checkpoint`. Raises while messages are under way."""
+        self._check_idle("checkpoint")
+        super().checkpoint(path)
+
+    def _commit(self) -> None:
+        self.epoch += 1
+        self.trace.epoch = self.epoch
+        for arrangement in self._timed():
+            arrangement.commit(self.epoch + 1)
+
+    def _insert_bases(self, deltas: dict[str, Delta]) -> None:
+        super()._insert_bases(deltas)
+        for (relation, _), arrangement in self.indexes.items():
+            if arrangement is not self.bases.get(relation) and relation in deltas:
+                arrangement.insert(deltas[relation].rows, deltas[relation].diffs, self.strings)
+
+    def _within_budget(self) -> None:
+        if self.budget.set:
+            self.budget.keep(self)
+
+    # --- what the base class asks -------------------------------------------------
+
+    def _add(self, view: View) -> None:
+        wiring.add(self, view)
+        self.views[view.name] = view
+
+    def _remove(self, view: View) -> None:
+        wiring.remove(self, view)
+
+    def settings(self) -> dict[str, Any]:
+        """See :meth:`~..engine.engine.Engine.settings`."""
+        options = {
+            "max_rows": self.budget.rows,
+            "max_bytes": self.budget.bytes,
+            "seed": self.seed,
+            "without": sorted(self.without),
+        }
+        found = super().settings()
+        return found | {
+            "options": found["options"] | options,
+            "clock": self.clock,
+            "random": self.random.bit_generator.state,
+        }
+
+    def filled_sets(self) -> dict[str, Filled]:
+        """See :meth:`~..engine.engine.Engine.filled_sets`."""
+        return {
+            wiring.identity(node, part[0]): part[3]
+            for node in self.nodes.values()
+            for part in node.parts()
+            if part[3] is not None
+        }
+
+    def resume_at(self, epoch: int) -> None:
+        """See :meth:`~..engine.engine.Engine.resume_at`."""
+        for (relation, _), index in self.indexes.items():
+            base = self.bases[relation]
+            if index is not base:
+                rows = base.contents(strings=self.strings)
+                index.upper = epoch + 1
+                index.load(index.layout.body(rows.rows, rows.diffs, self.strings))
+        super().resume_at(epoch)
+        self.now = epoch
+        for node in self.nodes.values():
+            for edge in node.inputs:
+                edge.at = dict.fromkeys(edge.at, epoch)
+
+    def held(self) -> Iterator[Held]:
+        for relation, base in self.bases.items():
+            names = tuple(c.name for c in self.catalog.schema(relation))
+            more = sum(a.nbytes for (r, _), a in self.indexes.items() if r == relation and a is not base)
+            yield Held(base.name, relation, "base", base, names, True, more)
+        for node in self.nodes.values():
+            for name, (arrangement, kind, columns, filled) in zip(wiring.part_names(node), node.parts(), strict=True):
+                extra = filled.nbytes if filled is not None else 0
+                yield Held(
+                    name,
+                    wiring.relation_of(node),
+                    kind,
+                    arrangement,
+                    columns,
+                    False,
+                    extra,
+                    wiring.identity(node, arrangement),
+                )
+
+    def _all(self) -> list[Arrangement]:
+        if self._every is None:
+            self._every = list(dict.fromkeys([*super()._all(), *self.indexes.values()]))
+        return self._every
+
+    def graph(self) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """See :meth:`~..engine.engine.Engine.graph`."""
+        self._check_open()
+        return wiring.described(self)
+
+    def _timed(self) -> list[Arrangement]:
+        # What is partial counts messages, not epochs.
+        return list(dict.fromkeys([*self.bases.values(), *self.indexes.values()]))
+
+    def _rows(self, view: View, key: Words | None, at: int | None) -> Delta:
+        rows = self.reader(view).rows
+        if key is None:
+            return rows.contents(strings=self.strings)
+        _, found, diffs = rows.match(key, self.strings)
+        return rows.layout.delta(rows.layout.body(found, diffs[0], self.strings))
+
+    def _whole(self, view: View) -> Delta:
+        return Delta.empty(len(view.schema))
+
+    def _frame(self, view: View, words: Words) -> pd.DataFrame:
+        return sorted_frame(view, self._rows(view, words, None), self.strings)
+
+    def _save(self) -> Callable[[], None]:
+        nodes = [(name, n, n.save(), list(n.outputs), [e.at for e in n.inputs]) for name, n in self.nodes.items()]
+        pending = [(op, p, p.mark()) for op, p in self._pending.items()]
+        rest = dict(self.indexes), list(self.wires.waiting), self._paused_at, self.now, self.random.bit_generator.state
+        # No closure: a copy of a paused engine goes back to states of its own.
+        return partial(self._all_back, super()._save(), nodes, pending, rest)
+
+    def _all_back(self, back: Callable[[], None], nodes: list[Any], pending: list[Any], rest: tuple[Any, ...]) -> None:
+        back()
+        self.nodes = {name: node for name, node, *_ in nodes}
+        for _, node, kept, outputs, at in nodes:
+            node.back(kept)
+            node.outputs = outputs
+            for edge, position in zip(node.inputs, at, strict=True):
+                edge.at = position
+        self._pending = {op: p for op, p, _ in pending}
+        for _, p, mark in pending:
+            p.back(mark)
+        self.indexes, self.wires.waiting, self._paused_at, self.now, self.random.bit_generator.state = rest
+
+    def _codes(self) -> Iterable[Words]:
+        for node in self.nodes.values():
+            for _, _, _, filled in node.parts():
+                if filled is not None:
+                    yield from (
+                        line for line, kind in zip(filled.keys, filled.types, strict=True) if kind is Type.STRING
+                    )
+
+    def _recode(self, moved: Words) -> None:
+        for node in self.nodes.values():
+            node.recode(moved)
+
+    def _check_idle(self, what: str) -> None:
+        self._check_open()
+        if self.paused:
+            raise Error(f"{what}: the engine is paused with {len(self.wires)} messages under way; call resume() first")

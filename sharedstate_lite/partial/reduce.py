@@ -1,0 +1,169 @@
+"""GROUP BY and DISTINCT of a partial dataflow: state for the keys that were asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..kernels.aggregate import Groups
+from ..plan.view import Node, Reduce
+from ..storage.arrangement import Arrangement
+from ..storage.batch import Delta, Layout, concat, distinct
+from ..storage.encoding import Words
+from .filled_keys import Filled
+from .messages import Edge, Position
+from .nodes import Between
+
+if TYPE_CHECKING:
+    from .partial import Partial
+
+
+@dataclass
+class Waiting:
+    """A question that waits for holes to be filled."""
+
+    edge: Edge
+    keys: Words
+    asked: int
+
+
+class ReduceNode(Between):
+    """GROUP BY and DISTINCT: state for the keys that were asked for, and for no other.
+
+    An aggregate that cannot be kept up by the change alone (the extremum was deleted)
+    makes its key a hole and reads the key again from above; what was emitted for it
+    stays known until then, so that the correction is sent as a change.
+    """
+
+    def __init__(self, flow: Partial, name: str, plan: Node, view: str, ask: tuple[int, ...]) -> None:
+        super().__init__(flow, name, plan, view, ask)
+        assert isinstance(plan, Reduce)
+        self.groups = Groups(plan, name, 1)
+        types = tuple(plan.schema[i].type for i in ask)
+        self.filled: Filled = Filled(types)
+        self._rows = self.groups.output
+        if ask != self.groups.output.layout.key:
+            self._rows = Arrangement(f"{name}.by", Layout(tuple(c.type for c in plan.schema), ask))
+        self._waiting: dict[int, Waiting] = {}
+        self._again: list[tuple[Words, Delta]] = []
+
+    def on_upquery(self, edge: Edge, tag: int, keys: Words, asked: int) -> None:
+        self.filled.touch(keys, self.flow.strings, self.flow.clock)
+        self._waiting[tag] = Waiting(edge, keys, asked)
+        hit = bool(self.filled.mask(keys, self.flow.strings).all())
+        self.flow.trace.record("hit" if hit else "hole", self.name, rows=keys.shape[1])
+        self._answer(tag)
+
+    def _answer(self, tag: int) -> None:
+        """Answer a question if no key of it is a hole, else ask above for those that are."""
+        question = self._waiting[tag]
+        holes = question.keys.compress(~self.filled.mask(question.keys, self.flow.strings), axis=1)
+        if holes.shape[1]:
+            self.flow.send("upquery", self.inputs[0], keys=holes, tag=tag, asked=question.asked)
+            return
+        del self._waiting[tag]
+        self.flow.send(
+            "response", question.edge, keys=question.keys, delta=self._held(question.keys), tag=tag, at=self.at()
+        )
+
+    def _held(self, keys: Words) -> Delta:
+        """The output rows of keys, netted."""
+        _, rows, diffs = self._rows.match(keys, self.flow.strings)
+        return self._net(Delta(rows, diffs[0]))
+
+    def _net(self, delta: Delta) -> Delta:
+        layout = Layout(tuple(c.type for c in self.plan.schema), tuple(range(len(self.plan.schema))))
+        return layout.delta(layout.body(delta.rows, delta.diffs, self.flow.strings))
+
+    def _reduce(self, delta: Delta) -> tuple[Delta, Words]:
+        body = self.groups.plan.input.body(delta.rows, delta.diffs, self.flow.strings)
+        change = self.groups.reduce_core(body, None, self.flow.strings)
+        if self._rows is not self.groups.output:
+            self._rows.insert(change.delta.rows, change.delta.diffs, self.flow.strings)
+        self.flow.wrote(self, change.delta)
+        return change.delta, change.lost
+
+    def on_change(self, edge: Edge, delta: Delta, before: Position) -> None:
+        delta = self.keep_filled(self.filled, delta, edge)
+        if not len(delta.diffs):
+            return
+        out, lost = self._reduce(delta)
+        self.send_change(out)
+        if lost.shape[1]:
+            # A reduce's output begins with its groups, so a key column is the same number among them.
+            self._read_again(lost[list(self.ask)])
+
+    def _read_again(self, keys: Words) -> None:
+        first, _ = distinct(keys, self.filled.types, self.flow.strings)
+        keys = keys.take(first, axis=1)
+        known = self._held(keys)
+        self.drop(keys)
+        self._again.append((keys, known))
+        tag = self.flow.tag()
+        self.flow.send("upquery", self.inputs[0], keys=keys, tag=tag, asked=self.flow.now)
+
+    def on_response(self, edge: Edge, tag: int, keys: Words, delta: Delta) -> None:
+        strings = self.flow.strings
+        fresh = keys.compress(~self.filled.mask(keys, strings), axis=1)
+        if fresh.shape[1]:
+            meant = self.flow.among(delta.rows[list(edge.ask)], fresh, edge.source.plan.schema, edge.ask)
+            self._reduce(delta.take(meant))
+            self.filled.add(fresh, strings, self.flow.clock)
+            self._correct(fresh)
+        if tag in self._waiting:
+            self._answer(tag)
+
+    def _correct(self, fresh: Words) -> None:
+        """Keys that were read again are back: send what is different from what was emitted before."""
+        rest = []
+        for keys, known in self._again:
+            back = self.flow.among(keys, fresh, self.plan.schema, self.ask)
+            mine = keys.compress(back, axis=1)
+            if mine.shape[1]:
+                meant = self.flow.among(known.rows[list(self.ask)], mine, self.plan.schema, self.ask)
+                old, new = known.take(meant), self._held(mine)
+                self.send_change(self._net(concat([Delta(old.rows, -old.diffs), new], len(self.plan.schema))))
+                keys, known = keys.compress(~back, axis=1), known.take(~meant)
+            if keys.shape[1]:
+                rest.append((keys, known))
+        self._again = rest
+
+    def on_evict(self, edge: Edge, keys: Words | None) -> None:
+        if keys is None:
+            keys = np.concatenate([self.filled.keys, *(k for k, _ in self._again)], axis=1)
+        self._again = [
+            (k.compress(~self.flow.among(k, keys, self.plan.schema, self.ask), axis=1), known)
+            for k, known in self._again
+        ]
+        self.evict(keys)
+
+    def drop(self, keys: Words) -> Words:
+        gone = self.filled.remove(keys, self.flow.strings)
+        if gone.shape[1]:
+            held = self._held(gone)
+            if self._rows is not self.groups.output:
+                self._rows.insert(held.rows, -held.diffs, self.flow.strings)
+            groups = held.rows[: len(self.plan.keys)]  # type: ignore[attr-defined]
+            self.groups.forget(groups if len(groups) else gone[:, :1], self.flow.strings)
+        return gone
+
+    def parts(self) -> list[tuple[Arrangement, str, tuple[str, ...], Filled | None]]:
+        assert isinstance(self.plan, Reduce)
+        names = tuple(c.name for c in self.plan.schema)
+        keys = names[: len(self.plan.keys)]
+        inner = [(a, "aggregate", (*keys, "window")[: a.layout.columns], None) for a in self.groups.arrangements[:-1]]
+        out: list[tuple[Arrangement, str, tuple[str, ...], Filled | None]] = [
+            *inner,
+            (self.groups.output, "aggregate", names, None),
+        ]
+        if self._rows is not self.groups.output:
+            out.append((self._rows, "aggregate", names, None))
+        return [*out[:-1], (*out[-1][:3], self.filled)]
+
+    def save(self) -> Any:
+        return self.filled.copy(), dict(self._waiting), list(self._again)
+
+    def back(self, saved: Any) -> None:
+        self.filled, self._waiting, self._again = saved

@@ -1,0 +1,347 @@
+"""Carrying the messages of a partial dataflow, by itself or one at a time by hand.
+
+By itself every message is delivered before a call returns, oldest first. Between
+:meth:`Delivery.pause` and :meth:`Delivery.resume` messages wait, and
+:meth:`Delivery.deliver` hands over one, in any order that keeps each edge first in, first
+out: that is how a race is written down as a test.
+
+A step takes its rows in before a paused engine computes with them. What then overflows is
+refused when its message arrives, which would be so for ever: so the call that sent it is
+taken back, and with it all that was asked and delivered since.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ..changelog.changes import Changes
+from ..changelog.convert import to_arrow
+from ..engine.engine import Engine
+from ..errors import Error, RowError, told, whole
+from ..kernels.join import Matches
+from ..plan.view import Column, Schema, View
+from ..storage.arrangement import Arrangement
+from ..storage.batch import Delta, Layout, concat
+from ..storage.encoding import Strings, Words
+from . import build as wiring
+from .base_reads import fetch
+from .filled_keys import Filled, Mask
+from .messages import Edge, Message, Pending, Position, Sent, Wires
+from .nodes import Node_, ReaderNode
+
+
+class Delivery(Engine):
+    """Messages under way, and the services that operators call."""
+
+    def _start(self, without: Iterable[str]) -> None:
+        self.without = frozenset(without)
+        self.nodes: dict[Any, Node_] = {}
+        self.indexes: dict[tuple[str, tuple[int, ...]], Arrangement] = {}
+        self.wires = Wires()
+        self.clock = self.op = 0
+        self._tags = 0
+        self._paused_at: int | None = None
+        self._holds: list[Any] = []
+        self._pending: dict[int, Pending] = {}
+        self._before: dict[int, Callable[[], None]] = {}
+        self._gone: dict[str, list[Words]] | None = None
+
+    @abstractmethod
+    def _within_budget(self) -> None:
+        """Evict until the budget is kept."""
+
+    @abstractmethod
+    def _frame(self, view: View, words: Words) -> pd.DataFrame:
+        """The rows of a key of a view."""
+
+    # --- message by message -----------------------------------------------------
+
+    @property
+    def paused(self) -> bool:
+        """Whether messages wait to be delivered by hand."""
+        return self._paused_at is not None
+
+    def pause(self) -> None:
+        """From now on messages wait. A second call does nothing."""
+        self._check_open()
+        if self._paused_at is None:
+            self._paused_at = self.epoch
+            self._holds = [a.handle(self.epoch) for a in self.indexes.values()]
+
+    def messages(self) -> list[Sent]:
+        """What is under way, in the order sent: edge (sender, receiver), kind, view, key (a list of keys), rows."""
+        self._check_open()
+        return [Sent.of(m, lambda w, e: self._decode(w, e.source.plan.schema, e.ask)) for m in self.wires]
+
+    def deliver(self, i: int) -> None:
+        """Hand over message ``i`` of :meth:`messages`. Raises Error unless it is the oldest on its edge.
+
+        Raises RowError as :meth:`resume` does.
+        """
+        self._check_open()
+        if not self.paused:
+            raise Error("deliver: nothing waits; call pause() first, then step or read")
+        if not whole(i) or not 0 <= i < len(self.wires):
+            raise Error(f"deliver({told(i)}): there are {len(self.wires)} messages under way, numbered from 0")
+        message = self.wires.waiting[i]
+        first = self.wires.blocked_by(message)
+        if first is not None:
+            at = self.wires.waiting.index(first)
+            raise Error(
+                f"deliver({i}): the edge {message.ends[0]} -> {message.ends[1]} is first in, first out; "
+                f"message {at} comes before it"
+            )
+        with self._taking_back(), self._undoing(structure=True):
+            self._deliver(message)
+
+    def resume(self) -> None:
+        """Deliver all that waits, oldest first, and go on by itself.
+
+        Raises RowError if a row refuses, once: the engine is then as it was before the step or
+        the read that brought it, and still paused.
+        """
+        self._check_open()
+        with self._taking_back(), self._undoing(structure=True):
+            self._drain()
+            self._paused_at = None
+            self._within_budget()
+        for hold in self._holds:
+            hold.close()
+        self._holds, self._before = [], {}
+
+    @contextmanager
+    def _taking_back(self) -> Iterator[None]:
+        """Let a row that refuses take back the call whose message was being delivered, and all since."""
+        try:
+            yield
+        except RowError as error:
+            if self.op not in self._before:
+                raise
+            lost = [p for op, p in self._pending.items() if op >= self.op]
+            self._before[self.op]()
+            self._before = {op: back for op, back in self._before.items() if op < self.op}
+            for arrangement in self._timed():
+                for handle in arrangement.handles:
+                    handle.time = min(handle.time, self.epoch)
+            # Strings that came since stay until compact(): an answer that was given may hold them.
+            why = (
+                f"{error}; the call that brought this in is taken back, with all that came after it: the engine is "
+                f"paused at epoch {self.epoch}, so step without the row, or call resume() again"
+            )
+            for pending in lost:
+                pending.refuse(RowError(why))
+            raise RowError(why) from error
+
+    def close(self) -> None:
+        """See :meth:`~..engine.engine.Engine.close`. What was asked and has no answer yet is refused."""
+        super().close()
+        for pending in self._pending.values():
+            if not pending.answered:
+                pending.refuse(Error("this engine was closed before the answer was asked for"))
+        self.nodes, self.indexes, self.wires, self._holds = {}, {}, Wires(), []
+        self._pending, self._before, self._paused_at = {}, {}, None
+
+    # --- what operators call ----------------------------------------------------
+
+    @property
+    def strings(self) -> Strings:
+        """The dictionary of the engine's strings."""
+        return self._names.strings
+
+    now = 0
+    """The last epoch that the base tables hold, the one in hand included."""
+
+    def tag(self) -> int:
+        """A new name for a question."""
+        self._tags += 1
+        return self._tags
+
+    def send(self, kind: str, edge: Edge, **what: Any) -> None:
+        """Put a message on an edge."""
+        message = Message(0, kind, edge, self.op, **what)
+        self.wires.send(message)
+        rows = (
+            len(message.delta.diffs)
+            if message.delta is not None
+            else 0
+            if message.keys is None
+            else message.keys.shape[1]
+        )
+        name = {"change": "message", "evict": "message"}.get(kind, kind)
+        self.trace.record(
+            name, *message.ends, rows, note="evict" if kind == "evict" else "", payload=lambda: self._shown(message)
+        )
+
+    def among(self, keys: Words, wanted: Words, schema: Schema, columns: tuple[int, ...]) -> Any:
+        """Which of keys int64[k, n] are in ``wanted`` int64[k, q]; bool[n]."""
+        known = Filled(tuple(schema[i].type for i in columns))
+        known.add(wanted, self.strings, 0)
+        return known.mask(keys, self.strings)
+
+    def index(self, relation: str, columns: tuple[int, ...]) -> Arrangement:
+        """The base table by columns, made when it is first needed."""
+        found = self.indexes.get((relation, columns))
+        if found is None:
+            _, schema = self._relation(relation)
+            base = self.bases.get(relation)
+            if base is not None and base.layout.key == columns:
+                found = base
+            else:
+                name = f"{relation}[{', '.join(schema[i].name for i in columns)}]"
+                found = Arrangement(name, Layout(tuple(c.type for c in schema), columns), self.epoch + 1)
+                if base is not None:
+                    rows = base.contents(strings=self.strings)
+                    found.load(found.layout.body(rows.rows, rows.diffs, self.strings))
+                self.bases.setdefault(relation, found)
+            self.indexes[relation, columns] = found
+            self._changed()
+        return found
+
+    def fetch(self, edge: Edge, columns: tuple[int, ...], keys: Words, at: Position) -> Matches:
+        """Rows of a stateless operator by any columns, as of a position (see :func:`~.join.fetch`)."""
+        floor = None if "rule18" in self.without else self._paused_at if self._paused_at is not None else self.epoch
+        return fetch(edge.source.plan, edge, columns, keys, at, self.index, floor, self.strings, edge.target.view)
+
+    def changes(self, schema: Schema, delta: Delta, some: Mask) -> Callable[[], Changes]:
+        """What makes Changes of some rows of a delta, for the trace."""
+        return lambda: Changes.consolidated(schema, delta.take(some), self.trace.epoch, self.strings)
+
+    def wrote(self, node: Node_, delta: Delta) -> None:
+        """Note that an operator's state changed."""
+        if len(delta.diffs):
+            self.trace.record("state", node.name, rows=len(delta.diffs))
+
+    def evicted(self, node: Node_, keys: Words, part: str) -> None:
+        """Note that keys of an operator became holes, in a part of its state (see :func:`~.build.part_names`)."""
+        self.trace.record("evicted", node.name, rows=keys.shape[1])
+        if self._gone is not None:
+            self._gone.setdefault(part, []).append(keys)
+
+    def answered(self, reader: ReaderNode, keys: Words) -> None:
+        """Keys of a reader are filled: reads that waited for them have their answer."""
+        for pending in self._pending.values():
+            if pending.reader is reader and pending.keys is not None and not pending.answered:
+                if reader.filled.mask(pending.keys, self.strings).all():
+                    pending.answer(self._frame(self.views[reader.view], pending.keys))
+
+    # --- of an epoch ------------------------------------------------------------
+
+    def reader(self, view: View) -> ReaderNode:
+        """The reader of a view."""
+        node = self.nodes["reader", view.name]
+        assert isinstance(node, ReaderNode)
+        return node
+
+    def _emitted(self, op: int) -> dict[str, Changes]:
+        out = {}
+        for name, view in self.views.items():
+            reader = self.reader(view)
+            parts = reader.emitted.pop(op, [])
+            delta, layout = concat(parts, len(view.schema)), reader.rows.layout
+            if len(parts) > 1:  # each is consolidated; one may take back what another brought
+                delta = layout.delta(layout.body(delta.rows, delta.diffs, self.strings))
+            out[name] = self._changes(view, delta)
+        return out
+
+    def _tables(self, deltas: Mapping[str, Delta]) -> dict[str, Any]:
+        """An epoch's changes as tables: the codes of its strings are forgotten when it is undone."""
+        return {
+            relation: Changes(self.catalog.schema(relation), delta, self.now, self.strings).to_arrow()
+            for relation, delta in deltas.items()
+        }
+
+    # --- delivering -------------------------------------------------------------
+
+    def _begin(self) -> int:
+        self.clock += 1
+        self.op = self.clock
+        if self.paused:
+            self._before[self.op] = self._save()
+        return self.op
+
+    def _drain(self) -> None:
+        while len(self.wires):
+            self._deliver(self.wires.waiting[0])
+
+    def _advance(self) -> None:
+        """Deliver an epoch as a whole.
+
+        One after the other, the changes of two base tables show operators pairs of rows that were never there
+        together, and sums with what came but still with what went: those may overflow where the epoch does not.
+        """
+        while len(self.wires):
+            before, message = self.wires.joined()
+            for each in before:
+                self._arrived(each, "change, with the next")
+            self._deliver(message)
+
+    def _deliver(self, message: Message) -> None:
+        self.wires.waiting.remove(message)
+        self.op = message.op
+        self._arrived(message, message.kind)
+        edge, keys, delta = message.edge, message.keys, message.delta
+        if message.kind == "upquery":
+            assert keys is not None
+            edge.source.on_upquery(edge, message.tag, keys, message.asked)
+            return
+        before = edge.at
+        edge.at = message.at
+        if message.kind == "change":
+            assert delta is not None
+            edge.target.on_change(edge, delta, before)
+        elif message.kind == "response":
+            assert keys is not None and delta is not None
+            edge.target.on_response(edge, message.tag, keys, delta)
+        else:
+            edge.target.on_evict(edge, keys)
+        self._settle(edge.target)
+
+    def _arrived(self, message: Message, note: str) -> None:
+        if self.trace.keep_rows:
+            self.trace.record("delivered", *message.ends, note=note, payload=lambda: message.number)
+
+    def _settle(self, node: Node_) -> None:
+        """Seal what a message wrote, so that the next one is told apart from it."""
+        for arrangement, _, _, _ in node.parts():
+            if arrangement.runs and arrangement.runs[-1].lower >= arrangement.upper:
+                arrangement.commit(arrangement.upper + 1)
+
+    @contextmanager
+    def _evictions(self) -> Iterator[dict[str, list[Any]]]:
+        self._gone = {}
+        out: dict[str, list[Any]] = {}
+        try:
+            yield out
+            for part, filled in wiring.filled_parts(self.nodes.values()).items():
+                if part in self._gone:
+                    out[part] = self._tuples(np.concatenate(self._gone[part], axis=1), filled)
+        finally:
+            self._gone = None
+
+    # --- showing ------------------------------------------------------------------
+
+    def _decode(self, words: Words, schema: Schema, columns: tuple[int, ...]) -> list[tuple[Any, ...]]:
+
+        lines = [to_arrow(w, schema[i].type, self.strings).to_pylist() for w, i in zip(words, columns, strict=True)]
+        return list(zip(*lines, strict=True)) if lines else [()] * words.shape[1]
+
+    def _tuples(self, words: Words, filled: Filled) -> list[tuple[Any, ...]]:
+
+        schema = tuple(Column(str(i), kind) for i, kind in enumerate(filled.types))
+        keys = self._decode(words, schema, tuple(range(len(schema))))
+        return sorted(keys, key=lambda key: tuple((v is None, v) if v is not None else (True, 0) for v in key))
+
+    def _shown(self, message: Message) -> Mapping[str, Any]:
+        edge = message.edge
+        key = None if message.keys is None else self._decode(message.keys, edge.source.plan.schema, edge.ask)
+        delta = message.delta
+        schema = edge.source.plan.schema
+        rows = None if delta is None else Changes.consolidated(schema, delta, self.trace.epoch, self.strings)
+        by = tuple(schema[i].name for i in edge.ask)
+        return {"number": message.number, "tag": message.tag, "kind": message.kind, "by": by, "key": key, "rows": rows}

@@ -1,0 +1,1 @@
+"""Views as trees of operators, explained and drawn as a graph."""

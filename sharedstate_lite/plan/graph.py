@@ -1,0 +1,54 @@
+"""The graph of an engine as two frames: what pictures draw, and a stepper steps through.
+
+    operators   name, kind, title, detail, tables, view
+    edges       source, target, kind
+
+Names are those of the trace, so each message of the trace runs along an edge here.
+``kind`` of an operator: source, arrange, join, reduce, distinct, filter, map, union, view;
+``title`` and ``detail`` are what is written over it (JOIN, on product); ``tables`` are the
+names under which ``state()`` lists what it holds, each row of state at one operator;
+``view`` is the view it was built for. ``kind`` of an edge: change (rows with diffs), read
+(through a trace handle), upquery (keys asked for, against the stream: source asks target).
+"""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from .explain import aggregate, expression, qualified
+from .view import Filter, Join, Map, Node, Reduce, Union
+
+OPERATORS = ["name", "kind", "title", "detail", "tables", "view"]
+EDGES = ["source", "target", "kind"]
+
+Row = tuple[str, str, str, str, tuple[str, ...], str]
+
+
+def described(node: Node) -> tuple[str, str, str]:
+    """kind, title and detail of a plan node."""
+    if isinstance(node, Union):
+        return "union", "UNION ALL", ""
+    if not node.inputs:
+        return "source", getattr(node, "relation", "?"), ""
+    names = qualified(node) if isinstance(node, Join) else [c.name for c in node.inputs[0].schema]
+    if isinstance(node, Filter):
+        return "filter", "WHERE", expression(node.predicate, names)
+    if isinstance(node, Map):
+        return "map", "SELECT", ", ".join(expression(e, names) for e in node.exprs)
+    if isinstance(node, Join):
+        width = len(node.left.schema)
+        pairs = [(names[a], names[width + b]) for a, b in zip(node.left_keys, node.right_keys, strict=True)]
+        bare = [(a.rsplit(".")[-1], b.rsplit(".")[-1]) for a, b in pairs]
+        on = ", ".join(x if x == y else f"{a} = {b}" for (a, b), (x, y) in zip(pairs, bare, strict=True))
+        return "join", "LEFT JOIN" if node.outer else "JOIN", f"on {on}"
+    assert isinstance(node, Reduce)
+    by = ", ".join(names[k] for k in node.keys)
+    if not node.aggs:
+        return "distinct", "DISTINCT", by
+    return "reduce", ", ".join(aggregate(a, names) for a in node.aggs), f"by {by}" if by else "over all rows"
+
+
+def frames(operators: list[Row], edges: list[tuple[str, str, str]]) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The two frames."""
+    unique = list(dict.fromkeys(edges))
+    return pd.DataFrame(operators, columns=OPERATORS), pd.DataFrame(unique, columns=EDGES)

@@ -1,0 +1,61 @@
+"""Shared state whose arrangements can be placed in stages.
+
+A join and the arrangements that it reads have to be in one stage. Where a join stands
+above another one that reads the same arrangement, and rows change their bin in between,
+that cannot be: then the upper one gets a copy of its own. ``apart`` says which joins and
+reduces do (digests of their nodes); :class:`~.blueprint.Blueprint` finds them by trial.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ...dataflow.operators import Arrange, Operator
+from ...dataflow.shared import Shared
+from ...plan.view import Join, Node, Reduce, Scan, View, digest
+from ...storage.arrangement import Arrangement
+from ...storage.batch import Layout
+
+
+class Staged(Shared):
+    """See the module."""
+
+    def __init__(
+        self, views: Sequence[View], join: str = "auto", *, apart: frozenset[str] = frozenset(), **like: Any
+    ) -> None:
+        self.apart = apart
+        self._own = False
+        super().__init__(views, join, **like)
+
+    def _join(self, node: Join, view: View) -> Operator:
+        for below in node.inputs:
+            self._build(below, view)
+        self._own = digest(node) in self.apart
+        try:
+            return super()._join(node, view)
+        finally:
+            self._own = False
+
+    def _reduce(self, node: Reduce, view: View) -> Operator:
+        self._build(node.input, view)
+        self._own = digest(node) in self.apart
+        try:
+            return super()._reduce(node, view)
+        finally:
+            self._own = False
+
+    def _arranged(self, node: Node, key: tuple[int, ...]) -> Arrange | None:
+        return None if self._own else super()._arranged(node, key)
+
+    def _arrange(self, node: Node, key: tuple[int, ...], view: View, order: int | None) -> Arrange:
+        if not (self._own and isinstance(node, Scan) and node.relation in self.bases):
+            return super()._arrange(node, key, view, order)
+        below = self._build(node, view)
+        name = self._arrangement_name(node, key)
+        made = Arrangement(name, Layout(tuple(c.type for c in node.schema), key, order), self.epoch + 1)
+        return self._keep(Arrange(name, node, [below], self._names, arrangement=made))
+
+    def _identity(self, operator: Operator, arrangement: Arrangement) -> str:
+        # What is kept twice differs by name alone.
+        return arrangement.name

@@ -1,0 +1,95 @@
+"""State in a store as the tables that an in-process engine shows, and base tables out of it.
+
+Works on what bins have written (:class:`~.bins.Bin`): heads and blobs, wherever they were
+read. ``rows`` are those stored, of all bins; ``bytes`` those of the blobs, which is
+what the store holds before it compresses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ...dataflow.operators import apply
+from ...engine import state_tables as held
+from ...engine.state_tables import Held
+from ...errors import ViewError
+from ...plan.view import Scan
+from ...storage.arrangement import Arrangement
+from ...storage.batch import Batch, Delta, merged
+from ...storage.encoding import Strings
+from . import wire
+from .bins import Message, ship
+from .route import Route
+
+Heads = Mapping[tuple[int, int], Mapping[str, Any]]
+"""(stage, bin) -> its head."""
+
+
+def state_table(route: Route, heads: Heads) -> pd.DataFrame:
+    """One row a piece of state; see :func:`sharedstate_lite.engine.state_tables.state_table`."""
+    rows: dict[str, int] = {}
+    size: dict[str, int] = {}
+    for head in heads.values():
+        for part, runs in head["runs"].items():
+            rows[part] = rows.get(part, 0) + sum(run[2] for run in runs)
+            size[part] = size.get(part, 0) + sum(run[1] for run in runs)
+    used = {n.relation for v in route.engine.views.values() for n in v.plan.walk() if isinstance(n, Scan)}
+    shown = [h for h in route.engine.held() if not h.base or h.relation in used or rows.get(h.operator)]
+    out = held.state_table(shown, Strings())
+    out["rows"] = [rows.get(h.operator, 0) for h in shown]
+    out["bytes"] = [size.get(h.operator, 0) for h in shown]
+    return out
+
+
+def find(route: Route, operator: str) -> tuple[int, Held]:
+    """The stage and the place of one piece of state. Raises ViewError where there is none of that name."""
+    for stage in range(1, route.stages + 1):
+        found = route.parts(stage).get(operator)
+        if found is not None:
+            return stage, found
+    known = ", ".join(h.operator for h in route.engine.held())
+    raise ViewError(f"no operator is called {operator}; state() lists: {known}")
+
+
+def state_rows(place: Held, blobs: Iterable[bytes], gone: Iterable[bytes] = ()) -> pd.DataFrame:
+    """The consolidated rows of one piece of state, then their diff; less those of the blobs that are ``gone``."""
+    strings = Strings()
+    runs = [_batch(place.arrangement, blob, strings, 1) for blob in blobs]
+    runs += [_batch(place.arrangement, blob, strings, -1) for blob in gone]
+    shown = Arrangement(place.arrangement.name, place.arrangement.layout)
+    shown.runs = runs
+    of = Held(place.operator, place.relation, place.kind, shown, place.schema, base=place.base)
+    return held.state_rows(place.operator, [of], strings)
+
+
+def _batch(arrangement: Arrangement, blob: bytes, strings: Strings, sign: int) -> Batch:
+    lines = wire.decode(blob, strings)
+    lines[arrangement.layout.columns :] *= sign
+    # Whoever shows rows puts them in order; the sort words are not looked at.
+    return Batch(np.concatenate([np.zeros((1, lines.shape[1]), dtype=np.int64), lines]), 0)
+
+
+def bases(route: Route) -> dict[str, tuple[int, Held]]:
+    """Arrangements that are base tables: name -> (stage, place)."""
+    every = {h.operator: h for h in route.engine.held() if h.base}
+    return {name: find(route, name) for name in every}
+
+
+def reload(place: Held, blobs: Iterable[bytes], to: Route, bins: int) -> list[Message]:
+    """One bin of a base table, as the messages that bring it to the operators of another route."""
+    strings = Strings()
+    layout = place.arrangement.layout
+    body = merged([_batch(place.arrangement, blob, strings, 1) for blob in blobs], layout, strings)
+    rows = Delta(body[1 : 1 + layout.columns], body[1 + layout.columns])
+    out: list[Message] = []
+    for number, channel in enumerate(to.channels, 1):
+        if to.relation(channel) == place.relation:
+            delta = rows
+            for at in channel.early:
+                delta = apply(to.operators[at].node, delta, strings)
+            out += ship(number, channel, delta, bins, strings)
+    return out

@@ -1,0 +1,1 @@
+"""The driver's half of an engine on Spark, and what its checkpoint shows."""

@@ -1,0 +1,316 @@
+"""The driver's half of an engine over bins: epochs to messages, messages to answers.
+
+The driver reads an epoch in, checks its types, and sends each row to the bins that want
+it; it keeps none. How messages get through the stages is left open (:meth:`Front._run`): on
+Spark it is a streaming query (:mod:`.engine`), and tests run the same bins in one process.
+A read is a message through the same stages, so it answers for the epoch before it and
+no other.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from functools import wraps
+from typing import Any, Self, TypeVar, cast
+
+import pandas as pd
+
+from ...changelog import validate as intake
+from ...changelog.changes import Changes, sorted_frame
+from ...dataflow.operators import apply
+from ...engine.engine import Input
+from ...engine.state_tables import state_html
+from ...engine.trace import Trace
+from ...errors import Error, TimeError, ViewError, told, whole
+from ...plan.view import View
+from ...storage.batch import Delta, concat
+from ...storage.encoding import Strings
+from ..bins import tables, wire
+from ..bins.bins import ASK, COMPACT, OUT, Message, Names, ship
+from ..bins.blueprint import Blueprint
+from ..bins.messages import ticks
+from ..bins.route import Route
+
+C = TypeVar("C", bound=Callable[..., Any])
+
+
+def one_by_one(method: C) -> C:
+    """A method that several threads may call: each waits until those before it are done."""
+
+    @wraps(method)
+    def alone(self: Front, *given: Any, **named: Any) -> Any:
+        with self._calls:
+            result = method(self, *given, **named)
+            self._interrupted()
+            return result
+
+    return cast(C, alone)
+
+
+class Front(ABC):
+    """The protocol of :class:`~sharedstate_lite.engine.engine.Engine` over ``bins`` bins a stage. A context manager."""
+
+    _turns: Callable[[], AbstractContextManager[Any]] = staticmethod(threading.RLock)
+
+    def __init__(self, plan: Blueprint, bins: int) -> None:
+        self.trace = Trace()
+        self.epoch = 0
+        self.bins = bins
+        self._open = True
+        self._calls = self._turns()
+        self._ticked = False
+        # Strings of recent epochs: to look one up costs a tenth of adding it.
+        self._names = Names()
+        self._told: set[str] = set()
+        """Views that came late, whose contents ``install`` returned: before step 1, they alone owe it no first row."""
+        self._use(plan, plan.checked())
+
+    def _use(self, plan: Blueprint, route: Route) -> None:
+        self._plan, self._route, self._blueprint = plan, route, route.engine
+
+    # --- how messages travel ----------------------------------------------------
+
+    @abstractmethod
+    def _run(self, messages: list[Message], kind: str, epoch: int) -> list[Message]:
+        """Run one micro-batch; returns what came out for the driver. Raises the kit's error if a kernel refuses."""
+
+    def _interrupted(self) -> None:  # noqa: B027
+        """Raise what interrupted a micro-batch too late to undo it; called when a call has taken in what it did."""
+
+    @abstractmethod
+    def _heads(self) -> tables.Heads:
+        """The heads of all bins, as of the last micro-batch."""
+
+    @abstractmethod
+    def _blobs(self, stage: int, part: str) -> list[bytes]:
+        """The runs of one piece of state, of all bins, as of the last micro-batch."""
+
+    @abstractmethod
+    def _rebuild(self, plan: Blueprint, route: Route) -> list[Message]:
+        """Go on with other views, from the base tables; returns what came out for the driver."""
+
+    # --- the protocol -----------------------------------------------------------
+
+    @property
+    def kind(self) -> str:
+        """The strategy."""
+        return self._plan.kind
+
+    @property
+    def join(self) -> str:
+        """How it joins."""
+        return self._plan.join
+
+    @property
+    def views(self) -> Mapping[str, View]:
+        """View name -> view."""
+        return self._blueprint.views
+
+    @property
+    def catalog(self) -> Any:
+        """The catalog of the views."""
+        return self._blueprint.catalog
+
+    @one_by_one
+    def step(self, inputs: Input) -> dict[str, Changes]:
+        """Apply one epoch; see :meth:`~sharedstate_lite.engine.engine.Engine.step`."""
+        self._check_open()
+        try:
+            deltas, messages = self._epoch(inputs)
+            out = self._owed() + self._run(messages, "epoch", self.epoch + 1)
+        except Error as error:
+            self.trace.record("refused", self.kind, note=str(error)[:200])
+            raise
+        self._ticked = True
+        self.epoch = self.trace.epoch = self.epoch + 1
+        self.trace.record("epoch", self.kind, rows=sum(len(d.diffs) for d in deltas.values()))
+        return {name: self._changes(name, out) for name in self.views}
+
+    @one_by_one
+    def read(self, view: str, key: Any = None, at: int | None = None) -> pd.DataFrame:
+        """The rows of a view, or of one key; see :meth:`~sharedstate_lite.engine.engine.Engine.read`."""
+        self._check_open()
+        shown = self._blueprint._view(view)
+        if at is not None and not (whole(at) and at == self.epoch):
+            raise TimeError(
+                f"view {view}: on Spark a read answers for the last epoch, {self.epoch}, not for {told(at)}; "
+                "sharedstate_lite.spark.state(checkpoint, operator, batch) shows earlier batches"
+            )
+        if self.epoch == 0:
+            # What is there before step 1 no bin has been told yet: the one row of an aggregate without GROUP BY.
+            before: pd.DataFrame = self._blueprint.read(view, key)
+            return before
+        strings = Strings()
+        blob = b""
+        if key is not None:
+            words = intake.key_words(shown, key, strings)
+            blob = wire.encode(list(words), [shown.schema[i].type for i in shown.key], strings)
+            if not shown.key:
+                blob = b""
+        number = self._route.views.index(shown.name)
+        asked = json.dumps({"view": shown.name})
+        stage = self._route.reader_stage[number]
+        messages = [Message(stage, where, ASK, asked, blob) for where in range(self.bins)]
+        out = self._run(messages, "read", self.epoch)
+        return sorted_frame(shown, self._delta(shown, out, strings), strings)
+
+    def state(self, operator: str | None = None) -> pd.DataFrame:
+        """What is held, as of the last micro-batch; see :meth:`~sharedstate_lite.engine.engine.Engine.state`."""
+        self._check_open()
+        if operator is None:
+            return tables.state_table(self._route, self._heads())
+        stage, place = tables.find(self._route, operator)
+        return tables.state_rows(place, self._blobs(stage, operator))
+
+    @one_by_one
+    def install(self, view: View) -> Changes:
+        """Add a view and those it is built on; all views are computed anew from the base tables.
+
+        Returns its contents as Changes. Raises ViewError.
+        """
+        self._check_open()
+        more = intake.installed(view, self.views, self.catalog)
+        return self._changes(view.name, self._change_views([*self.views.values(), *more]))
+
+    @one_by_one
+    def drop(self, view: str | View) -> None:
+        """Remove a view and what only it needed. Raises ViewError if another view stands on it."""
+        self._check_open()
+        gone = intake.leaving(view, self.views, self.catalog)
+        left = [v for v in self.views.values() if v is not gone]
+        if not left:
+            raise ViewError(
+                f"view {gone.name} is the last one, and an engine on Spark has at least one; close() ends it"
+            )
+        self._change_views(left)
+
+    def _change_views(self, views: list[View]) -> list[Message]:
+        plan = Blueprint(self.kind, views, self.join)
+        route = plan.checked()
+        before, names = self._told, {v.name for v in views}
+        self._told = {name for name in names if name in before or name not in self.views}
+        try:
+            out = self._rebuild(plan, route)
+        except BaseException:
+            self._told = before
+            raise
+        self._use(plan, route)
+        self._ticked = True
+        return out
+
+    @one_by_one
+    def compact(self) -> None:
+        """Merge all runs of all bins."""
+        self._check_open()
+        every = [
+            Message(stage, where, COMPACT, "", b"")
+            for stage in range(1, self._route.stages + 1)
+            for where in range(self.bins)
+        ]
+        self._run(every, "compaction", self.epoch)
+
+    def evict(self, view: str, key: Any = None, n: int | None = None) -> dict[str, list[Any]]:
+        """Only partial state can; raises ViewError."""
+        return self._blueprint.evict(view, key, n)
+
+    def handle(self, at: int | None = None) -> Any:
+        """Raises TimeError: the past is kept by Spark's batches, not by handles."""
+        raise TimeError(
+            f"handle({at}): {self.kind} state on Spark answers for the last epoch only; "
+            "sharedstate_lite.spark.state(checkpoint, operator, batch) shows earlier batches"
+        )
+
+    def filled(self, operator: str) -> list[tuple[Any, ...]]:
+        """Only partial state has holes; raises ViewError."""
+        raise ViewError(f"filled({operator!r}): {self.kind} state has no holes, every key is always there")
+
+    def lookup(self, view: str, keys: Any) -> pd.DataFrame:
+        """Only partial state is looked up; raises ViewError."""
+        raise ViewError(f"lookup({view!r}): {self.kind} state has no holes, every key is always there; use read")
+
+    def arrangements(self) -> Any:
+        """Raises ViewError: they are in the state store."""
+        raise ViewError(
+            "arrangements(): on Spark they are in the state store and no objects here; state() and "
+            "sharedstate_lite.spark.state(checkpoint, operator, batch) show them"
+        )
+
+    def _in_process(self, *_: Any) -> Any:
+        """Raises ViewError: messages are stopped and delivered one by one in process only."""
+        raise ViewError(
+            "pause(), messages(), deliver(i) and resume() are there in process only: on Spark a micro-batch is the "
+            "smallest step; use ss.engine('partial', ...)"
+        )
+
+    pause = messages = deliver = resume = _in_process
+
+    def graph(self) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """The operators and the edges between them, as two frames."""
+        self._check_open()
+        return self._blueprint.graph()
+
+    def close(self) -> None:
+        """Let go of everything; a second call does nothing."""
+        self._open = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _repr_html_(self) -> str:
+        """The table that ``state()`` gives, for a notebook."""
+        if not self._open:
+            return "<p>closed engine</p>"
+        return state_html(f"{self.kind} engine on Spark, epoch {self.epoch}", self.state())
+
+    def __repr__(self) -> str:
+        return f"<{self.kind} engine over bins, epoch {self.epoch}, views: {', '.join(self.views)}>"
+
+    # --- messages ---------------------------------------------------------------
+
+    def _epoch(self, inputs: Input) -> tuple[dict[str, Delta], list[Message]]:
+        """An epoch that was read in and checked, and the messages that bring it to the bins."""
+        self._names.tidy()
+        strings = self._names.strings
+        deltas = intake.epoch(inputs, self.catalog, strings)
+        messages = [] if self._ticked else ticks(self._route.ticked())
+        for number, channel in enumerate(self._route.channels, 1):
+            relation = self._route.relation(channel)
+            if relation is None or relation not in deltas:
+                continue
+            delta = deltas[relation]
+            for at in channel.early:
+                delta = apply(self._route.operators[at].node, delta, strings)
+            messages += ship(number, channel, delta, self.bins, strings, net=True)
+        return deltas, messages
+
+    def _owed(self) -> list[Message]:
+        """What step 1 emits beside what the bins send: they sent it when views came or went before it."""
+        if self.epoch or not self._ticked:
+            return []
+        engine, out = self._blueprint, []
+        for view in (v for v in self.views.values() if v.name not in self._told):
+            blob = wire.pack(engine._rows(view, None, None), [c.type for c in view.schema], engine.dictionary.strings)
+            out.append(Message(0, 0, OUT, view.name, blob))
+        return out
+
+    def _delta(self, view: View, out: Sequence[Message], strings: Strings) -> Delta:
+        parts = [wire.unpack(m.blob, strings) for m in out if m.channel == OUT and m.what == view.name]
+        return concat(parts, len(view.schema))
+
+    def _changes(self, name: str, out: Sequence[Message]) -> Changes:
+        view, strings = self.views[name], Strings()
+        unique = view.key if view.unique else None
+        return Changes.consolidated(view.schema, self._delta(view, out, strings), self.epoch, strings, unique)
+
+    # --- small services ---------------------------------------------------------
+
+    def _check_open(self) -> None:
+        if not self._open:
+            raise Error("this engine is closed; make a new one, or restore a checkpoint")

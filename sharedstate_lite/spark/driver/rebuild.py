@@ -1,0 +1,65 @@
+"""Another set of views on the same rows: the base tables of a checkpoint as the first micro-batch of a new one.
+
+Spark refuses a further stateful operator on an old checkpoint. So a view that comes
+late, or goes, makes a new generation: each bin of each base table is read from the
+state store and sent, by Spark's own tasks, to the operators of the new route. What that
+costs is the size of the base tables, whatever their history; the driver holds no row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from ..bins import tables
+from ..bins.bins import Message
+from ..query.inbox import table, write
+from ..query.processor import COLUMNS, WIRE
+from ..query.query import tried
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from ..bins.route import Route
+    from ..query.query import Query
+    from .store import Reader
+
+
+def rebuild(old: Reader, new: Query, to: Route, label: dict[int, int], ticks: Iterable[Message]) -> Path:
+    """Write the first file of ``new`` from the base tables of ``old``; returns where it is."""
+    from pyspark.sql import functions as f
+
+    first = new.folder / "load"
+    first.mkdir()
+    parts: DataFrame | None = None
+    for name, (stage, _) in tables.bases(old.route).items() if old.batch >= 0 else ():
+        # A literal, not a text: the name of a relation or of a column may hold a quote.
+        mine = old.runs(stage).where(f.col("part") == f.lit(name))
+        parts = mine if parts is None else parts.union(mine)
+    ticking = [m._replace(bin=label[m.bin]) for m in ticks]
+    if parts is None:
+        file = first / "all.parquet"
+        write(table(ticking), file)
+        return file
+    moved = parts.groupBy("bin", "part").applyInPandas(_mover(old, new, label), WIRE)
+    if ticking:
+        rows = [(m.bin, m.stage, m.channel, m.what, m.blob) for m in ticking]
+        moved = moved.union(new.session.createDataFrame(rows, WIRE))
+    frame = moved.coalesce(1)
+    tried(lambda: frame.write.mode("overwrite").parquet(str(first / "parts")), "the base tables cannot be read")
+    return next((first / "parts").glob("part-*.parquet"))
+
+
+def _mover(old: Reader, new: Query, label: dict[int, int]) -> Callable[[pd.DataFrame], pd.DataFrame]:
+    """What runs in the workers: one bin of one base table to messages."""
+    here, there, bins = old.make, new.plan.make, new.plan.bins
+
+    def moved(frame: pd.DataFrame) -> pd.DataFrame:
+        _, place = tables.find(here(), str(frame["part"].iloc[0]))
+        out = tables.reload(place, (bytes(b) for b in frame["blob"]), there(), bins)
+        return pd.DataFrame([(label[m.bin], m.stage, m.channel, m.what, m.blob) for m in out], columns=COLUMNS)
+
+    return moved

@@ -1,0 +1,1 @@
+"""Streams that Spark reads itself, to a sink."""

@@ -1,0 +1,1 @@
+"""Partial state over bins."""

@@ -1,0 +1,226 @@
+"""A stream of partial state: epochs come from its sources, lookups from whoever has the job, changes go to the sink.
+
+    engine.json, g-.../    the engine's, as where nobody streams (:mod:`.engine`)
+    intake/spark/          the checkpoint of the query that reads the sources
+
+Two queries: one without state reads the sources, and its foreachBatch steps the engine, which is the
+other. So a lookup never waits for a source, and rows wait for lookups no longer than an
+epoch does (:mod:`.scheduler`). Of a folder the driver is told which file is next, and reads it; the rows
+of a DataFrame come to it.
+
+Micro-batch n of the sources is epoch n + 1. A batch that Spark repeats finds its epoch done, in
+this process or in one that was killed; then its changes are put together from what the
+engine's micro-batches have sent out since that epoch began, which is kept until Spark has
+the batch in its log. So each epoch is applied once, and a folder gets its changes once.
+"""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+import pyarrow as pa
+
+from ...changelog.changes import Changes
+from ...changelog.validate import relation as known
+from ...errors import CheckpointError, Error
+from ..bins.bins import Message
+from ..bins.blueprint import Blueprint
+from ..bins.files import local, read
+from ..jobs import sources as feed
+from ..jobs.job import Job
+from ..jobs.sink import Came
+from ..query.query import Query, committed
+from .base_given import Postgres
+from .engine import UpEngine
+from .scheduler import change
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+INTAKE = "intake"
+_ROWS = "relation STRING, path STRING, rows BINARY"
+
+
+class Fed(UpEngine):
+    """The engine of a stream: it has the changes of its last epoch until Spark has that epoch's batch in its log."""
+
+    _streams = True
+
+    def __init__(self, job: UpJob, bins: int | None, sources: dict[str, str | None], base: Any) -> None:
+        self._job, self._sources = job, sources
+        super().__init__(job._plan, job.session, job.location, bins, base=base)
+
+    def _options(self, bins: int | None) -> dict[str, Any]:
+        options = super()._options(bins)
+        feed.same(options["sources"], self._sources, self.location)
+        self._job._new = self._new
+        self._job._owns(options)
+        return options
+
+    def _generation(self) -> dict[str, Any]:
+        owner = secrets.token_hex(6)
+        return super()._generation() | {"stream": True, "sources": self._sources, "owner": owner}
+
+    def _made(self, options: dict[str, Any], plan: Blueprint, route: Any) -> Query:
+        query = super()._made(options, plan, route)
+
+        def wanted() -> int | None:
+            last = next((e for e in reversed(query.inbox.entries) if e.kind == "epoch" and not e.void), None)
+            return last.number if last is not None and last.epoch > committed(self._job._spark) else None
+
+        query.wanted = wanted
+        return query
+
+    def _check_open(self) -> None:
+        if not self._open:
+            why = "it was stopped" if self._job._stopped else "finish() says why"
+            raise Error(self._job._ended(why))
+        super()._check_open()
+
+    def last(self) -> dict[str, Changes]:
+        """What ``step`` returned for the last epoch, or would have, had its caller not been killed."""
+        first = self._query.wanted()
+        assert first is not None, f"epoch {self.epoch} is in the log of {self._job._spark}"
+        entries = [e for e in self._query.inbox.entries[first:] if e.kind != "rescale" and not e.void]
+        out: list[Message] = [m for e in entries for m in self._query.came_out(e.number) if change(m)]
+        return {name: self._changed_rows(view, out, self.epoch) for name, view in self.views.items()}
+
+
+class UpJob(Job):
+    """See the module, and :class:`~..jobs.job.Job`; made by :func:`sharedstate_lite.spark.stream`. A context manager."""
+
+    def __init__(self, base: Mapping[str, Postgres] | None, *given: Any) -> None:
+        self._base = base
+        self._engine: Fed | None = None
+        self._refusal: Error | None = None
+        super().__init__(*given)
+
+    # --- using it ---------------------------------------------------------------
+
+    @property
+    def epoch(self) -> int:
+        """The last epoch that lookups see."""
+        return self._up.epoch
+
+    def read(self, view: str, key: Any = None) -> pd.DataFrame:
+        """The rows of a key of a view, filled if it is a hole; without a key, those of all filled keys.
+
+        From then on the sink gets the changes of a filled key, until it is evicted.
+        """
+        return self._up.read(view, key)
+
+    def lookup(self, view: str, keys: Sequence[Any]) -> pd.DataFrame:
+        """The rows of several keys of a view, as one frame: they share the rounds that answer them."""
+        return self._up.lookup(view, keys)
+
+    def evict(self, view: str, key: Any = None, n: int | None = None) -> dict[str, list[Any]]:
+        """Make holes of one key, all, or ``n`` drawn by seed; returns {operator: [keys]}, downstream included."""
+        return self._up.evict(view, key, n)
+
+    def filled(self, operator: str) -> list[tuple[Any, ...]]:
+        """The filled keys, sorted, of a view, an aggregate or a join's side."""
+        return self._up.filled(operator)
+
+    def state(self, operator: str | None = None) -> pd.DataFrame:
+        """What is held, and the base tables; see :meth:`~sharedstate_lite.engine.engine.Engine.state`."""
+        return self._up.state(operator)
+
+    @property
+    def _up(self) -> Fed:
+        assert self._engine is not None
+        return self._engine
+
+    # --- what it is made from -----------------------------------------------------
+
+    def _settle(self, bins: int | None, sources: dict[str, str | None]) -> None:
+        self._name = INTAKE
+        self._engine = Fed(self, bins, sources, self._base)
+        self.bins = self._engine.bins
+
+    def _forget(self) -> None:
+        self._release()
+        shutil.rmtree(self.location / INTAKE, ignore_errors=True)
+        super()._forget()
+
+    def _release(self) -> None:
+        if self._engine is not None:
+            self._engine.close()
+
+    def _through(self, frames: Mapping[str, DataFrame]) -> DataFrame:
+        wires = [_rows(frame, r, [c.name for c in self._schema(r)]) for r, frame in frames.items()]
+        stream = wires[0]
+        for other in wires[1:]:
+            stream = stream.union(other)
+        return stream
+
+    def _schema(self, relation: str) -> Any:
+        return known(self._blueprint.catalog, relation)[1]
+
+    # --- what comes out -------------------------------------------------------------
+
+    def _came(self, rows: pa.Table, number: int) -> Came:
+        self._refusal = None
+        parts: dict[str, list[pa.Table]] = {}
+        opened: set[Path] = set()
+        for relation, path, blob in zip(*(rows.column(name).to_pylist() for name in rows.column_names), strict=True):
+            if path is None:
+                parts.setdefault(relation, []).append(pa.ipc.open_stream(blob).read_all())
+            else:
+                opened.add(local(path))
+                parts.setdefault(relation, []).append(read(local(path), self._schema(relation)))
+        given = {relation: pa.concat_tables(some, promote_options="permissive") for relation, some in parts.items()}
+        return Came(opened, sum(len(some) for some in given.values()), lambda: self._step(given, number))
+
+    def _step(self, given: Mapping[str, pa.Table], number: int) -> dict[str, Changes]:
+        if self._up.epoch == number + 1:
+            return self._up.last()
+        if self._up.epoch != number:
+            self._missed = CheckpointError(
+                f"{self.location}: its sources are at batch {number}, its state is at epoch {self._up.epoch}, so the "
+                "two are not of one checkpoint; use another"
+            )
+            raise self._missed
+        try:
+            undone, self._up._undone = self._up._undone, None
+            if undone is not None:
+                raise undone
+            return self._up.step(given)
+        except Error as error:
+            # A plain one says that Spark could not: that may go better the next time.
+            self._refusal = None if type(error) is Error else error
+            raise
+        except BaseException as error:
+            # Of what is no Exception, as Ctrl-C in a lookup that turned this epoch's rounds, Spark would not be told.
+            raise Error(f"epoch {number + 1} was interrupted") from error
+
+    def _refused(self, text: str) -> Error | None:
+        return self._refusal
+
+
+def _rows(source: DataFrame, relation: str, names: Sequence[str]) -> DataFrame:
+    """What :func:`..jobs.sources.frame` gave, as rows for the driver: a file's path, or rows as an Arrow stream."""
+    from pyspark.sql import functions as f
+
+    if len(source.columns) == 1:
+        return source.select(f.lit(relation).alias("relation"), "path", f.lit(None).cast("binary").alias("rows"))
+    named = [*names, "diff"]
+
+    def packed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            table = pa.Table.from_batches([batch]).rename_columns(named)
+            sink = pa.BufferOutputStream()
+            with pa.ipc.new_stream(sink, table.schema) as writer:
+                writer.write_table(table)
+            blob = sink.getvalue().to_pybytes()
+            columns = {"relation": (relation, pa.string()), "path": (None, pa.string()), "rows": (blob, pa.binary())}
+            yield pa.RecordBatch.from_pydict({name: pa.array([value], of) for name, (value, of) in columns.items()})
+
+    return source.mapInArrow(packed, _ROWS)
+
+
+__all__ = ["UpJob"]

@@ -1,0 +1,1 @@
+"""The streaming query and the stateful operator that Spark runs."""

@@ -1,0 +1,1 @@
+"""One Spark session: its Java, its settings, its start and end."""

@@ -1,0 +1,182 @@
+"""Packages from a Maven repository, with what they need in turn, by Ivy: the resolver that PySpark brings.
+
+A program of its own, run beside any session. It asks Maven Central; where
+SHAREDSTATE_LITE_MAVEN, Spark's own DEFAULT_ARTIFACT_REPOSITORY or a mirror in the
+user's Maven settings names another repository (an address or a folder), that one. It
+compares each file with the checksum that the repository gives. A repository that wants
+a password is not served. Imports the standard library only, and never pyspark.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import subprocess
+import threading
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import urlsplit
+from xml.sax.saxutils import quoteattr
+
+from ...errors import Error
+from .java import find_java
+
+VARIABLE = "SHAREDSTATE_LITE_MAVEN"
+FETCH_SECONDS = 120
+CONNECT_SECONDS, READ_SECONDS = 10, 30
+
+_NOT_CARRIED = "the repository does not carry it"
+
+
+class NotCarried(Error):
+    """The repository was asked and does not have it."""
+
+
+def retrieve(wanted: str, scratch: Path, say: Callable[[str], None]) -> list[Path]:
+    """Put the jars of ``group:artifact:version``, and of what it needs in turn, into a folder that is made for it.
+
+    ``version`` may be a pattern such as ``0.12.+``. ``say`` is told each file as it comes.
+    Raises :class:`NotCarried`, or Error with another reason.
+    """
+    scratch.mkdir()
+    resolver = next(iter(sorted(pyspark_jars().glob("ivy-*.jar"))), None)
+    if resolver is None:
+        raise Error("PySpark has no ivy jar in this version")
+    group, artifact, version = wanted.split(":")
+    root = repository()
+    (scratch / "settings.xml").write_text(_SETTINGS.format(
+        root=f" root={quoteattr(root)}" if root else "", connect=CONNECT_SECONDS * 1000, read=READ_SECONDS * 1000
+    ))  # fmt: skip
+    (scratch / "ivy.xml").write_text(_IVY.format(group=group, artifact=artifact, version=version))
+    command = [str(find_java().home / "bin" / "java"), "-Xmx256m", *_proxies(), "-jar", str(resolver)]
+    command += ["-settings", str(scratch / "settings.xml"), "-ivy", str(scratch / "ivy.xml"), "-confs", "default"]
+    command += ["-cache", str(scratch / "cache"), "-retrieve", f"{scratch}/jars/[artifact]-[revision].[ext]"]
+    said = _run(command, scratch, say)
+    jars = sorted((scratch / "jars").glob("*.jar"))
+    if said is None and jars:
+        return jars
+    reason = _reason(said or "")
+    raise (NotCarried if reason == _NOT_CARRIED else Error)(f"{wanted}: {reason}")
+
+
+def repository() -> str | None:
+    """The address of the repository to ask instead of Maven Central; None for Maven Central itself."""
+    named = os.environ.get(VARIABLE) or os.environ.get("DEFAULT_ARTIFACT_REPOSITORY") or _mirror()
+    if not named:
+        return None
+    return named if re.match(r"\w[\w+.-]+:/", named) else Path(named).expanduser().absolute().as_uri()
+
+
+def pyspark_jars() -> Path:
+    """The folder of the jars that PySpark brings."""
+    spec = importlib.util.find_spec("pyspark")
+    if spec is None or spec.origin is None:
+        raise Error("the package pyspark is not installed")
+    return Path(spec.origin).parent / "jars"
+
+
+def _run(command: list[str], folder: Path, say: Callable[[str], None]) -> str | None:
+    """Run Ivy, at most FETCH_SECONDS; returns what it said where it failed."""
+    try:
+        ivy = subprocess.Popen(
+            command,
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+        )
+    except OSError as error:
+        raise Error(f"{command[0]} does not start ({error.strerror or error})") from error
+    limit, said = threading.Timer(FETCH_SECONDS, ivy.kill), []
+    limit.start()
+    with ivy:
+        try:
+            assert ivy.stdout is not None
+            for line in ivy.stdout:
+                said.append(line)
+                coming = re.match(r"downloading \S*/(\S+)", line)
+                if coming:
+                    say(coming[1])
+            late = ivy.wait() < 0
+        finally:
+            limit.cancel()
+            ivy.kill()
+    if late:
+        raise Error(f"no answer within {FETCH_SECONDS} s")
+    return None if ivy.returncode == 0 else "".join(said)
+
+
+def _reason(said: str) -> str:
+    """In a few words what Ivy said at length; it calls everything that it does not get "not found" in the end."""
+    access = re.search(r"PKIX|SSLHandshake", said)
+    if access:
+        return "this Java does not trust the repository's certificate"
+    access = re.search(r"Server access error at url \S+ \((.{1,200}?)\)\s*$", said, re.MULTILINE)
+    if access:
+        return f"the repository does not answer as it should ({access[1]})"
+    if re.search(r"UnknownHost|Host \S+ not found|[cC]onnect\w* (refused|timed out)|[tT]imed? ?out|unreachable", said):
+        return "the repository cannot be reached"
+    if "checksum" in said:
+        return "what the repository sends does not have the checksum that it gives"
+    if re.search(r"::\s+\S+: not found", said):
+        return _NOT_CARRIED
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    return lines[-1][:200] if lines else "nothing came"
+
+
+def _proxies() -> list[str]:
+    """Java's names for the proxies that the environment names to everything else."""
+    out = []
+    for scheme in ("http", "https"):
+        value = os.environ.get(f"{scheme}_proxy") or os.environ.get(f"{scheme.upper()}_PROXY")
+        address = urlsplit(value if value and "//" in value else f"//{value or ''}")
+        if address.hostname:
+            out += [f"-D{scheme}.proxyHost={address.hostname}", f"-D{scheme}.proxyPort={address.port or 80}"]
+    direct = os.environ.get("no_proxy") or os.environ.get("NO_PROXY")
+    if out and direct:
+        hosts = [f"*{part}" if part.startswith(".") else part for part in direct.replace(" ", "").split(",") if part]
+        out.append(f"-Dhttp.nonProxyHosts={'|'.join(hosts)}")
+    return out
+
+
+def _mirror() -> str | None:
+    """The mirror of Maven Central in the user's Maven settings, if there is one."""
+    file = Path.home() / ".m2" / "settings.xml"
+    try:
+        root = ElementTree.parse(file).getroot()
+    except (OSError, ElementTree.ParseError):
+        return None
+    for mirror in root.iterfind(".//{*}mirror"):
+        of = {part.strip() for part in (mirror.findtext("{*}mirrorOf") or "").split(",")}
+        url = (mirror.findtext("{*}url") or "").strip()
+        if url and "!central" not in of and of & {"central", "*", "external:*"}:
+            return url
+    return None
+
+
+_SETTINGS = """\
+<ivysettings>
+  <settings defaultResolver="maven"/>
+  <timeout-constraints>
+    <timeout-constraint name="patience" connectionTimeout="{connect}" readTimeout="{read}"/>
+  </timeout-constraints>
+  <resolvers><ibiblio name="maven" m2compatible="true" timeoutConstraint="patience"{root}/></resolvers>
+</ivysettings>
+"""
+
+_IVY = """\
+<ivy-module version="2.0">
+  <info organisation="kit" module="jars"/>
+  <configurations><conf name="default"/></configurations>
+  <dependencies>
+    <dependency org="{group}" name="{artifact}" rev="{version}" conf="default->default">
+      <exclude org="org.apache.spark"/><exclude org="org.scala-lang"/><exclude org="org.checkerframework"/>
+    </dependency>
+  </dependencies>
+</ivy-module>
+"""
+"""What is left out is in PySpark already, or for compilers only."""

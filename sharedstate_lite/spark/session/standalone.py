@@ -1,0 +1,151 @@
+"""A standalone Spark cluster on this machine: a master and workers, from the pip package, on the loopback device.
+
+    with ss.spark.Cluster(workers=2) as cluster:
+        session = ss.spark.session(cluster.url)
+
+Its processes are started by Spark's own spark-class with ports that are free, and belong to a
+guard (:mod:`.guard`) that ends them with this process, however that ends. Their files are in
+one folder of the cache, which goes with them. On the command line:
+``python -m sharedstate_lite.spark.session.cluster``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ...errors import Error
+from ...system.cache import cache_dir
+from ...system.scratch import Scratch
+from . import guard, home, jvm, settings
+from .java import find_java
+
+START_SECONDS = 60
+HOST = "127.0.0.1"
+_MASTER = "org.apache.spark.deploy.master.Master"
+_LOGGING = f"""\
+logger.master.name = {_MASTER}
+logger.master.level = info
+"""
+_DEFAULTS = "spark.master.rest.enabled false\n"
+
+
+class Cluster:
+    """A running cluster of ``workers`` with ``cores`` and ``memory`` each; ``url`` is a master for sessions.
+
+    A context manager. Raises Error for numbers that cannot be, and where it does not
+    come up, with the last lines of its logs.
+    """
+
+    def __init__(self, workers: int = 2, cores: int = 1, memory: str = "1g") -> None:
+        for name, value in (("workers", workers), ("cores", cores)):
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise Error(f"{name}={value!r}: it is a whole number from 1")
+        settings.check(None, memory)
+        if os.name == "nt":
+            raise Error("a standalone cluster on Windows itself is not supported by Spark; run the kit in WSL")
+        java = find_java()
+        self.workers = workers
+        self._scratch = Scratch(cache_dir("spark"), "cluster-")
+        folder = self._scratch.path
+        self._environment = jvm.environment(f"spark://{HOST}:0", java, folder, home.package(), sys.executable) | {
+            "SPARK_CONF_DIR": str(folder / "conf"),
+            "SPARK_LOCAL_IP": HOST,
+            "SPARK_WORKER_DIR": str(folder / "work"),
+            "SPARK_DAEMON_MEMORY": "512m",
+            "SPARK_DAEMON_JAVA_OPTS": settings.java_options(),
+        }
+        settings.write_conf(folder / "conf")
+        for name, more in ((settings.LOGGING, _LOGGING), ("spark-defaults.conf", _DEFAULTS)):
+            with (folder / "conf" / name).open("a") as file:
+                file.write(more)
+        self._guard = subprocess.Popen(
+            [sys.executable, "-I", str(Path(guard.__file__))],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        try:
+            self._run("master", _MASTER, "--host", HOST, "--port", "0", "--webui-port", "0")
+            self.url: str = self._told(lambda log: re.findall(r"Starting Spark master at (spark://\S+:\d+)", log))[0]
+            for number in range(1, workers + 1):
+                options = [
+                    "--host",
+                    HOST,
+                    "--port",
+                    "0",
+                    "--webui-port",
+                    "0",
+                    "--cores",
+                    str(cores),
+                    "--memory",
+                    memory,
+                ]
+                self._run(f"worker-{number}", "org.apache.spark.deploy.worker.Worker", *options, self.url)
+            self._told(lambda log: re.findall(r"Registering worker", log)[workers - 1 :])
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        """End all of its processes and remove their files. Harmless when repeated."""
+        for end in (self._guard.stdin, self._guard.stdout):
+            assert end is not None
+            with contextlib.suppress(OSError):
+                end.close()
+        try:
+            self._guard.wait(timeout=2 * guard.END_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._guard.kill()
+            self._guard.wait()
+        self._scratch.close()
+
+    def __enter__(self) -> Cluster:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def __repr__(self) -> str:
+        return f"<standalone cluster at {self.url}, {self.workers} workers>"
+
+    def _run(self, name: str, *arguments: str) -> None:
+        script = Path(self._environment["SPARK_HOME"]) / "bin" / "spark-class"
+        wanted = {
+            "command": [str(script), *arguments],
+            "environment": self._environment,
+            "log": str(self._scratch.path / f"{name}.log"),
+        }
+        assert self._guard.stdin is not None and self._guard.stdout is not None
+        self._guard.stdin.write(json.dumps(wanted) + "\n")
+        self._guard.stdin.flush()
+        self._guard.stdout.readline()
+
+    def _told(self, find: Callable[[str], list[Any]]) -> list[Any]:
+        """What the master's log says, once it says it."""
+        deadline = time.monotonic() + START_SECONDS
+        log = self._scratch.path / "master.log"
+        while True:
+            found = find(log.read_text("utf-8", "replace"))
+            if found:
+                return found
+            if time.monotonic() > deadline or self._guard.poll() is not None:
+                tails = [f"{file.name}: {file.read_text('utf-8', 'replace')[-600:]}" for file in self._logs()]
+                raise Error(
+                    f"the standalone cluster did not come up within {START_SECONDS} s; "
+                    "python -m sharedstate_lite.doctor looks for the cause; the logs end with\n" + "\n".join(tails)
+                )
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._guard.wait(timeout=0.05)
+
+    def _logs(self) -> list[Path]:
+        return sorted(self._scratch.path.glob("*.log"))

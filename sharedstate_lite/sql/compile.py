@@ -1,0 +1,327 @@
+"""SQL to plans: ``CREATE VIEW name AS SELECT ...`` to a :class:`..plan.view.View`.
+
+The clauses of one SELECT become operators bottom up: joins, one filter for WHERE,
+a reduce for GROUP BY (over a map only where its input must be narrowed or computed),
+a filter for HAVING, a map for the SELECT list, a reduce for DISTINCT. Views that are
+named are inlined as the same operators, so that what stands on a view shares its
+state. :mod:`.grammar` says what is let in, :mod:`.joins` reads FROM, :mod:`.binder`
+the expressions; docs/sql.md lists what is supported and what is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from ..errors import SqlError, ViewError
+from ..kernels.expr import remap
+from ..plan import explain
+from ..plan.view import Agg, Call, Col, Column, Expr, Filter, Join, Lit, Map, Node, Reduce, Schema, Type, Union, View
+from .binder import Aggregate, Binder, conjunction
+from .grammar import show
+from .joins import From
+from .parse import DEEP, parse
+from .scope import Place, Scope, fitting
+from .type_rules import coerce, common
+
+RESERVED = ("time", "diff")
+"""Column names that a batch of changes adds to a row's own."""
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A query bound: its operators, and the output columns that group it (None where nothing does)."""
+
+    node: Node
+    key: tuple[int, ...] | None = None
+    distinct: tuple[int, ...] | None = None
+    """Output columns of which no two rows agree in all."""
+
+
+def bind(
+    text: str,
+    relations: Mapping[str, Schema],
+    views: Mapping[str, View],
+    key: str | Sequence[str] | None = None,
+) -> View:
+    """The view that ``text`` declares over ``relations`` and ``views``.
+
+    ``key`` names the output columns of point reads; the default is the GROUP BY
+    columns where all are selected, the first column where not, none for a global
+    aggregate. Raises SqlError for the text, ViewError for the key.
+    """
+    try:
+        name, query = parse(text)
+    except RecursionError as error:
+        raise SqlError(DEEP) from error
+    try:
+        reader = _Reader(relations, views)
+        bound = reader.query(query)
+        _check_output(bound.node)
+        # Cached in each operator, a view's hash costs its own operators, however deep the views below it.
+        hash(bound.node)
+    except RecursionError as error:
+        raise SqlError(f"view {name}: {DEEP}") from error
+    except SqlError as error:
+        raise type(error)(f"view {name}: {error}") from error.__cause__
+    columns, unique = _key(name, bound, key)
+    return View(name, text, bound.node, columns, unique, tuple(reader.uses.values()))
+
+
+def _check_output(plan: Node) -> None:
+    for column in plan.schema:
+        if column.name.lower() in RESERVED:
+            raise SqlError(f"an output column is called {column.name}, as changes call theirs; write AS another name")
+
+
+def _key(name: str, bound: Bound, key: str | Sequence[str] | None) -> tuple[tuple[int, ...], bool]:
+    schema = bound.node.schema
+    if key is None:
+        columns = (0,) if bound.key is None else bound.key
+    else:
+        named = key if isinstance(key, Iterable) and not isinstance(key, str) else [key]
+        columns = tuple(_position(name, schema, k) for k in named)
+        if len(set(columns)) < len(columns):
+            raise ViewError(f"view {name}: its key names a column twice; name each once")
+        if not columns and bound.key != ():
+            raise ViewError(f"view {name}: its key is empty, which only an aggregate without GROUP BY may have")
+    return columns, bound.distinct is not None and set(bound.distinct) <= set(columns)
+
+
+def _position(name: str, schema: Schema, column: str) -> int:
+    for i, c in enumerate(schema):
+        if isinstance(column, str) and c.name.lower() == column.lower():
+            return i
+    known = ", ".join(c.name for c in schema)
+    raise ViewError(f"view {name}: its key names {column!r}, which is no output column; there are: {known}")
+
+
+@dataclass
+class _Reader:
+    """Reads one view's query; ``uses`` gathers the views that it names."""
+
+    relations: Mapping[str, Schema]
+    views: Mapping[str, View]
+    uses: dict[str, View] = field(default_factory=dict)
+
+    def query(self, node: exp.Expr) -> Bound:
+        """A SELECT, a UNION ALL of them, or either in parentheses."""
+        if isinstance(node, exp.Subquery):
+            return self.query(node.this)
+        if isinstance(node, exp.Union):
+            return self._union(node)
+        if isinstance(node, exp.Select):
+            return self._select(node)
+        raise SqlError(f"{show(node)} is no query; a view is a SELECT, or several with UNION ALL")
+
+    # --- UNION ALL
+
+    def _union(self, node: exp.Union) -> Bound:
+        branches, pending = list[exp.Expr](), [node]
+        while pending:
+            part = pending.pop()
+            while isinstance(part, exp.Subquery):
+                part = part.this
+            if isinstance(part, exp.Union):
+                pending += [part.expression, part.this]
+            else:
+                branches.append(part)
+        parts = [self.query(b).node for b in branches]
+        first = parts[0].schema
+        if any(len(p.schema) != len(first) for p in parts):
+            counts = " and ".join(str(len(p.schema)) for p in parts)
+            raise SqlError(f"UNION ALL of {counts} columns; every SELECT needs the same number")
+        types = []
+        for i, column in enumerate(first):
+            kinds = [p.schema[i].type for p in parts]
+            target = common([Col(i, t) for t in kinds])
+            if target is None or target not in kinds or (len(set(kinds)) > 1 and not target.numeric):
+                names = " and ".join(dict.fromkeys(t.value for t in kinds))
+                raise SqlError(f"UNION ALL: column {column.name} is {names}; CAST to one type")
+            types.append(target)
+        schema = tuple(Column(c.name, t) for c, t in zip(first, types, strict=True))
+        return Bound(Union(schema, tuple(_widened(p, types) for p in parts)))
+
+    # --- SELECT
+
+    def _select(self, node: exp.Select) -> Bound:
+        if node.args.get("from_") is None:
+            raise SqlError("a SELECT without FROM is not supported: a view is computed from relations")
+        source = From(Scope(self.relations, self.views))
+        source.read(node)
+        scope = source.scope
+        for used in scope.sources:
+            if used.view is not None:
+                self.uses[used.view.name] = used.view
+        where = node.args.get("where")
+        source.where(None if where is None else where.this)
+        tree, offsets, unchecked = source.tree()
+        select = _Select(tree, scope, offsets)
+        parts: list[Expr] = [Call("=", (select.col(e.left), select.col(e.right)), Type.BOOLEAN) for e in unchecked]
+        for condition in source.rest:
+            clause = "WHERE" if len(condition.among) == len(scope.sources) else "ON"
+            bound = select.binder(clause, condition.among).condition([condition.node])
+            parts += [] if bound is None else [bound]
+        predicate = conjunction(parts)
+        if predicate is not None:
+            select.input = Filter(tree.schema, tree, predicate)
+        return select.read(node)
+
+
+@dataclass
+class _Select:
+    """One SELECT above its joins and WHERE: ``input`` is those, ``offsets`` where each source starts in its rows."""
+
+    input: Node
+    scope: Scope
+    offsets: Mapping[int, int]
+    aggregates: list[Aggregate] = field(default_factory=list)
+
+    def col(self, place: Place) -> Col:
+        """A column as the input carries it."""
+        return Col(self.offsets[place.source] + place.column, self.scope.column(place).type)
+
+    def binder(self, clause: str, among: range | None = None) -> Binder:
+        """A binder for one clause, with the sources that it may name."""
+        return Binder(lambda c: self.col(self.scope.find(c.name, c.table, among)), clause)
+
+    def read(self, node: exp.Select) -> Bound:
+        """The operators of SELECT, GROUP BY, HAVING and DISTINCT."""
+        items = self._items(node)
+        names = [name for name, _ in items]
+        _check_names(names)
+        aliases = {e.alias.lower(): e.this for e in node.expressions if isinstance(e, exp.Alias)}
+        keys = self._keys(node, aliases)
+        having = node.args.get("having")
+        condition = None
+        if having is not None:
+            binder = self.binder("HAVING")
+            binder.aggregates, binder.aliases = self.aggregates, aliases
+            condition = binder.condition([having.this])
+        exprs = [expr for _, expr in items]
+        distinct = node.args.get("distinct") is not None
+        if not keys and not self.aggregates:
+            if having is not None:
+                raise SqlError("HAVING without GROUP BY or an aggregate; write WHERE")
+            if not distinct:
+                return Bound(_map(self.input, exprs, names))
+            keys = list(dict.fromkeys(exprs))
+            after = [self._after(e, keys) for e in exprs]
+            return Bound(_map(self._reduce(keys, names, after), after, names), distinct=tuple(range(len(names))))
+        after = [self._after(e, keys) for e in exprs]
+        reduced = self._reduce(keys, names, after)
+        if condition is not None:
+            reduced = Filter(reduced.schema, reduced, self._after(condition, keys))
+        out = _map(reduced, after, names)
+        groups = [after.index(k) for i, e in enumerate(keys) if (k := Col(i, e.type)) in after]
+        if len(groups) == len(keys):
+            return Bound(out, tuple(groups), tuple(groups))
+        if distinct:
+            every = tuple(range(len(names)))
+            return Bound(Reduce(out.schema, out, every, ()), distinct=every)
+        return Bound(out)
+
+    def _items(self, node: exp.Select) -> list[tuple[str, Expr]]:
+        """The SELECT list: output name and expression, stars spelt out."""
+        items: list[tuple[str, Expr]] = []
+        for item in node.expressions:
+            bare = item.unnest()
+            if isinstance(item, exp.Star):
+                items += [(self.scope.column(p).name, self.col(p)) for p in self.scope.star()]
+            elif isinstance(bare, exp.Column) and isinstance(bare.this, exp.Star):
+                items += [(self.scope.column(p).name, self.col(p)) for p in self.scope.star(bare.table)]
+            elif isinstance(bare, exp.Column):
+                place = self.scope.find(bare.name, bare.table)
+                items.append((self.scope.column(place).name, self.col(place)))
+            elif isinstance(item, exp.Alias):
+                binder = self.binder("SELECT")
+                binder.aggregates = self.aggregates
+                items.append((item.alias, binder.typed(item.this)))
+            else:
+                raise SqlError(f"{show(item)} has no name; write {show(item)} AS name")
+        return items
+
+    def _keys(self, node: exp.Select, aliases: Mapping[str, exp.Expr]) -> list[Expr]:
+        """The GROUP BY expressions, each once."""
+        keys: list[Expr] = []
+        group = node.args.get("group")
+        for item in [] if group is None else group.expressions:
+            bare = item.unnest()
+            if isinstance(bare, exp.Literal) and not bare.is_string:
+                raise SqlError(f"GROUP BY {show(item)} (a position) is not supported: name the column")
+            binder = self.binder("GROUP BY")
+            if isinstance(bare, exp.Column):
+                binder.aliases = aliases
+            key = binder.typed(bare)
+            if isinstance(key, Lit):
+                raise SqlError(f"GROUP BY {show(item)} is a constant; name a column, or leave GROUP BY out")
+            keys.append(key)
+        return list(dict.fromkeys(keys))
+
+    def _after(self, expr: Expr, keys: list[Expr]) -> Expr:
+        """``expr`` over the reduce's output: group keys and aggregates become its columns."""
+        if expr in keys:
+            return Col(keys.index(expr), expr.type)
+        if isinstance(expr, Col):
+            if expr.index < 0:
+                return Col(len(keys) - 1 - expr.index, expr.type)
+            name = self.input.schema[expr.index].name
+            raise SqlError(f"{name} is neither in GROUP BY nor inside an aggregate; add it to one of them")
+        if isinstance(expr, Call):
+            return Call(expr.op, tuple(self._after(a, keys) for a in expr.args), expr.type)
+        return expr
+
+    def _reduce(self, keys: list[Expr], names: list[str], after: Sequence[Expr]) -> Node:
+        """The reduce, over a map only where keys or arguments are computed, or a join's rows are narrowed."""
+        needed = list(dict.fromkeys([*keys, *(a.arg for a in self.aggregates if a.arg is not None)]))
+        base = self.input
+        while isinstance(base, Filter):
+            base = base.input
+        bare = all(isinstance(e, Col) for e in needed)
+        text = [c.name for c in self.input.schema]
+        if needed and (not bare or isinstance(base, Join)):
+            below = _map(self.input, needed, [explain.expression(e, text) for e in needed])
+            at = {e: i for i, e in enumerate(needed)}
+        else:
+            below = self.input
+            at = {e: e.index for e in needed if isinstance(e, Col)}
+        aggs = tuple(Agg(a.fn, None if a.arg is None else at[a.arg], a.type) for a in self.aggregates)
+        inner = [c.name for c in below.schema]
+        columns = [
+            *(Column(inner[at[k]], k.type) for k in keys),
+            *(Column(explain.aggregate(a, inner), a.type) for a in aggs),
+        ]
+        # Output names settled here save a map that would only rename.
+        for i, column in enumerate(columns):
+            named = [n for n, e in zip(names, after, strict=True) if e == Col(i, column.type)]
+            if named:
+                columns[i] = Column(named[0], column.type)
+        return Reduce(fitting(tuple(columns)), below, tuple(at[k] for k in keys), aggs)
+
+
+def _check_names(names: Sequence[str]) -> None:
+    seen: set[str] = set()
+    for name in names:
+        if name.lower() in seen:
+            raise SqlError(f"two output columns are called {name}; rename one with AS, or join with USING")
+        seen.add(name.lower())
+
+
+def _map(node: Node, exprs: Sequence[Expr], names: Sequence[str]) -> Node:
+    """A projection, left out where it would change nothing."""
+    schema = fitting(tuple(Column(n, e.type) for n, e in zip(names, exprs, strict=True)))
+    same = all(isinstance(e, Col) and e.index == i for i, e in enumerate(exprs))
+    return node if same and schema == node.schema else Map(schema, node, tuple(exprs))
+
+
+def _widened(node: Node, types: Sequence[Type]) -> Node:
+    """A branch of a UNION ALL with its columns cast to ``types``."""
+    if [c.type for c in node.schema] == list(types):
+        return node
+    casts = [coerce(Col(i, c.type), t) for i, (c, t) in enumerate(zip(node.schema, types, strict=True))]
+    names = [c.name for c in node.schema]
+    if isinstance(node, Map):
+        return _map(node.input, [remap(c, node.exprs) for c in casts], names)
+    return _map(node, casts, names)

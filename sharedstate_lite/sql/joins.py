@@ -1,0 +1,237 @@
+"""FROM: a list of tables and conditions to one left-deep tree of equality joins.
+
+Tables join in FROM order. Only where a comma-separated table has no equality yet
+with those before it does a later one come first. What a condition says beyond
+equality of columns goes to a filter above the tree, so base relations stay bare
+below joins and their arrangements can be shared. Refuses by name: joins without an
+equality between columns, keys of different types, and for a LEFT JOIN, whose ON
+decides about padding, anything but such equalities.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from ..errors import SqlError
+from ..plan.view import Join, Node, Type
+from .grammar import show
+from .scope import Place, Scope, fitting
+
+_EQUI = "write JOIN ... USING (column) or ON a.x = b.y"
+
+
+@dataclass(frozen=True)
+class Edge:
+    """An equality between columns of two sources; ``owner`` is the source whose JOIN said it, None for WHERE."""
+
+    left: Place
+    right: Place
+    owner: int | None
+
+    def toward(self, source: int) -> tuple[Place, Place] | None:
+        """The two ends, the one at ``source`` last; None where neither is."""
+        if self.right.source == source:
+            return self.left, self.right
+        return (self.right, self.left) if self.left.source == source else None
+
+
+@dataclass
+class Condition:
+    """A condition for the filter above the joins, and the sources whose columns it may name."""
+
+    node: exp.Expr
+    among: range
+
+
+@dataclass
+class From:
+    """A FROM clause taken apart."""
+
+    scope: Scope
+    outer: set[int] = field(default_factory=set)
+    """Sources on the right of a LEFT JOIN."""
+    item: list[int] = field(default_factory=list)
+    """For each source, the number of its comma-separated item."""
+    edges: list[Edge] = field(default_factory=list)
+    rest: list[Condition] = field(default_factory=list)
+
+    def read(self, select: exp.Expr) -> None:
+        """Take in the tables and the join conditions of a SELECT."""
+        self._first(select.args["from_"].this)
+        for join in select.args.get("joins") or []:
+            _check_kind(join)
+            outer = bool(join.side)
+            if outer or join.args.get("on") is not None or join.args.get("using"):
+                self._joined(join, outer)
+            else:
+                self._first(join.this)
+
+    def _first(self, table: exp.Expr) -> None:
+        number = self.scope.add(table)
+        self.item.append(len(self.scope.stars))
+        self.scope.stars.append(self.scope.places(number))
+
+    def _joined(self, join: exp.Expr, outer: bool) -> None:
+        scope, new = self.scope, self.scope.add(join.args["this"])
+        item = self.item[-1]
+        among = range(self.item.index(item), new + 1)
+        self.item.append(item)
+        if outer:
+            self.outer.add(new)
+        before = len(self.edges)
+        shared = []
+        using = [name.name for name in join.args.get("using") or []]
+        if len({name.lower() for name in using}) < len(using):
+            raise SqlError(f"USING ({', '.join(using)}) names a column twice; name each once")
+        for name in using:
+            left, right = scope.find(name, among=among[:-1]), scope.find(name, among=[new])
+            self._edge(left, right, new)
+            scope.merged.add(right)
+            shared.append(left)
+        star = [p for p in scope.stars[item] if p not in shared]
+        scope.stars[item] = shared + star + [p for p in scope.places(new) if p not in scope.merged]
+        on = join.args.get("on")
+        for condition in conjuncts(on):
+            pair = self._columns(condition, among)
+            if pair and new in (pair[0].source, pair[1].source):
+                self._edge(*pair, new)
+            elif isinstance(condition, exp.Column) and not self._boolean(condition, among):
+                raise SqlError(
+                    f"ON {show(condition)} is no condition: write USING ({condition.name}) for a common column"
+                )
+            elif outer:
+                raise SqlError(
+                    f"{show(condition)} in the ON of a LEFT JOIN is not supported: ON may hold equalities between "
+                    "columns of the two sides; filter in a view first and join that"
+                )
+            else:
+                self.rest.append(Condition(condition, among))
+        if len(self.edges) == before:
+            what = f"ON {show(on)}" if on is not None else "no condition"
+            raise SqlError(f"a join with {what} (a non-equi join) is not supported: {_EQUI}")
+
+    def _edge(self, left: Place, right: Place, owner: int | None) -> None:
+        if not self._joinable(left, right):
+            a, b = self.scope.column(left).type.value, self.scope.column(right).type.value
+            raise SqlError(
+                f"{self.scope.label(left)} is {a} and {self.scope.label(right)} is {b}: columns that are joined have "
+                "one type (INT goes with BIGINT); CAST one of them in a view and join that"
+            )
+        # a.x = b.x and b.x = a.x are one condition.
+        left, right = sorted((left, right))
+        edge = Edge(left, right, owner)
+        if edge not in self.edges:
+            self.edges.append(edge)
+
+    def _joinable(self, left: Place, right: Place) -> bool:
+        types = {self.scope.column(left).type, self.scope.column(right).type}
+        return len(types) == 1 or types == {Type.INT, Type.BIGINT}
+
+    def _columns(self, condition: exp.Expr, among: range) -> tuple[Place, Place] | None:
+        """The two columns of different sources that a condition equates, if that is all it does."""
+        if not isinstance(condition, exp.EQ):
+            return None
+        sides = [condition.this.unnest(), condition.expression.unnest()]
+        if not all(isinstance(s, exp.Column) for s in sides):
+            return None
+        left, right = (self.scope.find(s.name, s.table, among) for s in sides)
+        return (left, right) if left.source != right.source else None
+
+    def _boolean(self, column: exp.Column, among: range) -> bool:
+        """Whether a column alone is a condition; a name that two tables have is meant for USING."""
+        sources = [n for n in among if column.table.lower() in ("", self.scope.sources[n].name.lower())]
+        named = [c for n in sources for c in self.scope.sources[n].schema if c.name.lower() == column.name.lower()]
+        return [c.type for c in named] == [Type.BOOLEAN]
+
+    def where(self, condition: exp.Expr | None) -> None:
+        """Take in WHERE: equalities between comma-separated items join them, the rest is for the filter."""
+        every = range(len(self.scope.sources))
+        for part in conjuncts(condition):
+            pair = self._columns(part, every) if len(self.scope.stars) > 1 else None
+            if pair and self.item[pair[0].source] != self.item[pair[1].source] and self._joinable(*pair):
+                self._edge(*pair, None)
+            else:
+                self.rest.append(Condition(part, every))
+
+    def tree(self) -> tuple[Node, dict[int, int], list[Edge]]:
+        """The joins, the offset of each source in the joined row, and the equalities that no join checks.
+
+        Raises SqlError where a table is reached by no equality.
+        """
+        count = len(self.scope.sources)
+        starts = [s for s in range(count) if s not in self.outer]
+        orders = (self._order(start) for start in starts)
+        order = next((o for o in orders if len(o) == count), None)
+        if order is None:
+            reached = self._order(0)
+            lost = next(s for s in range(count) if s not in reached)
+            name = self.scope.sources[lost].name
+            raise SqlError(
+                f"{name} is joined by no equality of columns (a CROSS JOIN), which is not supported: {_EQUI}, "
+                "with equal types on both sides"
+            )
+        return self._build(order)
+
+    def _order(self, start: int) -> list[int]:
+        """The sources that can be joined one after the other from ``start``, in FROM order where that works."""
+        order = [start]
+        while True:
+            ready = (s for s in range(len(self.scope.sources)) if s not in order and self._keys(s, order))
+            found = next(ready, None)
+            if found is None:
+                return order
+            order.append(found)
+
+    def _keys(self, source: int, order: list[int]) -> list[Edge]:
+        """The equalities that join ``source`` to those in ``order``; none where it cannot be joined yet."""
+        reach = [e for e in self.edges if (ends := e.toward(source)) and ends[0].source in order]
+        if source not in self.outer:
+            return reach
+        # A LEFT JOIN pads by its own ON alone, and only once all of that can be checked.
+        own = [e for e in self.edges if e.owner == source]
+        return own if all(e in reach for e in own) else []
+
+    def _build(self, order: list[int]) -> tuple[Node, dict[int, int], list[Edge]]:
+        sources = self.scope.sources
+        node, offsets, used = sources[order[0]].node, {order[0]: 0}, []
+        for position, new in enumerate(order[1:], start=1):
+            keys = self._keys(new, order[:position])
+            pairs = [ends for e in keys if (ends := e.toward(new))]
+            right = sources[new].node
+            left_keys = tuple(offsets[a.source] + a.column for a, _ in pairs)
+            offsets[new] = len(node.schema)
+            schema = fitting(node.schema + right.schema)
+            node = Join(schema, node, right, left_keys, tuple(b.column for _, b in pairs), new in self.outer)
+            used += keys
+        return node, offsets, [e for e in self.edges if e not in used]
+
+
+def _check_kind(join: exp.Expr) -> None:
+    """Refuse the joins that are not inner or LEFT ones, by name."""
+    method, side, kind = (str(join.args.get(a) or "").upper() for a in ("method", "side", "kind"))
+    if method:
+        raise SqlError(f"{method} JOIN is not supported: {_EQUI}")
+    if kind in ("SEMI", "ANTI"):
+        raise SqlError(f"{kind} JOIN is not supported: join with a view that is SELECT DISTINCT of the key")
+    if side not in ("", "LEFT"):
+        way_out = "swap the tables and write LEFT JOIN"
+        if side == "FULL":
+            way_out = "UNION ALL a view with LEFT JOIN and a view of the other table's rows that find no partner"
+        raise SqlError(f"{side} JOIN is not supported: {way_out}")
+    if kind not in ("", "INNER", "OUTER"):
+        raise SqlError(f"{kind} JOIN is not supported: {_EQUI}")
+
+
+def conjuncts(condition: exp.Expr | None) -> list[exp.Expr]:
+    """The parts of a condition that AND connects, without their parentheses, left to right."""
+    out: list[exp.Expr] = []
+    pending = [] if condition is None else [condition]
+    while pending:
+        part = pending.pop().unnest()
+        if isinstance(part, exp.And):
+            pending += [part.expression, part.this]
+        else:
+            out.append(part)
+    return out

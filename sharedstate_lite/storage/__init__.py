@@ -1,0 +1,1 @@
+"""Rows as sorted runs of machine words: batches, arrangements, the string dictionary."""

@@ -1,0 +1,331 @@
+"""A batch of rows as one sorted matrix: the form that all state has.
+
+Body of a batch, int64[m, n]; one column of the matrix is one row of the relation:
+
+    row 0             the sort word: 32 bits of the key's hash, then 32 low bits
+    rows 1 .. k       the relation's columns, as words
+    next w rows       the diffs: w = 1 for a Z-set, more for accumulators
+    last row          the times, only where some time is still distinguishable
+
+All rows of one key are neighbours, so a look-up is two binary searches in row 0;
+equal rows are neighbours, so consolidation is one comparison of each row with the
+next. The hash only orders: whatever it brings together is compared by its words.
+The low bits are the row's hash, or, where the layout names an ``order`` column, a
+32-bit code that never contradicts that column's order: then the greatest value of a
+group is found at the end of its rows without a look at the rest.
+
+Diffs may be vectors because consolidation only needs them to add up and to cancel
+(differential dataflow's "diff is any abelian group"; Materialize keeps its sums and
+counts this way).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ..plan.view import Type
+from .encoding import NULL, Strings, Words
+from .multiplicity import MANY, check_halves, halves
+
+Diffs = npt.NDArray[np.int64]
+"""int64[n], or int64[w, n] where a diff is a vector of accumulators."""
+
+LOW = 0xFFFFFFFF
+_LOW, _HIGH = np.uint64(LOW), np.uint64(LOW << 32)
+
+
+def _odd(i: int) -> int:
+    """The i-th odd constant, by splitmix64 (Steele et al., OOPSLA 2014)."""
+    mask = (1 << 64) - 1
+    z = (i + 1) * 0x9E3779B97F4A7C15 & mask
+    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 & mask
+    z = (z ^ z >> 27) * 0x94D049BB133111EB & mask
+    return (z ^ z >> 31) | 1
+
+
+_ODD = np.array([_odd(i) for i in range(65)], dtype=np.uint64)
+_FINAL, _S32, _S29 = np.uint64(_odd(99)), np.uint64(32), np.uint64(29)
+
+
+class Delta(NamedTuple):
+    """Rows with scalar diffs, in no order and not consolidated: what moves between operators."""
+
+    rows: Words
+    diffs: Diffs
+
+    @classmethod
+    def empty(cls, columns: int) -> Delta:
+        """No rows of ``columns`` columns."""
+        return cls(np.empty((columns, 0), dtype=np.int64), np.empty(0, dtype=np.int64))
+
+    def take(self, index: npt.NDArray[Any]) -> Delta:
+        """The rows at ``index`` (positions or a mask)."""
+        if index.dtype == np.bool_:
+            index = np.flatnonzero(index)
+        return Delta(self.rows.take(index, axis=1), self.diffs.take(index))
+
+
+def concat(parts: list[Delta], columns: int) -> Delta:
+    """All rows of all parts."""
+    parts = [p for p in parts if len(p.diffs)]
+    if not parts:
+        return Delta.empty(columns)
+    if len(parts) == 1:
+        return parts[0]
+    return Delta(np.concatenate([p.rows for p in parts], axis=1), np.concatenate([p.diffs for p in parts]))
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What the columns of a batch are: their types, the key, the order within a key, the width of a diff."""
+
+    types: tuple[Type, ...]
+    key: tuple[int, ...]
+    order: int | None = None
+    width: int = 1
+
+    @cached_property
+    def columns(self) -> int:
+        """The number of columns, k."""
+        return len(self.types)
+
+    @cached_property
+    def key_types(self) -> tuple[Type, ...]:
+        """The types of the key's columns."""
+        return tuple(self.types[i] for i in self.key)
+
+    @cached_property
+    def key_rows(self) -> npt.NDArray[np.int64]:
+        """Where the key's columns stand in a body."""
+        return np.array(self.key, dtype=np.int64) + 1
+
+    @cached_property
+    def diff_rows(self) -> slice:
+        """Where the diffs stand in a body."""
+        return slice(1 + self.columns, 1 + self.columns + self.width)
+
+    def delta(self, body: Words) -> Delta:
+        """The rows of a body and their diffs (of several, the first)."""
+        return Delta(body[1 : 1 + self.columns], body[1 + self.columns])
+
+    def key_words(self, keys: Words, strings: Strings) -> Words:
+        """The smallest sort word of each key; keys int64[len(key), q]. The greatest is that ``| LOW``."""
+        return (hash_rows(keys, self.key_types, strings) & _HIGH).view(np.int64)
+
+    def sort_words(self, rows: Words, strings: Strings) -> Words:
+        """The sort word of each row; rows int64[k, n]."""
+        everything = self.key == tuple(range(self.columns))
+        keys = rows if everything else rows[list(self.key)]
+        high = hash_rows(keys, self.key_types, strings)
+        if everything and self.order is None:
+            return high.view(np.int64)
+        if self.order is None:
+            low = hash_rows(rows, self.types, strings) & _LOW
+        else:
+            low = prefix(rows[self.order], self.types[self.order], strings)
+        return ((high & _HIGH) | low).view(np.int64)
+
+    def body(self, rows: Words, diffs: Diffs, strings: Strings) -> Words:
+        """A sorted, consolidated body of rows int64[k, n] and diffs int64[n] or int64[w, n].
+
+        Raises RowError where the diffs of a row, n < 2**31, add up to 2**62 or more.
+        """
+        n = rows.shape[1]
+        if not n:
+            return np.empty((1 + self.columns + self.width, 0), dtype=np.int64)
+        if self.width == 1 and np.abs(diffs).max() >= MANY:
+            check_halves(*replace(self, width=2).body(rows, halves(diffs), strings)[1 + self.columns :])
+        words = self.sort_words(rows, strings)
+        lines = [words, *rows, *(diffs if self.width > 1 else diffs[None, :])]
+        index, sums = fold(lines, words.argsort(), self)
+        body = np.empty((len(lines), len(index)), dtype=np.int64)
+        write(lines, index, sums, body, self)
+        return body
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """An immutable run of rows, sorted by key; see :mod:`.batch` for the body.
+
+    Without a row of times in the body, every row counts from ``lower`` on.
+    """
+
+    body: Words
+    lower: int
+    timed: bool = False
+
+    def __len__(self) -> int:
+        return int(self.body.shape[1])
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the buffer, the unused end of a merge's output included."""
+        base = self.body.base
+        return int(base.nbytes if isinstance(base, np.ndarray) else self.body.nbytes)
+
+    def retractions(self, line: int) -> int:
+        """How many rows have a negative diff (the first, of several); ``line`` is its place in the body."""
+        if "_retractions" not in self.__dict__:
+            self.__dict__["_retractions"] = int(np.count_nonzero(self.body[line] < 0))
+        found: int = self.__dict__["_retractions"]
+        return found
+
+    def times(self) -> npt.NDArray[np.int64]:
+        """The time of each row, int64[n]; those at or before since are a representative."""
+        return self.body[-1] if self.timed else np.full(len(self), self.lower, dtype=np.int64)
+
+
+def hash_rows(rows: Words, types: tuple[Type, ...], strings: Strings) -> npt.NDArray[np.uint64]:
+    """A 64-bit hash of each row of int64[k, n]: of the texts, not the codes, so it is the same in every process."""
+    h = np.zeros(rows.shape[1], dtype=np.uint64)
+    for row, kind, odd in zip(rows, types, _ODD, strict=False):
+        if kind is Type.STRING:
+            x = strings.hashes(row)
+        else:
+            # Doubles differ in their high bits only; fold them down before the multiplication drops them.
+            x = row.view(np.uint64)
+            x = x ^ (x >> _S32)
+        x *= odd
+        h += x
+    h ^= h >> _S29
+    h *= _FINAL
+    h ^= h >> _S32
+    return h
+
+
+def prefix(words: Words, kind: Type, strings: Strings) -> npt.NDArray[np.uint64]:
+    """A 32-bit code that is monotone in the value (ties allowed), 0 for NULL alone."""
+    if kind is Type.STRING:
+        code = strings.prefixes(words)
+    else:
+        # A float64 keeps the order of integers and spends its bits where small numbers are.
+        bits = words if kind is Type.DOUBLE else words.astype(np.float64).view(np.int64)
+        bits = bits ^ ((bits >> 63) & np.int64(0x7FFFFFFFFFFFFFFF))
+        code = ((bits >> 32) + np.int64(1 << 31)).view(np.uint64)
+    return np.where(words == NULL, np.uint64(0), np.maximum(code, np.uint64(1)))
+
+
+def fold(
+    lines: Sequence[Words] | Words, order: npt.NDArray[np.intp], layout: Layout
+) -> tuple[npt.NDArray[np.intp], Diffs]:
+    """Consolidate rows that ``order`` sorts by sort word: equal rows (and times) become one, what cancels goes.
+
+    ``lines`` are those of a body, each int64[n], in no order. Returns the positions of the
+    rows that stay, in order, and their diffs int64[w, m]; see :func:`write`.
+    """
+    facts = [*lines[1 : 1 + layout.columns], *lines[1 + layout.columns + layout.width :]]
+    words = lines[0].take(order)
+    at = (words[1:] == words[:-1]).nonzero()[0]
+    if len(at):
+        equal = _equal(facts, order, at)
+        if not equal.all():
+            order = _untangle(facts, order, words, at)
+            equal = _equal(facts, order, at)
+    diffs = np.empty((layout.width, len(order)), dtype=np.int64)
+    for line, some in zip(lines[1 + layout.columns :], diffs, strict=False):
+        line.take(order, out=some, mode="clip")
+    if len(at):
+        first = np.ones(len(order), dtype=bool)
+        first[at[equal] + 1] = False
+        starts = np.flatnonzero(first)
+        order, diffs = order.take(starts), np.add.reduceat(diffs, starts, axis=1)
+    live = diffs[0] != 0 if layout.width == 1 else diffs.any(axis=0)
+    return (order, diffs) if live.all() else (order.compress(live), diffs.compress(live, axis=1))
+
+
+def write(
+    lines: Sequence[Words] | Words, index: npt.NDArray[np.intp], diffs: Diffs, out: Words, layout: Layout
+) -> None:
+    """The rows that :func:`fold` left, into ``out`` int64[lines, m]; each value is moved once."""
+    own = layout.diff_rows
+    for n, (line, into) in enumerate(zip(lines, out, strict=True)):
+        if own.start <= n < own.stop:
+            into[:] = diffs[n - own.start]
+        else:
+            line.take(index, out=into, mode="clip")
+
+
+def _equal(facts: Sequence[Words], order: npt.NDArray[np.intp], at: npt.NDArray[np.intp]) -> npt.NDArray[np.bool_]:
+    """Whether the rows at ``at`` equal those after them."""
+    these, next_ones = order.take(at), order.take(at + 1)
+    equal = np.ones(len(at), dtype=bool)
+    for line in facts:
+        equal &= line.take(these) == line.take(next_ones)
+    return equal
+
+
+def _untangle(
+    facts: Sequence[Words], order: npt.NDArray[np.intp], words: Words, at: npt.NDArray[np.intp]
+) -> npt.NDArray[np.intp]:
+    """Order different rows that share a sort word (a collision of hashes, or a coarse order) by their columns."""
+    run = np.unique(np.concatenate([at, at + 1]))
+    part = order.take(run)
+    out = order.copy()
+    out[run] = part.take(np.lexsort([*(line.take(part) for line in facts), words.take(run)]))
+    return out
+
+
+def merged(batches: Iterable[Batch], layout: Layout, strings: Strings) -> Words:
+    """Batches as one consolidated body, times left out; the batches stay as they are."""
+    facts = slice(1, 1 + layout.columns + layout.width)
+    bodies = [b.body[facts] for b in batches] or [np.empty((layout.columns + layout.width, 0), dtype=np.int64)]
+    flat = np.concatenate(bodies, axis=1)
+    rows, diffs = flat[: layout.columns], flat[layout.columns :]
+    return layout.body(rows, diffs if layout.width > 1 else diffs[0], strings)
+
+
+def groups_of(
+    rows: Words, words: Words, types: tuple[Type, ...], strings: Strings
+) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """As :func:`distinct`, of keys int64[k, n] in the order of a body; ``words`` are its sort words."""
+    first = np.ones(len(words), dtype=bool)
+    np.not_equal(words[1:] >> 32, words[:-1] >> 32, out=first[1:])
+    if not (first[1:] | (rows[:, 1:] == rows[:, :-1]).all(axis=0)).all():
+        return distinct(rows, types, strings)  # two keys share a hash, and their rows may alternate
+    return first.nonzero()[0], first.cumsum() - 1
+
+
+def distinct(
+    rows: Words, types: tuple[Type, ...], strings: Strings
+) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """Of rows int64[k, n]: the position of one row of each distinct kind, and for each row the number of its kind."""
+    n = rows.shape[1]
+    if not len(types) or n <= 1:
+        return np.zeros(min(n, 1), dtype=np.intp), np.zeros(n, dtype=np.intp)
+    words = hash_rows(rows, types, strings).view(np.int64) if len(types) > 1 else rows[0]
+    order = words.argsort()
+    first = np.ones(n, dtype=bool)
+    sorted_words = words.take(order)
+    np.not_equal(sorted_words[1:], sorted_words[:-1], out=first[1:])
+    if len(types) > 1:
+        ranked = rows.take(order, axis=1)
+        if not (first[1:] | (ranked[:, 1:] == ranked[:, :-1]).all(axis=0)).all():
+            order = np.lexsort(rows)
+            ranked = rows.take(order, axis=1)
+            first[1:] = (ranked[:, 1:] != ranked[:, :-1]).any(axis=0)
+    kind = np.empty(n, dtype=np.intp)
+    kind[order] = first.cumsum() - 1
+    return order.compress(first), kind
+
+
+def gather(body: Words, index: npt.NDArray[np.intp]) -> Words:
+    """The columns ``index`` of a matrix. A merge's output is a part of its buffer, which ``take`` would copy whole."""
+    if body.flags.c_contiguous:
+        return body.take(index, axis=1)
+    out = np.empty((len(body), len(index)), dtype=np.int64)
+    for line, row in zip(body, out, strict=True):
+        line.take(index, out=row, mode="clip")
+    return out
+
+
+def ranges(lows: npt.NDArray[Any], sizes: npt.NDArray[Any]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """All positions of the ranges ``[low, low + size)``, and the number of the range that each is of."""
+    owner = np.arange(len(sizes)).repeat(sizes)
+    before = sizes.cumsum() - sizes
+    return np.arange(len(owner)) + (lows - before).take(owner), owner

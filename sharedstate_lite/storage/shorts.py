@@ -1,0 +1,127 @@
+"""Codes of short strings looked up a column at a time, without making Python strings of them.
+
+A string of at most 15 bytes of UTF-8 fits two 64-bit words, its length in the last
+byte. So a column of Arrow strings becomes two arrays of words, and one open-addressing
+table (linear probing; Knuth, TAOCP vol. 3, 6.4) is probed for all of them at once. Two
+words are equal exactly when the strings are: nothing is decided by a hash.
+
+This is a shortcut beside the dictionary of :class:`~.encoding.Strings`, never instead of
+it: what it does not know yet, or is longer, is looked up there and learnt.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+Packed = npt.NDArray[np.uint64]
+"""Short strings as uint64[2, n]; the last byte is the length plus one, 0 where a string is not short."""
+
+LONGEST = 15
+"""Bytes of the longest string that fits."""
+WORTH = 256
+"""From this many rows on, the shortcut is quicker than one Python look-up a row."""
+
+_MASKS = np.array([(1 << 8 * k) - 1 for k in range(9)], dtype=np.uint64)
+_A, _B, _S = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F), np.uint64(32)
+
+
+def pack(array: Any) -> Packed:
+    """The strings of a pyarrow StringArray or LargeStringArray, uint64[2, n]. What stands at a null is undefined."""
+    _, offsets, data = array.buffers()
+    wide = np.int64 if pa.types.is_large_string(array.type) else np.int32
+    at = np.frombuffer(offsets, dtype=wide, count=array.offset + len(array) + 1)[array.offset :].astype(np.int64)
+    sizes = np.diff(at)
+    first, last = int(at[0]), int(at[-1])
+    # Sixteen bytes more than there are, so that a word may begin at the end of the last string.
+    text = np.zeros(last - first + 16, dtype=np.uint8)
+    if last > first:
+        text[: last - first] = np.frombuffer(data, dtype=np.uint8, count=last)[first:]
+    # A word may begin at any byte: a view whose steps are one byte long.
+    words: npt.NDArray[np.uint64] = np.ndarray((len(text) - 7,), dtype="<u8", buffer=text.data, strides=(1,))
+    at = at[:-1] - first
+    out = np.empty((2, len(sizes)), dtype=np.uint64)
+    out[0] = words.take(at) & _MASKS.take(np.minimum(sizes, 8))
+    out[1] = words.take(np.minimum(at + 8, len(words) - 1)) & _MASKS.take(np.clip(sizes - 8, 0, 7))
+    out[1] |= np.where(sizes <= LONGEST, sizes + 1, 0).astype(np.uint64) << np.uint64(56)
+    return out
+
+
+class Shorts:
+    """The codes of the short strings that came in columns."""
+
+    def __init__(self) -> None:
+        self._slots = np.full(2, -1, dtype=np.int64)
+        """Place in ``_packed`` of the string in each slot, or -1; a power of two, at most half full."""
+        self._packed = np.empty((2, 1), dtype=np.uint64)
+        self._codes = np.empty(1, dtype=np.int64)
+        self._count = 0
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the table and of the strings in it."""
+        return self._slots.nbytes + self._packed.nbytes + self._codes.nbytes
+
+    def find(self, packed: Packed) -> npt.NDArray[np.int64]:
+        """The code of each string, or -1 where it is not known; int64[n]."""
+        out = np.full(packed.shape[1], -1, dtype=np.int64)
+        mask = len(self._slots) - 1
+        ask: npt.NDArray[np.intp] | None = None  # every one of them, in the first round
+        slots = _hash(packed) & mask
+        while len(slots):
+            places = self._slots.take(slots)
+            wanted = packed if ask is None else packed.take(ask, axis=1)
+            met = self._packed.take(np.maximum(places, 0), axis=1) == wanted
+            hit = met[0] & met[1] & (places >= 0)
+            if ask is None:
+                out = np.where(hit, self._codes.take(np.maximum(places, 0)), -1)
+                ask = np.flatnonzero(~hit & (places >= 0))
+                slots = (slots.take(ask) + 1) & mask
+            else:
+                out[ask[hit]] = self._codes.take(places[hit])
+                on = np.flatnonzero(~hit & (places >= 0))
+                ask, slots = ask.take(on), (slots.take(on) + 1) & mask
+        return out
+
+    def learn(self, packed: Packed, codes: npt.NDArray[np.int64]) -> None:
+        """Remember codes int64[n] of distinct strings that are not known yet; those that are not short are left out."""
+        short = np.flatnonzero(packed[1] >> np.uint64(56))
+        packed, codes = packed.take(short, axis=1), codes.take(short)
+        first, last = self._count, self._count + len(short)
+        if last > len(self._codes):
+            room = 1 << (last - 1).bit_length()  # doubling, so that a string is copied once on average
+            self._packed = np.concatenate([self._packed[:, :first], np.empty((2, room - first), np.uint64)], axis=1)
+            self._codes = np.concatenate([self._codes[:first], np.empty(room - first, dtype=np.int64)])
+        self._packed[:, first:last], self._codes[first:last] = packed, codes
+        self._count = last
+        if 2 * last > len(self._slots):
+            self._slots = np.full(4 * len(self._codes), -1, dtype=np.int64)
+            first = 0
+        self._place(np.arange(first, last))
+
+    def forget(self, length: int) -> None:
+        """Drop the codes from ``length`` on."""
+        if self._count and int(self._codes[: self._count].max()) >= length:
+            kept = np.flatnonzero(self._codes[: self._count] < length)
+            packed, codes = self._packed.take(kept, axis=1), self._codes.take(kept)
+            self.__init__()  # type: ignore[misc]  # a gap in a run of slots would hide what lies behind it
+            self.learn(packed, codes)
+
+    def _place(self, places: npt.NDArray[np.int64]) -> None:
+        mask = len(self._slots) - 1
+        slots = _hash(self._packed.take(places, axis=1)) & mask
+        while len(places):
+            free = self._slots.take(slots) < 0
+            self._slots[slots[free]] = places[free]
+            # Of several that want one slot, the last one written has it.
+            on = np.flatnonzero(self._slots.take(slots) != places)
+            places, slots = places.take(on), (slots.take(on) + 1) & mask
+
+
+def _hash(packed: Packed) -> npt.NDArray[np.int64]:
+    x = (packed[0] ^ packed[0] >> _S) * _A ^ (packed[1] ^ packed[1] >> _S) * _B
+    x ^= x >> _S
+    return np.asarray((x * _A >> np.uint64(16)).view(np.int64))

@@ -1,0 +1,1 @@
+"""What a driver makes and a task holds: handles, and what they ask with."""
