@@ -21,7 +21,7 @@ import pyarrow.compute
 from sharedstate_lite.changelog.convert import ARROW, CALENDAR, YEARS
 from sharedstate_lite.errors import RowError, told
 from sharedstate_lite.kernels.casts import parse
-from sharedstate_lite.plan.view import Type
+from sharedstate_lite.plan.nodes import Type
 
 pc: Any = pyarrow.compute  # its stubs know no comparison with a plain value
 

@@ -27,7 +27,7 @@ import pyarrow.parquet
 
 from sharedstate_lite.changelog.convert import ARROW, DTYPES
 from sharedstate_lite.errors import Error, RowError, told
-from sharedstate_lite.plan.view import Column, Type
+from sharedstate_lite.plan.nodes import Column, Type
 from sharedstate_lite.sql.catalog import declared
 
 from . import cells, csvfile, typed

@@ -17,7 +17,7 @@ from pyarrow import types
 from sharedstate_lite.changelog.convert import ARROW, YEARS
 from sharedstate_lite.errors import RowError, told
 from sharedstate_lite.kernels.casts import LIMITS
-from sharedstate_lite.plan.view import Type
+from sharedstate_lite.plan.nodes import Type
 
 from .cells import Arrow, CellError, beyond
 

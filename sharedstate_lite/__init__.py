@@ -32,18 +32,19 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 try:
     from .changelog.changes import Changes
     from .dataflow.full import Full
     from .dataflow.shared import Shared
-    from .engine.checkpoint import restore
+    from .engine import checkpoint as _checkpoint
     from .engine.engine import Engine
     from .errors import CheckpointError, Error, RelationError, RowError, SqlError, TimeError, ViewError
     from .partial.partial import Partial
     from .plan.view import View
-    from .replay import Replay as replay
+    from .replay import Replay
     from .sql.catalog import Catalog
 
     KINDS: dict[str, type[Engine]] = {"full": Full, "shared": Shared, "partial": Partial}
@@ -71,6 +72,15 @@ def engine(kind: str, views: Sequence[View], **options: Any) -> Engine:
     if unknown:
         raise ViewError(f"option {unknown[0]}: the {kind} engine takes {', '.join(sorted(known))}")
     return KINDS[kind](views, **options)
+
+
+def restore(path: str | Path) -> Engine:
+    """The engine that was written to ``path``."""
+    return _checkpoint.read(path, engine)
+
+
+def replay(kind: str, views: Any, **options: Any) -> Replay:
+    return Replay(engine, kind, views, **options)
 
 
 def __getattr__(name: str) -> Any:

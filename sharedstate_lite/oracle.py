@@ -26,7 +26,8 @@ from duckdb.func import PythonUDFType
 from sqlglot import exp
 
 from .errors import RelationError, RowError, ViewError
-from .plan.view import Scan, Schema, Type, View
+from .plan.nodes import Scan, Schema, Type
+from .plan.view import View
 
 TOLERANCE = 1e-9
 """Relative difference up to which two DOUBLE values count as equal."""

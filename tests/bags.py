@@ -19,7 +19,7 @@ import pytest
 from hypothesis import strategies as st
 
 from sharedstate_lite.changelog.convert import from_values
-from sharedstate_lite.plan.view import Column, Type
+from sharedstate_lite.plan.nodes import Column, Type
 from sharedstate_lite.storage import batch
 from sharedstate_lite.storage import spine as merging
 from sharedstate_lite.storage.encoding import Strings, Words

@@ -14,7 +14,8 @@ import pandas as pd
 from sqlgen import value, word
 
 from sharedstate_lite.kernels.expr import evaluate
-from sharedstate_lite.plan.view import Agg, Expr, Filter, Join, Map, Node, Reduce, Scan, Type, Union, View
+from sharedstate_lite.plan.nodes import Agg, Expr, Filter, Join, Map, Node, Reduce, Scan, Type, Union
+from sharedstate_lite.plan.view import View
 from sharedstate_lite.storage.encoding import NULL, Strings
 
 Row = tuple[int, ...]

@@ -22,7 +22,8 @@ from places import ENGINES, make, partial
 
 import sharedstate_lite as ss
 from sharedstate_lite.oracle import Oracle, difference
-from sharedstate_lite.plan.view import Join, Scan, Type, View
+from sharedstate_lite.plan.nodes import Join, Scan, Type
+from sharedstate_lite.plan.view import View
 
 Row = tuple[Any, ...]
 Input = dict[str, list[tuple[Row, int]]]

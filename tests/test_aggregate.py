@@ -18,7 +18,7 @@ import sharedstate_lite as ss
 from sharedstate_lite.changelog.changes import frame
 from sharedstate_lite.kernels.aggregate import Groups
 from sharedstate_lite.kernels.minmax import Source
-from sharedstate_lite.plan.view import Reduce
+from sharedstate_lite.plan.nodes import Reduce
 from sharedstate_lite.storage.arrangement import Arrangement
 from sharedstate_lite.storage.encoding import Strings
 

@@ -27,7 +27,7 @@ from hypothesis import strategies as st
 from support import examples
 
 from sharedstate_lite import TimeError
-from sharedstate_lite.plan.view import Type
+from sharedstate_lite.plan.nodes import Type
 from sharedstate_lite.storage.arrangement import Arrangement, TraceHandle
 from sharedstate_lite.storage.batch import Layout
 from sharedstate_lite.storage.encoding import NULL, Strings

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from support import examples
 
 from sharedstate_lite.changelog.convert import from_values
-from sharedstate_lite.plan.view import Column, Type
+from sharedstate_lite.plan.nodes import Column, Type
 from sharedstate_lite.storage.batch import (
     LOW,
     Batch,

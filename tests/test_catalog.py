@@ -8,7 +8,7 @@ import pytest
 
 import sharedstate_lite as ss
 from sharedstate_lite.errors import Error, RelationError, SqlError, ViewError
-from sharedstate_lite.plan.view import Column, Type
+from sharedstate_lite.plan.nodes import Column, Type
 from sharedstate_lite.sql.catalog import Catalog
 
 VISIT = "product STRING, user STRING, length INT"

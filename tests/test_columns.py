@@ -19,7 +19,7 @@ from support import examples
 import sharedstate_lite as ss
 from sharedstate_lite import RowError
 from sharedstate_lite.changelog.convert import ARROW, DTYPES, from_arrow, from_series, from_values, to_arrow, to_series
-from sharedstate_lite.plan.view import Column, Type
+from sharedstate_lite.plan.nodes import Column, Type
 from sharedstate_lite.storage.encoding import NULL, Strings
 
 DRAWN: dict[Type, st.SearchStrategy[Any]] = {

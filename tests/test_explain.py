@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from sharedstate_lite.plan.explain import explain
-from sharedstate_lite.plan.view import Map, View
+from sharedstate_lite.plan.nodes import Map
+from sharedstate_lite.plan.view import View
 from sharedstate_lite.sql.catalog import Catalog
 
 

@@ -17,7 +17,7 @@ from sqlgen import COLUMNS, DECLARED, ROW, expressions, frame, value, word, word
 from sharedstate_lite.errors import RowError, SqlError
 from sharedstate_lite.kernels.expr import columns_of, evaluate, remap
 from sharedstate_lite.oracle import Oracle, difference, recompute
-from sharedstate_lite.plan.view import Call, Col, Expr, Lit, Map, Type
+from sharedstate_lite.plan.nodes import Call, Col, Expr, Lit, Map, Type
 from sharedstate_lite.sql.catalog import Catalog
 from sharedstate_lite.storage.encoding import NULL, Strings
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sharedstate_lite.kernels.minmax import Source
-from sharedstate_lite.plan.view import Type
+from sharedstate_lite.plan.nodes import Type
 from sharedstate_lite.storage.arrangement import Arrangement
 from sharedstate_lite.storage.batch import Layout
 from sharedstate_lite.storage.encoding import NULL, Strings, doubles, from_doubles

@@ -3,7 +3,7 @@
 import numpy as np
 
 from sharedstate_lite.partial.filled_keys import Filled
-from sharedstate_lite.plan.view import Type
+from sharedstate_lite.plan.nodes import Type
 from sharedstate_lite.storage.encoding import Strings
 
 

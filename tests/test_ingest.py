@@ -16,7 +16,8 @@ from support import examples
 
 import sharedstate_lite as ss
 from sharedstate_lite.changelog import read_tables as ingest
-from sharedstate_lite.plan.view import Column, Type
+from sharedstate_lite.changelog.changes import as_delta
+from sharedstate_lite.plan.nodes import Column, Type
 from sharedstate_lite.storage.encoding import Strings
 
 SCHEMA = (Column("product", Type.STRING), Column("Length", Type.INT))
@@ -42,11 +43,11 @@ def test_all_forms_are_the_same_delta(pairs: list[Any]) -> None:
         delta, time = ingest.table(data, SCHEMA, "r", strings)
         assert (bag(*delta), time) == (wanted, None)
     changes = ss.Changes.from_pandas(some, SCHEMA, time=7)
-    assert bag(*ingest.changes(changes, SCHEMA, "r", strings)[0]) == wanted
+    assert bag(*as_delta(changes, SCHEMA, "r", strings)[0]) == wanted
     # Changes whose columns are in another order, or wider, go by name and by the declared type.
     wide = ss.Changes.from_pandas(some.astype({"LENGTH": "Int64"}))
     if len(some):
-        assert bag(*ingest.changes(wide, SCHEMA, "r", strings)[0]) == wanted
+        assert bag(*as_delta(wide, SCHEMA, "r", strings)[0]) == wanted
 
 
 def test_a_time_is_the_same_throughout() -> None:

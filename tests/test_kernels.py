@@ -18,7 +18,7 @@ from support import examples
 import sharedstate_lite as ss
 from sharedstate_lite.kernels.join import Matches, delta_path, half_join, join_core, net, padding
 from sharedstate_lite.kernels.join_order import Multiway, flatten
-from sharedstate_lite.plan.view import Join, Type
+from sharedstate_lite.plan.nodes import Join, Type
 from sharedstate_lite.storage.arrangement import Arrangement
 from sharedstate_lite.storage.batch import Delta, Layout
 from sharedstate_lite.storage.encoding import NULL, Strings, Words

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import examples
 
-from sharedstate_lite.plan.view import Type
+from sharedstate_lite.plan.nodes import Type
 from sharedstate_lite.storage import spine as merging
 from sharedstate_lite.storage.arrangement import Arrangement
 from sharedstate_lite.storage.batch import Batch, Layout

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sharedstate_lite as ss
 from sharedstate_lite.kernels.join_order import Multiway, flatten
-from sharedstate_lite.plan.view import Join, Scan
+from sharedstate_lite.plan.nodes import Join, Scan
 
 
 def chain(sql: str) -> Multiway:

@@ -6,7 +6,7 @@ import pickle
 import subprocess
 import sys
 
-from sharedstate_lite.plan.view import Node
+from sharedstate_lite.plan.nodes import Node
 from sharedstate_lite.sql.catalog import Catalog
 
 

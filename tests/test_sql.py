@@ -15,7 +15,7 @@ from shop import CATALOG, bound
 
 from sharedstate_lite.errors import Error, RelationError, SqlError
 from sharedstate_lite.oracle import Oracle, difference
-from sharedstate_lite.plan.view import Call, Col, Filter, Lit, Map, Type
+from sharedstate_lite.plan.nodes import Call, Col, Filter, Lit, Map, Type
 from sharedstate_lite.sql.catalog import Catalog
 
 INT, BIG, DBL, TXT, BIT = Type.INT, Type.BIGINT, Type.DOUBLE, Type.STRING, Type.BOOLEAN

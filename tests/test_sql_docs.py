@@ -11,7 +11,7 @@ from sqlglot import exp
 import sharedstate_lite.errors
 from sharedstate_lite.errors import SqlError
 from sharedstate_lite.oracle import recompute
-from sharedstate_lite.plan.view import Type
+from sharedstate_lite.plan.nodes import Type
 from sharedstate_lite.sql.catalog import Catalog
 from sharedstate_lite.sql.grammar import ALLOWED, REFUSED
 from sharedstate_lite.sql.parse import parse

@@ -8,7 +8,7 @@ import pytest
 from shop import CATALOG, bound, shop
 
 from sharedstate_lite.errors import ViewError
-from sharedstate_lite.plan.view import Agg, Call, Col, Filter, Join, Lit, Map, Node, Reduce, Scan, Type, Union
+from sharedstate_lite.plan.nodes import Agg, Call, Col, Filter, Join, Lit, Map, Node, Reduce, Scan, Type, Union
 
 INT, DBL, TXT, BIT = Type.INT, Type.DOUBLE, Type.STRING, Type.BOOLEAN
 INFO, VISIT = (Scan(CATALOG.schema(n), n) for n in ("info", "visit"))

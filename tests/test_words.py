@@ -11,11 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import examples
 
-from sharedstate_lite.dataflow.operators import Dictionary
-from sharedstate_lite.plan.view import Type
+from sharedstate_lite.plan.nodes import Type
 from sharedstate_lite.storage.arrangement import Arrangement
 from sharedstate_lite.storage.batch import Layout
-from sharedstate_lite.storage.encoding import NULL, Strings, doubles, from_doubles
+from sharedstate_lite.storage.encoding import NULL, Dictionary, Strings, doubles, from_doubles
 from sharedstate_lite.storage.string_gc import sweep
 
 TEXTS = ["a", "b", "", "\0", "é", "\U0001f600", "a" * 15, "a" * 16, "b" * 300]

@@ -18,15 +18,16 @@ from rehearsal import Dict, Workers
 
 from sharedstate_lite.changelog import validate as intake
 from sharedstate_lite.engine import state_tables as held
-from sharedstate_lite.spark.bins import blueprint, wire
+from sharedstate_lite.spark.bins import blueprint
 from sharedstate_lite.spark.bins.bins import Message
 from sharedstate_lite.spark.bins.blueprint import Blueprint
 from sharedstate_lite.spark.partial.base import Base
 from sharedstate_lite.spark.partial.bin import UpPlan
 from sharedstate_lite.spark.partial.driver import UpFront
 from sharedstate_lite.spark.partial.messages import Asked, answers, heads
-from sharedstate_lite.spark.partial.placement import Places
+from sharedstate_lite.spark.partial.placement import Places, places
 from sharedstate_lite.spark.partial.scheduler import Epoch
+from sharedstate_lite.storage import wire
 from sharedstate_lite.storage.arrangement import Arrangement
 from sharedstate_lite.storage.batch import Delta, Layout, concat
 from sharedstate_lite.storage.encoding import Strings
@@ -94,7 +95,7 @@ class UpRehearsal(Workers, UpFront):
     made = 0
 
     def __init__(self, views: Any, bins: int = 3, lose: int = 0, seed: int = 0, **options: Any) -> None:
-        super().__init__(Blueprint("partial", views, "auto", options), bins)
+        super().__init__(Blueprint("partial", views, "auto", options, places), bins)
         self.tables = ListBase(self)
         self._hire(lose)
         self.micro_batches = 0
@@ -128,7 +129,7 @@ class UpRehearsal(Workers, UpFront):
     def restore(cls, path: Path) -> UpRehearsal:
         """The engine that was written to ``path``, in processes that have not seen it."""
         told = blueprint.read(path)
-        plan, options = blueprint.built(told, path), told["options"]
+        plan, options = blueprint.built(told, path, places), told["options"]
         out = cls(plan.views, options["bins"], options["lose"], **options["partial"])
         out.epoch, out.stores, out.tables.blobs = pickle.loads((path / "stores").read_bytes())
         out._recall()

@@ -20,7 +20,8 @@ import pyarrow as pa
 
 from ..errors import RowError, TimeError, told
 from ..kernels.minmax import ordinals
-from ..plan.view import Column, Schema, Type, View
+from ..plan.nodes import Column, Schema, Type
+from ..plan.view import View
 from ..storage.batch import Delta, Layout
 from ..storage.encoding import Strings, Words
 from . import convert as columns
@@ -207,6 +208,14 @@ def value_order(schema: Schema, rows: Words, strings: Strings) -> npt.NDArray[np
     """The order of rows int64[k, n] by all columns, NULL last."""
     ranks = [~ordinals(c.type, True, strings, w).ranks[0] for c, w in zip(schema, rows, strict=True)]
     return np.lexsort(ranks[::-1]) if ranks else np.arange(rows.shape[1])
+
+
+def as_delta(data: Changes, schema: Schema, relation: str, strings: Strings) -> tuple[Delta, int | None]:
+    """Changes as a delta: columns by name, types as the relation declares them. Their own time is not used."""
+    if [(c.name.lower(), c.type) for c in data.schema] == [(c.name.lower(), c.type) for c in schema]:
+        delta = data.words(strings)
+        return Delta(delta.rows, ingest.checked_diffs(delta.diffs, relation)), None
+    return ingest.table(data.to_arrow().drop_columns(["time"]), schema, relation, strings)
 
 
 __all__ = ["Changes", "Column", "frame", "sorted_frame"]

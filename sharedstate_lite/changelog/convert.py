@@ -20,7 +20,7 @@ import pandas as pd
 import pyarrow as pa
 
 from ..errors import RowError, told
-from ..plan.view import Column, Type
+from ..plan.nodes import Column, Type
 from ..storage.encoding import NULL, Strings, Words, doubles, from_doubles
 
 ARROW: dict[Type, pa.DataType] = {

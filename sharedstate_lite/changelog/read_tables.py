@@ -8,7 +8,7 @@ themselves are judged in :mod:`.convert`.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,14 +16,11 @@ import pandas as pd
 import pyarrow as pa
 
 from ..errors import RowError, TimeError, told, whole
-from ..plan.view import Column, Schema, Type
+from ..plan.nodes import Column, Schema, Type
 from ..storage.batch import Delta
 from ..storage.encoding import NULL, Strings
 from ..storage.multiplicity import LIMIT
 from . import convert as columns
-
-if TYPE_CHECKING:
-    from .changes import Changes
 
 
 def table(data: Any, schema: Schema, relation: str, strings: Strings) -> tuple[Delta, int | None]:
@@ -53,7 +50,7 @@ def table(data: Any, schema: Schema, relation: str, strings: Strings) -> tuple[D
 
     convert: Any = columns.from_series if isinstance(data, pd.DataFrame) else columns.from_arrow
     lines = [convert(pick(c.name.lower()), c, relation, strings) for c in schema]
-    diffs = _diffs(convert(pick("diff"), Column("diff", Type.BIGINT), relation, strings), relation)
+    diffs = checked_diffs(convert(pick("diff"), Column("diff", Type.BIGINT), relation, strings), relation)
     time = None
     if "time" in found and "time" not in declared and len(diffs):
         stamps = np.unique(convert(pick("time"), Column("time", Type.BIGINT), relation, strings))
@@ -66,14 +63,6 @@ def table(data: Any, schema: Schema, relation: str, strings: Strings) -> tuple[D
         time = int(stamps[0])
     rows = np.array(lines) if lines else np.empty((0, len(diffs)), dtype=np.int64)
     return Delta(rows, diffs), time
-
-
-def changes(data: Changes, schema: Schema, relation: str, strings: Strings) -> tuple[Delta, int | None]:
-    """Changes as a delta: columns by name, types as the relation declares them. Their own time is not used."""
-    if [(c.name.lower(), c.type) for c in data.schema] == [(c.name.lower(), c.type) for c in schema]:
-        delta = data.words(strings)
-        return Delta(delta.rows, _diffs(delta.diffs, relation)), None
-    return table(data.to_arrow().drop_columns(["time"]), schema, relation, strings)
 
 
 def pairs(data: Iterable[Any], schema: Schema, relation: str, strings: Strings) -> Delta:
@@ -99,10 +88,10 @@ def pairs(data: Iterable[Any], schema: Schema, relation: str, strings: Strings) 
     cells: Any = list(zip(*rows, strict=True)) if rows else [()] * len(schema)
     lines = [columns.from_values(v, c, relation, strings) for v, c in zip(cells, schema, strict=True)]
     out = np.stack(lines) if lines else np.empty((0, len(diffs)), dtype=np.int64)
-    return Delta(out, _diffs(np.array(diffs, dtype=np.int64), relation))
+    return Delta(out, checked_diffs(np.array(diffs, dtype=np.int64), relation))
 
 
-def _diffs(diffs: npt.NDArray[np.int64], relation: str) -> npt.NDArray[np.int64]:
+def checked_diffs(diffs: npt.NDArray[np.int64], relation: str) -> npt.NDArray[np.int64]:
     # In floating point the sum can neither wrap round nor hide a single diff that is too large.
     if np.count_nonzero(diffs) == len(diffs) and float(np.abs(diffs.astype(np.float64)).sum()) < LIMIT:
         return diffs

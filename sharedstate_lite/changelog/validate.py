@@ -14,7 +14,8 @@ import pandas as pd
 import pyarrow as pa
 
 from ..errors import RelationError, RowError, TimeError, ViewError, told
-from ..plan.view import Schema, View
+from ..plan.nodes import Schema
+from ..plan.view import View
 from ..sql.catalog import Catalog
 from ..storage.arrangement import Arrangement
 from ..storage.batch import Delta
@@ -22,7 +23,7 @@ from ..storage.encoding import Strings, Words
 from ..storage.multiplicity import LIMIT
 from . import convert as columns
 from . import read_tables as ingest
-from .changes import Changes
+from .changes import Changes, as_delta
 
 
 def epoch(inputs: Any, catalog: Catalog | None, strings: Strings) -> dict[str, Delta]:
@@ -55,7 +56,7 @@ def relation(catalog: Catalog | None, name: object) -> tuple[str, Schema]:
 
 def _delta(data: Any, schema: Schema, name: str, strings: Strings) -> tuple[Delta, int | None]:
     if isinstance(data, Changes):
-        return ingest.changes(data, schema, name, strings)
+        return as_delta(data, schema, name, strings)
     if isinstance(data, pa.RecordBatch):
         data = pa.Table.from_batches([data])
     if isinstance(data, pd.DataFrame | pa.Table):

@@ -24,7 +24,8 @@ from ..engine.engine import Engine
 from ..engine.engine import Input as Input_
 from ..engine.state_tables import Held
 from ..plan import graph
-from ..plan.view import Col, Filter, Join, Map, Node, Reduce, Scan, Union, View
+from ..plan.nodes import Col, Filter, Join, Map, Node, Reduce, Scan, Union
+from ..plan.view import View
 from ..storage.arrangement import Arrangement
 from ..storage.batch import Delta, Layout
 from ..storage.encoding import Words

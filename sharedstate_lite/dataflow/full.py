@@ -14,7 +14,8 @@ from ..errors import ViewError
 from ..kernels.aggregate import Groups
 from ..kernels.join_order import flatten
 from ..kernels.minmax import Source
-from ..plan.view import Join, Node, Reduce, View
+from ..plan.nodes import Join, Node, Reduce
+from ..plan.view import View
 from ..storage.arrangement import Arrangement
 from ..storage.batch import Layout
 from .dataflow import Dataflow

@@ -23,17 +23,10 @@ from ..kernels.aggregate import Grouping, Groups
 from ..kernels.expr import evaluate
 from ..kernels.join import Matches, delta_path, join_core, net, padding
 from ..kernels.join_order import Step
-from ..plan.view import Filter, Join, Map, Node, Reduce, Scan, Type
+from ..plan.nodes import Filter, Join, Map, Node, Reduce, Scan, Type
 from ..storage.arrangement import Arrangement
 from ..storage.batch import Delta, Layout, concat
-from ..storage.encoding import Strings
-
-
-class Dictionary:
-    """The engine's strings, held by reference: compaction may exchange them."""
-
-    def __init__(self) -> None:
-        self.strings = Strings()
+from ..storage.encoding import Dictionary, Strings
 
 
 def apply(node: Node, delta: Delta, strings: Strings) -> Delta:
@@ -322,7 +315,6 @@ def label(node: Node) -> str:
 __all__ = [
     "Arrange",
     "DeltaJoin",
-    "Dictionary",
     "JoinCore",
     "Linear",
     "Lookup",

@@ -24,7 +24,8 @@ import numpy.typing as npt
 from ..kernels.aggregate import Grouping, Groups
 from ..kernels.join_order import Multiway, flatten
 from ..kernels.minmax import Order, Source, ordinals
-from ..plan.view import Col, Filter, Join, Map, Node, Reduce, Scan, View, digest
+from ..plan.nodes import Col, Filter, Join, Map, Node, Reduce, Scan, digest
+from ..plan.view import View
 from ..storage.arrangement import Arrangement
 from ..storage.batch import Layout
 from ..storage.encoding import NULL, Strings, Words

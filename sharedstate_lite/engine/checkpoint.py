@@ -18,9 +18,9 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -28,15 +28,34 @@ import pyarrow.ipc
 
 from ..changelog import convert as columns
 from ..errors import CheckpointError, Error, told
-from ..plan.view import Column, Type, View
+from ..plan.nodes import Column, Type
+from ..plan.view import View
 from ..sql.catalog import Catalog
 from ..storage.batch import Layout, merged
-from ..storage.encoding import Strings, Words
+from ..storage.encoding import Dictionary, Strings, Words
 
 if TYPE_CHECKING:
-    from .engine import Engine
+    from ..storage.arrangement import Arrangement
 
 FORMAT = 1
+
+
+class Stored(Protocol):
+    """What a checkpoint needs of an engine: the state to write, and the places to fill when it is read back."""
+
+    kind: str
+    epoch: int
+    catalog: Catalog
+    views: dict[str, View]
+    dictionary: Dictionary
+
+    def settings(self) -> dict[str, Any]: ...
+    def parts(self) -> dict[str, Arrangement]: ...
+    def filled_sets(self) -> dict[str, Any]: ...
+    def resume_at(self, epoch: int) -> None: ...
+
+
+Restored = TypeVar("Restored", bound=Stored)
 
 
 def folder(path: Any) -> Path:
@@ -51,7 +70,7 @@ def folder(path: Any) -> Path:
     return Path(path)
 
 
-def write(engine: Engine, path: Path) -> None:
+def write(engine: Stored, path: Path) -> None:
     """Write ``engine`` to ``path``, a folder that does not exist or is empty. Raises CheckpointError."""
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise CheckpointError(f"{path} is not an empty folder; a checkpoint never overwrites, so choose a new one")
@@ -93,10 +112,8 @@ def write(engine: Engine, path: Path) -> None:
         shutil.rmtree(work, ignore_errors=True)
 
 
-def restore(path: str | Path) -> Engine:
-    """The engine that was written to ``path``, at its epoch. Raises CheckpointError if a part is missing or altered."""
-    from .. import engine as make
-
+def read(path: str | Path, make: Callable[..., Restored]) -> Restored:
+    """The engine that was written to ``path``, at its epoch; ``make`` builds it. Raises CheckpointError if a part is missing or altered."""
     place = folder(path)
     manifest = _manifest(place)
     try:
@@ -118,7 +135,7 @@ def restore(path: str | Path) -> Engine:
     return engine
 
 
-def _fill(engine: Engine, tables: dict[str, pa.Table], epoch: int) -> None:
+def _fill(engine: Stored, tables: dict[str, pa.Table], epoch: int) -> None:
     strings = engine.dictionary.strings
     parts, sets = engine.parts(), engine.filled_sets()
     if set(tables) != set(parts) | {f"filled:{n}" for n in sets}:
@@ -148,7 +165,7 @@ def _words(table: pa.Table, types: tuple[Type, ...], strings: Strings) -> Words:
     return np.stack(lines) if lines else np.empty((0, table.num_rows), dtype=np.int64)
 
 
-def _tables(engine: Engine) -> Iterator[tuple[str, pa.Table]]:
+def _tables(engine: Stored) -> Iterator[tuple[str, pa.Table]]:
     strings = engine.dictionary.strings
     for name, arrangement in engine.parts().items():
         body = merged(arrangement.runs, arrangement.layout, strings)
@@ -221,7 +238,7 @@ def _sync(folder: Path) -> None:
             os.close(descriptor)
 
 
-def catalog_of(engine: Engine) -> dict[str, Any]:
+def catalog_of(engine: Stored) -> dict[str, Any]:
     """What an engine is made from, as text: the relations' declarations, the views' SQL, and which are installed."""
     return {
         "catalog": {n: _declaration(s) for n, s in engine.catalog.relations.items()},
@@ -237,7 +254,7 @@ def views_of(manifest: Mapping[str, Any]) -> tuple[Catalog, list[View]]:
     return catalog, [views[n] for n in manifest["installed"]]
 
 
-def _ordered(engine: Engine) -> list[View]:
+def _ordered(engine: Stored) -> list[View]:
     """Every view of the engine, those it stands on first."""
     out: dict[str, View] = {}
 

@@ -20,13 +20,14 @@ import pandas as pd
 
 from ..changelog import validate as intake
 from ..changelog.changes import Changes, sorted_frame
-from ..dataflow.operators import Dictionary
 from ..errors import Error, TimeError, ViewError, told, whole
-from ..plan.view import Schema, View
+from ..plan.nodes import Schema
+from ..plan.view import View
 from ..storage.arrangement import Arrangement
 from ..storage.batch import Delta, Layout
-from ..storage.encoding import Strings, Words
+from ..storage.encoding import Dictionary, Strings, Words
 from ..storage.string_gc import forget, sweep
+from . import checkpoint
 from .state_tables import Handles, Held, check_names, state_html, state_rows, state_table
 from .trace import Trace
 
@@ -138,8 +139,6 @@ class Engine(ABC):
 
     def checkpoint(self, path: str | Path) -> None:
         """Write all state to a new or empty folder, atomically. Raises CheckpointError."""
-        from . import checkpoint
-
         self._check_open()
         checkpoint.write(self, checkpoint.folder(path))
 

@@ -13,7 +13,7 @@ import pandas as pd
 
 from ..changelog.changes import frame, value_order
 from ..errors import ViewError
-from ..plan.view import Column, Schema
+from ..plan.nodes import Column, Schema
 from ..storage.arrangement import Arrangement, TraceHandle
 from ..storage.batch import merged
 from ..storage.encoding import Strings

@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import RowError
-from ..plan.view import Agg, Reduce, Type
+from ..plan.nodes import Agg, Reduce, Type
 from ..storage.arrangement import Arrangement
 from ..storage.batch import Delta, Layout, concat, groups_of
 from ..storage.encoding import NULL, Strings, Words, doubles, from_doubles

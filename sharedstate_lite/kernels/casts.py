@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import numpy.typing as npt
 
 from ..errors import RowError
-from ..plan.view import Type
+from ..plan.explain import text
+from ..plan.nodes import Type
 from ..storage.encoding import NULL, Strings, Words, doubles, from_doubles
 
 LIMITS = {Type.INT: (-(2**31), 2**31 - 1), Type.BIGINT: (-(2**63) + 1, 2**63 - 1)}
@@ -155,17 +156,3 @@ def _parsed(texts: list[str], target: Type) -> Words:
     if target is Type.DOUBLE:
         return from_doubles(np.array(values, dtype=np.float64))
     return np.array(values, dtype=np.int64)
-
-
-def text(value: int, source: Type) -> str:
-    if source is Type.BOOLEAN:
-        return "true" if value else "false"
-    try:
-        if source is Type.DATE:
-            return str(date(1970, 1, 1) + timedelta(days=value))
-        if source is Type.TIMESTAMP:
-            whole, dot, fraction = str(datetime(1970, 1, 1) + timedelta(microseconds=value)).partition(".")
-            return whole + dot + fraction.rstrip("0")
-    except OverflowError as error:
-        raise RowError(f"{source.value} {value} lies outside the years 1 to 9999 and has no text") from error
-    return str(value)

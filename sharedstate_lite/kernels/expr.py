@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import RowError
-from ..plan.view import Call, Col, Expr, Lit, Type
+from ..plan.nodes import Call, Col, Expr, Lit, Type
 from ..storage.encoding import NULL, Strings, Words, doubles, from_doubles
 from .casts import LIMITS, cast
 

@@ -17,7 +17,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from ..plan.view import Type
+from ..plan.nodes import Type
 from ..storage.batch import Delta, concat, distinct, ranges
 from ..storage.encoding import NULL, Strings, Words
 from ..storage.multiplicity import add_up, times

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..plan.view import Join, Node, Type
+from ..plan.nodes import Join, Node, Type
 
 
 @dataclass(frozen=True)

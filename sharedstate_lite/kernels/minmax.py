@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ..plan.view import Type
+from ..plan.nodes import Type
 from ..storage.arrangement import Arrangement
 from ..storage.batch import LOW, distinct, prefix, ranges
 from ..storage.encoding import NULL, Strings, Words

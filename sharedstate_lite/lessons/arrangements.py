@@ -23,7 +23,7 @@ from ..dataflow.operators import DeltaJoin, Lookup
 from ..engine.state_tables import Held
 from ..errors import ViewError
 from ..kernels.join import Matches, delta_path
-from ..plan.view import Column
+from ..plan.nodes import Column
 from ..storage.batch import Delta, concat
 from ..storage.encoding import Words
 

@@ -14,32 +14,13 @@ from __future__ import annotations
 import os
 import sys
 from dataclasses import dataclass
-from typing import Any, TextIO
+from typing import TextIO
 
 import pandas as pd
 
 import sharedstate_lite as ss
 
-SCHEMA = {"info": "product STRING, category STRING", "visit": "product STRING, user STRING, length INT"}
-SQL = """CREATE VIEW result AS
-SELECT category, MAX(length) AS max_length
-FROM info JOIN visit USING (product)
-GROUP BY category"""
-MESSAGES: list[tuple[str, tuple[Any, ...]]] = [
-    ("info", ("Apple", "Fruit")),
-    ("info", ("Banana", "Fruit")),
-    ("info", ("Carrot", "Vegetable")),
-    ("info", ("Potato", "Vegetable")),
-    ("visit", ("Apple", "Alice", 10)),
-    ("visit", ("Apple", "Bob", 20)),
-    ("visit", ("Carrot", "Bob", 50)),
-    ("visit", ("Banana", "Alice", 40)),
-    ("visit", ("Potato", "Eve", 60)),
-]
-"""The two tables, one row a message; a length is in seconds."""
-CATEGORIES = ("Fruit", "Vegetable")
-ASKED = "Vegetable"
-"""The key that is read under partial state, before the last message."""
+from ..system.example import ASKED, CATEGORIES, MESSAGES, SCHEMA, SQL
 
 KINDS = {
     "full": {"join": "join", "max": "aggregate", "view": "reader"},

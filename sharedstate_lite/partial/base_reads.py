@@ -15,13 +15,12 @@ import numpy as np
 
 from ..dataflow.operators import through
 from ..kernels.join import Matches, half_join
-from ..plan.view import Filter, Join, Map, Node, Reduce, Scan, Union
+from ..plan.nodes import Filter, Join, Map, Node, Reduce, Scan, Union
 from ..storage.arrangement import Arrangement
 from ..storage.batch import Delta
 from ..storage.encoding import NULL, Strings, Words
 from ..storage.multiplicity import add_up
-from .messages import Edge, Position
-from .nodes import traced
+from .nodes import Edge, Position, traced
 
 
 def stateless(node: Node) -> bool:

@@ -16,8 +16,7 @@ from .join import JoinNode
 
 if TYPE_CHECKING:
     from .filled_keys import Filled
-    from .nodes import Node_
-    from .partial import Partial
+    from .nodes import Node_, Services
 
 
 class Budget:
@@ -35,7 +34,7 @@ class Budget:
         """Whether there is a bound."""
         return self.rows is not None or self.bytes is not None
 
-    def excess(self, flow: Partial) -> float:
+    def excess(self, flow: Services) -> float:
         """The share of what is held that is too much; 0.0 within the budget."""
         own = [h for h in flow.held() if not h.base]
         rows = sum(h.arrangement.rows for h in own)
@@ -46,7 +45,7 @@ class Budget:
                 over = max(over, 1 - bound / held)
         return over
 
-    def keep(self, flow: Partial) -> None:
+    def keep(self, flow: Services) -> None:
         """Evict until what is held is within the budget."""
         if self.excess(flow) > 0:
             self._merge(flow)
@@ -55,13 +54,13 @@ class Budget:
                 return
             self._merge(flow)
 
-    def _merge(self, flow: Partial) -> None:
+    def _merge(self, flow: Services) -> None:
         # Rows that cancel count until they are merged away; merge first, evict then.
         for held in flow.held():
             if not held.base:
                 held.arrangement.compact()
 
-    def _evict(self, flow: Partial, share: float) -> bool:
+    def _evict(self, flow: Services, share: float) -> bool:
         """Make the oldest keys holes: about ``share`` of them, at least one."""
         holders = [(node, side, filled) for node in flow.nodes.values() for side, filled in held_by(node)]
         used = np.concatenate([f.used for _, _, f in holders]) if holders else np.empty(0, dtype=np.int64)
@@ -79,8 +78,8 @@ class Budget:
                     node.evict_side(side, keys)
                 else:
                     node.evict(keys)
-                flow._settle(node)
-                flow._drain()
+                flow.settle(node)
+                flow.drain()
             if left <= 0:
                 break
         return True

@@ -15,21 +15,33 @@ import pandas as pd
 from ..dataflow.operators import label
 from ..errors import ViewError
 from ..plan import graph
-from ..plan.view import Col, Filter, Join, Map, Node, Reduce, Scan, Union, View, digest
+from ..plan.nodes import Col, Filter, Join, Map, Node, Reduce, Scan, Union, digest
+from ..plan.view import View
 from ..storage.arrangement import Arrangement
 from ..storage.encoding import Words
 from .base_reads import fetch, plan_ask
 from .join import JoinNode
-from .messages import Edge
-from .nodes import BaseNode, Between, LinearNode, Node_, ReaderNode, Source, Target, UnionNode, traced, untraceable
+from .nodes import (
+    BaseNode,
+    Between,
+    Edge,
+    LinearNode,
+    Node_,
+    ReaderNode,
+    Source,
+    Target,
+    UnionNode,
+    traced,
+    untraceable,
+)
 from .reduce import ReduceNode
 
 if TYPE_CHECKING:
     from .filled_keys import Filled
-    from .partial import Partial
+    from .nodes import Services
 
 
-def add(flow: Partial, view: View) -> None:
+def add(flow: Services, view: View) -> None:
     """Build what a view needs. Raises ViewError where its key cannot be traced."""
     for column in view.key:
         why = blame(view.plan, column)
@@ -61,7 +73,7 @@ def blame(node: Node, column: int) -> str | None:
     return "comes from the right side of a LEFT JOIN" if node.outer else blame(node.right, column - wide)
 
 
-def build(flow: Partial, node: Node, ask: tuple[int, ...], view: View) -> Source:
+def build(flow: Services, node: Node, ask: tuple[int, ...], view: View) -> Source:
     """The operator that answers for columns ``ask`` of a plan node."""
     if isinstance(node, Scan):
         if node.relation not in flow.nodes:
@@ -87,7 +99,7 @@ def build(flow: Partial, node: Node, ask: tuple[int, ...], view: View) -> Source
 
 
 def _operator(
-    flow: Partial, node: Node, ask: tuple[int, ...], view: View
+    flow: Services, node: Node, ask: tuple[int, ...], view: View
 ) -> tuple[type[Between], str, list[tuple[int, ...]]]:
     """The class of a node's operator, the stem of its name, and the columns it asks each input by."""
     if isinstance(node, Filter):
@@ -113,7 +125,7 @@ def _operator(
     return flow.join_node, "join", asks
 
 
-def _prime(flow: Partial, node: JoinNode) -> None:
+def _prime(flow: Services, node: JoinNode) -> None:
     """Make the indexes that the join's look-ups will need, while there is no epoch in hand."""
     for side, edge in enumerate(node.inputs):
         if node.held[side] is None:
@@ -122,15 +134,14 @@ def _prime(flow: Partial, node: JoinNode) -> None:
             fetch(edge.source.plan, edge, columns, none, {}, flow.index, None, flow.strings, node.view)
 
 
-def _name(flow: Partial, view: View, what: str) -> str:
+def _name(flow: Services, view: View, what: str) -> str:
     taken = {n.name for n in flow.nodes.values()}
     return next(n for n in (f"{view.name}.{what}{i}" for i in range(1, len(taken) + 2)) if n not in taken)
 
 
-def connect(flow: Partial, source: Source, target: Target, ask: tuple[int, ...]) -> None:
+def connect(flow: Services, source: Source, target: Target, ask: tuple[int, ...]) -> None:
     """A new edge; it begins at the position that its source has reached."""
-    flow._edges += 1
-    edge = Edge(flow._edges, source, target, len(target.inputs), ask)
+    edge = Edge(flow.number(), source, target, len(target.inputs), ask)
     if isinstance(source, BaseNode):
         flow.index(source.name_of_relation, ask)
         edge.at = {edge.number: flow.epoch}
@@ -140,7 +151,7 @@ def connect(flow: Partial, source: Source, target: Target, ask: tuple[int, ...])
     target.inputs.append(edge)
 
 
-def remove(flow: Partial, view: View) -> None:
+def remove(flow: Services, view: View) -> None:
     """Take a view's reader away, and every operator that nobody reads any more."""
     gone: list[Any] = [("reader", view.name)]
     while gone:
@@ -213,7 +224,7 @@ def relation_of(node: Node_) -> str:
     return label(node.plan.inputs[0] if isinstance(node, ReduceNode) else node.plan)
 
 
-def described(flow: Partial) -> tuple[pd.DataFrame, pd.DataFrame]:
+def described(flow: Services) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The graph as two frames (see :mod:`..plan.graph`): every edge carries changes down, and may carry upqueries up."""
     rows: list[graph.Row] = []
     edges: list[tuple[str, str, str]] = []

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from ..plan.view import Type
+from ..plan.nodes import Type
 from ..storage.batch import distinct, hash_rows, ranges
 from ..storage.encoding import NULL, Strings, Words
 

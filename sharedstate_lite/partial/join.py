@@ -20,14 +20,13 @@ from typing import Any
 import numpy as np
 
 from ..kernels.join import Matches, join_core, padding
-from ..plan.view import Join
+from ..plan.nodes import Join
 from ..storage.arrangement import Arrangement
 from ..storage.batch import Delta, Layout, concat, distinct
 from ..storage.encoding import NULL, Words
 from .base_reads import JoinSide, plan_ask, stateless
 from .filled_keys import Filled
-from .messages import Edge, Position
-from .nodes import Between
+from .nodes import Between, Edge, Position
 
 
 @dataclass

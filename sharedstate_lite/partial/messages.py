@@ -15,33 +15,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..errors import Error
 from ..storage.batch import Delta, concat
 from ..storage.encoding import Words
-
-if TYPE_CHECKING:
-    from .nodes import Node_, Source, Target
-
-Position = dict[int, int]
-"""Edge out of a base table (by number) -> the epoch up to which its changes were taken in."""
-
-
-@dataclass(eq=False)
-class Edge:
-    """From ``source`` down to ``target``, whose input number ``slot`` it is.
-
-    ``ask`` are the source's columns that the target asks by; ``at`` is the position of
-    the last message that arrived.
-    """
-
-    number: int
-    source: Source
-    target: Target
-    slot: int
-    ask: tuple[int, ...]
-    at: Position = field(default_factory=dict)
+from .nodes import Edge, Node_, Position
 
 
 @dataclass(eq=False)

@@ -18,26 +18,75 @@ After Noria (Gjengset et al., OSDI 2018; Gjengset's thesis, 2021, for the races)
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
+from ..changelog.changes import Changes
 from ..dataflow.operators import apply
+from ..engine.state_tables import Held
+from ..engine.trace import Trace
 from ..errors import ViewError
-from ..plan.view import Col, Map, Node, Schema
+from ..kernels.join import Matches
+from ..plan.nodes import Col, Map, Node, Schema
 from ..storage.arrangement import Arrangement
 from ..storage.batch import Delta, Layout, concat
-from ..storage.encoding import Words
-from .filled_keys import Filled
-from .messages import Edge, Position
+from ..storage.encoding import Strings, Words
+from .filled_keys import Filled, Mask
 
-if TYPE_CHECKING:
-    from .partial import Partial
+Position = dict[int, int]
+"""Edge out of a base table (by number) -> the epoch up to which its changes were taken in."""
+
+
+@dataclass(eq=False)
+class Edge:
+    """From ``source`` down to ``target``, whose input number ``slot`` it is.
+
+    ``ask`` are the source's columns that the target asks by; ``at`` is the position of
+    the last message that arrived.
+    """
+
+    number: int
+    source: Source
+    target: Target
+    slot: int
+    ask: tuple[int, ...]
+    at: Position = field(default_factory=dict)
+
+
+class Services(Protocol):
+    """What an operator may use of the dataflow that it belongs to; :class:`~.scheduler.Delivery` provides it."""
+
+    now: int
+    op: int
+    clock: int
+    epoch: int
+    without: frozenset[str]
+    trace: Trace
+    nodes: dict[Any, Node_]
+    join_node: Any
+
+    @property
+    def strings(self) -> Strings: ...
+    def tag(self) -> int: ...
+    def number(self) -> int: ...
+    def send(self, kind: str, edge: Edge, **what: Any) -> None: ...
+    def among(self, keys: Words, wanted: Words, schema: Schema, columns: tuple[int, ...]) -> Any: ...
+    def index(self, relation: str, columns: tuple[int, ...]) -> Arrangement: ...
+    def fetch(self, edge: Edge, columns: tuple[int, ...], keys: Words, at: Position) -> Matches: ...
+    def changes(self, schema: Schema, delta: Delta, some: Mask) -> Callable[[], Changes]: ...
+    def wrote(self, node: Node_, delta: Delta) -> None: ...
+    def evicted(self, node: Node_, keys: Words, part: str) -> None: ...
+    def answered(self, reader: ReaderNode, keys: Words) -> None: ...
+    def held(self) -> Iterator[Held]: ...
+    def settle(self, node: Node_) -> None: ...
+    def drain(self) -> None: ...
 
 
 class Node_:
     """An operator of the graph. ``view`` is the view it was built for, ``ask`` the columns it is asked by."""
 
-    def __init__(self, flow: Partial, name: str, plan: Node, view: str, ask: tuple[int, ...]) -> None:
+    def __init__(self, flow: Services, name: str, plan: Node, view: str, ask: tuple[int, ...]) -> None:
         self.flow, self.name, self.plan, self.view, self.ask = flow, name, plan, view, ask
         self.inputs: list[Edge] = []
         self.outputs: list[Edge] = []
@@ -154,7 +203,7 @@ class BaseNode(Source):
 class LinearNode(Between):
     """Filter or Map: passes everything on, applied."""
 
-    def __init__(self, flow: Partial, name: str, plan: Node, view: str, ask: tuple[int, ...]) -> None:
+    def __init__(self, flow: Services, name: str, plan: Node, view: str, ask: tuple[int, ...]) -> None:
         super().__init__(flow, name, plan, view, ask)
         self._from: dict[int, Edge] = {}
 
@@ -190,7 +239,7 @@ class Halves:
 class UnionNode(Between):
     """UNION ALL: asks all inputs, and sends one combined response."""
 
-    def __init__(self, flow: Partial, name: str, plan: Node, view: str, ask: tuple[int, ...]) -> None:
+    def __init__(self, flow: Services, name: str, plan: Node, view: str, ask: tuple[int, ...]) -> None:
         super().__init__(flow, name, plan, view, ask)
         self._open: dict[int, Halves] = {}
 
@@ -244,7 +293,7 @@ class UnionNode(Between):
 class ReaderNode(Target):
     """Where a view is read: the rows of the keys that were read before."""
 
-    def __init__(self, flow: Partial, name: str, plan: Node, view: str, ask: tuple[int, ...]) -> None:
+    def __init__(self, flow: Services, name: str, plan: Node, view: str, ask: tuple[int, ...]) -> None:
         super().__init__(flow, name, plan, view, ask)
         self.rows = Arrangement(name, Layout(tuple(c.type for c in plan.schema), ask))
         self.filled: Filled = Filled(self.rows.layout.key_types)

@@ -21,7 +21,8 @@ from ..changelog.changes import Changes, sorted_frame
 from ..engine.engine import Input
 from ..engine.state_tables import Held
 from ..errors import Error, RowError, ViewError, told, whole
-from ..plan.view import Type, View
+from ..plan.nodes import Type
+from ..plan.view import View
 from ..storage.arrangement import Arrangement
 from ..storage.batch import Delta
 from ..storage.encoding import Words
@@ -63,7 +64,6 @@ class Partial(Delivery):
         self.budget = Budget(max_rows, max_bytes)
         self.seed = int(seed)
         self.random = np.random.default_rng(self.seed)
-        self._edges = 0
         super().__init__(views, join, _like=_like)
         if _like is not None:
             self.clock, self.random.bit_generator.state = _like["clock"], _like["random"]
@@ -75,7 +75,7 @@ class Partial(Delivery):
         self._check_open()
         op, again = self._begin(), dict[str, Any]()
         try:
-            return self._step(op, inputs, self._drain, again)
+            return self._step(op, inputs, self.drain, again)
         except RowError:
             if not again:
                 raise
@@ -129,7 +129,7 @@ class Partial(Delivery):
             if self.paused:
                 self._pending[op] = Pending(self.wires, op, None, reader, words)
                 return self._pending[op]
-            self._drain()
+            self.drain()
             out = self._frame(shown, words)
             self._within_budget()
             return out
@@ -160,8 +160,8 @@ class Partial(Delivery):
             with self._evictions() as gone:
                 start.evict(words)
                 if not self.paused:
-                    self._drain()
-            self._settle(start)
+                    self.drain()
+            self.settle(start)
             return gone
 
     def filled(self, operator: str) -> list[tuple[Any, ...]]:

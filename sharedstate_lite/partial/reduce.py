@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..kernels.aggregate import Groups
-from ..plan.view import Node, Reduce
+from ..plan.nodes import Node, Reduce
 from ..storage.arrangement import Arrangement
 from ..storage.batch import Delta, Layout, concat, distinct
 from ..storage.encoding import Words
 from .filled_keys import Filled
-from .messages import Edge, Position
-from .nodes import Between
+from .nodes import Between, Edge, Position
 
 if TYPE_CHECKING:
-    from .partial import Partial
+    from .nodes import Services
 
 
 @dataclass
@@ -37,7 +36,7 @@ class ReduceNode(Between):
     stays known until then, so that the correction is sent as a change.
     """
 
-    def __init__(self, flow: Partial, name: str, plan: Node, view: str, ask: tuple[int, ...]) -> None:
+    def __init__(self, flow: Services, name: str, plan: Node, view: str, ask: tuple[int, ...]) -> None:
         super().__init__(flow, name, plan, view, ask)
         assert isinstance(plan, Reduce)
         self.groups = Groups(plan, name, 1)

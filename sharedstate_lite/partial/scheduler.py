@@ -25,15 +25,16 @@ from ..changelog.convert import to_arrow
 from ..engine.engine import Engine
 from ..errors import Error, RowError, told, whole
 from ..kernels.join import Matches
-from ..plan.view import Column, Schema, View
+from ..plan.nodes import Column, Schema
+from ..plan.view import View
 from ..storage.arrangement import Arrangement
 from ..storage.batch import Delta, Layout, concat
 from ..storage.encoding import Strings, Words
 from . import build as wiring
 from .base_reads import fetch
 from .filled_keys import Filled, Mask
-from .messages import Edge, Message, Pending, Position, Sent, Wires
-from .nodes import Node_, ReaderNode
+from .messages import Message, Pending, Sent, Wires
+from .nodes import Edge, Node_, Position, ReaderNode
 
 
 class Delivery(Engine):
@@ -45,7 +46,7 @@ class Delivery(Engine):
         self.indexes: dict[tuple[str, tuple[int, ...]], Arrangement] = {}
         self.wires = Wires()
         self.clock = self.op = 0
-        self._tags = 0
+        self._tags = self._edges = 0
         self._paused_at: int | None = None
         self._holds: list[Any] = []
         self._pending: dict[int, Pending] = {}
@@ -108,7 +109,7 @@ class Delivery(Engine):
         """
         self._check_open()
         with self._taking_back(), self._undoing(structure=True):
-            self._drain()
+            self.drain()
             self._paused_at = None
             self._within_budget()
         for hold in self._holds:
@@ -156,6 +157,11 @@ class Delivery(Engine):
 
     now = 0
     """The last epoch that the base tables hold, the one in hand included."""
+
+    def number(self) -> int:
+        """A number for an edge."""
+        self._edges += 1
+        return self._edges
 
     def tag(self) -> int:
         """A new name for a question."""
@@ -265,7 +271,7 @@ class Delivery(Engine):
             self._before[self.op] = self._save()
         return self.op
 
-    def _drain(self) -> None:
+    def drain(self) -> None:
         while len(self.wires):
             self._deliver(self.wires.waiting[0])
 
@@ -300,13 +306,13 @@ class Delivery(Engine):
             edge.target.on_response(edge, message.tag, keys, delta)
         else:
             edge.target.on_evict(edge, keys)
-        self._settle(edge.target)
+        self.settle(edge.target)
 
     def _arrived(self, message: Message, note: str) -> None:
         if self.trace.keep_rows:
             self.trace.record("delivered", *message.ends, note=note, payload=lambda: message.number)
 
-    def _settle(self, node: Node_) -> None:
+    def settle(self, node: Node_) -> None:
         """Seal what a message wrote, so that the next one is told apart from it."""
         for arrangement, _, _, _ in node.parts():
             if arrangement.runs and arrangement.runs[-1].lower >= arrangement.upper:

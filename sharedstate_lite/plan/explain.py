@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from datetime import date, datetime, timedelta
 
-from ..kernels import casts
-from .view import Agg, Call, Col, Expr, Filter, Join, Lit, Map, Node, Reduce, Scan, Type, Union, View
+from ..errors import RowError
+from .nodes import Agg, Call, Col, Expr, Filter, Join, Lit, Map, Node, Reduce, Scan, Type, Union
 
 _INFIX = frozenset({"+", "-", "*", "/", "%", "=", "<>", "<", "<=", ">", ">="})
 
@@ -53,21 +54,13 @@ def _literal(lit: Lit) -> str:
     if lit.type is Type.STRING:
         return "'" + str(lit.value).replace("'", "''") + "'"
     if lit.type in (Type.DATE, Type.TIMESTAMP):
-        return f"{lit.type.value} '{casts.text(int(lit.value), lit.type)}'"
+        return f"{lit.type.value} '{text(int(lit.value), lit.type)}'"
     return str(lit.value).upper() if lit.type is Type.BOOLEAN else str(lit.value)
 
 
 def aggregate(agg: Agg, names: Sequence[str]) -> str:
     """An aggregate as SQL."""
     return f"{agg.fn}({'*' if agg.arg is None else names[agg.arg]})"
-
-
-def describe(view: View) -> str:
-    """A view's columns, key and operators."""
-    columns = ", ".join(f"{c.name} {c.type.value}" for c in view.schema)
-    key = ", ".join(view.schema[k].name for k in view.key)
-    unique = "unique" if view.unique else "not unique"
-    return f"view {view.name}({columns}), key ({key}), {unique}\n{explain(view.plan)}"
 
 
 def explain(plan: Node) -> str:
@@ -133,3 +126,17 @@ def _kind(node: Node) -> str:
 
 def _as(text: str, name: str) -> str:
     return text if text == name else f"{text} AS {name}"
+
+
+def text(value: int, source: Type) -> str:
+    if source is Type.BOOLEAN:
+        return "true" if value else "false"
+    try:
+        if source is Type.DATE:
+            return str(date(1970, 1, 1) + timedelta(days=value))
+        if source is Type.TIMESTAMP:
+            whole, dot, fraction = str(datetime(1970, 1, 1) + timedelta(microseconds=value)).partition(".")
+            return whole + dot + fraction.rstrip("0")
+    except OverflowError as error:
+        raise RowError(f"{source.value} {value} lies outside the years 1 to 9999 and has no text") from error
+    return str(value)

@@ -16,7 +16,7 @@ from __future__ import annotations
 import pandas as pd
 
 from .explain import aggregate, expression, qualified
-from .view import Filter, Join, Map, Node, Reduce, Union
+from .nodes import Filter, Join, Map, Node, Reduce, Union
 
 OPERATORS = ["name", "kind", "title", "detail", "tables", "view"]
 EDGES = ["source", "target", "kind"]

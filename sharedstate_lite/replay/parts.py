@@ -18,7 +18,7 @@ from ..partial.join import JoinNode
 from ..partial.nodes import ReaderNode
 from ..partial.partial import Partial
 from ..partial.reduce import ReduceNode
-from ..plan.view import Col, Map, Node, Reduce, Schema, Type
+from ..plan.nodes import Col, Map, Node, Reduce, Schema, Type
 from ..storage.arrangement import Arrangement
 from ..storage.batch import Batch, Layout
 from ..storage.encoding import Words

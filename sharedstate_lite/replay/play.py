@@ -13,7 +13,7 @@ The engine itself runs as ever; :mod:`.watch` stands beside it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import pandas as pd
@@ -41,6 +41,7 @@ class Replay:
 
     def __init__(
         self,
+        engine: Callable[..., Engine],
         kind: str,
         views: View | Sequence[View],
         *,
@@ -50,7 +51,7 @@ class Replay:
         seed: int = 0,
         without: Iterable[str] = (),
     ) -> None:
-        self.kind = kind
+        self._engine, self.kind = engine, kind
         self.views = [views] if isinstance(views, View) else list(views)
         self._options: dict[str, Any] = {"join": join}
         partial = {"max_rows": max_rows, "max_bytes": max_bytes, "seed": seed, "without": frozenset(without)}
@@ -62,9 +63,7 @@ class Replay:
         self._catalog = self.views[0].catalog
 
     def _make(self) -> Engine:
-        from .. import engine
-
-        return engine(self.kind, self.views, **self._options)
+        return self._engine(self.kind, self.views, **self._options)
 
     def message(self, given: Any) -> Message:
         """A message from a short form or a typed text; see :mod:`.read`. Raises Error, in one plain sentence."""

@@ -21,7 +21,8 @@ from typing import Any
 import pandas as pd
 
 from ..errors import Error, RelationError, RowError, ViewError, told
-from ..plan.view import Column, Schema, Type, View
+from ..plan.nodes import Column, Schema, Type
+from ..plan.view import View
 from .messages import Deliver, Drop, Epoch, Evict, Hold, Install, Message, Pause, Read, Resume, Unread, Values, named
 
 MESSAGES = (Epoch, Read, Evict, Install, Drop, Hold, Pause, Deliver, Resume, Unread)

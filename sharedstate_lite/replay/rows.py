@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from ..changelog.changes import value_order
 from ..changelog.convert import to_arrow
-from ..plan.view import Column, Type
+from ..plan.nodes import Column, Type
 from ..storage.batch import Batch, Layout, merged, ranges
 from ..storage.encoding import Strings, Words
 from .messages import Values

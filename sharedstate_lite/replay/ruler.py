@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..changelog.changes import value_order
-from ..plan.view import Column
+from ..plan.nodes import Column
 from ..storage.batch import Batch
 from .parts import Piece, Snap, Structure
 from .recording import Pin, Row, Ruler, Span

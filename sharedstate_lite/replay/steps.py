@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ..changelog.changes import Changes
-from ..plan.view import Schema
+from ..plan.nodes import Schema
 from ..storage.batch import Batch, Delta
 from ..storage.encoding import Strings, Words
 from .messages import Message, Values

@@ -13,7 +13,7 @@ from typing import Any
 
 from ..engine.engine import Engine
 from ..engine.trace import Event
-from ..plan.view import Type
+from ..plan.nodes import Type
 from ..storage.arrangement import Arrangement
 from ..storage.batch import Batch
 from ..storage.encoding import Words

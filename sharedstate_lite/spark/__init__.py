@@ -64,7 +64,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..errors import ViewError, whole
+from ..errors import CheckpointError, ViewError, whole
 from ..plan.view import View
 from .partial.base_given import Postgres
 from .session.java import Java, find_java
@@ -78,6 +78,7 @@ if TYPE_CHECKING:
     from ..changelog.changes import Changes
     from .bins.blueprint import Blueprint
     from .driver.engine import SparkEngine
+    from .driver.store import Reader
     from .jobs.job import Job
 
 _session = session
@@ -110,7 +111,9 @@ def _asked(
     numbers = {"max_rows": max_rows, "max_bytes": max_bytes, "seed": seed}
     options = {name: int(n) if whole(n) else n for name, n in numbers.items()} | {"without": fixes}
     if kind == "partial":
-        return Blueprint(kind, _listed(views), join, options)
+        from .partial.placement import places
+
+        return Blueprint(kind, _listed(views), join, options, places)
     plain: dict[str, object] = {"max_rows": None, "max_bytes": None, "seed": 0, "without": [], "base": None}
     given = [name for name, value in (options | {"base": base}).items() if value != plain[name]]
     if given:
@@ -166,10 +169,26 @@ def restore(
     or killed is gone on with where it is. ``base`` gives the base tables that the engine had been
     given; they are no part of a checkpoint. Raises CheckpointError.
     """
-    from .driver.engine import restored
+    from .bins import blueprint
+    from .driver import checkpoint_copy as copies
+    from .driver.engine import SparkEngine
+    from .partial.placement import places
+    from .session.paths import absolute
 
-    made: SparkEngine = restored(path, _on(session), checkpoint, base)
-    return made
+    source = absolute(path)
+    told = blueprint.read(source)
+    plan, bins = blueprint.built(told, source, places), told["options"]["bins"]
+    if plan.kind != "partial" and base:
+        raise ViewError(f"base: {plan.kind} state keeps its base tables itself; leave it out")
+    copied = copies.is_copy(source)
+    if not copied and checkpoint is not None:
+        raise CheckpointError(f"{source} is where an engine lives, and goes on there; leave out checkpoint=")
+    home, copy = (checkpoint, source) if copied else (source, None)
+    if plan.kind == "partial":
+        from .partial.engine import UpEngine
+
+        return UpEngine(plan, _on(session), home, bins, copy, base=base)
+    return SparkEngine(plan, _on(session), home, bins, copy)
 
 
 def stream(
@@ -211,6 +230,13 @@ def stream(
     return Job(plan, sources, sink, _on(session), checkpoint, bins)
 
 
+def _opened(checkpoint: str | os.PathLike[str], batch: int | None, session: SparkSession | None) -> Reader:
+    from .driver import store
+    from .partial.placement import places
+
+    return store.opened(checkpoint, batch, session, places)
+
+
 def state(
     checkpoint: str | os.PathLike[str],
     operator: str | None = None,
@@ -219,8 +245,10 @@ def state(
 ) -> pd.DataFrame:
     """What Spark's state store holds at ``checkpoint``: as the engine's ``state()`` tells it; see :mod:`.driver.store`."""
     from .driver import store
+    from .partial import state as partial
 
-    return store.state(checkpoint, operator, batch, session)
+    reader = _opened(checkpoint, batch, session)
+    return partial.state(reader, operator) if reader.kind == "partial" else store.state(reader, operator)
 
 
 def filled(
@@ -234,9 +262,12 @@ def filled(
     ``operator`` is a view, or what ``state()`` lists of aggregates and of joins' sides; ``batch`` a
     micro-batch that Spark still keeps. Raises CheckpointError, ViewError, TimeError.
     """
-    from .driver import store
+    from .partial import state as partial
 
-    return store.filled(checkpoint, operator, batch, session)
+    reader = _opened(checkpoint, batch, session)
+    if reader.kind != "partial":
+        raise ViewError(f"{checkpoint}: {reader.kind} state has no holes, so every key is there")
+    return partial.filled(reader, operator)
 
 
 def changes(
@@ -244,8 +275,12 @@ def changes(
 ) -> pd.DataFrame:
     """What one micro-batch changed in one piece of state, as rows with their diff; see :mod:`.driver.store`."""
     from .driver import store
+    from .partial import state as partial
 
-    return store.changes(checkpoint, operator, batch, session)
+    after = _opened(checkpoint, batch, session)
+    if after.kind == "partial" and (base := partial.bases(after).get(operator)) is not None:
+        return partial.base_rows(after, base, since=after.batch - 1)
+    return store.changes(after, operator)
 
 
 def partitions(

@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from ..errors import SqlError
 from ..kernels import casts
-from ..plan.view import Call, Col, Expr, Lit, Type
+from ..plan.nodes import Call, Col, Expr, Lit, Type
 from .grammar import show
 from .type_rules import NULL_LITERAL, WIDENING, coerce, common, number, reading
 

@@ -15,7 +15,8 @@ from html import escape
 from types import MappingProxyType
 
 from ..errors import RelationError, SqlError, ViewError, told
-from ..plan.view import Column, Schema, Type, View
+from ..plan.nodes import Column, Schema, Type
+from ..plan.view import View
 from .compile import RESERVED, bind
 from .scope import WIDTH, match
 

@@ -18,7 +18,8 @@ from sqlglot import exp
 from ..errors import SqlError, ViewError
 from ..kernels.expr import remap
 from ..plan import explain
-from ..plan.view import Agg, Call, Col, Column, Expr, Filter, Join, Lit, Map, Node, Reduce, Schema, Type, Union, View
+from ..plan.nodes import Agg, Call, Col, Column, Expr, Filter, Join, Lit, Map, Node, Reduce, Schema, Type, Union
+from ..plan.view import View
 from .binder import Aggregate, Binder, conjunction
 from .grammar import show
 from .joins import From

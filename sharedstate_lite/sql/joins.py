@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from ..errors import SqlError
-from ..plan.view import Join, Node, Type
+from ..plan.nodes import Join, Node, Type
 from .grammar import show
 from .scope import Place, Scope, fitting
 

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from ..errors import RelationError, SqlError
-from ..plan.view import Column, Node, Scan, Schema, View
+from ..plan.nodes import Column, Node, Scan, Schema
+from ..plan.view import View
 
 WIDTH = 60
 """How many columns a relation, and any operator of a view, may have."""

@@ -12,7 +12,7 @@ from typing import NoReturn
 
 from ..errors import RowError, SqlError
 from ..kernels import casts
-from ..plan.view import Call, Expr, Lit, Type
+from ..plan.nodes import Call, Expr, Lit, Type
 
 NULL_LITERAL = Lit(None, Type.BOOLEAN)
 """A NULL that has no type yet; compared by identity."""

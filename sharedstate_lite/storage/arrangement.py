@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import TimeError, told, whole
-from ..plan.view import Type
+from ..plan.nodes import Type
 from . import spine as merging
 from .batch import LOW, Batch, Delta, Diffs, Layout, concat, gather, ranges
 from .encoding import NULL, Strings, Words

@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ..plan.view import Type
+from ..plan.nodes import Type
 from .encoding import NULL, Strings, Words
 from .multiplicity import MANY, check_halves, halves
 

@@ -223,3 +223,10 @@ def from_doubles(values: npt.NDArray[np.float64]) -> Words:
         words = words.copy()
         words[null] = NULL
     return words
+
+
+class Dictionary:
+    """The engine's strings, held by reference: compaction may exchange them."""
+
+    def __init__(self) -> None:
+        self.strings = Strings()

@@ -26,16 +26,25 @@ ours, because we promise a bound on stored rows.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from .batch import Batch, fold, write
+from .batch import Batch, Layout, fold, write
 from .encoding import Words
 
-if TYPE_CHECKING:
-    from .arrangement import Arrangement
+
+class Runs(Protocol):
+    """The batches that are merged, oldest first, and what about them is kept apart."""
+
+    layout: Layout
+    runs: list[Batch]
+    merges: list[Merge]
+
+    @property
+    def since(self) -> int: ...
+
 
 EFFORT = 16
 """Rows merged for each row that an epoch brings, in each merge that is under way."""
@@ -67,7 +76,7 @@ class _Progress(NamedTuple):
 class Merge:
     """The merge of neighbours, oldest first; resumable; folds times at or before ``since``."""
 
-    def __init__(self, arrangement: Arrangement, inputs: Sequence[Batch]) -> None:
+    def __init__(self, arrangement: Runs, inputs: Sequence[Batch]) -> None:
         self.arrangement, self.inputs = arrangement, tuple(inputs)
         layout = arrangement.layout
         self.since = arrangement.since
@@ -155,7 +164,7 @@ def _latest(batch: Batch) -> int:
     return int(batch.body[-1].max(initial=batch.lower)) if batch.timed else batch.lower
 
 
-def work(arrangement: Arrangement, fresh: int) -> None:
+def work(arrangement: Runs, fresh: int) -> None:
     """Start the merges that are due and pay each its share for ``fresh`` new rows."""
     merges = arrangement.merges
     if not _waits(arrangement.runs):
@@ -185,14 +194,14 @@ def _waits(runs: Sequence[Batch]) -> bool:
     return 0 < young < FEW and (len(runs[0]) > SOME or sum(map(len, runs)) > SOME)
 
 
-def complete(arrangement: Arrangement) -> None:
+def complete(arrangement: Runs) -> None:
     """Run the merges that are under way to their end."""
     for merge in list(arrangement.merges):
         merge.finish()
         _replace(arrangement, merge)
 
 
-def finish(arrangement: Arrangement) -> None:
+def finish(arrangement: Runs) -> None:
     """Merge everything into one batch, with the times that since allows."""
     complete(arrangement)
     refold(arrangement)
@@ -201,7 +210,7 @@ def finish(arrangement: Arrangement) -> None:
     _trim(arrangement)
 
 
-def refold(arrangement: Arrangement) -> None:
+def refold(arrangement: Runs) -> None:
     """Rewrite each batch that keeps times apart which since has passed."""
     since = arrangement.since
     if not any(
@@ -218,7 +227,7 @@ def refold(arrangement: Arrangement) -> None:
     _drop_empty(arrangement)
 
 
-def _start(arrangement: Arrangement, credit: int = 0) -> None:
+def _start(arrangement: Runs, credit: int = 0) -> None:
     """Begin the merge of the oldest batch that is due with all that are newer."""
     runs, merges = arrangement.runs, arrangement.merges
     busy = {id(batch) for merge in merges for batch in merge.inputs}
@@ -247,7 +256,7 @@ def _outweighed(runs: Sequence[Batch], newer: int, line: int) -> bool:
     return 3 * (newer + 2 * cancel) >= 2 * rows
 
 
-def _replace(arrangement: Arrangement, merge: Merge) -> None:
+def _replace(arrangement: Runs, merge: Merge) -> None:
     at = next(i for i, batch in enumerate(arrangement.runs) if batch is merge.inputs[0])
     result = merge.result()
     # In this order an interrupt loses a merge, never a batch.
@@ -255,7 +264,7 @@ def _replace(arrangement: Arrangement, merge: Merge) -> None:
     arrangement.runs[at : at + len(merge.inputs)] = [result]
 
 
-def _drop_empty(arrangement: Arrangement) -> None:
+def _drop_empty(arrangement: Runs) -> None:
     # An empty batch covers its epochs by the neighbour that grows over them: batches store only where they begin.
     if all(map(len, arrangement.runs)):
         return
@@ -263,7 +272,7 @@ def _drop_empty(arrangement: Arrangement) -> None:
     arrangement.runs[:] = [b for b in arrangement.runs if len(b) or id(b) in busy]
 
 
-def _trim(arrangement: Arrangement) -> None:
+def _trim(arrangement: Runs) -> None:
     _drop_empty(arrangement)
     for at, batch in enumerate(arrangement.runs):
         if batch.nbytes > batch.body.size * 8:

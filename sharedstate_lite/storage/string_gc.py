@@ -10,10 +10,9 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from ..dataflow.operators import Dictionary
-from ..plan.view import Type
+from ..plan.nodes import Type
 from .arrangement import Arrangement
-from .encoding import Words
+from .encoding import Dictionary, Words
 
 
 def sweep(names: Dictionary, arrangements: Iterable[Arrangement], elsewhere: Iterable[Words]) -> Words | None:

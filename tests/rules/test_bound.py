@@ -16,7 +16,7 @@ from places import ENGINES, IN_BINS, make, partial
 from support import examples
 
 import sharedstate_lite as ss
-from sharedstate_lite.plan.view import Type
+from sharedstate_lite.plan.nodes import Type
 from sharedstate_lite.storage.arrangement import Arrangement
 from sharedstate_lite.storage.batch import Layout
 from sharedstate_lite.storage.encoding import Strings

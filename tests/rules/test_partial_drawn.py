@@ -17,7 +17,7 @@ from support import Fleet, Row, examples, filled, inputs, keys_of, tuples
 import sharedstate_lite as ss
 from sharedstate_lite.partial import build as wiring
 from sharedstate_lite.partial.messages import Pending
-from sharedstate_lite.plan.view import Reduce
+from sharedstate_lite.plan.nodes import Reduce
 
 PARTIAL = [name for name, case in CASES.items() if case.partial]
 FULL_AND_PARTIAL = ["full", "partial"]

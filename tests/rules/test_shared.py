@@ -15,7 +15,7 @@ from support import Input, epochs, examples, relations_of, tuples
 import sharedstate_lite as ss
 from sharedstate_lite.kernels.join import Matches, delta_path
 from sharedstate_lite.kernels.join_order import flatten
-from sharedstate_lite.plan.view import Join, Type
+from sharedstate_lite.plan.nodes import Join, Type
 from sharedstate_lite.storage.arrangement import Arrangement
 from sharedstate_lite.storage.batch import Delta, Layout
 from sharedstate_lite.storage.encoding import Strings, Words

@@ -14,10 +14,11 @@ from shopping import EPOCHS, arrow, views
 
 import sharedstate_lite as ss
 from sharedstate_lite.changelog import read_tables as ingest
-from sharedstate_lite.spark.bins import files, wire
+from sharedstate_lite.spark.bins import files
 from sharedstate_lite.spark.bins.blueprint import Blueprint
 from sharedstate_lite.spark.bins.messages import ROWS, Message
 from sharedstate_lite.spark.jobs import sources as feed
+from sharedstate_lite.storage import wire
 from sharedstate_lite.storage.batch import Delta
 from sharedstate_lite.storage.encoding import Strings
 

@@ -13,11 +13,12 @@ from cases import CASES
 from rehearsal import Dict
 
 import sharedstate_lite as ss
-from sharedstate_lite.spark.bins import bins, wire
+from sharedstate_lite.spark.bins import bins
 from sharedstate_lite.spark.bins.bins import Message, Plan
 from sharedstate_lite.spark.bins.blueprint import Blueprint
 from sharedstate_lite.spark.bins.messages import Done, Place
 from sharedstate_lite.spark.bins.worker_rpc import Neighbours
+from sharedstate_lite.storage import wire
 from sharedstate_lite.storage.encoding import Strings
 
 VIEW = CASES["shopping"].declare()[1][-1]

@@ -16,7 +16,7 @@ from support import bag, tuples
 
 import sharedstate_lite as ss
 from sharedstate_lite import postgres
-from sharedstate_lite.plan.view import Type
+from sharedstate_lite.plan.nodes import Type
 from sharedstate_lite.spark.partial.base_rows import _any_of
 from sharedstate_lite.spark.session import jars
 from sharedstate_lite.storage.encoding import Strings

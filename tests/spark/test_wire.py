@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sharedstate_lite.plan.view import Type
-from sharedstate_lite.spark.bins import wire
+from sharedstate_lite.plan.nodes import Type
+from sharedstate_lite.storage import wire
 from sharedstate_lite.storage.batch import Delta
 from sharedstate_lite.storage.encoding import NULL, Strings
 

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import sharedstate_lite as ss
 
-from ...lessons.demo import ASKED, MESSAGES, SCHEMA, SQL
 from ...replay.messages import Read
 from ...system.cache import cache_dir
+from ...system.example import ASKED, MESSAGES, SCHEMA, SQL
 from .face import stepper
 from .pages import Pages
 from .static import static

@@ -12,7 +12,7 @@ import atexit
 import weakref
 from pathlib import Path
 from threading import RLock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import anywidget
 import traitlets
@@ -24,7 +24,7 @@ from .timeline import Row, timeline
 
 if TYPE_CHECKING:
     from ...replay.forks import Branch
-    from .face import Stepper
+    from ...replay.recording import Recording
 
 HERE = Path(__file__).parent
 SIDE = 12.0
@@ -32,6 +32,38 @@ SIDE = 12.0
 KEPT = 12
 """Frames that a saved page brings along."""
 WIDTH = 800.0
+
+
+class Stepper(Protocol):
+    """What the browser asks of a stepper."""
+
+    look: int
+
+    @property
+    def recording(self) -> Recording: ...
+    @property
+    def step(self) -> int: ...
+    @property
+    def current(self) -> Branch: ...
+    @property
+    def branches(self) -> list[Branch]: ...
+    @property
+    def score(self) -> Any: ...
+    @property
+    def answers(self) -> dict[int, Any]: ...
+    @property
+    def title(self) -> str: ...
+    @property
+    def asks(self) -> bool: ...
+    @property
+    def frames(self) -> Any: ...
+    def drawn(self, branch: Branch) -> Any: ...
+    def next(self) -> Any: ...
+    def goto(self, message: int | None = None, step: int | None = None) -> Any: ...
+    def branch(self, name: str | None = None) -> Any: ...
+    def fold(self, operator: str) -> Any: ...
+    def predict(self, text: str) -> Any: ...
+    def fork(self, message: int, text: Any = None, *, insert: bool = False) -> Any: ...
 
 
 class StepperWidget(anywidget.AnyWidget):

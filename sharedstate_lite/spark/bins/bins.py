@@ -32,13 +32,14 @@ import numpy as np
 
 from ...dataflow.dataflow import Dataflow
 from ...dataflow.operators import apply
-from ...plan.view import Type
-from ...storage.batch import Batch, Delta, concat
+from ...plan.nodes import Type
+from ...storage import wire
+from ...storage.batch import Batch, Delta, Layout, concat
 from ...storage.encoding import NULL, Strings
-from . import files, wire
+from ...storage.wire import pack, split
+from . import files
 from .messages import ASK, COMPACT, OUT, TICK, Asked, Done, Message, Near, Place, Store
 from .route import Chain, Channel, Port, Route
-from .wire import ship
 
 AROUND = 64
 """Bins that a process keeps in memory, of all engines together."""
@@ -342,6 +343,16 @@ def _done(place: Place, each: Bin, found: str, messages: list[Message], store: S
 
 
 # fmt: off
+def ship(number: int, channel: Channel, delta: Delta, bins: int, strings: Strings, net: bool = False) -> list[Message]:
+    """A delta as the messages of a channel, one a bin; ``net`` adds up equal rows first."""
+    if net and len(delta.diffs) > 1:
+        layout = Layout(channel.types, tuple(range(len(channel.types))))
+        body = layout.body(delta.rows, delta.diffs, strings)
+        delta = Delta(body[1 : 1 + layout.columns], body[1 + layout.columns])
+    parts = split(delta, channel.columns, channel.types, bins, strings)
+    return [Message(channel.stage, where, number, "", pack(part, channel.types, strings)) for where, part in parts]
+
+
 __all__ = [
     "ASK", "COMPACT", "OUT", "TICK", "Bin", "Message", "Names", "Plan", "Store",
     "alone", "answer", "names", "ship", "work",

@@ -20,7 +20,8 @@ from ...dataflow.full import Full
 from ...dataflow.operators import DeltaJoin
 from ...engine.checkpoint import catalog_of, views_of
 from ...errors import CheckpointError, Error, ViewError
-from ...plan.view import View, digest
+from ...plan.nodes import digest
+from ...plan.view import View
 from .bin_placement import labels
 from .route import Route, Unplaceable
 from .staged import Staged
@@ -43,13 +44,14 @@ class Blueprint:
     join: str = "auto"
     options: Mapping[str, Any] = field(default_factory=dict)
     """Of partial state: ``max_rows``, ``max_bytes``, ``seed``, ``without``."""
+    places: Any = None
+    """Of partial state: what finds where its operators live."""
 
     def routed(self) -> Any:
         """The engine and its route; of partial state its places."""
         if self.kind == "partial":
-            from ..partial.placement import places
-
-            return places(self.views, self.join, self.options)
+            assert self.places is not None
+            return self.places(self.views, self.join, self.options)
         apart: set[str] = set()
         while True:
             engine = self._made(apart)
@@ -147,10 +149,12 @@ def fresh(where: Path, join: str, bins: int, **more: Any) -> dict[str, Any]:
     return options | more
 
 
-def built(told: dict[str, Any], where: Path) -> Blueprint:
+def built(told: dict[str, Any], where: Path, places: Any = None) -> Blueprint:
     """The blueprint that a file describes. Raises CheckpointError."""
     try:
-        return Blueprint(told["kind"], views_of(told)[1], told["options"]["join"], told["options"].get("partial", {}))
+        return Blueprint(
+            told["kind"], views_of(told)[1], told["options"]["join"], told["options"].get("partial", {}), places
+        )
     except (Error, KeyError, TypeError) as error:
         raise CheckpointError(f"{where}: it does not fit this version of the kit ({error})") from error
 

@@ -21,12 +21,12 @@ import pyarrow.parquet
 
 from ...changelog import read_tables as ingest
 from ...dataflow.operators import apply
-from ...plan.view import Schema
+from ...plan.nodes import Schema
 from ...storage.batch import Delta
 from ...storage.encoding import Strings
+from ...storage.wire import bin_of, unpack
 from .messages import ROWS, Message
 from .route import Route
-from .wire import bin_of, unpack
 
 EACH = 8
 """Bins up to which each task reads a file by itself."""

@@ -22,7 +22,7 @@ from typing import Any
 
 from ...dataflow.dataflow import Dataflow
 from ...dataflow.operators import Arrange, DeltaJoin, Input, JoinCore, Linear, Operator, ReduceCore, UnionAll
-from ...plan.view import Col, Join, Map, Reduce, Type
+from ...plan.nodes import Col, Join, Map, Reduce, Type
 
 Chain = tuple[int, ...]
 """Numbers of stateless operators in the order in which they are applied."""

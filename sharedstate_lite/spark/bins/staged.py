@@ -13,7 +13,8 @@ from typing import Any
 
 from ...dataflow.operators import Arrange, Operator
 from ...dataflow.shared import Shared
-from ...plan.view import Join, Node, Reduce, Scan, View, digest
+from ...plan.nodes import Join, Node, Reduce, Scan, digest
+from ...plan.view import View
 from ...storage.arrangement import Arrangement
 from ...storage.batch import Layout
 

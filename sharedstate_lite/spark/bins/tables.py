@@ -17,11 +17,11 @@ from ...dataflow.operators import apply
 from ...engine import state_tables as held
 from ...engine.state_tables import Held
 from ...errors import ViewError
-from ...plan.view import Scan
+from ...plan.nodes import Scan
+from ...storage import wire
 from ...storage.arrangement import Arrangement
 from ...storage.batch import Batch, Delta, merged
 from ...storage.encoding import Strings
-from . import wire
 from .bins import Message, ship
 from .route import Route
 

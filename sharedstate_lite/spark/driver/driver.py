@@ -27,9 +27,10 @@ from ...engine.state_tables import state_html
 from ...engine.trace import Trace
 from ...errors import Error, TimeError, ViewError, told, whole
 from ...plan.view import View
+from ...storage import wire
 from ...storage.batch import Delta, concat
 from ...storage.encoding import Strings
-from ..bins import tables, wire
+from ..bins import tables
 from ..bins.bins import ASK, COMPACT, OUT, Message, Names, ship
 from ..bins.blueprint import Blueprint
 from ..bins.messages import ticks

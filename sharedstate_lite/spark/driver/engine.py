@@ -13,8 +13,6 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -221,28 +219,4 @@ def counted(bins: int | None) -> int | None:
     return int(bins)
 
 
-def restored(
-    path: str | os.PathLike[str],
-    session: SparkSession,
-    checkpoint: str | os.PathLike[str] | None,
-    base: Mapping[str, Any] | None = None,
-) -> Any:
-    """See :func:`sharedstate_lite.spark.restore`."""
-    source = absolute(path)
-    told = blueprint.read(source)
-    plan = blueprint.built(told, source)
-    kind: Any = SparkEngine
-    if plan.kind == "partial":
-        from ..partial.engine import UpEngine
-
-        kind = partial(UpEngine, base=base)
-    elif base:
-        raise ViewError(f"base: {plan.kind} state keeps its base tables itself; leave it out")
-    if not copies.is_copy(source):
-        if checkpoint is not None:
-            raise CheckpointError(f"{source} is where an engine lives, and goes on there; leave out checkpoint=")
-        return kind(plan, session, source, told["options"]["bins"])
-    return kind(plan, session, checkpoint, told["options"]["bins"], source)
-
-
-__all__ = ["BINS", "SparkEngine", "counted", "restored"]
+__all__ = ["BINS", "SparkEngine", "counted"]

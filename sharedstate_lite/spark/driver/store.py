@@ -24,10 +24,9 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from ...errors import CheckpointError, TimeError, ViewError, whole
+from ...errors import CheckpointError, TimeError, whole
 from ..bins import blueprint, tables
 from ..bins.route import Route
-from ..partial import state as upstate
 from ..query.inbox import Inbox
 from ..query.query import reason
 from ..session.paths import absolute
@@ -57,6 +56,11 @@ class Reader:
             self._address = str(Path(folder) / "checkpoint" / "spark")
             (_shown_here if moved else _linked)(checkpoint, Path(self._address), moved)
         self.batch = kept(checkpoint)[-1] if batch is None else _checked(checkpoint, batch)
+
+    @property
+    def kind(self) -> str:
+        """full, shared or partial."""
+        return self.route.engine.kind
 
     def heads(self) -> tables.Heads:
         """The heads of all bins."""
@@ -159,12 +163,7 @@ def _checked(checkpoint: Path, batch: int) -> int:
     raise TimeError(f"{where}: there is no micro-batch {batch}; {there[0]} to {there[-1]} are kept")
 
 
-def state(
-    checkpoint: str | os.PathLike[str],
-    operator: str | None = None,
-    batch: int | None = None,
-    session: SparkSession | None = None,
-) -> pd.DataFrame:
+def state(reader: Reader, operator: str | None = None) -> pd.DataFrame:
     """The state of an engine on Spark at ``checkpoint``, whether it runs, was closed or was killed.
 
     The same table as the engine's own ``state()``: without ``operator`` one row a piece of state,
@@ -172,35 +171,14 @@ def state(
     (default: the last one that is done); :func:`batches` lists them. Raises CheckpointError for
     what is no checkpoint, ViewError for an operator and TimeError for a batch that is not there.
     """
-    reader = opened(checkpoint, batch, session)
-    if reader.route.engine.kind == "partial":
-        return upstate.state(reader, operator)
     if operator is None:
         return tables.state_table(reader.route, reader.heads())
     stage, place = tables.find(reader.route, operator)
     return tables.state_rows(place, reader.blobs(stage, operator))
 
 
-def filled(
-    checkpoint: str | os.PathLike[str],
-    operator: str,
-    batch: int | None = None,
-    session: SparkSession | None = None,
-) -> list[tuple[Any, ...]]:
-    """The keys that are filled at the checkpoint of a partial engine; see :func:`sharedstate_lite.spark.filled`."""
-    reader = opened(checkpoint, batch, session)
-    if reader.route.engine.kind != "partial":
-        raise ViewError(f"{checkpoint}: {reader.route.engine.kind} state has no holes, so every key is there")
-    return upstate.filled(reader, operator)
-
-
-def changes(
-    checkpoint: str | os.PathLike[str], operator: str, batch: int, session: SparkSession | None = None
-) -> pd.DataFrame:
+def changes(after: Reader, operator: str) -> pd.DataFrame:
     """What a micro-batch changed in one piece of state: rows with their diff. Raises as :func:`state` does."""
-    after = opened(checkpoint, batch, session)
-    if after.route.engine.kind == "partial" and (base := upstate.bases(after).get(operator)) is not None:
-        return upstate.base_rows(after, base, since=after.batch - 1)
     stage, place = tables.find(after.route, operator)
     if not after.batch:
         return tables.state_rows(place, after.blobs(stage, operator))
@@ -237,7 +215,9 @@ def _told(checkpoint: str | os.PathLike[str]) -> tuple[Path, dict[str, Any]]:
     return where, blueprint.read(where)
 
 
-def opened(checkpoint: str | os.PathLike[str], batch: int | None, session: SparkSession | None) -> Reader:
+def opened(
+    checkpoint: str | os.PathLike[str], batch: int | None, session: SparkSession | None, places: Any = None
+) -> Reader:
     """What reads the state at a checkpoint. Raises CheckpointError and TimeError."""
     from ..session.connect import living
 
@@ -247,7 +227,7 @@ def opened(checkpoint: str | os.PathLike[str], batch: int | None, session: Spark
 
         session = running()
     living(session, "reading a checkpoint's state")
-    plan = blueprint.built(told, where)
+    plan = blueprint.built(told, where, places)
     folder = where / told["options"]["generation"] / "spark"
     if not folder.is_dir():
         raise CheckpointError(f"{folder}: Spark's part of the checkpoint is gone; use another checkpoint")

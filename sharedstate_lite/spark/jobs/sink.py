@@ -19,9 +19,9 @@ import pyarrow.parquet
 from ...changelog.changes import Changes
 from ...errors import CheckpointError, ViewError
 from ...plan.view import View
+from ...storage import wire
 from ...storage.batch import concat
 from ...storage.encoding import Strings
-from ..bins import wire
 from ..bins.messages import OUT
 from ..session.paths import absolute, makeable
 

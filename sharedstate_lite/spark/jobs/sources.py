@@ -28,7 +28,7 @@ import pyarrow as pa
 from ...changelog import read_tables as ingest
 from ...dataflow.operators import apply
 from ...errors import CheckpointError, Error, RelationError, RowError
-from ...plan.view import Schema, Type
+from ...plan.nodes import Schema, Type
 from ...storage.batch import Delta, concat
 from ..bins.bins import TICK, Message, Plan, alone, names, ship
 from ..bins.files import EACH, FILE, local, read, told

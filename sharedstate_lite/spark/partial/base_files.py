@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from ...errors import CheckpointError
-from ...plan.view import Schema
+from ...plan.nodes import Schema
 from ..query.query import tried
 from ..session.paths import literal
 from .base_rows import Table, declared

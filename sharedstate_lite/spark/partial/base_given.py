@@ -5,13 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ...plan.view import Schema
-
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from ...postgres import Server
-    from .base_postgres import PostgresTable
 
 
 @dataclass(frozen=True)
@@ -28,15 +23,6 @@ class Postgres:
     batch: str = "batch"
     diff: str = "diff"
     append: bool = True
-
-    def opened(self, session: SparkSession, relation: str, schema: Schema, new: bool = False) -> PostgresTable:
-        """The table, made if it is not there; ``new`` says that the engine is.
-
-        Raises RelationError for one that lacks a column, and for one that has another engine's epochs.
-        """
-        from .base_postgres import PostgresTable
-
-        return PostgresTable(self, session, relation, schema, new)
 
 
 __all__ = ["Postgres"]

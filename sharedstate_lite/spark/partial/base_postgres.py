@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from ...changelog.convert import ARROW
 from ...errors import RelationError
-from ...plan.view import Schema
+from ...plan.nodes import Schema
 from ...postgres.rows import connected, identifier, write
 from .base_given import Postgres
 from .base_rows import SPARK, Table

@@ -24,11 +24,11 @@ from ...changelog import convert as columns
 from ...changelog import read_tables as ingest
 from ...engine import state_tables as held
 from ...engine.state_tables import Held
-from ...plan.view import Schema, Type
+from ...plan.nodes import Schema, Type
+from ...storage import wire
 from ...storage.arrangement import Arrangement
 from ...storage.batch import Delta
 from ...storage.encoding import Strings, Words
-from ..bins import wire
 from ..bins.bins import Message
 from ..query.inbox import table as rows_of
 from .base import Base

@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 
 from ...partial.join import JoinNode
-from ...partial.messages import Edge
 from ...partial.messages import Message as Told
-from ...partial.nodes import BaseNode, Node_, ReaderNode
+from ...partial.nodes import BaseNode, Edge, Node_, ReaderNode
+from ...storage import wire
 from ...storage.batch import Delta, concat
 from ...storage.encoding import NULL, Words
-from ..bins import bins, wire
+from ..bins import bins
 from ..bins.bins import Message, Plan
 from .kept import Kept, Wait
 from .messages import ASK, BASE, COMPACT, GONE, LETTER, NOTE, ORDER, OUT, Letter, seal, unseal
@@ -117,7 +117,7 @@ class UpBin(Kept):
                 width = len(self.places.edges[letter.head["e"]].source.plan.schema)
                 letter.delta = concat(parts.pop(letter.head["t"], []), width)
             self._take(letter)
-            self.graph._drain()
+            self.graph.drain()
         self._finish()
         return self.out
 
@@ -234,7 +234,7 @@ class UpBin(Kept):
             assert isinstance(reader, ReaderNode)
             if not wait.open:
                 self._ask(reader, wait)
-                self.graph._drain()
+                self.graph.drain()
             if wait.open or not reader.filled.mask(wait.keys, self.strings).all():
                 left.append(wait)
                 continue
@@ -312,7 +312,7 @@ class UpBin(Kept):
             node = next(n for n in self.nodes if n.name == letter.head["node"] and n.filled is not None)
             assert node.filled is not None
             node.evict(node.filled.keys if letter.keys is None else letter.keys)
-            self.graph._settle(node)
+            self.graph.settle(node)
         elif what == "shed":
             self._shed(letter.head["limit"])
         elif what in ("forget", "abandon"):
@@ -330,8 +330,8 @@ class UpBin(Kept):
             keys = filled.keys.compress(filled.used <= limit, axis=1)
             if keys.shape[1]:
                 node.evict_side(side, keys) if isinstance(node, JoinNode) else node.evict(keys)
-                self.graph._settle(node)
-                self.graph._drain()
+                self.graph.settle(node)
+                self.graph.drain()
         for held in self.parts.values():
             held.arrangement.compact()
 

@@ -23,10 +23,11 @@ from ...errors import Error, TimeError, ViewError, told, whole
 from ...partial import build as wiring
 from ...partial.nodes import BaseNode
 from ...plan.view import View
+from ...storage import wire
 from ...storage.arrangement import Arrangement
 from ...storage.batch import Delta, Layout, concat
 from ...storage.encoding import Strings, Words
-from ..bins import tables, wire
+from ..bins import tables
 from ..bins.bins import Message
 from ..bins.blueprint import Blueprint
 from ..driver.driver import Front
@@ -198,7 +199,7 @@ class UpFront(Desk, Front):
         return self._changed_rows(view, [], self.epoch)
 
     def _change_views(self, views: list[View]) -> list[Message]:
-        plan = Blueprint(self.kind, views, self.join, self._plan.options)
+        plan = Blueprint(self.kind, views, self.join, self._plan.options, self._plan.places)
         route = plan.checked()
 
         def change() -> dict[str, tuple[Words, Strings]]:

@@ -24,6 +24,7 @@ from ..query.query import Query
 from .base import Base
 from .base_files import Files
 from .base_given import Postgres
+from .base_postgres import PostgresTable
 from .base_rows import Rows, Table
 from .bin import UpPlan
 from .driver import UpFront
@@ -89,7 +90,7 @@ class UpEngine(UpFront, SparkEngine):
         def opened(relation: str) -> Table:
             schema = relations[relation]
             if relation in given:
-                return given[relation].opened(self.session, relation, schema, self._new)
+                return PostgresTable(given[relation], self.session, relation, schema, self._new)
             return Files(self.session, folder / "base" / str(list(relations).index(relation)), relation, schema)
 
         self._base_ = Rows(self.session, opened, relations, folder)

@@ -19,8 +19,8 @@ from ...partial import build as wiring
 from ...partial.budget import held_by
 from ...partial.filled_keys import Filled
 from ...partial.nodes import Node_
+from ...storage import wire
 from ...storage.encoding import Words
-from ..bins import wire
 from ..bins.bins import Bin, Store
 from .nodes import Bound, schema_of
 from .upquery_codec import Memo

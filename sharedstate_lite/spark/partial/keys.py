@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from ...changelog import convert as columns
+from ...storage import wire
 from ...storage.encoding import Strings, Words
-from ..bins import wire
 
 
 def joined(blobs: Sequence[bytes], types: Sequence[Any], strings: Strings) -> Words:

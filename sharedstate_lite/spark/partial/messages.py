@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 
 from ...partial.filled_keys import Filled
+from ...storage import wire
 from ...storage.batch import Delta
 from ...storage.encoding import Strings, Words
-from ..bins import wire
 from ..bins.bins import Message
 from .nodes import schema_of
 from .placement import Places

@@ -18,13 +18,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...partial.join import JoinNode
-from ...partial.messages import Edge
-from ...partial.nodes import BaseNode, Halves, Node_, UnionNode
+from ...partial.nodes import BaseNode, Edge, Halves, Node_, UnionNode
 from ...partial.partial import Partial
-from ...plan.view import Node
+from ...plan.nodes import Node
+from ...storage import wire
 from ...storage.batch import Delta, concat, distinct
 from ...storage.encoding import NULL, Words
-from ..bins import wire
 
 if TYPE_CHECKING:
     from collections.abc import Callable

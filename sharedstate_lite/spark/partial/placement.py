@@ -19,9 +19,9 @@ from ...engine.state_tables import Held
 from ...errors import ViewError
 from ...partial import build as wiring
 from ...partial.join import JoinNode
-from ...partial.messages import Edge
-from ...partial.nodes import BaseNode, LinearNode, Node_, ReaderNode
-from ...plan.view import Col, Join, Map, View
+from ...partial.nodes import BaseNode, Edge, LinearNode, Node_, ReaderNode
+from ...plan.nodes import Col, Join, Map
+from ...plan.view import View
 from .nodes import Bound
 
 Columns = tuple[int, ...]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from ...errors import TimeError, ViewError
-from ...plan.view import Schema
+from ...plan.nodes import Schema
 from ...storage.encoding import Strings
 from ..bins import blueprint, tables
 from ..query.inbox import Inbox

@@ -14,13 +14,12 @@ from typing import Any
 import numpy as np
 
 from ...partial.join import JoinNode, Question
-from ...partial.messages import Edge
-from ...partial.nodes import Halves, LinearNode, Node_, UnionNode
+from ...partial.nodes import Edge, Halves, LinearNode, Node_, UnionNode
 from ...partial.reduce import ReduceNode, Waiting
-from ...plan.view import Type
+from ...plan.nodes import Type
+from ...storage import wire
 from ...storage.batch import Delta
 from ...storage.encoding import Strings, Words
-from ..bins import wire
 from .nodes import Far, HeldJoin, schema_of
 
 Find = Callable[[int, int | None], Edge]

@@ -27,7 +27,6 @@ from pyspark.sql.context import SQLContext
 from ...errors import Error
 from ...system.cache import cache_dir, new_log
 from ...system.scratch import Scratch
-from .. import workers
 from . import classes, jars, settings
 from .failure import why
 from .interrupt import Interrupts
@@ -112,8 +111,6 @@ class Driver:
         if settings.one_jvm(self.master):
             ours = settings.merged(ours, {"spark.driver.extraJavaOptions": classes.options(java)})
             configuration = classes.conf()
-            if self._asked.get("spark.pyspark.python", sys.executable) == sys.executable:
-                ours["spark.python.daemon.module"] = workers.__name__
         wanted = settings.merged(ours, self._asked)
         wanted |= {"spark.master": self.master, "spark.app.name": self.app}
         python = wanted.get("spark.pyspark.python", sys.executable)

@@ -15,6 +15,7 @@ import os
 import socket
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 from . import host
@@ -45,12 +46,10 @@ KEEPALIVE = (("TCP_KEEPIDLE", 30), ("TCP_KEEPALIVE", 30), ("TCP_KEEPINTVL", 10),
 
 def start(application: Application) -> str:
     """Start a runtime for this host; returns what it says: ready, taken, or why there is none."""
-    import sharedstate_lite
-
     job = {
         # An executor's are relative to its folder, and the runtime leaves that.
         "path": [os.path.abspath(path) for path in sys.path],
-        "package": [os.path.abspath(path) for path in sharedstate_lite.__path__],
+        "package": [str(Path(__file__).resolve().parents[2])],
         "application": [
             application.name,
             application.secret.hex(),

@@ -27,11 +27,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ...plan.view import Type
-from ...storage.batch import Delta, Layout, hash_rows
-from ...storage.encoding import NULL, Strings, Words
-from .messages import Message
-from .route import Channel
+from ..plan.nodes import Type
+from .batch import Delta, hash_rows
+from .encoding import NULL, Strings, Words
 
 _WIDTHS: dict[int, Any] = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.int64}
 _HIGH = np.uint64(32)
@@ -159,13 +157,3 @@ def split(
     ends = np.cumsum(np.bincount(where, minlength=bins))
     parts = np.split(order, ends[:-1])
     return [(number, delta.take(part)) for number, part in enumerate(parts) if len(part)]
-
-
-def ship(number: int, channel: Channel, delta: Delta, bins: int, strings: Strings, net: bool = False) -> list[Message]:
-    """A delta as the messages of a channel, one a bin; ``net`` adds up equal rows first."""
-    if net and len(delta.diffs) > 1:
-        layout = Layout(channel.types, tuple(range(len(channel.types))))
-        body = layout.body(delta.rows, delta.diffs, strings)
-        delta = Delta(body[1 : 1 + layout.columns], body[1 + layout.columns])
-    parts = split(delta, channel.columns, channel.types, bins, strings)
-    return [Message(channel.stage, where, number, "", pack(part, channel.types, strings)) for where, part in parts]
