@@ -37,7 +37,7 @@ doctor:  ## is this machine ready? ARGS=--spark starts Spark too
 
 check:  ## lint, format, types and walls, without the other tests
 	@$(SETUP) dev
-	@$(VENV) -m pytest tests/test_walls.py $(ARGS)
+	@$(VENV) -m pytest tests/project/test_lint.py $(ARGS)
 
 format:  ## format the sources
 	@$(SETUP) dev

@@ -36,7 +36,7 @@ class Together(LoadScopeScheduling):
         path, _, name = nodeid.partition("::")
         if "on Spark" not in name and not _uses_spark(path):
             return path
-        engines = path.startswith("tests/spark/") and not path.startswith("tests/spark/test_partial")
+        engines = path.startswith("tests/spark/") and not path.startswith("tests/spark/partial/")
         return SPARK if engines else MORE_SPARK
 
     def _assign_work_unit(self, node: Any) -> None:

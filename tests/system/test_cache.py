@@ -48,4 +48,4 @@ def test_no_folder_at_all(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
 
 def test_checkout_is_found() -> None:
     """These tests run from a checkout, and it is the folder above them."""
-    assert cache.checkout() == Path(__file__).resolve().parent.parent
+    assert cache.checkout() == Path(__file__).resolve().parents[2]

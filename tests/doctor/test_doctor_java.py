@@ -12,7 +12,7 @@ from sharedstate_lite.doctor import engine, machine
 from sharedstate_lite.doctor.finding import Level
 from sharedstate_lite.spark.session import java
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def program(folder: Path, *lines: str) -> None:

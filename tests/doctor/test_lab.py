@@ -23,7 +23,7 @@ from jupyter_client.blocking.client import BlockingKernelClient
 from sharedstate_lite.doctor.lab import kin, launch
 from sharedstate_lite.doctor.lab.watch import Ended, Watch
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 ADDRESS = re.compile(r"http://127\.0\.0\.1:(\d+)/(\S+)\?token=(\w+)\n")
 MAKE = ["make", "lab", "SETUP=:", f"VENV={sys.executable}"]
 """The Makefile's own recipe, on the environment that the tests run in."""

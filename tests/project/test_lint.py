@@ -13,7 +13,7 @@ import pytest
 
 from sharedstate_lite.system.cache import cache_dir
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 SOURCES = ["sharedstate_lite", "grader", "labs", "data", "bench", "setup", "tests"]
 LONGEST = 350
 """Lines that a source file may have."""

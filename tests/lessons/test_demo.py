@@ -15,7 +15,7 @@ import pytest
 import data
 from sharedstate_lite.lessons import demo
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ import pytest
 from sharedstate_lite.errors import Error
 from sharedstate_lite.spark.session import ivy, jars, settings
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 GRAPHS = "io.graphframes:graphframes-spark4_2.13"
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 FILES = ["Makefile", "pyproject.toml", "LICENSE", "setup", "sharedstate_lite", "grader"]
 
 

@@ -18,7 +18,7 @@ from sharedstate_lite.doctor import engine, machine, report, services
 from sharedstate_lite.doctor.finding import Finding, Level, fail, note, ok, warn
 from sharedstate_lite.postgres import programs
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def doctor(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:

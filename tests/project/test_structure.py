@@ -8,7 +8,7 @@ import re
 import tokenize
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 AFTERNOON = 2_000
 """Lines of code that full and shared state may be made of."""
 ENTRIES = ("full", "shared", "partial", "catalog", "checkpoint", "oracle")

@@ -31,7 +31,7 @@ from sharedstate_lite.lessons.grand_challenge.challenger_pb2 import (
 )
 from sharedstate_lite.lessons.grand_challenge.run import Run
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 FIELDS = {
     "BenchmarkConfiguration": "1 string token, 2 string benchmark_name, 3 string benchmark_type, 4 Query queries *",

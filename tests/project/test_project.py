@@ -12,7 +12,7 @@ import yaml
 from sharedstate_lite.doctor import machine
 from sharedstate_lite.spark.session import java
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 DECLARED: list[str] = PROJECT["project"]["dependencies"]
 DEV: list[str] = PROJECT["project"]["optional-dependencies"]["dev"]

@@ -11,7 +11,7 @@ from uprehearsal import UpRehearsal
 
 import sharedstate_lite as ss
 
-_spec = importlib.util.spec_from_file_location("contract", Path(__file__).parents[1] / "engines" / "test_contract.py")
+_spec = importlib.util.spec_from_file_location("contract", Path(__file__).parents[2] / "engine" / "test_contract.py")
 assert _spec is not None and _spec.loader is not None
 contract: Any = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(contract)

@@ -16,7 +16,7 @@ from sharedstate_lite.sql.catalog import Catalog
 from sharedstate_lite.sql.grammar import ALLOWED, REFUSED
 from sharedstate_lite.sql.parse import parse
 
-PAGE = Path(__file__).parents[1] / "docs" / "sql.md"
+PAGE = Path(__file__).parents[2] / "docs" / "sql.md"
 
 
 def table(title: str) -> list[list[str]]:
