@@ -29,7 +29,7 @@ from pyspark import cloudpickle  # noqa: E402
 import sharedstate_lite as ss  # noqa: E402
 from bench.spark_partial import RELATIONS, RESULT  # noqa: E402
 from sharedstate_lite.lessons.measure import timed  # noqa: E402
-from sharedstate_lite.spark.query import lazy_processor as declared
+from sharedstate_lite.spark.query import lazy_processor
 from sharedstate_lite.spark.session import classes, home  # noqa: E402
 from sharedstate_lite.spark.session.java import find_java  # noqa: E402
 
@@ -48,7 +48,7 @@ def side(last: str) -> list[float]:
     where = home.kept() if "package" in helps else home.package()
     conf = {} if "workers" in helps else {"spark.python.daemon.module": "pyspark.daemon"}
     if "declared" not in helps:
-        cloudpickle.unregister_pickle_by_value(declared)  # type: ignore[no-untyped-call]
+        cloudpickle.unregister_pickle_by_value(lazy_processor)  # type: ignore[no-untyped-call]
     began = time.perf_counter()
     with (
         mock.patch.object(home, "kept", lambda: where),

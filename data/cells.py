@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute
 
 from sharedstate_lite.changelog.convert import ARROW, CALENDAR, YEARS
-from sharedstate_lite.errors import RowError, told
+from sharedstate_lite.errors import RowError, shorten
 from sharedstate_lite.kernels.casts import parse
 from sharedstate_lite.plan.nodes import Type
 
@@ -146,12 +146,12 @@ def _moment(text: str) -> int:
         moment = int(parse(zoned[1] if zoned else text, Type.TIMESTAMP))
     except RowError:
         # CAST's own words would forbid the zone, and show the text without it.
-        raise RowError(f"{told(text)} is not a TIMESTAMP: expected {_MOMENT}") from None
+        raise RowError(f"{shorten(text)} is not a TIMESTAMP: expected {_MOMENT}") from None
     if zoned:
         ahead = timedelta(hours=int(zoned[3] or 0), minutes=int(zoned[4] or 0)) // timedelta(microseconds=1)
         moment -= -ahead if zoned[2] == "-" else ahead
         if not CALENDAR[Type.TIMESTAMP][0] <= moment <= CALENDAR[Type.TIMESTAMP][1]:
-            raise RowError(f"{told(text)}, taken to UTC, {YEARS}")
+            raise RowError(f"{shorten(text)}, taken to UTC, {YEARS}")
     return moment
 
 

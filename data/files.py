@@ -26,7 +26,7 @@ import pyarrow.compute
 import pyarrow.parquet
 
 from sharedstate_lite.changelog.convert import ARROW, DTYPES
-from sharedstate_lite.errors import Error, RowError, told
+from sharedstate_lite.errors import Error, RowError, shorten
 from sharedstate_lite.plan.nodes import Column, Type
 from sharedstate_lite.sql.catalog import declared
 
@@ -72,10 +72,10 @@ def load(
     if sep is not None and (not isinstance(sep, str) or len(sep) != 1 or not sep.isascii() or sep in '"\r\n\0'):
         raise Error(f"sep={sep!r}: it is one ASCII character, such as ',' or ';'")
     if rename is not None and not isinstance(rename, Mapping):
-        raise Error(f"rename={told(rename)}: it maps names to names, such as {{'time': 'at'}}")
+        raise Error(f"rename={shorten(rename)}: it maps names to names, such as {{'time': 'at'}}")
     if schema is not None and (not isinstance(schema, str) or not schema.strip()):
         raise Error(
-            f"schema={told(schema)}: it declares columns, as 'product STRING, length INT' does; "
+            f"schema={shorten(schema)}: it declares columns, as 'product STRING, length INT' does; "
             "leave it out to have the types read off the file"
         )
     wanted = None if schema is None else declared(root.name, schema)
@@ -117,7 +117,7 @@ def place(path: str | os.PathLike[str]) -> Path:
         found.exists()
     except (OSError, RuntimeError, TypeError, ValueError) as error:
         raise Error(
-            f"{told(path)} is no path ({getattr(error, 'strerror', None) or error}); name a file or a folder"
+            f"{shorten(path)} is no path ({getattr(error, 'strerror', None) or error}); name a file or a folder"
         ) from error
     return found
 

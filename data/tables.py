@@ -9,7 +9,7 @@ import pandas as pd
 import pyarrow as pa
 
 from sharedstate_lite.changelog.read_tables import infer
-from sharedstate_lite.errors import RowError, told
+from sharedstate_lite.errors import RowError, shorten
 
 from .files import load
 
@@ -43,7 +43,7 @@ def declaration(table: pd.DataFrame | pa.Table) -> str:
         columns = infer(pa.Table.from_pandas(table, preserve_index=False) if isinstance(table, pd.DataFrame) else table)
     except UnicodeEncodeError as error:
         raise RowError(
-            f"declaration: {told(error.object)} has a lone surrogate, which is not text; mend it first"
+            f"declaration: {shorten(error.object)} has a lone surrogate, which is not text; mend it first"
         ) from None
     except (pa.ArrowException, TypeError, ValueError) as error:
         reason = ": ".join(map(str, error.args))

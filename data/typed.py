@@ -15,7 +15,7 @@ import pyarrow.compute
 from pyarrow import types
 
 from sharedstate_lite.changelog.convert import ARROW, YEARS
-from sharedstate_lite.errors import RowError, told
+from sharedstate_lite.errors import RowError, shorten
 from sharedstate_lite.kernels.casts import LIMITS
 from sharedstate_lite.plan.nodes import Type
 
@@ -78,7 +78,7 @@ def _refuse_bytes(column: Arrow) -> None:
             try:
                 (value or b"").decode()
             except UnicodeDecodeError:
-                raise CellError(row, f"{told(value)} is not UTF-8") from None
+                raise CellError(row, f"{shorten(value)} is not UTF-8") from None
         raise RowError(f"it cannot be read ({error})") from error
 
 

@@ -20,7 +20,7 @@ class Error(ValueError):
     """Anything that the kit refuses."""
 
 
-def told(value: object) -> str:
+def shorten(value: object) -> str:
     """A value as a message shows it, shortened and in one line."""
     try:
         text = " ".join(map(str.strip, repr(value).splitlines()))

@@ -20,8 +20,7 @@ from hypothesis import strategies as st
 
 from sharedstate_lite.changelog.convert import from_values
 from sharedstate_lite.plan.nodes import Column, Type
-from sharedstate_lite.storage import batch
-from sharedstate_lite.storage import spine as merging
+from sharedstate_lite.storage import batch, spine
 from sharedstate_lite.storage.encoding import Strings, Words
 
 Row = tuple[int, ...]
@@ -59,7 +58,7 @@ def merging_slowly() -> Iterator[None]:
     """Within the block, merges go two rows at a time, so that few rows are enough for many to be under way."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in {"SMALL": 0, "STROKE": 1, "CHUNK": 2, "EFFORT": 1}.items():
-            patch.setattr(merging, name, value)
+            patch.setattr(spine, name, value)
         yield
 
 

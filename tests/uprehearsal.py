@@ -16,8 +16,8 @@ from typing import Any
 import pandas as pd
 from rehearsal import Dict, Workers
 
-from sharedstate_lite.changelog import validate as intake
-from sharedstate_lite.engine import state_tables as held
+from sharedstate_lite.changelog import validate
+from sharedstate_lite.engine import state_tables
 from sharedstate_lite.spark.bins import blueprint
 from sharedstate_lite.spark.bins.bins import Message
 from sharedstate_lite.spark.bins.blueprint import Blueprint
@@ -80,13 +80,13 @@ class ListBase(Base):
         found = self.blobs.get(relation, [])
         return sum(wire.decode(b, Strings()).shape[1] for _, b in found), sum(len(b) for _, b in found)
 
-    def shown(self, place: held.Held) -> pd.DataFrame:
+    def shown(self, place: state_tables.Held) -> pd.DataFrame:
         strings = Strings()
         shown = Arrangement(place.arrangement.name, Layout(self._types(place.relation), place.arrangement.layout.key))
         rows = self.rows(place.relation, self.front.epoch, strings)
         shown.insert(rows.rows, rows.diffs, strings)
-        of = held.Held(place.operator, place.relation, place.kind, shown, place.schema, base=True)
-        return held.state_rows(place.operator, [of], strings)
+        of = state_tables.Held(place.operator, place.relation, place.kind, shown, place.schema, base=True)
+        return state_tables.state_rows(place.operator, [of], strings)
 
 
 class UpRehearsal(Workers, UpFront):
@@ -147,7 +147,7 @@ class UpRehearsal(Workers, UpFront):
     def later(self, inputs: Any) -> Epoch:
         """An epoch that somebody else has handed in: it takes its turn between two micro-batches."""
         strings = Strings()
-        given = intake.epoch(inputs, self.catalog, strings)
+        given = validate.epoch(inputs, self.catalog, strings)
         job = Epoch(deltas={r: self._netted(r, d, strings) for r, d in given.items()}, strings=strings)
         self._queue.append(job)
         return job

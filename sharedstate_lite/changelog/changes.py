@@ -18,14 +18,13 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
-from ..errors import RowError, TimeError, told
+from ..errors import RowError, TimeError, shorten
 from ..kernels.minmax import ordinals
 from ..plan.nodes import Column, Schema, Type
 from ..plan.view import View
 from ..storage.batch import Delta, Layout
 from ..storage.encoding import Strings, Words
-from . import convert as columns
-from . import read_tables as ingest
+from . import convert, read_tables
 
 MOST = 1 << 31
 """A frame that is read has fewer rows than this: so many take 16 GiB a column."""
@@ -65,17 +64,17 @@ class Changes:
         if not isinstance(table, pd.DataFrame | pa.Table):
             raise RowError(f"changes: {type(table).__name__} is no table; give a pandas frame or an Arrow table")
         if isinstance(time, bool) or not isinstance(time, Integral) or not -(2**63) < int(time) < 2**63:
-            raise TimeError(f"changes: {told(time)} is no time; epochs are whole numbers of 64 bits")
+            raise TimeError(f"changes: {shorten(time)} is no time; epochs are whole numbers of 64 bits")
         if schema is not None:
             listed = tuple(schema) if isinstance(schema, Iterable) else (schema,)
             if not all(isinstance(c, Column) for c in listed):
                 raise RowError(
-                    f"changes: {told(schema)} is no schema; take a view's or a relation's: catalog.schema(name)"
+                    f"changes: {shorten(schema)} is no schema; take a view's or a relation's: catalog.schema(name)"
                 )
             schema = listed
         strings = Strings()
-        schema = schema or ingest.infer(table)
-        delta, given = ingest.table(table, schema, "changes", strings)
+        schema = schema or read_tables.infer(table)
+        delta, given = read_tables.table(table, schema, "changes", strings)
         return cls.consolidated(schema, delta, int(time) if given is None else given, strings)
 
     @classmethod
@@ -128,7 +127,7 @@ class Changes:
     def to_arrow(self) -> pa.Table:
         """The columns in SELECT order, then ``time`` and ``diff`` (int64)."""
         delta = self._ordered
-        arrays = [columns.to_arrow(w, c.type, self._strings) for w, c in zip(delta.rows, self.schema, strict=True)]
+        arrays = [convert.to_arrow(w, c.type, self._strings) for w, c in zip(delta.rows, self.schema, strict=True)]
         names = [c.name for c in self.schema]
         times = pa.array(np.full(len(delta.diffs), self.time, dtype=np.int64))
         return pa.table([*arrays, times, pa.array(delta.diffs)], names=[*names, "time", "diff"])
@@ -145,7 +144,7 @@ class Changes:
         rows = delta.rows.copy()
         for i, column in enumerate(self.schema):
             if column.type is Type.STRING:
-                rows[i] = columns.from_values(self._strings.listed(delta.rows[i]), column, "changes", strings)
+                rows[i] = convert.from_values(self._strings.listed(delta.rows[i]), column, "changes", strings)
         return Delta(rows, delta.diffs)
 
     def __len__(self) -> int:
@@ -178,7 +177,7 @@ class Changes:
 
 def frame(schema: Schema, rows: Words, strings: Strings) -> pd.DataFrame:
     """Rows int64[k, n] as a frame with the contract's dtypes, in the order given."""
-    data: dict[Any, Any] = {i: columns.to_series(rows[i], c.type, strings) for i, c in enumerate(schema)}
+    data: dict[Any, Any] = {i: convert.to_series(rows[i], c.type, strings) for i, c in enumerate(schema)}
     out = pd.DataFrame(data, index=pd.RangeIndex(rows.shape[1]))
     out.columns = pd.Index([c.name for c in schema])
     return out
@@ -197,7 +196,7 @@ def sorted_frame(view: View, delta: Delta, strings: Strings) -> pd.DataFrame:
         return frame(view.schema, np.repeat(rows, counts, axis=1), strings)
     except MemoryError as error:
         most = int(counts.argmax())
-        shown = columns.shown(rows[:, most], view.schema, strings)
+        shown = convert.shown(rows[:, most], view.schema, strings)
         raise RowError(
             f"view {view.name}: row {shown} is there {counts[most]} times, and a frame that repeats each row as often "
             f"as it is there does not fit; state({view.name!r}) shows each row once, with its diff"
@@ -214,8 +213,8 @@ def as_delta(data: Changes, schema: Schema, relation: str, strings: Strings) -> 
     """Changes as a delta: columns by name, types as the relation declares them. Their own time is not used."""
     if [(c.name.lower(), c.type) for c in data.schema] == [(c.name.lower(), c.type) for c in schema]:
         delta = data.words(strings)
-        return Delta(delta.rows, ingest.checked_diffs(delta.diffs, relation)), None
-    return ingest.table(data.to_arrow().drop_columns(["time"]), schema, relation, strings)
+        return Delta(delta.rows, read_tables.checked_diffs(delta.diffs, relation)), None
+    return read_tables.table(data.to_arrow().drop_columns(["time"]), schema, relation, strings)
 
 
 __all__ = ["Changes", "Column", "frame", "sorted_frame"]

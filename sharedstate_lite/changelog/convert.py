@@ -19,7 +19,7 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
-from ..errors import RowError, told
+from ..errors import RowError, shorten
 from ..plan.nodes import Column, Type
 from ..storage.encoding import NULL, Strings, Words, doubles, from_doubles
 
@@ -63,7 +63,7 @@ _TICKS = {"s": 1_000_000, "ms": 1000, "us": 1}
 
 def refuse(relation: str, column: Column, row: int, value: object, rule: str) -> RowError:
     """The error for one value: relation, row (from 0), column, value, rule."""
-    return RowError(f"{relation}: row {row}, column {column.name} {column.type.value}: {told(value)} {rule}")
+    return RowError(f"{relation}: row {row}, column {column.name} {column.type.value}: {shorten(value)} {rule}")
 
 
 def from_values(values: Sequence[Any], column: Column, relation: str, strings: Strings) -> Words:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
-from ..errors import RowError, TimeError, told, whole
+from ..errors import RowError, TimeError, shorten, whole
 from ..plan.nodes import Column, Schema, Type
 from ..storage.batch import Delta
 from ..storage.encoding import NULL, Strings
@@ -70,7 +70,9 @@ def pairs(data: Iterable[Any], schema: Schema, relation: str, strings: Strings) 
     rows, diffs = [], []
     for at, pair in enumerate(data):
         if not isinstance(pair, tuple | list) or len(pair) != 2 or not isinstance(pair[0], tuple | list):
-            raise RowError(f"{relation}: row {at} is {told(pair)}; write ((value, ...), diff), for example ((...), +1)")
+            raise RowError(
+                f"{relation}: row {at} is {shorten(pair)}; write ((value, ...), diff), for example ((...), +1)"
+            )
         row, diff = pair
         if len(row) != len(schema):
             wanted = ", ".join(c.name for c in schema)
@@ -79,10 +81,10 @@ def pairs(data: Iterable[Any], schema: Schema, relation: str, strings: Strings) 
             )
         if type(diff) is not int and not whole(diff):
             raise RowError(
-                f"{relation}: row {at} has the diff {told(diff)}; a diff is a whole number, +1 or -1 for one row"
+                f"{relation}: row {at} has the diff {shorten(diff)}; a diff is a whole number, +1 or -1 for one row"
             )
         if not -LIMIT < int(diff) < LIMIT:
-            raise RowError(f"{relation}: row {at} has the diff {told(diff)}; multiplicities stay below 2**62")
+            raise RowError(f"{relation}: row {at} has the diff {shorten(diff)}; multiplicities stay below 2**62")
         rows.append(row)
         diffs.append(int(diff))
     cells: Any = list(zip(*rows, strict=True)) if rows else [()] * len(schema)
@@ -111,7 +113,7 @@ def infer(data: Any) -> Schema:
         arrow = pa.Table.from_pandas(data, preserve_index=False) if isinstance(data, pd.DataFrame) else data
     except UnicodeEncodeError as error:
         raise RowError(
-            f"changes: {told(error.object)} has a lone surrogate, which is not text; mend it first"
+            f"changes: {shorten(error.object)} has a lone surrogate, which is not text; mend it first"
         ) from None
     except (pa.ArrowException, TypeError, ValueError) as error:
         raise RowError(f"changes: a column holds values of no one type ({error.args[0]}); give a schema") from error

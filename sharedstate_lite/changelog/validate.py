@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from ..errors import RelationError, RowError, TimeError, ViewError, told
+from ..errors import RelationError, RowError, TimeError, ViewError, shorten
 from ..plan.nodes import Schema
 from ..plan.view import View
 from ..sql.catalog import Catalog
@@ -21,8 +21,7 @@ from ..storage.arrangement import Arrangement
 from ..storage.batch import Delta
 from ..storage.encoding import Strings, Words
 from ..storage.multiplicity import LIMIT
-from . import convert as columns
-from . import read_tables as ingest
+from . import convert, read_tables
 from .changes import Changes, as_delta
 
 
@@ -60,12 +59,12 @@ def _delta(data: Any, schema: Schema, name: str, strings: Strings) -> tuple[Delt
     if isinstance(data, pa.RecordBatch):
         data = pa.Table.from_batches([data])
     if isinstance(data, pd.DataFrame | pa.Table):
-        return ingest.table(data, schema, name, strings)
+        return read_tables.table(data, schema, name, strings)
     if isinstance(data, str | Mapping) or not isinstance(data, Iterable):
         raise RowError(
             f"{name}: {type(data).__name__} is no rows; give [((value, ...), diff), ...], a table or Changes"
         )
-    return ingest.pairs(data, schema, name, strings), None
+    return read_tables.pairs(data, schema, name, strings), None
 
 
 def brought(views: Sequence[View], installed: Mapping[str, View], catalog: Catalog | None) -> list[View]:
@@ -125,9 +124,9 @@ def key_words(view: View, key: Any, strings: Strings) -> Words:
     wanted = [view.schema[i] for i in view.key]
     if len(values) != len(wanted):
         names = ", ".join(c.name for c in wanted)
-        raise ViewError(f"view {view.name}: the key {told(key)} has {len(values)} values; the key is ({names})")
+        raise ViewError(f"view {view.name}: the key {shorten(key)} has {len(values)} values; the key is ({names})")
     name = f"key of {view.name}"
-    lines = [columns.from_values([v], c, name, strings) for v, c in zip(values, wanted, strict=True)]
+    lines = [convert.from_values([v], c, name, strings) for v, c in zip(values, wanted, strict=True)]
     return np.stack(lines) if lines else np.empty((0, 1), dtype=np.int64)
 
 
@@ -143,7 +142,7 @@ def check(base: Arrangement, schema: Schema, name: str, body: Words, strings: St
     bad = np.flatnonzero((after < 0) | (after >= LIMIT))
     if len(bad):
         first = bad[0]
-        shown = columns.shown(rows[:, at[first]], schema, strings)
+        shown = convert.shown(rows[:, at[first]], schema, strings)
         if after[first] >= LIMIT:
             raise RowError(f"{name}: row {shown} would be there 2**62 times or more; use smaller multiplicities")
         raise RowError(

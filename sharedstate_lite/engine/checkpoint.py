@@ -26,8 +26,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.ipc
 
-from ..changelog import convert as columns
-from ..errors import CheckpointError, Error, told
+from ..changelog import convert
+from ..errors import CheckpointError, Error, shorten
 from ..plan.nodes import Column, Type
 from ..plan.view import View
 from ..sql.catalog import Catalog
@@ -66,7 +66,7 @@ def folder(path: Any) -> Path:
         pass
     except (OSError, TypeError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise CheckpointError(f"{told(path)} is no path for a checkpoint ({reason}); name a folder") from error
+        raise CheckpointError(f"{shorten(path)} is no path for a checkpoint ({reason}); name a folder") from error
     return Path(path)
 
 
@@ -159,7 +159,7 @@ def _fill(engine: Stored, tables: dict[str, pa.Table], epoch: int) -> None:
 
 def _words(table: pa.Table, types: tuple[Type, ...], strings: Strings) -> Words:
     lines = [
-        columns.from_arrow(table.column(i), Column(f"column {i}", kind), "checkpoint", strings)
+        convert.from_arrow(table.column(i), Column(f"column {i}", kind), "checkpoint", strings)
         for i, kind in enumerate(types)
     ]
     return np.stack(lines) if lines else np.empty((0, table.num_rows), dtype=np.int64)
@@ -177,7 +177,7 @@ def _tables(engine: Stored) -> Iterator[tuple[str, pa.Table]]:
 
 
 def _table(lines: Words, layout: Layout, strings: Strings) -> pa.Table:
-    arrays = [columns.to_arrow(line, kind, strings) for line, kind in zip(lines, layout.types, strict=False)]
+    arrays = [convert.to_arrow(line, kind, strings) for line, kind in zip(lines, layout.types, strict=False)]
     arrays += [pa.array(line) for line in lines[layout.columns :]]
     return pa.table(arrays, names=[f"c{i}" for i in range(len(arrays))])
 

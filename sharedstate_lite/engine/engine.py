@@ -18,9 +18,9 @@ from typing import Any, Self
 
 import pandas as pd
 
-from ..changelog import validate as intake
+from ..changelog import validate
 from ..changelog.changes import Changes, sorted_frame
-from ..errors import Error, TimeError, ViewError, told, whole
+from ..errors import Error, TimeError, ViewError, shorten, whole
 from ..plan.nodes import Schema
 from ..plan.view import View
 from ..storage.arrangement import Arrangement
@@ -62,7 +62,7 @@ class Engine(ABC):
         self._restoring = _like is not None
         for relation, key in (_like or {}).get("bases", {}).items():
             self._base(relation, tuple(key))
-        for view in intake.brought(views, self.views, self.catalog):
+        for view in validate.brought(views, self.views, self.catalog):
             self._add(view)
         self._changed()
         if _like is None:
@@ -93,7 +93,7 @@ class Engine(ABC):
         self._check_time(view, at)
         mark = len(self._names.strings)
         try:
-            words = None if key is None else intake.key_words(shown, key, self._names.strings)
+            words = None if key is None else validate.key_words(shown, key, self._names.strings)
             delta = self._rows(shown, words, at)
             return sorted_frame(shown, delta, self._names.strings)
         finally:
@@ -109,7 +109,7 @@ class Engine(ABC):
     def install(self, view: View) -> Changes:
         """Add a view, and those it is built on; returns its contents as Changes (empty under partial state)."""
         self._check_open()
-        more = intake.installed(view, self.views, self.catalog)
+        more = validate.installed(view, self.views, self.catalog)
         with self._undoing(structure=True):
             for each in more:
                 self._add(each)
@@ -120,7 +120,7 @@ class Engine(ABC):
     def drop(self, view: str | View) -> None:
         """Remove a view and what only it needed. Raises ViewError if another view stands on it."""
         self._check_open()
-        gone, before = intake.leaving(view, self.views, self.catalog), self._all()
+        gone, before = validate.leaving(view, self.views, self.catalog), self._all()
         with self._undoing(structure=True):
             del self.views[gone.name]
             self._remove(gone)
@@ -246,7 +246,7 @@ class Engine(ABC):
     # --- an epoch -------------------------------------------------------------
 
     def _relation(self, name: object) -> tuple[str, Schema]:
-        return intake.relation(self.catalog, name)
+        return validate.relation(self.catalog, name)
 
     def _base(self, relation: str, key: tuple[int, ...] | None = None) -> Arrangement:
         if relation not in self.bases:
@@ -260,7 +260,7 @@ class Engine(ABC):
     def _take_in(self, inputs: Input) -> dict[str, Delta]:
         """Read an epoch in, check it and write it to the base tables; returns the net changes."""
         length = len(self._names.strings)
-        deltas = intake.epoch(inputs, self.catalog, self._names.strings)
+        deltas = validate.epoch(inputs, self.catalog, self._names.strings)
         self._insert_bases(deltas)
         if not any(len(delta.diffs) for delta in deltas.values()):
             self._names.strings.forget(length)  # all that came cancelled
@@ -272,7 +272,7 @@ class Engine(ABC):
                 continue
             base = self._base(relation)
             body = base.layout.body(delta.rows, delta.diffs, self._names.strings)
-            intake.check(base, self._relation(relation)[1], relation, body, self._names.strings)
+            validate.check(base, self._relation(relation)[1], relation, body, self._names.strings)
             base.insert_body(body)
             deltas[relation] = base.layout.delta(body)
 
@@ -312,13 +312,13 @@ class Engine(ABC):
         self._every = None
 
     def _view(self, name: object) -> View:
-        return intake.named(name, self.views)
+        return validate.named(name, self.views)
 
     def _check_time(self, view: str, at: int | None) -> None:
         if at is not None and not (whole(at) and at == self.epoch):
             raise TimeError(
                 f"view {view}: {self.kind} state is the last epoch's, {self.epoch}; "
-                f"a read at {told(at)} needs the shared engine"
+                f"a read at {shorten(at)} needs the shared engine"
             )
 
     def _changes(self, view: View, delta: Delta) -> Changes:

@@ -29,7 +29,7 @@ from ..storage.arrangement import Arrangement
 from ..storage.batch import Delta, Layout, concat, groups_of
 from ..storage.encoding import NULL, Strings, Words, doubles, from_doubles
 from ..storage.multiplicity import LIMIT, MANY
-from . import float_sum as exact
+from . import float_sum
 from .join import net
 from .minmax import Source, ordinals
 
@@ -229,11 +229,11 @@ class Groups:
     ) -> npt.NDArray[np.float64]:
         part = self.limbs[column]
         some = np.flatnonzero(rows[column] != NULL)
-        where, windows, limbs = exact.split(doubles(np.ascontiguousarray(rows[column][some])))
+        where, windows, limbs = float_sum.split(doubles(np.ascontiguousarray(rows[column][some])))
         where = some[where]
         part.insert(np.concatenate([groups.take(kind[where], axis=1), windows[None, :]]), limbs * diffs[where], strings)
         owner, held, weights = part.match(groups, strings)
-        return exact.total(owner, held[-1], weights[0], groups.shape[1])
+        return float_sum.total(owner, held[-1], weights[0], groups.shape[1])
 
     def _extreme(
         self,

@@ -16,17 +16,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..changelog import validate as intake
+from ..changelog import validate
 from ..changelog.changes import Changes, sorted_frame
 from ..engine.engine import Input
 from ..engine.state_tables import Held
-from ..errors import Error, RowError, ViewError, told, whole
+from ..errors import Error, RowError, ViewError, shorten, whole
 from ..plan.nodes import Type
 from ..plan.view import View
 from ..storage.arrangement import Arrangement
 from ..storage.batch import Delta
 from ..storage.encoding import Words
-from . import build as wiring
+from . import build
 from .budget import Budget
 from .filled_keys import Filled
 from .join import JoinNode
@@ -57,9 +57,9 @@ class Partial(Delivery):
     ) -> None:
         named = list(without) if isinstance(without, Iterable) and not isinstance(without, str) else [without]
         if not all(fix in FIXES for fix in named):
-            raise ViewError(f"without={told(without)}: the fixes that can be switched off are {', '.join(FIXES)}")
+            raise ViewError(f"without={shorten(without)}: the fixes that can be switched off are {', '.join(FIXES)}")
         if not whole(seed) or seed < 0:
-            raise ViewError(f"seed={told(seed)}: a seed is a whole number, 0 or more")
+            raise ViewError(f"seed={shorten(seed)}: a seed is a whole number, 0 or more")
         self._start(named)
         self.budget = Budget(max_rows, max_bytes)
         self.seed = int(seed)
@@ -119,10 +119,10 @@ class Partial(Delivery):
         reader = self.reader(shown)
         op = self._begin()
         with self._undoing(structure=True):
-            words = intake.key_words(shown, key, self.strings)
+            words = validate.key_words(shown, key, self.strings)
             if reader.filled.mask(words, self.strings).all():
                 self.trace.record("hit", reader.name, rows=1)
-                wiring.touch(reader, words)
+                build.touch(reader, words)
                 return self._frame(shown, words)
             self.trace.record("hole", reader.name, rows=1)
             self.send("upquery", reader.inputs[0], keys=words, tag=self.tag(), asked=self.epoch)
@@ -144,14 +144,14 @@ class Partial(Delivery):
         if key is not None and n is not None:
             raise ViewError(f"evict({view!r}): give a key or n, not both")
         if n is not None and (not whole(n) or n < 0):
-            raise ViewError(f"evict({view!r}, n={told(n)}): n is a number of keys, 0 or more")
+            raise ViewError(f"evict({view!r}, n={shorten(n)}): n is a number of keys, 0 or more")
         reader = self.reader(shown)
         self._begin()
         with self._undoing(structure=True):
-            start = wiring.top_of_chain(reader)
+            start = build.top_of_chain(reader)
             assert start.filled is not None
             if key is not None:
-                words = intake.key_words(shown, key, self.strings)
+                words = validate.key_words(shown, key, self.strings)
             elif n is None:
                 words = start.filled.keys
             else:
@@ -167,7 +167,7 @@ class Partial(Delivery):
     def filled(self, operator: str) -> list[tuple[Any, ...]]:
         """The filled keys, sorted, of an operator that keeps them: a reader, an aggregate, a join's side."""
         self._check_open()
-        known = wiring.filled_parts(self.nodes.values())
+        known = build.filled_parts(self.nodes.values())
         if not isinstance(operator, str) or operator not in known:
             raise ViewError(f"no partial operator is called {operator}; there are: {', '.join(known)}")
         return self._tuples(known[operator].keys, known[operator])
@@ -211,11 +211,11 @@ class Partial(Delivery):
     # --- what the base class asks -------------------------------------------------
 
     def _add(self, view: View) -> None:
-        wiring.add(self, view)
+        build.add(self, view)
         self.views[view.name] = view
 
     def _remove(self, view: View) -> None:
-        wiring.remove(self, view)
+        build.remove(self, view)
 
     def settings(self) -> dict[str, Any]:
         """See :meth:`~..engine.engine.Engine.settings`."""
@@ -235,7 +235,7 @@ class Partial(Delivery):
     def filled_sets(self) -> dict[str, Filled]:
         """See :meth:`~..engine.engine.Engine.filled_sets`."""
         return {
-            wiring.identity(node, part[0]): part[3]
+            build.identity(node, part[0]): part[3]
             for node in self.nodes.values()
             for part in node.parts()
             if part[3] is not None
@@ -261,17 +261,17 @@ class Partial(Delivery):
             more = sum(a.nbytes for (r, _), a in self.indexes.items() if r == relation and a is not base)
             yield Held(base.name, relation, "base", base, names, True, more)
         for node in self.nodes.values():
-            for name, (arrangement, kind, columns, filled) in zip(wiring.part_names(node), node.parts(), strict=True):
+            for name, (arrangement, kind, columns, filled) in zip(build.part_names(node), node.parts(), strict=True):
                 extra = filled.nbytes if filled is not None else 0
                 yield Held(
                     name,
-                    wiring.relation_of(node),
+                    build.relation_of(node),
                     kind,
                     arrangement,
                     columns,
                     False,
                     extra,
-                    wiring.identity(node, arrangement),
+                    build.identity(node, arrangement),
                 )
 
     def _all(self) -> list[Arrangement]:
@@ -282,7 +282,7 @@ class Partial(Delivery):
     def graph(self) -> tuple[pd.DataFrame, pd.DataFrame]:
         """See :meth:`~..engine.engine.Engine.graph`."""
         self._check_open()
-        return wiring.described(self)
+        return build.described(self)
 
     def _timed(self) -> list[Arrangement]:
         # What is partial counts messages, not epochs.

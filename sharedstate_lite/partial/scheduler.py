@@ -23,14 +23,14 @@ import pandas as pd
 from ..changelog.changes import Changes
 from ..changelog.convert import to_arrow
 from ..engine.engine import Engine
-from ..errors import Error, RowError, told, whole
+from ..errors import Error, RowError, shorten, whole
 from ..kernels.join import Matches
 from ..plan.nodes import Column, Schema
 from ..plan.view import View
 from ..storage.arrangement import Arrangement
 from ..storage.batch import Delta, Layout, concat
 from ..storage.encoding import Strings, Words
-from . import build as wiring
+from . import build
 from .base_reads import fetch
 from .filled_keys import Filled, Mask
 from .messages import Message, Pending, Sent, Wires
@@ -89,7 +89,7 @@ class Delivery(Engine):
         if not self.paused:
             raise Error("deliver: nothing waits; call pause() first, then step or read")
         if not whole(i) or not 0 <= i < len(self.wires):
-            raise Error(f"deliver({told(i)}): there are {len(self.wires)} messages under way, numbered from 0")
+            raise Error(f"deliver({shorten(i)}): there are {len(self.wires)} messages under way, numbered from 0")
         message = self.wires.waiting[i]
         first = self.wires.blocked_by(message)
         if first is not None:
@@ -324,7 +324,7 @@ class Delivery(Engine):
         out: dict[str, list[Any]] = {}
         try:
             yield out
-            for part, filled in wiring.filled_parts(self.nodes.values()).items():
+            for part, filled in build.filled_parts(self.nodes.values()).items():
                 if part in self._gone:
                     out[part] = self._tuples(np.concatenate(self._gone[part], axis=1), filled)
         finally:

@@ -149,7 +149,7 @@ def named(name: str) -> str:
 
 
 def _diff(diff: Any) -> str:
-    return f"{diff:+d}" if isinstance(diff, int) and abs(diff) < 1 << 64 else errors.told(diff)
+    return f"{diff:+d}" if isinstance(diff, int) and abs(diff) < 1 << 64 else errors.shorten(diff)
 
 
 def told(values: Values) -> str:
@@ -163,7 +163,7 @@ def _told(value: Any) -> str:
     if isinstance(value, bool):
         return "TRUE" if value else "FALSE"
     if not isinstance(value, str):
-        return errors.told(value) if isinstance(value, int) else str(value)
+        return errors.shorten(value) if isinstance(value, int) else str(value)
     plain = value.strip() == value and value and not any(c in value for c in ",;'\"\n")
     plain = plain and value[0] not in "([" and value[-1] not in ")]" and value.upper() != "NULL"
     return value if plain else "'" + value.replace("'", "''") + "'"

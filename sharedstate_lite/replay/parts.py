@@ -13,7 +13,7 @@ from typing import Any
 from ..dataflow.dataflow import Dataflow
 from ..dataflow.operators import Arrange, DeltaJoin, JoinCore, ReduceCore, label
 from ..engine.engine import Engine
-from ..partial import build as wiring
+from ..partial import build
 from ..partial.join import JoinNode
 from ..partial.nodes import ReaderNode
 from ..partial.partial import Partial
@@ -235,7 +235,7 @@ def filled_of(engine: Engine) -> dict[str, tuple[Words, tuple[Type, ...]]]:
     out: dict[str, tuple[Words, tuple[Type, ...]]] = {}
     if isinstance(engine, Partial):
         for node in engine.nodes.values():
-            for name, part in zip(wiring.part_names(node), node.parts(), strict=True):
+            for name, part in zip(build.part_names(node), node.parts(), strict=True):
                 if part[3] is not None:
                     out[name] = (part[3].keys, part[3].types)
     return out

@@ -20,7 +20,7 @@ import pandas as pd
 
 from ..engine.engine import Engine
 from ..engine.state_tables import Handles
-from ..errors import Error, ViewError, told
+from ..errors import Error, ViewError, shorten
 from ..partial.messages import Pending
 from ..partial.partial import Partial
 from ..plan.view import View
@@ -108,7 +108,7 @@ class _Run:
         try:
             message = self.read(given)
         except Error as error:
-            message = Unread((given if isinstance(given, str) else told(given))[:80], str(error))
+            message = Unread((given if isinstance(given, str) else shorten(given))[:80], str(error))
         refused, answer = "", None
         try:
             answer = self._apply(number, message)

@@ -20,7 +20,7 @@ from typing import Any
 
 import pandas as pd
 
-from ..errors import Error, RelationError, RowError, ViewError, told
+from ..errors import Error, RelationError, RowError, ViewError, shorten
 from ..plan.nodes import Column, Schema, Type
 from ..plan.view import View
 from .messages import Deliver, Drop, Epoch, Evict, Hold, Install, Message, Pause, Read, Resume, Unread, Values, named
@@ -53,7 +53,7 @@ class Reader:
             return Epoch((self._short(given),))
         if isinstance(given, Sequence) and not isinstance(given, bytes) and all(self._is_row(g) for g in given):
             return Epoch(tuple(self._short(g) for g in given))
-        raise Error(f"{told(given)} is no message; write (relation, row), (relation, row, diff), or a text")
+        raise Error(f"{shorten(given)} is no message; write (relation, row), (relation, row, diff), or a text")
 
     # --- rows -------------------------------------------------------------------
 
@@ -69,7 +69,7 @@ class Reader:
 
     def _short(self, given: Sequence[Any]) -> tuple[str, Values, int]:
         if not self._is_row(given):
-            raise RowError(f"{given[0]}: {told(given)} is no change; write (relation, (value, ...), +1)")
+            raise RowError(f"{given[0]}: {shorten(given)} is no change; write (relation, (value, ...), +1)")
         return self._change(given[0], given[1], given[2] if len(given) == 3 else 1)
 
     def _change(self, relation: str, row: Any, diff: Any) -> tuple[str, Values, int]:
@@ -77,7 +77,7 @@ class Reader:
         if len(row) != len(schema):
             raise _width(name, len(row), schema)
         if isinstance(diff, bool) or not isinstance(diff, Integral):
-            raise RowError(f"{name}: {told(diff)} is no diff; it is a whole number, +1 or -1 for one row")
+            raise RowError(f"{name}: {shorten(diff)} is no diff; it is a whole number, +1 or -1 for one row")
         return name, tuple(row), int(diff)
 
     def _rows(self, relation: Any, rows: Any) -> Any:
@@ -102,7 +102,7 @@ class Reader:
     @staticmethod
     def _pair(relation: Any, pair: Any) -> tuple[Any, Any]:
         if not isinstance(pair, tuple | list) or len(pair) != 2 or not isinstance(pair[0], tuple | list):
-            raise RowError(f"{relation}: {told(pair)} is no change; write ((value, ...), +1)")
+            raise RowError(f"{relation}: {shorten(pair)} is no change; write ((value, ...), +1)")
         return pair[0], pair[1]
 
     def _relation(self, name: Any) -> tuple[str, Schema]:
@@ -126,7 +126,7 @@ class Reader:
         if verb == "hold":
             time = rest[1] if len(rest) > 1 else None
             if time is not None and (isinstance(time, bool) or not isinstance(time, int)):
-                raise Error(f"hold {first}: a time is the number of an epoch, not {told(time)}")
+                raise Error(f"hold {first}: a time is the number of an epoch, not {shorten(time)}")
             return Hold(str(first), time)
         view = self._view(first)
         if verb in ("install", "drop"):

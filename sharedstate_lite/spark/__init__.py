@@ -170,7 +170,7 @@ def restore(
     given; they are no part of a checkpoint. Raises CheckpointError.
     """
     from .bins import blueprint
-    from .driver import checkpoint_copy as copies
+    from .driver import checkpoint_copy
     from .driver.engine import SparkEngine
     from .partial.placement import places
     from .session.paths import absolute
@@ -180,7 +180,7 @@ def restore(
     plan, bins = blueprint.built(told, source, places), told["options"]["bins"]
     if plan.kind != "partial" and base:
         raise ViewError(f"base: {plan.kind} state keeps its base tables itself; leave it out")
-    copied = copies.is_copy(source)
+    copied = checkpoint_copy.is_copy(source)
     if not copied and checkpoint is not None:
         raise CheckpointError(f"{source} is where an engine lives, and goes on there; leave out checkpoint=")
     home, copy = (checkpoint, source) if copied else (source, None)
@@ -322,9 +322,9 @@ def stages(checkpoint: str | os.PathLike[str], session: SparkSession | None = No
     stage, receives, operators, holds, bins, and what Spark's own metadata say: the operator's
     number, its name, its partitions. Raises CheckpointError.
     """
-    from .driver import explain as planned
+    from .driver import explain
 
-    return planned.stages(checkpoint, session)
+    return explain.stages(checkpoint, session)
 
 
 def batches(checkpoint: str | os.PathLike[str]) -> pd.DataFrame:

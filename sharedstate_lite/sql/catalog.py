@@ -14,7 +14,7 @@ from dataclasses import replace
 from html import escape
 from types import MappingProxyType
 
-from ..errors import RelationError, SqlError, ViewError, told
+from ..errors import RelationError, SqlError, ViewError, shorten
 from ..plan.nodes import Column, Schema, Type
 from ..plan.view import View
 from .compile import RESERVED, bind
@@ -117,7 +117,7 @@ def declared(name: str, declaration: str) -> Schema:
     except UnicodeEncodeError:
         shown = name.encode(errors="backslashreplace").decode()
         raise RelationError(
-            f"relation {shown}: {told(declaration)} or the name has a lone surrogate, which is not text; mend it first"
+            f"relation {shown}: {shorten(declaration)} or the name has a lone surrogate, which is not text; mend it first"
         ) from None
     columns: list[Column] = []
     for part in _split(declaration):

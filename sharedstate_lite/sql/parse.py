@@ -20,7 +20,7 @@ from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from ..errors import SqlError, told
+from ..errors import SqlError, shorten
 from .grammar import check
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def _check_query(tokens: list[Token], text: str) -> None:
     except ParseError as error:
         found = error.errors[0]
         raise SqlError(
-            f"the SQL does not parse at {told(found['highlight'])}, line {found['line']}: "
+            f"the SQL does not parse at {shorten(found['highlight'])}, line {found['line']}: "
             'quote a name with double quotes, and a reserved word as a name too: AS "select"'
         ) from error
 
@@ -117,7 +117,7 @@ def _check_dropped(tokens: list[Token], tree: exp.Expr) -> None:
         # The parser casts the text and then makes the literal of it; by the grammar it is the other way round.
         if [literal.token_type, after.token_type] == [TokenType.STRING, TokenType.DCOLON]:
             if kind.token_type in _TYPE_ENDS:
-                shown = f"{kind.text.upper()} {told(literal.text)}"
+                shown = f"{kind.text.upper()} {shorten(literal.text)}"
                 raise SqlError(f"{shown}::... is not supported: write ({shown})::...")
     if kinds.count(TokenType.PLUS) != sum(1 for _ in tree.find_all(exp.Add)):
         raise SqlError("+ before a value is not supported: leave it out")

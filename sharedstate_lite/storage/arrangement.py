@@ -24,9 +24,9 @@ from itertools import takewhile
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import TimeError, told, whole
+from ..errors import TimeError, shorten, whole
 from ..plan.nodes import Type
-from . import spine as merging
+from . import spine
 from .batch import LOW, Batch, Delta, Diffs, Layout, concat, gather, ranges
 from .encoding import NULL, Strings, Words
 from .multiplicity import LIMIT, add_up, too_many
@@ -63,10 +63,12 @@ class TraceHandle:
     def check(self, time: int) -> None:
         """Raise TimeError unless it can :meth:`advance` to ``time``."""
         if not self.open:
-            raise TimeError(f"{self.arrangement.name}: this handle is closed; take a new one with handle({told(time)})")
+            raise TimeError(
+                f"{self.arrangement.name}: this handle is closed; take a new one with handle({shorten(time)})"
+            )
         if not whole(time) or time < self.time or time >= self.arrangement.upper:
             raise TimeError(
-                f"{self.arrangement.name}: a handle at {self.time} cannot advance to {told(time)}; "
+                f"{self.arrangement.name}: a handle at {self.time} cannot advance to {shorten(time)}; "
                 f"it moves forward only, and stays below upper={self.arrangement.upper}"
             )
 
@@ -96,7 +98,7 @@ class Arrangement:
         self.upper = upper
         self.handles: list[TraceHandle] = []
         self.runs: list[Batch] = []
-        self.merges: list[merging.Merge] = []
+        self.merges: list[spine.Merge] = []
         # Nothing before its first epoch can be told apart: an arrangement made late starts here.
         self._floor = upper - 1
 
@@ -127,15 +129,15 @@ class Arrangement:
     def check(self, time: int) -> None:
         """Raise TimeError unless ``since <= time < upper``."""
         if not whole(time):
-            raise TimeError(f"{self.name}: {told(time)} is no time; epochs are whole numbers")
+            raise TimeError(f"{self.name}: {shorten(time)} is no time; epochs are whole numbers")
         if time < self.since:
             raise TimeError(
-                f"{self.name}: read at time {told(time)} is before since={self.since}; "
+                f"{self.name}: read at time {shorten(time)} is before since={self.since}; "
                 f"keep a handle at {time} before the epoch that follows it"
             )
         if time >= self.upper:
             raise TimeError(
-                f"{self.name}: time {told(time)} is not complete yet; upper={self.upper}, so read at {self.upper - 1}"
+                f"{self.name}: time {shorten(time)} is not complete yet; upper={self.upper}, so read at {self.upper - 1}"
             )
 
     def handle(self, time: int | None = None) -> TraceHandle:
@@ -245,11 +247,11 @@ class Arrangement:
                 raise too_many(self.name)
         self.runs.append(Batch(body, self.upper))
 
-    def mark(self) -> tuple[list[Batch], list[merging.Merge], int, int]:
+    def mark(self) -> tuple[list[Batch], list[spine.Merge], int, int]:
         """What :meth:`back` needs: batches are immutable, so two lists are the whole state."""
         return list(self.runs), list(self.merges), self.upper, self._floor
 
-    def back(self, mark: tuple[list[Batch], list[merging.Merge], int, int]) -> None:
+    def back(self, mark: tuple[list[Batch], list[spine.Merge], int, int]) -> None:
         """Undo everything since the mark. A merge that got further meanwhile stays valid: its inputs are the same."""
         self.runs, self.merges, self.upper, self._floor = list(mark[0]), list(mark[1]), mark[2], mark[3]
 
@@ -262,15 +264,15 @@ class Arrangement:
         fresh = sum(map(len, takewhile(lambda b: b.lower >= self.upper, reversed(self.runs))))
         self.upper = upper
         if fresh:
-            merging.work(self, fresh)
+            spine.work(self, fresh)
 
     def compact(self) -> None:
         """Merge all that since allows, at once."""
-        merging.finish(self)
+        spine.finish(self)
 
     def recode(self, moved: Words) -> None:
         """Replace the codes of strings, ``moved`` from old to new. Hashes are of texts, so the order of rows stays."""
-        merging.complete(self)
+        spine.complete(self)
         lines = [1 + i for i, kind in enumerate(self.layout.types) if kind is Type.STRING]
         for at, batch in enumerate(self.runs if lines else []):
             body = batch.body.copy()
@@ -280,7 +282,7 @@ class Arrangement:
 
     def refold(self) -> None:
         """After since has moved: fold the times that it let go of, so that what they kept apart can cancel."""
-        merging.refold(self)
+        spine.refold(self)
 
     def __repr__(self) -> str:
         held = f"rows={self.rows}, batches={len(self.runs)}"

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from support import examples
 
 import sharedstate_lite as ss
-from sharedstate_lite.changelog import read_tables as ingest
+from sharedstate_lite.changelog import read_tables
 from sharedstate_lite.changelog.changes import as_delta
 from sharedstate_lite.plan.nodes import Column, Type
 from sharedstate_lite.storage.encoding import Strings
@@ -36,11 +36,11 @@ def frame(pairs: list[Any]) -> pd.DataFrame:
 def test_all_forms_are_the_same_delta(pairs: list[Any]) -> None:
     """Pairs, a frame, an Arrow table and Changes of the same rows are the same bag of words."""
     strings = Strings()
-    wanted = bag(*ingest.pairs(pairs, SCHEMA, "r", strings))
+    wanted = bag(*read_tables.pairs(pairs, SCHEMA, "r", strings))
     assert sum(wanted.values()) == sum(diff for _, diff in pairs)
     some = frame(pairs)
     for data in (some, pa.Table.from_pandas(some, preserve_index=False)):
-        delta, time = ingest.table(data, SCHEMA, "r", strings)
+        delta, time = read_tables.table(data, SCHEMA, "r", strings)
         assert (bag(*delta), time) == (wanted, None)
     changes = ss.Changes.from_pandas(some, SCHEMA, time=7)
     assert bag(*as_delta(changes, SCHEMA, "r", strings)[0]) == wanted
@@ -53,14 +53,14 @@ def test_all_forms_are_the_same_delta(pairs: list[Any]) -> None:
 def test_a_time_is_the_same_throughout() -> None:
     """A time column gives the epoch's time, or is an error; a relation that declares such a column keeps it."""
     some, strings = frame([(("a", 1), 1), (("b", 1), 1)]), Strings()
-    assert ingest.table(some.assign(Time=[5, 5]), SCHEMA, "r", strings)[1] == 5
+    assert read_tables.table(some.assign(Time=[5, 5]), SCHEMA, "r", strings)[1] == 5
     with pytest.raises(ss.TimeError, match="r: .*5 and 6"):
-        ingest.table(some.assign(time=[6, 5]), SCHEMA, "r", strings)
+        read_tables.table(some.assign(time=[6, 5]), SCHEMA, "r", strings)
     for times in ([float("nan")] * 2, [1, None]):
         with pytest.raises(ss.TimeError, match="r: a row's time is NULL"):
-            ingest.table(some.assign(time=times), SCHEMA, "r", strings)
+            read_tables.table(some.assign(time=times), SCHEMA, "r", strings)
     declared = (*SCHEMA, Column("time", Type.INT))
-    delta, time = ingest.table(some.assign(time=[6, 5]), declared, "r", strings)
+    delta, time = read_tables.table(some.assign(time=[6, 5]), declared, "r", strings)
     assert (sorted(delta.rows[2].tolist()), time) == ([5, 6], None)
     engine = ss.engine("full", [ss.Catalog(r="a INT", s="a INT").view("CREATE VIEW v AS SELECT a FROM r")])
     times = {name: pd.DataFrame({"a": [1], "diff": [1], "time": [n]}) for n, name in enumerate("rs")}
@@ -131,7 +131,7 @@ def test_an_epoch_is_taken_exactly_when_its_net_leaves_nothing_negative(epochs: 
 def test_types_are_read_off_a_table() -> None:
     """Without a schema, types are those of the columns; what has no type of the kit is refused by name."""
     some = pd.DataFrame({"s": ["x"], "i": pd.array([1], dtype="Int32"), "n": [1], "x": [1.5], "b": [True], "diff": [1]})
-    assert [c.type.value for c in ingest.infer(some)] == ["STRING", "INT", "BIGINT", "DOUBLE", "BOOLEAN"]
+    assert [c.type.value for c in read_tables.infer(some)] == ["STRING", "INT", "BIGINT", "DOUBLE", "BOOLEAN"]
     with pytest.raises(ss.RowError, match=r"column l has the type list.*STRING"):
         ss.Changes.from_arrow(pa.table({"l": [["a"]], "diff": [1]}))
     with pytest.raises(ss.RowError, match=r"'\\ud800' has a lone surrogate"):

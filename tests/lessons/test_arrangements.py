@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 import data
 import sharedstate_lite as ss
-from sharedstate_lite.lessons import arrangements as inside
-from sharedstate_lite.lessons import epochs as walk
+from sharedstate_lite.lessons import arrangements, epochs
 
 CATALOG = ss.Catalog(**data.SCHEMA, price="product STRING, cents INT")
 TOP = CATALOG.view("CREATE VIEW top AS SELECT product, MAX(length) AS top FROM visit GROUP BY product")
@@ -23,10 +22,10 @@ VISITS = [("visit", (p, u, n), 1) for p, u, n in [("Apple", "Alice", 10), ("Appl
 
 def test_batches_are_those_of_the_arrangements() -> None:
     """One line a batch; the batches of an arrangement follow each other from 0 to its upper."""
-    engine = walk.played("shared", [TOP])
+    engine = epochs.played("shared", [TOP])
     for start in range(0, 12_000, 3_000):
         engine.step({"visit": [((f"p{n % 7}", "u", n), 1) for n in range(start, start + 3_000 - start // 5)]})
-    told = inside.batches(engine)
+    told = arrangements.batches(engine)
     spans = [s for a in engine.arrangements() for s in a.batches]
     assert told[["from", "to", "rows"]].values.tolist() == [[s.lower, s.upper, s.rows] for s in spans]
     assert len(told) > 1 and told["from"].tolist()[1:] == told["to"].tolist()[:-1]
@@ -34,11 +33,11 @@ def test_batches_are_those_of_the_arrangements() -> None:
 
 def test_history_has_times_that_handles_keep() -> None:
     """Times later than since are told; those that since has passed are `≤ since`; a pair that met is gone."""
-    engine = walk.played("shared", [TOP], VISITS[:1])
+    engine = epochs.played("shared", [TOP], VISITS[:1])
     handle = engine.handle()
     for relation, row, diff in [*VISITS[1:], ("visit", ("Apple", "Bob", 20), -1)]:
         engine.step({relation: [(row, diff)]})
-    told = inside.history(engine, "visit[product]")
+    told = arrangements.history(engine, "visit[product]")
     assert told[["user", "time", "diff"]].values.tolist() == [
         ["Alice", "≤ 1", 1],
         ["Bob", "2", 1],
@@ -47,11 +46,11 @@ def test_history_has_times_that_handles_keep() -> None:
     ]
     handle.close()
     engine.compact()
-    told = inside.history(engine, "visit[product]")
+    told = arrangements.history(engine, "visit[product]")
     assert told[["user", "time", "diff"]].values.tolist() == [["Alice", "≤ 4", 1], ["Bob", "≤ 4", 1]]
-    assert inside.history(walk.played("shared", [TOP]), "visit[product]").empty
+    assert arrangements.history(epochs.played("shared", [TOP]), "visit[product]").empty
     with pytest.raises(ss.ViewError, match="nothing"):
-        inside.history(engine, "nothing")
+        arrangements.history(engine, "nothing")
 
 
 ROWS: dict[str, list[tuple[Any, ...]]] = {
@@ -66,23 +65,23 @@ EPOCHS = st.fixed_dictionaries({r: st.lists(st.sampled_from(rows), max_size=3) f
 @given(EPOCHS, EPOCHS)
 def test_simultaneous_by_the_rule_is_the_true_change(first: Any, second: Any) -> None:
     """Whatever comes and goes at once, reading `<=` later and `<` earlier gives the change of the join."""
-    engine = walk.played("shared", [THREE], join="delta")
+    engine = epochs.played("shared", [THREE], join="delta")
     engine.step({r: [(row, 2) for row in set(rows)] for r, rows in first.items()})
     before = len(engine.read("three"))
     going = {r: [(row, -1 if row in first[r] else 1) for row in set(rows)] for r, rows in second.items()}
-    told = inside.simultaneous(engine, going).set_index("reads the others")
+    told = arrangements.simultaneous(engine, going).set_index("reads the others")
     right = told.loc["later inputs <=, earlier ones <"]
     assert right["sum"] == right["true"] == len(engine.read("three")) - before
 
 
 def test_simultaneous_shows_what_goes_wrong() -> None:
     """A new product with a visit and a price at once: all `<=` counts three times, all `<` never."""
-    engine = walk.played("shared", [THREE], join="delta")
-    told = inside.simultaneous(engine, {r: [(rows[0], 1)] for r, rows in ROWS.items()})
+    engine = epochs.played("shared", [THREE], join="delta")
+    told = arrangements.simultaneous(engine, {r: [(rows[0], 1)] for r, rows in ROWS.items()})
     assert told[["info", "visit", "price", "sum", "true"]].values.tolist() == [
         [1, 0, 0, 1, 1],
         [1, 1, 1, 3, 1],
         [0, 0, 0, 0, 1],
     ]
     with pytest.raises(ss.ViewError, match="join='delta'"):
-        inside.simultaneous(walk.played("shared", [THREE], join="linear"), {})
+        arrangements.simultaneous(epochs.played("shared", [THREE], join="linear"), {})

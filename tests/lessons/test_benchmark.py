@@ -10,9 +10,7 @@ import pytest
 import data
 import sharedstate_lite as ss
 from sharedstate_lite import show
-from sharedstate_lite.lessons import benchmark as course
-from sharedstate_lite.lessons import measure
-from sharedstate_lite.lessons import reads as asking
+from sharedstate_lite.lessons import benchmark, measure, reads
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -56,13 +54,13 @@ def test_a_course_is_the_same_in_process_and_on_spark(spark: SparkSession, tmp_p
 
     category = str(measure.tables(stream())["info"]["category"].iloc[0])
     asked = [category, "no such", category]
-    both = course.run_all(view, late, stream, asked, tmp_path, spark, ["partial"])
+    both = benchmark.run_all(view, late, stream, asked, tmp_path, spark, ["partial"])
     here, there = both["partial"], both["partial on Spark"]
     assert (here.spark, there.spark) == (False, True)
     assert here.emitted == there.emitted and len(here.emitted) == len(here.epochs) == len(there.epochs) == 2
     assert here.reads["hit"].tolist() == there.reads["hit"].tolist() == [True, False, True]
     assert all(here.answers[key].equals(there.answers[key]) for key in asked)
-    waits = course.waits(both)
+    waits = benchmark.waits(both)
     assert all(list(by) == list(both) and min(by.values()) > 0 for by in waits.values())
     assert "a restart" in str(show.waits_chart(waits)._repr_mimebundle_())
 
@@ -74,7 +72,7 @@ def test_edges_count_what_went_along_them() -> None:
     engine.step({name: table.assign(diff=1) for name, table in data.seed().items()})
     engine.trace.clear()
     engine.read("result", key="Vegetable")
-    told = asking.edges(engine)
+    told = reads.edges(engine)
     moved = told.groupby(["from", "to"])["rows"].sum()
     assert moved.to_dict() == dict(engine.trace.rows_by_edge())
     assert told.kind.tolist().count("question") == told.kind.tolist().count("answer")

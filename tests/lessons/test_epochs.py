@@ -7,9 +7,9 @@ import pytest
 
 import data
 import sharedstate_lite as ss
-from sharedstate_lite.lessons import epochs as walk
+from sharedstate_lite.lessons import epochs
 
-SENT = walk.messages(data.seed())
+SENT = epochs.messages(data.seed())
 
 
 def view() -> ss.View:
@@ -23,14 +23,14 @@ def view() -> ss.View:
 def test_messages_are_the_rows_in_order() -> None:
     """Every row of every table is one message, tables and rows in their order, with the diff asked for."""
     assert SENT[0] == ("info", ("Apple", "Fruit"), 1) and SENT[-1] == ("visit", ("Potato", "Eve", 60), 1)
-    assert [d for _, _, d in walk.messages(data.seed(), -1)] == [-1] * len(SENT) == [-1] * 9
+    assert [d for _, _, d in epochs.messages(data.seed(), -1)] == [-1] * len(SENT) == [-1] * 9
 
 
 @pytest.mark.parametrize("kind", ["full", "shared"])
 def test_walk_tells_what_was_emitted_and_is_held(kind: str) -> None:
     """Each line says what left the joins, what the view emitted, and the rows of each piece of state."""
-    engine = walk.played(kind, [view()])
-    lines = walk.walk(engine, SENT)
+    engine = epochs.played(kind, [view()])
+    lines = epochs.walk(engine, SENT)
     assert lines["epoch"].tolist() == list(range(1, 10))
     assert lines["message"].iloc[-1] == "+ visit Potato Eve 60"
     assert lines["emitted"].tolist()[4:] == [
@@ -43,14 +43,14 @@ def test_walk_tells_what_was_emitted_and_is_held(kind: str) -> None:
     assert lines["joins send"].tolist()[3:5] == ["", "+ Apple Fruit Apple Alice 10"]
     state = engine.state()
     own = state[~state.base].set_index("operator")["rows"]
-    assert lines[list(own.index)].iloc[-1].tolist() == own.tolist() and own.sum() == walk.own_rows(engine)
+    assert lines[list(own.index)].iloc[-1].tolist() == own.tolist() and own.sum() == epochs.own_rows(engine)
 
 
 @pytest.mark.parametrize("kind", ["full", "shared"])
 def test_travelled_follows_the_edges(kind: str) -> None:
     """One line a message along an edge, in order, and one a piece of state written; the trace's setting is left."""
-    engine = walk.played(kind, [view()], SENT[:-1])
-    told = walk.travelled(engine, {"visit": [(("Potato", "Eve", 60), 1), (("Carrot", "Bob", 50), -1)]})
+    engine = epochs.played(kind, [view()], SENT[:-1])
+    told = epochs.travelled(engine, {"visit": [(("Potato", "Eve", 60), 1), (("Carrot", "Bob", 50), -1)]})
     assert told["from"].iloc[0] == "visit" and told["to"].iloc[-1] == "result"
     assert told["what"].iloc[-1] == "-U Vegetable 50, +U Vegetable 60"
     assert sum(told["to"] == "") == len(engine.trace.named("state"))
@@ -60,21 +60,21 @@ def test_travelled_follows_the_edges(kind: str) -> None:
 def test_rows_with_other_diffs_and_nulls() -> None:
     """A diff other than one is written out, and NULL is NULL."""
     changes = ss.Changes.from_pandas(pd.DataFrame({"a": ["x", None], "diff": [3, -2]}))
-    assert walk.rows(changes) == "+3 × x, −2 × NULL"
-    assert walk.kinds(changes) == "+I x, -D NULL"
+    assert epochs.rows(changes) == "+3 × x, −2 × NULL"
+    assert epochs.kinds(changes) == "+I x, -D NULL"
 
 
 def test_walk_restores_the_trace_when_a_message_is_refused() -> None:
     """A message that the engine refuses raises its error, and rows are not kept from then on."""
-    engine = walk.played("full", [view()])
+    engine = epochs.played("full", [view()])
     with pytest.raises(ss.RowError):
-        walk.walk(engine, [("visit", ("Kiwi", "Dan", 1), -1)])
+        epochs.walk(engine, [("visit", ("Kiwi", "Dan", 1), -1)])
     assert not engine.trace.keep_rows and engine.epoch == 0
 
 
 def test_a_table_with_signs_says_them_itself() -> None:
     """A diff column, as data.load gives, is the messages' sign and no column of theirs; an empty table has none."""
     table = pd.DataFrame({"a": [1, 2], "diff": [1, -1]})
-    assert walk.messages({"t": table}) == [("t", (1,), 1), ("t", (2,), -1)]
-    assert walk.messages({"t": table[["a"]]}, diff=-1) == [("t", (1,), -1), ("t", (2,), -1)]
-    assert walk.messages({"t": table.head(0)}) == []
+    assert epochs.messages({"t": table}) == [("t", (1,), 1), ("t", (2,), -1)]
+    assert epochs.messages({"t": table[["a"]]}, diff=-1) == [("t", (1,), -1), ("t", (2,), -1)]
+    assert epochs.messages({"t": table.head(0)}) == []

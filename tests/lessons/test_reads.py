@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import sharedstate_lite as ss
-from sharedstate_lite.lessons import reads as asking
+from sharedstate_lite.lessons import reads
 from sharedstate_lite.lessons.demo import MESSAGES, SCHEMA, view
 
 
@@ -23,7 +23,7 @@ def shop(*fixes: str, sql: str | None = None) -> Any:
 def test_a_read_is_told_from_question_to_answer() -> None:
     """The lines of a miss go up to the tables and come down again, projections left out; a hit is one line."""
     engine = shop()
-    told = asking.asked(engine, "result", "Vegetable")
+    told = reads.asked(engine, "result", "Vegetable")
     moves = [tuple(line) for line in told.values.tolist() if line[1]]
     assert moves == [
         ("result", "MAX(length)", "asks for Vegetable"),
@@ -35,8 +35,8 @@ def test_a_read_is_told_from_question_to_answer() -> None:
         ("JOIN", "MAX(length)", "answers Vegetable 50, Vegetable 60"),
         ("MAX(length)", "result", "answers Vegetable 60"),
     ]
-    assert asking.asked(engine, "result", "Vegetable")["what"].tolist() == ["is asked: filled, nobody else is asked"]
-    assert asking.asked(engine, "result", "Nut")["what"].tolist()[-1] == "answers: no rows"
+    assert reads.asked(engine, "result", "Vegetable")["what"].tolist() == ["is asked: filled, nobody else is asked"]
+    assert reads.asked(engine, "result", "Nut")["what"].tolist()[-1] == "answers: no rows"
     assert not engine.trace.keep_rows
 
 
@@ -46,65 +46,65 @@ def test_changes_and_evictions_are_told_too() -> None:
     engine.trace.clear()
     engine.trace.keep_rows = True
     engine.step({"visit": [(("Apple", f"u{n}", 99), 1) for n in range(9)]})
-    told = asking.told(engine)
+    told = reads.told(engine)
     assert told["what"].tolist()[-1] == "drops what came for a hole"
     assert told["what"].tolist()[0].endswith("and 5 more")
 
 
 COUNT = "SELECT product, COUNT(*) AS visits FROM visit GROUP BY product"
 DAN = {"visit": [(("Potato", "Dan", 5), 1)]}
-ACTIONS: list[asking.Action] = [("result", "Potato"), DAN]
+ACTIONS: list[reads.Action] = [("result", "Potato"), DAN]
 
 
 def test_an_engine_begins_with_epochs_and_reads() -> None:
     """Actions are done in their order: a key read before an epoch hears of it, one read never does not."""
     shown = ss.Catalog(**SCHEMA).view(f"CREATE VIEW result AS {COUNT}")
-    engine = asking.begun([shown], [("result", "Potato"), DAN, {"visit": [(("Apple", "Dan", 5), 1)]}])
+    engine = reads.begun([shown], [("result", "Potato"), DAN, {"visit": [(("Apple", "Dan", 5), 1)]}])
     assert engine.filled("result") == [("Potato",)] and engine.epoch == 2
     assert engine.read("result").values.tolist() == [["Potato", 1]]
-    assert asking.begun([shown], [DAN], kind="full").kind == "full"
+    assert reads.begun([shown], [DAN], kind="full").kind == "full"
 
 
 def test_a_race_begins_anew_each_time() -> None:
     """Each call gives an engine of its own, with the fixes that it names switched off; without actions it runs."""
     catalog = ss.Catalog(**SCHEMA)
-    begin = asking.anew([catalog.view(f"CREATE VIEW result AS {COUNT}")], [{"visit": []}], *ACTIONS)
+    begin = reads.anew([catalog.view(f"CREATE VIEW result AS {COUNT}")], [{"visit": []}], *ACTIONS)
     one, other = begin("rule18"), begin()
-    assert one is not other and len(asking.underway(one)) == 2
-    asking.hand_over(one, "visit", "result.group1")
-    assert len(asking.underway(other)) == 2 and one.without == {"rule18"} and not other.without
-    running = asking.anew(list(one.views.values()), [DAN])()
+    assert one is not other and len(reads.underway(one)) == 2
+    reads.hand_over(one, "visit", "result.group1")
+    assert len(reads.underway(other)) == 2 and one.without == {"rule18"} and not other.without
+    running = reads.anew(list(one.views.values()), [DAN])()
     assert running.epoch == 1 and running.read("result", key="Potato").visits.item() == 1
 
 
 def test_a_message_is_handed_over_by_its_edge() -> None:
     """The oldest message of the named edge arrives, the others wait on; an edge without one is an error."""
-    engine = asking.paused(shop(sql=COUNT), *ACTIONS)
-    waiting = asking.underway(engine)
+    engine = reads.paused(shop(sql=COUNT), *ACTIONS)
+    waiting = reads.underway(engine)
     assert waiting[["from", "to", "kind"]].values.tolist() == [
         ["result", "result.group1", "upquery"],
         ["visit", "result.group1", "change"],
     ]
-    left = asking.hand_over(engine, "result", "result.group1")
+    left = reads.hand_over(engine, "result", "result.group1")
     assert left["kind"].tolist() == ["change", "upquery"]
     with pytest.raises(ss.Error, match="no message waits on result -> visit"):
-        asking.hand_over(engine, "result", "visit")
+        reads.hand_over(engine, "result", "visit")
 
 
 def test_messages_are_handed_over_along_a_path() -> None:
     """A path of names hands over edge by edge, as one call for each edge would; it stops where nothing waits."""
-    one, other = (asking.paused(shop(sql=COUNT), *ACTIONS) for _ in range(2))
-    asking.hand_over(one, "result", "result.group1")
-    alone = asking.hand_over(one, "result.group1", "visit")
-    assert asking.hand_over(other, "result", "result.group1", "visit").equals(alone)
+    one, other = (reads.paused(shop(sql=COUNT), *ACTIONS) for _ in range(2))
+    reads.hand_over(one, "result", "result.group1")
+    alone = reads.hand_over(one, "result.group1", "visit")
+    assert reads.hand_over(other, "result", "result.group1", "visit").equals(alone)
     with pytest.raises(ss.Error, match="no message waits on result.group1 -> result;"):
-        asking.hand_over(other, "visit", "result.group1", "result")
+        reads.hand_over(other, "visit", "result.group1", "result")
 
 
 @pytest.mark.parametrize(("fixes", "wrong"), [((), 0), (("rule18",), 5)])
 def test_every_order(fixes: tuple[str, ...], wrong: int) -> None:
     """Each order starts from a copy; all are right with the fix, and some are wrong without it."""
     engine = shop(*fixes, sql=COUNT)
-    answers: list[Any] = [e.read("result", key="Potato")["visits"].tolist() for e in asking.orders(engine, ACTIONS)]
+    answers: list[Any] = [e.read("result", key="Potato")["visits"].tolist() for e in reads.orders(engine, ACTIONS)]
     assert len(answers) == 10 and sum(a != [2] for a in answers) == wrong
     assert engine.filled("result") == [] and engine.epoch == len(MESSAGES)

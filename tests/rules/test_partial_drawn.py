@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from support import Fleet, Row, examples, filled, inputs, keys_of, tuples
 
 import sharedstate_lite as ss
-from sharedstate_lite.partial import build as wiring
+from sharedstate_lite.partial import build
 from sharedstate_lite.partial.messages import Pending
 from sharedstate_lite.plan.nodes import Reduce
 
@@ -27,9 +27,9 @@ def pairs_of_a_chain(engine: Any) -> list[tuple[str, str]]:
     """Of operators that keep filled keys and are asked by the same ones: (above, below)."""
     out = []
     for node in engine.nodes.values():
-        above = wiring._congruent(node)
+        above = build._congruent(node)
         while above is not None and above.filled is None:
-            above = wiring._congruent(above)
+            above = build._congruent(above)
         if node.filled is not None and above is not None:
             out.append((above.name, node.name))
     return out
@@ -42,7 +42,7 @@ def check_holes(engine: ss.Engine) -> None:
         if node.filled is None:
             continue
         there = set(filled(engine, node.name))
-        for operator in wiring.part_names(node):
+        for operator in build.part_names(node):
             rows = engine.state(operator)
             if set(table[node.name]) <= set(table[operator]):
                 assert set(tuples(rows[list(table[node.name])])) <= there, operator

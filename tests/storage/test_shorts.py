@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from support import examples, fingerprint
 
 import sharedstate_lite as ss
-from sharedstate_lite.storage import encoding as words
-from sharedstate_lite.storage import shorts
+from sharedstate_lite.storage import encoding, shorts
 from sharedstate_lite.storage.encoding import NULL, Strings
 from sharedstate_lite.storage.shorts import LONGEST, Shorts, pack
 
@@ -49,7 +48,7 @@ def test_a_column_has_the_codes_of_its_texts(columns: list[Any]) -> None:
     """Over columns of any texts, nulls and slices, one after the other, codes are those of a plain dictionary."""
     with pytest.MonkeyPatch.context() as patch:
         # So few rows would not be worth the shortcut, and be looked up one by one.
-        patch.setattr(words, "WORTH", 0)
+        patch.setattr(encoding, "WORTH", 0)
         strings, model = Strings(), dict[str, int]()
         for given_, start, cut, large, forget in columns:
             array = pa.array(given_, pa.large_string() if large else pa.string())

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from support import examples
 
 from sharedstate_lite.plan.nodes import Type
-from sharedstate_lite.storage import spine as merging
+from sharedstate_lite.storage import spine
 from sharedstate_lite.storage.arrangement import Arrangement
 from sharedstate_lite.storage.batch import Batch, Layout
 from sharedstate_lite.storage.encoding import Strings
@@ -86,7 +86,7 @@ def test_merges_run_for_many_epochs(monkeypatch: pytest.MonkeyPatch) -> None:
         asked = matrix([(0, 0), (66_666, 199_999)], 2)
         assert arrangement.multiplicity(asked, arrangement.layout.sort_words(asked, STRINGS)).tolist() == [0, 1]
     assert running > 20
-    merging.complete(arrangement)
+    spine.complete(arrangement)
     assert not arrangement.merges
     assert len(bag(*arrangement.contents())) == 200_000 - deleted
 
@@ -172,7 +172,7 @@ def test_a_merge_is_the_net_of_its_inputs(level: str) -> None:
 
 def test_an_interrupt_loses_a_stroke_and_no_row(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wherever Ctrl-C meets a merge, what is read is as before, and the merge goes on from its last whole stroke."""
-    fold = merging.fold
+    fold = spine.fold
     calls = 0
 
     def interrupted(*arguments: Any) -> Any:
@@ -182,7 +182,7 @@ def test_an_interrupt_loses_a_stroke_and_no_row(monkeypatch: pytest.MonkeyPatch)
             raise KeyboardInterrupt
         return fold(*arguments)
 
-    monkeypatch.setattr(merging, "fold", interrupted)
+    monkeypatch.setattr(spine, "fold", interrupted)
     arrangement, wanted, hits = Arrangement("a", LAYOUT), Counter[Row](), 0
     for epoch in range(40):
         ids = range(epoch * 500, epoch * 500 + 500)

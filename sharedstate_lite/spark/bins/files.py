@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 
-from ...changelog import read_tables as ingest
+from ...changelog import read_tables
 from ...dataflow.operators import apply
 from ...plan.nodes import Schema
 from ...storage.batch import Delta
@@ -89,7 +89,9 @@ def _rows(path: str, relation: str, schema: Schema, strings: Strings) -> Delta:
     known = (path, about and (about.st_ino, about.st_size, about.st_mtime_ns))
     last = _LAST.get(relation)
     if last is None or last.file != known or last.strings is not strings:
-        last = _LAST[relation] = _Read(known, strings, ingest.table(read(file, schema), schema, relation, strings)[0])
+        last = _LAST[relation] = _Read(
+            known, strings, read_tables.table(read(file, schema), schema, relation, strings)[0]
+        )
     return last.delta
 
 

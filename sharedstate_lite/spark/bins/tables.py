@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from ...dataflow.operators import apply
-from ...engine import state_tables as held
+from ...engine import state_tables
 from ...engine.state_tables import Held
 from ...errors import ViewError
 from ...plan.nodes import Scan
@@ -39,7 +39,7 @@ def state_table(route: Route, heads: Heads) -> pd.DataFrame:
             size[part] = size.get(part, 0) + sum(run[1] for run in runs)
     used = {n.relation for v in route.engine.views.values() for n in v.plan.walk() if isinstance(n, Scan)}
     shown = [h for h in route.engine.held() if not h.base or h.relation in used or rows.get(h.operator)]
-    out = held.state_table(shown, Strings())
+    out = state_tables.state_table(shown, Strings())
     out["rows"] = [rows.get(h.operator, 0) for h in shown]
     out["bytes"] = [size.get(h.operator, 0) for h in shown]
     return out
@@ -63,7 +63,7 @@ def state_rows(place: Held, blobs: Iterable[bytes], gone: Iterable[bytes] = ()) 
     shown = Arrangement(place.arrangement.name, place.arrangement.layout)
     shown.runs = runs
     of = Held(place.operator, place.relation, place.kind, shown, place.schema, base=place.base)
-    return held.state_rows(place.operator, [of], strings)
+    return state_tables.state_rows(place.operator, [of], strings)
 
 
 def _batch(arrangement: Arrangement, blob: bytes, strings: Strings, sign: int) -> Batch:

@@ -19,13 +19,13 @@ from typing import Any, Self, TypeVar, cast
 
 import pandas as pd
 
-from ...changelog import validate as intake
+from ...changelog import validate
 from ...changelog.changes import Changes, sorted_frame
 from ...dataflow.operators import apply
 from ...engine.engine import Input
 from ...engine.state_tables import state_html
 from ...engine.trace import Trace
-from ...errors import Error, TimeError, ViewError, told, whole
+from ...errors import Error, TimeError, ViewError, shorten, whole
 from ...plan.view import View
 from ...storage import wire
 from ...storage.batch import Delta, concat
@@ -138,7 +138,7 @@ class Front(ABC):
         shown = self._blueprint._view(view)
         if at is not None and not (whole(at) and at == self.epoch):
             raise TimeError(
-                f"view {view}: on Spark a read answers for the last epoch, {self.epoch}, not for {told(at)}; "
+                f"view {view}: on Spark a read answers for the last epoch, {self.epoch}, not for {shorten(at)}; "
                 "sharedstate_lite.spark.state(checkpoint, operator, batch) shows earlier batches"
             )
         if self.epoch == 0:
@@ -148,7 +148,7 @@ class Front(ABC):
         strings = Strings()
         blob = b""
         if key is not None:
-            words = intake.key_words(shown, key, strings)
+            words = validate.key_words(shown, key, strings)
             blob = wire.encode(list(words), [shown.schema[i].type for i in shown.key], strings)
             if not shown.key:
                 blob = b""
@@ -174,14 +174,14 @@ class Front(ABC):
         Returns its contents as Changes. Raises ViewError.
         """
         self._check_open()
-        more = intake.installed(view, self.views, self.catalog)
+        more = validate.installed(view, self.views, self.catalog)
         return self._changes(view.name, self._change_views([*self.views.values(), *more]))
 
     @one_by_one
     def drop(self, view: str | View) -> None:
         """Remove a view and what only it needed. Raises ViewError if another view stands on it."""
         self._check_open()
-        gone = intake.leaving(view, self.views, self.catalog)
+        gone = validate.leaving(view, self.views, self.catalog)
         left = [v for v in self.views.values() if v is not gone]
         if not left:
             raise ViewError(
@@ -279,7 +279,7 @@ class Front(ABC):
         """An epoch that was read in and checked, and the messages that bring it to the bins."""
         self._names.tidy()
         strings = self._names.strings
-        deltas = intake.epoch(inputs, self.catalog, strings)
+        deltas = validate.epoch(inputs, self.catalog, strings)
         messages = [] if self._ticked else ticks(self._route.ticked())
         for number, channel in enumerate(self._route.channels, 1):
             relation = self._route.relation(channel)

@@ -27,7 +27,7 @@ from ..bins.route import Route
 from ..query.query import Query
 from ..session.connect import ended, stateful, usable
 from ..session.paths import absolute, made
-from . import checkpoint_copy as copies
+from . import checkpoint_copy
 from .driver import Front, one_by_one
 from .rebuild import rebuild
 from .store import Reader
@@ -67,12 +67,12 @@ class SparkEngine(Front):
             self.location = absolute(checkpoint)
         try:
             if copy is not None:
-                copies.read(copy, made(self.location))
+                checkpoint_copy.read(copy, made(self.location))
             self._settle(bins)
         except BaseException:
             self._open = False
             if self._new:
-                copies.forget(self.location)
+                checkpoint_copy.forget(self.location)
             self._release()
             raise
         self._new = False
@@ -86,7 +86,7 @@ class SparkEngine(Front):
         self._label = dict(enumerate(options["labels"]))
         self._told = set(options.get("told", []))
         self._query = self._made(options, self._plan, self._route)
-        copies.clear(self.location, options["generation"])
+        checkpoint_copy.clear(self.location, options["generation"])
         self._query.start()
 
     def _made(self, options: dict[str, Any], plan: Blueprint, route: Route) -> Query:
@@ -99,7 +99,7 @@ class SparkEngine(Front):
         """What the location says of itself, or is told now if it is new."""
         where, plan = self.location, self._plan
         self._lock = hold(made(where))
-        if copies.is_copy(where):
+        if checkpoint_copy.is_copy(where):
             raise CheckpointError(
                 f"{where} is a copy that stays as it is; spark.restore({str(where)!r}, session, checkpoint=...) begins "
                 "from it elsewhere"
@@ -113,7 +113,7 @@ class SparkEngine(Front):
                 raise CheckpointError(
                     f"{where}: {said}; go on without that option, as it was made, or choose a new folder"
                 )
-            copies.at_home(where, told)
+            checkpoint_copy.at_home(where, told)
             return options
         options, self._new = self._generation(), True
         blueprint.write(where, self._blueprint, plan.kind, options)
@@ -152,7 +152,7 @@ class SparkEngine(Front):
         self._check_open()
         self._query.stop()
         try:
-            copies.write(self.location, self._query.folder.name, absolute(path))
+            checkpoint_copy.write(self.location, self._query.folder.name, absolute(path))
         finally:
             self._query.start()
 

@@ -34,7 +34,7 @@ from ..query.query import committed, reason
 from ..session.connect import living
 from ..session.paths import absolute
 from ..session.session import session as running
-from . import checkpoint_copy as copies
+from . import checkpoint_copy
 from .store import opened
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def rescale(checkpoint: str | os.PathLike[str], partitions: int, session: SparkS
         raise Error(f"partitions={partitions!r}: it is a whole number from 1")
     where = absolute(checkpoint)
     blueprint.read(where)
-    if copies.is_copy(where):
+    if checkpoint_copy.is_copy(where):
         raise CheckpointError(f"{where} is a copy that stays as it is; restore it to a folder, and rescale that")
     on = running() if session is None else session
     living(on, "rescale")
@@ -61,7 +61,7 @@ def rescale(checkpoint: str | os.PathLike[str], partitions: int, session: SparkS
     try:
         told = blueprint.read(where)
         before = where / told["options"]["generation"]
-        copies.clear(where, before.name)
+        checkpoint_copy.clear(where, before.name)
         _at_rest(before)
         if number(before / "spark") == partitions:
             return
@@ -72,9 +72,9 @@ def rescale(checkpoint: str | os.PathLike[str], partitions: int, session: SparkS
                 # Spark finds nothing below a folder whose name has a blank or the like in it.
                 link = Path(folder).resolve() / after.name
                 os.symlink(after, link, target_is_directory=True)
-                copies.move_in(link, f"{told['options']['home']}/{before.name}")
+                checkpoint_copy.move_in(link, f"{told['options']['home']}/{before.name}")
                 _repartition(manager, link / "spark", partitions)
-            copies.move_in(after, str(link))
+            checkpoint_copy.move_in(after, str(link))
             if (after / "log.jsonl").exists():
                 _note(after, told["options"]["began"])
             told["options"] |= {"generation": after.name, "home": str(where)}

@@ -30,7 +30,7 @@ from ..bins.route import Route
 from ..query.inbox import Inbox
 from ..query.query import reason
 from ..session.paths import absolute
-from . import checkpoint_copy as copies
+from . import checkpoint_copy
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Row, SparkSession
@@ -135,7 +135,7 @@ def _shown_here(checkpoint: Path, to: Path, before: str) -> None:
     for each in checkpoint.iterdir():
         if each.name not in ("state", "sources"):
             os.symlink(each, to / each.name)
-    copies.move_in(to.parent, before)
+    checkpoint_copy.move_in(to.parent, before)
 
 
 def kept(checkpoint: Path) -> list[int]:

@@ -10,27 +10,27 @@ from pathlib import Path
 
 from ...errors import CheckpointError, Error
 from ..query.query import TRIES, reason
-from . import sources as feed
+from . import sources
 
 
 def refusal(error: Error, where: Path, files: Iterable[str]) -> Error:
     """A row that was refused, with a note of the ``files`` that its batch came from."""
     named = list(files)
     if named:
-        feed.excuse(where, named)
-        error.add_note(f"in {', '.join(named)}: {feed.MEND}")
+        sources.excuse(where, named)
+        error.add_note(f"in {', '.join(named)}: {sources.MEND}")
     return error
 
 
-def missed(fault: CheckpointError | feed.Unopened, where: Path, last: bool) -> Error | None:
+def missed(fault: CheckpointError | sources.Unopened, where: Path, last: bool) -> Error | None:
     """A file that is lost, or that Spark has left out; None where the ``last`` try is still to come."""
-    if not isinstance(fault, feed.Unopened):
+    if not isinstance(fault, sources.Unopened):
         return fault
     empty = Path(fault.file)
     if not last and empty.exists() and empty.stat().st_size:
         return None
-    feed.excuse(where, [fault.file])
-    return Error(f"{empty}: this file is empty (0 bytes), so Spark leaves it out without a word; {feed.MEND}")
+    sources.excuse(where, [fault.file])
+    return Error(f"{empty}: this file is empty (0 bytes), so Spark leaves it out without a word; {sources.MEND}")
 
 
 def failure(text: str, raised: BaseException | None, where: Path, last: bool) -> Error | None:
@@ -42,10 +42,10 @@ def failure(text: str, raised: BaseException | None, where: Path, last: bool) ->
         )
         error.__cause__ = raised
         return error
-    file = feed.unreadable(text)
+    file = sources.unreadable(text)
     if file is not None:
-        feed.excuse(where, [file])
-        return Error(f"{file}: this file cannot be read; {feed.MEND}")
+        sources.excuse(where, [file])
+        return Error(f"{file}: this file cannot be read; {sources.MEND}")
     return Error(f"the stream failed {TRIES} times in the same batch: {reason(text)}") if last else None
 
 

@@ -33,13 +33,13 @@ from ...system.scratch import hold
 from ..bins import blueprint
 from ..bins.bins import Plan
 from ..bins.blueprint import Blueprint
-from ..driver import checkpoint_copy as copies
+from ..driver import checkpoint_copy
 from ..driver.engine import BINS, counted
 from ..query.processor import through
 from ..query.query import TRIES, committed, progressed, refused
 from ..session.connect import stateful, usable
 from ..session.paths import absolute, made
-from . import failures as verdict
+from . import failures
 from . import sink as outlet
 from . import sources as feed
 from .sink import Came, Sink
@@ -224,7 +224,7 @@ class Job:
             os.close(lock)
 
     def _forget(self) -> None:
-        copies.forget(self.location)
+        checkpoint_copy.forget(self.location)
 
     # --- what it is made from -----------------------------------------------------
 
@@ -244,8 +244,8 @@ class Job:
         if told := blueprint.found(where, self._blueprint, plan.kind, wanted, "a stream"):
             options = told["options"]
             feed.same(options.get("sources", sources), sources, where)
-            copies.clear(where, options["generation"])
-            copies.at_home(where, told)
+            checkpoint_copy.clear(where, options["generation"])
+            checkpoint_copy.at_home(where, told)
         else:
             stateful(self.session, "a stream")
             self._new = True
@@ -322,7 +322,7 @@ class Job:
         # A sink's error first: what it says may be what another stream was refused.
         error = self._refused(text) if self._raised is None else None
         if error is not None:
-            return verdict.refusal(error, self.location, feed.Begun(self._spark).files())
+            return failures.refusal(error, self.location, feed.Begun(self._spark).files())
         if self._missed is not None:
-            return verdict.missed(self._missed, self.location, last)
-        return verdict.failure(text, self._raised, self.location, last)
+            return failures.missed(self._missed, self.location, last)
+        return failures.failure(text, self._raised, self.location, last)

@@ -25,7 +25,7 @@ from urllib.parse import unquote, urlparse
 
 import pyarrow as pa
 
-from ...changelog import read_tables as ingest
+from ...changelog import read_tables
 from ...dataflow.operators import apply
 from ...errors import CheckpointError, Error, RelationError, RowError
 from ...plan.nodes import Schema, Type
@@ -176,7 +176,7 @@ def _messages(tables: list[pa.Table], relation: str, schema: Schema, route: Rout
     names.tidy()
     strings = names.strings
     try:
-        delta = concat([ingest.table(rows, schema, relation, strings)[0] for rows in tables], len(schema))
+        delta = concat([read_tables.table(rows, schema, relation, strings)[0] for rows in tables], len(schema))
         out = ticks(route.ticked())
         if len(delta.diffs):
             out.append(Message(0, 0, ROWS, "", str(len(delta.diffs)).encode()))

@@ -20,9 +20,8 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from ...changelog import convert as columns
-from ...changelog import read_tables as ingest
-from ...engine import state_tables as held
+from ...changelog import convert, read_tables
+from ...engine import state_tables
 from ...engine.state_tables import Held
 from ...plan.nodes import Schema, Type
 from ...storage import wire
@@ -116,7 +115,7 @@ class Rows(Base):
         if not by:
             return frame
         types = [self.schemas[relation][i].type for i in by]
-        lines = [columns.to_arrow(w, kind, strings) for w, kind in zip(keys, types, strict=True)]
+        lines = [convert.to_arrow(w, kind, strings) for w, kind in zip(keys, types, strict=True)]
         exact = len(by) == 1
         for i, line, kind in zip(by, lines, types, strict=True):
             values = line.unique().to_pylist()
@@ -195,7 +194,7 @@ class Rows(Base):
         shown = Arrangement(place.arrangement.name, place.arrangement.layout)
         shown.insert(rows.rows, rows.diffs, strings)
         of = Held(place.operator, place.relation, place.kind, shown, place.schema, base=True)
-        return held.state_rows(place.operator, [of], strings)
+        return state_tables.state_rows(place.operator, [of], strings)
 
     def close(self) -> None:
         with contextlib.suppress(OSError):
@@ -229,14 +228,14 @@ def _any_of(column: Column, values: list[Any], kind: Type) -> Column:
 
 
 def _arrow(schema: Schema, delta: Delta, strings: Strings) -> pa.Table:
-    lines = [columns.to_arrow(w, c.type, strings) for w, c in zip(delta.rows, schema, strict=True)]
+    lines = [convert.to_arrow(w, c.type, strings) for w, c in zip(delta.rows, schema, strict=True)]
     return pa.table([*lines, pa.array(delta.diffs)], names=[*(f"c{i}" for i in range(len(lines))), "diff"])
 
 
 def _delta(rows: pa.Table, schema: Schema, relation: str, strings: Strings) -> Delta:
     if not rows.num_rows:
         return Delta.empty(len(schema))
-    return ingest.table(rows.rename_columns([*(c.name for c in schema), "diff"]), schema, relation, strings)[0]
+    return read_tables.table(rows.rename_columns([*(c.name for c in schema), "diff"]), schema, relation, strings)[0]
 
 
 def _together(asked: list[Asked]) -> Words:

@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ...changelog import validate as intake
+from ...changelog import validate
 from ...changelog.changes import Changes, sorted_frame
 from ...engine.engine import Input
-from ...errors import Error, TimeError, ViewError, told, whole
-from ...partial import build as wiring
+from ...errors import Error, TimeError, ViewError, shorten, whole
+from ...partial import build
 from ...partial.nodes import BaseNode
 from ...plan.view import View
 from ...storage import wire
@@ -70,7 +70,7 @@ class UpFront(Desk, Front):
         self._check_open()
         strings = Strings()
         try:
-            deltas = {r: self._netted(r, d, strings) for r, d in intake.epoch(inputs, self.catalog, strings).items()}
+            deltas = {r: self._netted(r, d, strings) for r, d in validate.epoch(inputs, self.catalog, strings).items()}
             job = self._do(Epoch(deltas=deltas, strings=strings))
         except Error as error:
             self.trace.record("refused", self.kind, note=str(error)[:200])
@@ -85,11 +85,11 @@ class UpFront(Desk, Front):
         shown = self._blueprint._view(view)
         if at is not None and not (whole(at) and at == self.epoch):
             raise TimeError(
-                f"view {view}: partial state is the last epoch's, {self.epoch}; a read at {told(at)} needs the shared "
+                f"view {view}: partial state is the last epoch's, {self.epoch}; a read at {shorten(at)} needs the shared "
                 "engine in one process"
             )
         strings = Strings()
-        return self._look_up(shown, None if key is None else intake.key_words(shown, key, strings), strings)
+        return self._look_up(shown, None if key is None else validate.key_words(shown, key, strings), strings)
 
     def lookup(self, view: str, keys: Sequence[Any]) -> pd.DataFrame:
         """The rows of several keys of a view, as one frame: they share the rounds that answer them."""
@@ -97,7 +97,7 @@ class UpFront(Desk, Front):
         shown, strings = self._blueprint._view(view), Strings()
         if isinstance(keys, str) or not isinstance(keys, Iterable):
             raise ViewError(f"lookup({view!r}): {keys!r} are no keys; give a list of them, or use read(view, key=...)")
-        words = [intake.key_words(shown, key, strings) for key in keys]
+        words = [validate.key_words(shown, key, strings) for key in keys]
         if not words:
             return sorted_frame(shown, Delta.empty(len(shown.schema)), strings)
         return self._look_up(shown, np.concatenate(words, axis=1), strings)
@@ -126,15 +126,15 @@ class UpFront(Desk, Front):
         if key is not None and n is not None:
             raise ViewError(f"evict({view!r}): give a key or n, not both")
         if n is not None and (not whole(n) or n < 0):
-            raise ViewError(f"evict({view!r}, n={told(n)}): n is a number of keys, 0 or more")
+            raise ViewError(f"evict({view!r}, n={shorten(n)}): n is a number of keys, 0 or more")
         strings = Strings()
-        words = None if key is None else intake.key_words(shown, key, strings)
+        words = None if key is None else validate.key_words(shown, key, strings)
         found: dict[str, list[Any]] = self._do(Errand(run=lambda: self._evict(shown, words, n, strings))).result
         return found
 
     def _evict(self, view: View, words: Words | None, n: int | None, strings: Strings) -> dict[str, list[Any]]:
         graph = self._route.engine
-        start = wiring.top_of_chain(graph.reader(view))
+        start = build.top_of_chain(graph.reader(view))
         stage, types = self._route.stage_of[start], schema_of(view.plan, view.key)
         if n is not None:
             there = self._filled_words(view.name, strings)
@@ -194,7 +194,7 @@ class UpFront(Desk, Front):
     def install(self, view: View) -> Changes:
         """Add a view: at once, and empty. The keys of the other views that are filled are looked up again."""
         self._check_open()
-        more = intake.installed(view, self.views, self.catalog)
+        more = validate.installed(view, self.views, self.catalog)
         self._change_views([*self.views.values(), *more])
         return self._changed_rows(view, [], self.epoch)
 
@@ -234,7 +234,7 @@ class UpFront(Desk, Front):
             there = self._base.there(relation, gone, upto, strings)
             table = Arrangement(relation, layout)
             table.insert(there.rows, there.diffs, strings)
-            intake.check(table, schema, relation, layout.body(gone.rows, gone.diffs, strings), strings)
+            validate.check(table, schema, relation, layout.body(gone.rows, gone.diffs, strings), strings)
 
     def _take_back(self, epoch: int, late: bool) -> None:
         self._base.take_back(epoch)

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ...partial import build as wiring
+from ...partial import build
 from ...partial.budget import held_by
 from ...partial.filled_keys import Filled
 from ...partial.nodes import Node_
@@ -55,7 +55,7 @@ class Kept(Bin):
         return {
             name: part[3]
             for node in self.nodes
-            for name, part in zip(wiring.part_names(node), node.parts(), strict=True)
+            for name, part in zip(build.part_names(node), node.parts(), strict=True)
             if part[3] is not None
         }
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...changelog import convert as columns
+from ...changelog import convert
 from ...storage import wire
 from ...storage.encoding import Strings, Words
 
@@ -20,7 +20,7 @@ def joined(blobs: Sequence[bytes], types: Sequence[Any], strings: Strings) -> Wo
 
 def tuples(words: Words, types: Sequence[Any], strings: Strings) -> list[tuple[Any, ...]]:
     """Keys as tuples of values."""
-    lines = [columns.to_arrow(w, kind, strings).to_pylist() for w, kind in zip(words, types, strict=True)]
+    lines = [convert.to_arrow(w, kind, strings).to_pylist() for w, kind in zip(words, types, strict=True)]
     return list(zip(*lines, strict=True)) if lines else [()] * words.shape[1]
 
 

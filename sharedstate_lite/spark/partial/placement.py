@@ -17,7 +17,7 @@ from typing import Any
 
 from ...engine.state_tables import Held
 from ...errors import ViewError
-from ...partial import build as wiring
+from ...partial import build
 from ...partial.join import JoinNode
 from ...partial.nodes import BaseNode, Edge, LinearNode, Node_, ReaderNode
 from ...plan.nodes import Col, Join, Map
@@ -71,7 +71,7 @@ class Places:
     def filled(self, operator: str) -> tuple[int, Node_, Any]:
         """The stage, the node and the filled keys of an operator. Raises ViewError, as in process, for others."""
         for node in self.nodes:
-            for name, part in zip(wiring.part_names(node), node.parts(), strict=True):
+            for name, part in zip(build.part_names(node), node.parts(), strict=True):
                 if name == operator and part[3] is not None:
                     return self.stage_of[node], node, part[3]
         self.engine.filled(operator)

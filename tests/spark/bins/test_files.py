@@ -13,11 +13,11 @@ import pytest
 from shopping import EPOCHS, arrow, views
 
 import sharedstate_lite as ss
-from sharedstate_lite.changelog import read_tables as ingest
+from sharedstate_lite.changelog import read_tables
 from sharedstate_lite.spark.bins import files
 from sharedstate_lite.spark.bins.blueprint import Blueprint
 from sharedstate_lite.spark.bins.messages import ROWS, Message
-from sharedstate_lite.spark.jobs import sources as feed
+from sharedstate_lite.spark.jobs import sources
 from sharedstate_lite.storage import wire
 from sharedstate_lite.storage.batch import Delta
 from sharedstate_lite.storage.encoding import Strings
@@ -58,7 +58,7 @@ def test_bins_take_what_one_task_would_send_them(tmp_path: Path, route: Any, bin
     taken, strings, counts = take(tmp_path / "a.parquet", route, bins)
     schema = route.engine.catalog.schema("visit")
     path: Any = pa.record_batch({"path": [f"file:{tmp_path}/a.parquet"]})
-    sent = feed._made([path], True, "visit", schema, route, bins)
+    sent = sources._made([path], True, "visit", schema, route, bins)
     rows = {(m.bin, m.stage, m.channel): bag(wire.unpack(m.blob, strings)) for m in sent if m.channel > 0}
     assert {place: bag(delta) for place, delta in taken.items() if len(delta.diffs)} == rows
     assert sum(sum(bag.values()) for bag in rows.values()) >= len(VISITS)
@@ -119,6 +119,6 @@ def test_texts_are_read_as_they_stand_in_the_file(tmp_path: Path, dictionary: bo
     assert "once" not in coded and "n" not in coded
     told = [list(row.values()) for row in pq.read_table(file).to_pylist()]
     strings = Strings()
-    delta = ingest.table(found, schema, "t", strings)[0]
+    delta = read_tables.table(found, schema, "t", strings)[0]
     texts = [strings.listed(line) for line in delta.rows[:3]]
     assert [list(row) for row in zip(*texts, delta.rows[3].tolist(), delta.diffs.tolist(), strict=True)] == told

@@ -12,7 +12,7 @@ from shopping import EPOCHS, RELATIONS, bag, changelog, expected, folders, rows,
 from sparks import Start, until
 
 import sharedstate_lite as ss
-from sharedstate_lite.spark.bins import bin_placement as spread
+from sharedstate_lite.spark.bins import bin_placement
 from sharedstate_lite.spark.driver import rescaling
 
 if TYPE_CHECKING:
@@ -30,13 +30,13 @@ def lie(place: Path, spark: SparkSession) -> list[tuple[int, ...]]:
 
 def test_bins_lie_evenly_on_any_number_of_partitions(spark: SparkSession) -> None:
     """Spark puts bin n on partition n modulo the partitions, whatever their number."""
-    labels = spread.labels(12)
+    labels = bin_placement.labels(12)
     assert len(set(labels)) == 12
     for partitions in (1, 2, 3, 4, 5, 7, 12, 200):
         told = ", ".join(f"pmod(hash({label}), {partitions})" for label in labels)
         found = list(spark.sql(f"SELECT {told}").collect()[0])
         assert found == [n % partitions for n in range(12)]
-        assert found == [spread.partition(label, partitions) for label in labels]
+        assert found == [bin_placement.partition(label, partitions) for label in labels]
 
 
 @pytest.mark.parametrize(

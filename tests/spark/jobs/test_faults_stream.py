@@ -17,7 +17,7 @@ from shopping import COUNTS, EPOCHS, RELATIONS, RESULT, arrow, bag, changelog, e
 from sparks import Start, until
 
 import sharedstate_lite as ss
-from sharedstate_lite.spark.jobs import sources as feed
+from sharedstate_lite.spark.jobs import sources
 from sharedstate_lite.spark.query.query import TRIES
 
 if TYPE_CHECKING:
@@ -184,13 +184,13 @@ def test_the_files_of_a_batch_are_known_from_sparks_logs(tmp_path: Path) -> None
     for number, visit in ((11, 8), (12, 9)):
         (spark / "offsets" / str(number)).write_text(f'v1\n{{}}\n{{"logOffset":0}}\n{{"logOffset":{visit}}}')
     (spark / "commits" / "11").write_text("v1\n{}")
-    assert list(feed.Begun(spark).files()) == ["/shop/visit9 x.parquet"]
+    assert list(sources.Begun(spark).files()) == ["/shop/visit9 x.parquet"]
     (spark / "commits" / "12").write_text("v1\n{}")
-    assert list(feed.Begun(spark).files()) == []
+    assert list(sources.Begun(spark).files()) == []
 
 
 def test_the_file_that_spark_could_not_read() -> None:
     """Its name is found whatever it is called, and nothing else in the message is taken for it."""
     said = "[FAILED] Encountered error while reading file file:///a%20b/shop.parquet/v/part.parquet. SQLSTATE: KD001"
-    assert feed.unreadable(said) == "/a b/shop.parquet/v/part.parquet"
-    assert feed.unreadable("FileStreamSource[file:/shop.parquet/info] Python worker exited") is None
+    assert sources.unreadable(said) == "/a b/shop.parquet/v/part.parquet"
+    assert sources.unreadable("FileStreamSource[file:/shop.parquet/info] Python worker exited") is None

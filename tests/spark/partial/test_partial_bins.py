@@ -17,7 +17,7 @@ from support import bag, examples, inputs, keys_of, only, relations_of, tuples
 from uprehearsal import UpRehearsal
 
 import sharedstate_lite as ss
-from sharedstate_lite.partial import build as wiring
+from sharedstate_lite.partial import build
 
 PARTIAL = [name for name, case in CASES.items() if case.partial]
 
@@ -85,12 +85,12 @@ class Pair:
             if node.filled is None:
                 continue
             known, columns = set(self.there.filled(node.name)), table[node.name]
-            for operator in wiring.part_names(node):
+            for operator in build.part_names(node):
                 if set(columns) <= set(table[operator]):
                     assert set(tuples(self.there.state(operator)[list(columns)])) <= known, operator
-            above = wiring._congruent(node)
+            above = build._congruent(node)
             while above is not None and above.filled is None:
-                above = wiring._congruent(above)
+                above = build._congruent(above)
             assert above is None or known <= set(self.there.filled(above.name)), (above.name, node.name)
 
 

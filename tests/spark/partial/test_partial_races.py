@@ -14,7 +14,7 @@ from support import tuples
 from uprehearsal import UpRehearsal
 
 import sharedstate_lite as ss
-from sharedstate_lite.spark.partial import driver as upfront
+from sharedstate_lite.spark.partial import driver
 
 VIEWS = {
     "one": "SELECT product, COUNT(*) AS n, MAX(length) AS m FROM visit GROUP BY product",
@@ -252,7 +252,7 @@ def test_a_lookup_that_cannot_be_put_is_told(monkeypatch: pytest.MonkeyPatch) ->
         raise MemoryError("no room for a letter")
 
     with monkeypatch.context() as changed:
-        changed.setattr(upfront, "seal", broken)
+        changed.setattr(driver, "seal", broken)
         with pytest.raises(MemoryError, match="no room"):
             engine.read("one", key="b")
     assert len(engine.read("one", key="b")) == 0
