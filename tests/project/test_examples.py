@@ -1,0 +1,12 @@
+"""Each room's ``__init__`` shows one example, and the example is true."""
+
+from __future__ import annotations
+
+import pytest
+from examples import SESSION, documented, run
+
+
+@pytest.mark.parametrize("package", [name for name, text in documented().items() if SESSION not in text])
+def test_the_example_of_a_room(package: str) -> None:
+    """It runs, and prints what the docstring says."""
+    run(package)
