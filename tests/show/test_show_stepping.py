@@ -189,7 +189,7 @@ def test_the_readme_shows_what_the_demo_draws(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "sharedstate_lite.show.stepper", str(drawn)]
     done = subprocess.run(command, capture_output=True, text=True, cwd=root)
     assert done.returncode == 0, done.stderr
-    assert "(`python -m sharedstate_lite.show.stepper docs/stepper.svg`)" in (root / "README.md").read_text()
+    assert "`python -m sharedstate_lite.show.stepper docs/stepper.svg`" in (root / "README.md").read_text()
     kept, fresh = (
         re.sub(r'textLength="[0-9.]+"([^>]*>base 9 rows), [0-9.]+ KiB', r"\1", path.read_text(encoding="utf-8"))
         for path in (root / "docs" / "stepper.svg", drawn)
