@@ -1,31 +1,26 @@
-"""Full, shared and partial state: one SQL view, three ways to keep it up to date.
+"""Full, shared and partial state: one SQL view, kept up to date under three strategies.
 
-    import sharedstate_lite as ss
-    catalog = ss.Catalog(info="product STRING, category STRING", visit="product STRING, user STRING, length INT")
-    result = catalog.view("CREATE VIEW result AS SELECT category, MAX(length) AS max_length "
-                          "FROM info JOIN visit USING (product) GROUP BY category")
-    engine = ss.engine("shared", [result])
-    engine.step({"info": [(("Apple", "Fruit"), +1)], "visit": [(("Apple", "Alice", 10), +1)]})
-    engine.read("result")
+A *view* is a SQL query over declared relations. An *engine* keeps its answer up to date while rows are inserted and
+deleted. The engines differ in the state that they store; their answers are equal.
 
-The rooms, in the order in which to read them:
+>>> import sharedstate_lite as ss
+>>> catalog = ss.Catalog(info="product STRING, category STRING", visit="product STRING, user STRING, length INT")
+>>> longest = catalog.view('''CREATE VIEW longest AS SELECT category, MAX(length) AS top
+...                           FROM info JOIN visit USING (product) GROUP BY category''')
+>>> engine = ss.engine("shared", [longest])
+>>> changes = engine.step({"info": [(("Potato", "Vegetable"), +1)], "visit": [(("Potato", "Eve", 60), +1)]})
+>>> print(engine.read("longest", key="Vegetable").values.tolist())
+[['Vegetable', 60]]
 
-    words, batch, arrangement, merging   rows as sorted runs of machine words; the past, and letting go of it
-    changes, columns, ingest, intake     what comes in and goes out
-    plan, sql and its helpers, expr      SQL to a tree of operators
-    kernels, aggregate, extremes, exact  joins and aggregates over deltas and arrangements, written once
-    operators, dataflow, full, shared    the graph in which every operator sees every change
-    wires, upquery, upreduce, upjoin, wiring, delivery, partial, holes, budget
-                                         the graph in which questions travel too
-    engine, held, checkpoint, trace      what the three have in common
-    oracle                               the answer that each must equal, from elsewhere
-    messages, recording, questions, branches; replay
-                                         a run step by step, as data; messages in, recording out
-    walk, inside, asking, measure        what notebooks call: epochs, arrangements and reads as tables; time
-    postgres, spark                      a PostgreSQL server of one's own; the same engines at scale
-    worker                               what the tasks of one host share: the immutable, and the owned
-    usecases                             what sharing there buys: the same answers, one way after the other
-    show, doctor, demo                   pictures; is this machine ready; a first look
+Rooms, in the order in which they may import one another (docs/architecture.md describes each):
+
+    errors, system, plan, storage, kernels, sql, changelog, engine, dataflow, partial, oracle    the helper library
+    replay, show                    runs as data; charts and the stepper
+    postgres, spark, worker         a database server; engines on Spark; state shared by the tasks of one host
+    doctor                          checks of this machine, and JupyterLab
+    lessons                         what several notebooks call
+
+To read the library, start with ``storage`` and ``kernels``, then ``dataflow``, then ``partial``.
 """
 
 from __future__ import annotations
@@ -50,7 +45,7 @@ try:
     KINDS: dict[str, type[Engine]] = {"full": Full, "shared": Shared, "partial": Partial}
     """Strategy name -> its engine."""
 except ModuleNotFoundError as error:
-    # The doctor lives in this package and has to be able to say which package is missing.
+    # The doctor is part of this package, and must be able to report the package that is missing.
     _missing: ModuleNotFoundError | None = error
 else:
     _missing = None
@@ -59,11 +54,12 @@ __version__ = "0.1.0"
 
 
 def engine(kind: str, views: Sequence[View], **options: Any) -> Engine:
-    """A new engine at epoch 0: ``kind`` is full, shared or partial.
+    """Return a new engine at epoch 0. ``kind`` is "full", "shared" or "partial".
 
-    Options: ``join`` (full: linear, multi; shared: linear, delta; partial: linear; auto
-    everywhere), and for partial ``max_rows``, ``max_bytes``, ``seed``, ``without``.
-    Raises ViewError for a kind, view or option that cannot be.
+    Options: ``join`` is "auto", "linear", "multi" (full state only) or "delta" (shared state only). Partial state also
+    takes ``max_rows`` or ``max_bytes`` (a limit on its own state), ``seed`` (for the choice of what to evict) and
+    ``without`` (names of fixes to switch off, for lessons). Raises ViewError for an unknown kind or option, and for a
+    view that the strategy cannot keep.
     """
     if not isinstance(kind, str) or kind not in KINDS:
         raise ViewError(f"engine {kind!r}: the kinds of state are {', '.join(KINDS)}")
@@ -75,18 +71,22 @@ def engine(kind: str, views: Sequence[View], **options: Any) -> Engine:
 
 
 def restore(path: str | Path) -> Engine:
-    """The engine that was written to ``path``."""
+    """Return the engine that ``engine.checkpoint(path)`` wrote, at its epoch.
+
+    Raises CheckpointError if a file is missing or altered, or was written by another version.
+    """
     return _checkpoint.read(path, engine)
 
 
-def replay(kind: str, views: Any, **options: Any) -> Replay:
+def replay(kind: str, views: View | Sequence[View], **options: Any) -> Replay:
+    """Return a recorder of runs of ``engine(kind, views, **options)``; see :class:`~.replay.play.Replay`."""
     return Replay(engine, kind, views, **options)
 
 
 def __getattr__(name: str) -> Any:
     if _missing is not None and name in __all__:
         raise _missing
-    # Spark and the others are there without being imported: the core runs without them.
+    # Imported on first use: the helper library runs without Spark, PostgreSQL and plotly.
     if name in ("postgres", "spark", "worker", "lessons", "show", "oracle"):
         return importlib.import_module(f".{name}", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
