@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from partial_rehearsal import PartialRehearsal
 from rehearsal import Rehearsal
 from sparks import session_on
-from uprehearsal import UpRehearsal
 
 import sharedstate_lite as ss
 
@@ -58,7 +58,7 @@ def make(label: str, views: Sequence[ss.View], **more: Any) -> Any:
     """A new engine of that label."""
     kind, options = EVERY[label]
     if label in IN_BINS and partial(label):
-        return UpRehearsal(views, **options, **more)
+        return PartialRehearsal(views, **options, **more)
     if label in ON_SPARK:
         return ss.spark.engine(kind, views, session_on(), **options, **more)
     maker: Any = Rehearsal if label in IN_BINS else ss.engine
@@ -67,6 +67,6 @@ def make(label: str, views: Sequence[ss.View], **more: Any) -> Any:
 
 def restored(label: str, path: Path) -> Any:
     """What an engine of that label left at ``path`` by checkpoint()."""
-    rehearsal = UpRehearsal if partial(label) else Rehearsal
+    rehearsal = PartialRehearsal if partial(label) else Rehearsal
     restore: Any = ss.spark.restore if label in ON_SPARK else rehearsal.restore if label in IN_BINS else ss.restore
     return restore(path)

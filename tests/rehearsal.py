@@ -21,7 +21,7 @@ from sharedstate_lite.spark.bins.bins import Message, Plan
 from sharedstate_lite.spark.bins.blueprint import Blueprint
 from sharedstate_lite.spark.bins.messages import ticks
 from sharedstate_lite.spark.bins.route import Route
-from sharedstate_lite.spark.driver.driver import Front
+from sharedstate_lite.spark.driver.driver import EngineDriver
 
 
 class Dict:
@@ -87,7 +87,7 @@ class Workers:
 __all__ = ["Dict", "Rehearsal"]
 
 
-class Rehearsal(Workers, Front):
+class Rehearsal(Workers, EngineDriver):
     """See the module."""
 
     made = 0

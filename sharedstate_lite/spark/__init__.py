@@ -78,7 +78,7 @@ if TYPE_CHECKING:
     from ..changelog.changes import Changes
     from .bins.blueprint import Blueprint
     from .driver.engine import SparkEngine
-    from .driver.store import Reader
+    from .driver.store import StateReader
     from .jobs.job import Job
 
 _session = session
@@ -147,9 +147,9 @@ def engine(
     """
     plan = _asked(kind, views, join, max_rows, max_bytes, seed, without, base)
     if plan.kind == "partial":
-        from .partial.engine import UpEngine
+        from .partial.engine import PartialSparkEngine
 
-        return UpEngine(plan, _on(session), checkpoint, bins, base=base)
+        return PartialSparkEngine(plan, _on(session), checkpoint, bins, base=base)
     from .driver.engine import SparkEngine
 
     return SparkEngine(plan, _on(session), checkpoint, bins)
@@ -185,9 +185,9 @@ def restore(
         raise CheckpointError(f"{source} is where an engine lives, and goes on there; leave out checkpoint=")
     home, copy = (checkpoint, source) if copied else (source, None)
     if plan.kind == "partial":
-        from .partial.engine import UpEngine
+        from .partial.engine import PartialSparkEngine
 
-        return UpEngine(plan, _on(session), home, bins, copy, base=base)
+        return PartialSparkEngine(plan, _on(session), home, bins, copy, base=base)
     return SparkEngine(plan, _on(session), home, bins, copy)
 
 
@@ -222,15 +222,15 @@ def stream(
     """
     plan = _asked(kind, views, join, max_rows, max_bytes, seed, without, base)
     if plan.kind == "partial":
-        from .partial.job import UpJob
+        from .partial.job import PartialJob
 
-        return UpJob(base, plan, sources, sink, _on(session), checkpoint, bins)
+        return PartialJob(base, plan, sources, sink, _on(session), checkpoint, bins)
     from .jobs.job import Job
 
     return Job(plan, sources, sink, _on(session), checkpoint, bins)
 
 
-def _opened(checkpoint: str | os.PathLike[str], batch: int | None, session: SparkSession | None) -> Reader:
+def _opened(checkpoint: str | os.PathLike[str], batch: int | None, session: SparkSession | None) -> StateReader:
     from .driver import store
     from .partial.placement import places
 

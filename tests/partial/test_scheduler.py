@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from uprehearsal import UpRehearsal
+from partial_rehearsal import PartialRehearsal
 
 import sharedstate_lite as ss
 
@@ -154,7 +154,7 @@ def test_evict_tells_the_keys_of_each_side_of_a_join(both: str, place: str) -> N
     a = catalog.view("CREATE VIEW a AS SELECT k, g, h, COUNT(*) AS n FROM r GROUP BY k, g, h", key="k")
     b = catalog.view(f"CREATE VIEW b AS SELECT {', '.join(on)}, SUM(m) AS m FROM s GROUP BY {', '.join(on)}")
     v = catalog.view(f"CREATE VIEW v AS SELECT a.k, b.m FROM a JOIN b ON {both}", key="k")
-    engine: Any = ss.engine("partial", [a, b, v]) if place == "in one process" else UpRehearsal([a, b, v], 2)
+    engine: Any = ss.engine("partial", [a, b, v]) if place == "in one process" else PartialRehearsal([a, b, v], 2)
     day = date(2024, 1, 31)
     engine.step({"r": [(("x", 1, day), 1), (("y", 2, None), 1)], "s": [((1, day, 3), 1), ((2, day, 4), 1)]})
     one = (1, day)[: len(on)]

@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from uprehearsal import UpRehearsal
+from partial_rehearsal import PartialRehearsal
 
 import sharedstate_lite as ss
 from sharedstate_lite.oracle import difference
@@ -161,7 +161,9 @@ def test_the_least_recently_used_key_goes_first(place: str) -> None:
     """Under a budget the key whose last use lies furthest back, counted in operations, becomes a hole, in any bin."""
     catalog = ss.Catalog(**RELATIONS)
     view = catalog.view("CREATE VIEW v AS SELECT product, COUNT(*) AS n FROM visit GROUP BY product")
-    engine: Any = UpRehearsal([view], max_rows=9) if place == "in bins" else ss.engine("partial", [view], max_rows=9)
+    engine: Any = (
+        PartialRehearsal([view], max_rows=9) if place == "in bins" else ss.engine("partial", [view], max_rows=9)
+    )
     engine.step({"visit": [((p, "u", 1), 1) for p in "abcdef"]})
     for key in "abc":
         engine.read("v", key=key)

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 from shopping import EPOCHS, arrow, bag, rows, views
 
 import sharedstate_lite as ss
-from sharedstate_lite.spark.partial.job import UpJob
+from sharedstate_lite.spark.partial.job import PartialJob
 
 WAIT = 180
 KEYS = {"result": ["c1", "c2"], "counts": ["u1", "u9"]}
@@ -19,7 +19,7 @@ KEYS = {"result": ["c1", "c2"], "counts": ["u1", "u9"]}
 
 def looked_up(engine: Any) -> dict[str, list[tuple[Any, ...]]]:
     """The rows of the keys, of an engine or of a stream."""
-    if isinstance(engine, UpJob):
+    if isinstance(engine, PartialJob):
         return {view: rows(engine.lookup(view, keys)) for view, keys in KEYS.items()}
     return {view: [row for key in keys for row in rows(engine.read(view, key=key))] for view, keys in KEYS.items()}
 

@@ -1,7 +1,7 @@
 """The driver's half of an engine over bins: epochs to messages, messages to answers.
 
 The driver reads an epoch in, checks its types, and sends each row to the bins that want
-it; it keeps none. How messages get through the stages is left open (:meth:`Front._run`): on
+it; it keeps none. How messages get through the stages is left open (:meth:`EngineDriver._run`): on
 Spark it is a streaming query (:mod:`.engine`), and tests run the same bins in one process.
 A read is a message through the same stages, so it answers for the epoch before it and
 no other.
@@ -39,11 +39,11 @@ from ..bins.route import Route
 C = TypeVar("C", bound=Callable[..., Any])
 
 
-def one_by_one(method: C) -> C:
+def one_at_a_time(method: C) -> C:
     """A method that several threads may call: each waits until those before it are done."""
 
     @wraps(method)
-    def alone(self: Front, *given: Any, **named: Any) -> Any:
+    def alone(self: EngineDriver, *given: Any, **named: Any) -> Any:
         with self._calls:
             result = method(self, *given, **named)
             self._interrupted()
@@ -52,7 +52,7 @@ def one_by_one(method: C) -> C:
     return cast(C, alone)
 
 
-class Front(ABC):
+class EngineDriver(ABC):
     """The protocol of :class:`~sharedstate_lite.engine.engine.Engine` over ``bins`` bins a stage. A context manager."""
 
     _turns: Callable[[], AbstractContextManager[Any]] = staticmethod(threading.RLock)
@@ -116,7 +116,7 @@ class Front(ABC):
         """The catalog of the views."""
         return self._blueprint.catalog
 
-    @one_by_one
+    @one_at_a_time
     def step(self, inputs: Input) -> dict[str, Changes]:
         """Apply one epoch; see :meth:`~sharedstate_lite.engine.engine.Engine.step`."""
         self._check_open()
@@ -131,7 +131,7 @@ class Front(ABC):
         self.trace.record("epoch", self.kind, rows=sum(len(d.diffs) for d in deltas.values()))
         return {name: self._changes(name, out) for name in self.views}
 
-    @one_by_one
+    @one_at_a_time
     def read(self, view: str, key: Any = None, at: int | None = None) -> pd.DataFrame:
         """The rows of a view, or of one key; see :meth:`~sharedstate_lite.engine.engine.Engine.read`."""
         self._check_open()
@@ -167,7 +167,7 @@ class Front(ABC):
         stage, place = tables.find(self._route, operator)
         return tables.state_rows(place, self._blobs(stage, operator))
 
-    @one_by_one
+    @one_at_a_time
     def install(self, view: View) -> Changes:
         """Add a view and those it is built on; all views are computed anew from the base tables.
 
@@ -177,7 +177,7 @@ class Front(ABC):
         more = validate.installed(view, self.views, self.catalog)
         return self._changes(view.name, self._change_views([*self.views.values(), *more]))
 
-    @one_by_one
+    @one_at_a_time
     def drop(self, view: str | View) -> None:
         """Remove a view and what only it needed. Raises ViewError if another view stands on it."""
         self._check_open()
@@ -203,7 +203,7 @@ class Front(ABC):
         self._ticked = True
         return out
 
-    @one_by_one
+    @one_at_a_time
     def compact(self) -> None:
         """Merge all runs of all bins."""
         self._check_open()

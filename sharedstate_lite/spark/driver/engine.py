@@ -1,4 +1,4 @@
-"""An engine on Spark: :class:`~.driver.Front` over one streaming query, at a location.
+"""An engine on Spark: :class:`~.driver.EngineDriver` over one streaming query, at a location.
 
     engine.json     what the engine is made from
     .lock           held while an engine runs there
@@ -28,9 +28,9 @@ from ..query.query import Query
 from ..session.connect import ended, stateful, usable
 from ..session.paths import absolute, made
 from . import checkpoint_copy
-from .driver import Front, one_by_one
+from .driver import EngineDriver, one_at_a_time
 from .rebuild import rebuild
-from .store import Reader
+from .store import StateReader
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,7 +39,7 @@ BINS = 4
 """Bins a stage: what is routed, kept and moved as one."""
 
 
-class SparkEngine(Front):
+class SparkEngine(EngineDriver):
     """See the module; made by :func:`sharedstate_lite.spark.engine` and ``restore``. A context manager."""
 
     _streams: bool | None = None
@@ -137,8 +137,8 @@ class SparkEngine(Front):
     def _interrupted(self) -> None:
         self._query.interrupted()
 
-    def _reader(self) -> Reader:
-        return Reader(self.session, self._query.checkpoint, self._plan.routed)
+    def _reader(self) -> StateReader:
+        return StateReader(self.session, self._query.checkpoint, self._plan.routed)
 
     def _heads(self) -> tables.Heads:
         return self._reader().heads()
@@ -146,7 +146,7 @@ class SparkEngine(Front):
     def _blobs(self, stage: int, part: str) -> list[bytes]:
         return self._reader().blobs(stage, part)
 
-    @one_by_one
+    @one_at_a_time
     def checkpoint(self, path: str | os.PathLike[str]) -> None:
         """Copy all state to a new or empty folder, atomically; the query pauses meanwhile. Raises CheckpointError."""
         self._check_open()

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
     from ..bins.route import Route
     from ..query.query import Query
-    from .store import Reader
+    from .store import StateReader
 
 
-def rebuild(old: Reader, new: Query, to: Route, label: dict[int, int], ticks: Iterable[Message]) -> Path:
+def rebuild(old: StateReader, new: Query, to: Route, label: dict[int, int], ticks: Iterable[Message]) -> Path:
     """Write the first file of ``new`` from the base tables of ``old``; returns where it is."""
     from pyspark.sql import functions as f
 
@@ -53,7 +53,7 @@ def rebuild(old: Reader, new: Query, to: Route, label: dict[int, int], ticks: It
     return next((first / "parts").glob("part-*.parquet"))
 
 
-def _mover(old: Reader, new: Query, label: dict[int, int]) -> Callable[[pd.DataFrame], pd.DataFrame]:
+def _mover(old: StateReader, new: Query, label: dict[int, int]) -> Callable[[pd.DataFrame], pd.DataFrame]:
     """What runs in the workers: one bin of one base table to messages."""
     here, there, bins = old.make, new.plan.make, new.plan.bins
 

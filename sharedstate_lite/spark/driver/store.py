@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Row, SparkSession
 
 
-class Reader:
+class StateReader:
     """The state below one checkpoint folder of Spark's."""
 
     def __init__(
@@ -163,7 +163,7 @@ def _checked(checkpoint: Path, batch: int) -> int:
     raise TimeError(f"{where}: there is no micro-batch {batch}; {there[0]} to {there[-1]} are kept")
 
 
-def state(reader: Reader, operator: str | None = None) -> pd.DataFrame:
+def state(reader: StateReader, operator: str | None = None) -> pd.DataFrame:
     """The state of an engine on Spark at ``checkpoint``, whether it runs, was closed or was killed.
 
     The same table as the engine's own ``state()``: without ``operator`` one row a piece of state,
@@ -177,7 +177,7 @@ def state(reader: Reader, operator: str | None = None) -> pd.DataFrame:
     return tables.state_rows(place, reader.blobs(stage, operator))
 
 
-def changes(after: Reader, operator: str) -> pd.DataFrame:
+def changes(after: StateReader, operator: str) -> pd.DataFrame:
     """What a micro-batch changed in one piece of state: rows with their diff. Raises as :func:`state` does."""
     stage, place = tables.find(after.route, operator)
     if not after.batch:
@@ -187,7 +187,7 @@ def changes(after: Reader, operator: str) -> pd.DataFrame:
             f"{after.checkpoint.parents[1]}: what micro-batch {after.batch} changed is shown by the one before it, "
             "which is not kept any more; state() shows what was there after it"
         )
-    before = Reader(after.session, after.checkpoint, after.make, after.batch - 1, after.moved)
+    before = StateReader(after.session, after.checkpoint, after.make, after.batch - 1, after.moved)
     return tables.state_rows(place, after.blobs(stage, operator), before.blobs(stage, operator))
 
 
@@ -217,7 +217,7 @@ def _told(checkpoint: str | os.PathLike[str]) -> tuple[Path, dict[str, Any]]:
 
 def opened(
     checkpoint: str | os.PathLike[str], batch: int | None, session: SparkSession | None, places: Any = None
-) -> Reader:
+) -> StateReader:
     """What reads the state at a checkpoint. Raises CheckpointError and TimeError."""
     from ..session.connect import living
 
@@ -233,4 +233,6 @@ def opened(
         raise CheckpointError(f"{folder}: Spark's part of the checkpoint is gone; use another checkpoint")
     # A copy, or a location that was moved and not started since: Spark has written down where it was.
     home = told["options"]["home"]
-    return Reader(session, folder, plan.routed, batch, "" if home == str(where) else f"{home}/{folder.parent.name}")
+    return StateReader(
+        session, folder, plan.routed, batch, "" if home == str(where) else f"{home}/{folder.parent.name}"
+    )

@@ -1,8 +1,8 @@
 """Base tables beside the bins of partial state: what an upquery that finds nothing filled reads at last.
 
-:class:`Base` is all that the engine needs of them; :class:`Rows` answers upqueries out
+:class:`BaseTables` is all that the engine needs of them; :class:`SparkBaseTables` answers upqueries out
 of rows that Spark reads, in Spark's own tasks, so that no row of a base table comes to the
-driver. Where the rows are is said by :meth:`Rows.frame`: :mod:`.base_files` keeps them as Parquet
+driver. Where the rows are is said by :meth:`SparkBaseTables.frame`: :mod:`.base_parquet` keeps them as Parquet
 files, :mod:`.basejdbc` reads a table of a database.
 
 Whatever it is has for each row the number of the epoch (``batch``) that brought it, because an
@@ -25,11 +25,11 @@ from ...storage.encoding import Strings
 from ..bins.bins import Message
 
 if TYPE_CHECKING:
-    from .messages import Asked
-    from .placement import Places
+    from .messages import BaseUpquery
+    from .placement import Placement
 
 
-class Base(ABC):
+class BaseTables(ABC):
     """The base tables of one engine."""
 
     @abstractmethod
@@ -45,7 +45,9 @@ class Base(ABC):
         """How often each of some rows is there after epoch ``upto``: the rows, with their multiplicities as diffs."""
 
     @abstractmethod
-    def answers(self, asked: list[Asked], upto: int, rest: list[Message], places: Places) -> list[Message] | Path:
+    def answers(
+        self, asked: list[BaseUpquery], upto: int, rest: list[Message], places: Placement
+    ) -> list[Message] | Path:
         """``rest``, and what is there after epoch ``upto`` for those who asked: messages, or a file of them."""
 
     @abstractmethod
@@ -63,4 +65,4 @@ class Base(ABC):
         """Let go."""
 
 
-__all__ = ["Base"]
+__all__ = ["BaseTables"]

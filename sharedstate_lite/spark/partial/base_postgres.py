@@ -26,14 +26,14 @@ from ...errors import RelationError
 from ...plan.nodes import Schema
 from ...postgres.rows import connected, identifier, write
 from .base_given import Postgres
-from .base_rows import SPARK, Table
+from .base_rows import SPARK, BaseTable
 from .jdbc import jdbc
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-class PostgresTable(Table):
+class PostgresTable(BaseTable):
     """See the module."""
 
     def __init__(self, place: Postgres, session: SparkSession, relation: str, schema: Schema, new: bool) -> None:

@@ -1,6 +1,6 @@
 """Base tables that Spark reads: upqueries answered in Spark's tasks, from Parquet files or a table of a database.
 
-A :class:`Table` is where the rows of one relation are: columns ``c0``, ``c1``, ... in the relation's
+A :class:`BaseTable` is where the rows of one relation are: columns ``c0``, ``c1``, ... in the relation's
 order, ``diff``, and ``batch``, the epoch that brought the row. An answer reads
 ``batch <= b`` and the keys that were asked for, as filters, so that Parquet and databases can
 leave out the rest; its rows go from the task that read them into the next micro-batch.
@@ -30,20 +30,20 @@ from ...storage.batch import Delta
 from ...storage.encoding import Strings, Words
 from ..bins.bins import Message
 from ..query.inbox import table as rows_of
-from .base import Base
-from .messages import Asked, answers, heads
+from .base import BaseTables
+from .messages import BaseUpquery, answers, heads
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-    from .placement import Places
+    from .placement import Placement
 
 FEW = 1_000
 """As many values are written into a filter; for more all rows are read, and joined with the keys."""
 SPARK = {kind: "TIMESTAMP_NTZ" if kind is Type.TIMESTAMP else kind.value for kind in Type}
 
 
-class Table(ABC):
+class BaseTable(ABC):
     """Where the rows of one relation are."""
 
     @abstractmethod
@@ -66,20 +66,20 @@ class Table(ABC):
         """Put small pieces together; all of them if ``whole``."""
 
 
-class Rows(Base):
+class SparkBaseTables(BaseTables):
     """See the module. ``label`` gives for a bin's number what Spark groups it by."""
 
     def __init__(
-        self, session: SparkSession, opened: Callable[[str], Table], schemas: Mapping[str, Schema], folder: Path
+        self, session: SparkSession, opened: Callable[[str], BaseTable], schemas: Mapping[str, Schema], folder: Path
     ) -> None:
         self.session, self._opened, self.schemas, self.folder = session, opened, schemas, folder
-        self.tables: dict[str, Table] = {}
+        self.tables: dict[str, BaseTable] = {}
         for relation in schemas:
             self.table(relation)
         self.label: Mapping[int, int] = {}
         self.make: Callable[[], Any] = lambda: None
 
-    def table(self, relation: str) -> Table:
+    def table(self, relation: str) -> BaseTable:
         """Where a relation's rows are; one that was declared late has a table from now on."""
         if relation not in self.tables:
             self.tables[relation] = self._opened(relation)
@@ -138,10 +138,12 @@ class Rows(Base):
         netted = found.groupBy(*(f"c{i}" for i in every)).agg(f.sum("diff").alias("diff"))
         return _delta(self._tried(netted.toArrow), self.schemas[relation], relation, strings)
 
-    def answers(self, asked: list[Asked], upto: int, rest: list[Message], places: Places) -> list[Message] | Path:
+    def answers(
+        self, asked: list[BaseUpquery], upto: int, rest: list[Message], places: Placement
+    ) -> list[Message] | Path:
         ahead = [*rest, *heads(asked, places, self._strings(asked), 0)]
         frames = self.session.createDataFrame(rows_of(m._replace(bin=self.label[m.bin]) for m in ahead))
-        groups: dict[tuple[str, tuple[int, ...]], list[Asked]] = {}
+        groups: dict[tuple[str, tuple[int, ...]], list[BaseUpquery]] = {}
         for each in asked:
             edge = places.edges[each.edge]
             groups.setdefault((edge.source.name, edge.ask), []).append(each)
@@ -161,11 +163,11 @@ class Rows(Base):
         return tried(read, "a base table cannot be read")
 
     @staticmethod
-    def _strings(asked: list[Asked]) -> Strings:
+    def _strings(asked: list[BaseUpquery]) -> Strings:
         return asked[0].strings
 
     def _sender(
-        self, relation: str, asked: list[Asked], places: Places
+        self, relation: str, asked: list[BaseUpquery], places: Placement
     ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
         """What runs in the tasks: rows of a base table to the letters of those who asked for them."""
         make, label, schema = self.make, dict(self.label), self.schemas[relation]
@@ -238,23 +240,23 @@ def _delta(rows: pa.Table, schema: Schema, relation: str, strings: Strings) -> D
     return read_tables.table(rows.rename_columns([*(c.name for c in schema), "diff"]), schema, relation, strings)[0]
 
 
-def _together(asked: list[Asked]) -> Words:
+def _together(asked: list[BaseUpquery]) -> Words:
     keys = np.concatenate([a.keys for a in asked], axis=1)
     return np.unique(keys, axis=1) if len(keys) else keys[:, :1]
 
 
-def _packed(asked: Asked, places: Places) -> tuple[Any, ...]:
+def _packed(asked: BaseUpquery, places: Placement) -> tuple[Any, ...]:
     edge = places.edges[asked.edge]
     types = [edge.source.plan.schema[i].type for i in edge.ask]
     blob = wire.encode(list(asked.keys), types, asked.strings)
     return asked.edge, asked.bin, asked.tag, asked.asked, asked.clock, asked.keys.shape, blob
 
 
-def _unpacked(told: tuple[Any, ...], strings: Strings) -> Asked:
+def _unpacked(told: tuple[Any, ...], strings: Strings) -> BaseUpquery:
     *head, shape, blob = told
     keys = wire.decode(blob, strings) if shape[0] else np.empty(shape, dtype=np.int64)
     edge, where, tag, asked, clock = head
-    return Asked(edge, where, tag, asked, clock, keys, strings)
+    return BaseUpquery(edge, where, tag, asked, clock, keys, strings)
 
 
-__all__ = ["Rows", "Table", "declared"]
+__all__ = ["SparkBaseTables", "BaseTable", "declared"]

@@ -22,35 +22,47 @@ from ...storage.batch import Delta, concat
 from ...storage.encoding import NULL, Words
 from ..bins import bins
 from ..bins.bins import Message, Plan
-from .kept import Kept, Wait
-from .messages import ASK, BASE, COMPACT, GONE, LETTER, NOTE, ORDER, OUT, Letter, seal, unseal
-from .nodes import ALL, Far, Gather, schema_of
-from .placement import Places
-from .upquery_codec import Memo
+from .kept import StoredBin, WaitingLookup
+from .messages import (
+    ASK,
+    COMMAND,
+    COMPACT,
+    EVICTED,
+    GRAPH,
+    OUT,
+    REPORT,
+    UPQUERY,
+    DecodedMessage,
+    decode_message,
+    encode_message,
+)
+from .nodes import ALL, GatherNode, RemoteEdge, schema_of
+from .placement import Placement
+from .upquery_codec import UpqueryCodec
 
 AGES = 32
 """Into how many classes a bin sorts its keys by their last use, when it tells of them."""
 
 
 @dataclass
-class UpPlan(Plan):
+class PartialPlan(Plan):
     """What a worker needs: as for the other strategies, and whether there is a budget to report for."""
 
     budget: bool = False
 
     def bin(self, stage: int, number: int) -> Any:
         """A bin that holds nothing yet."""
-        return UpBin(self, stage, number)
+        return PartialBin(self, stage, number)
 
 
 @dataclass
-class UpBin(Kept):
+class PartialBin(StoredBin):
     """See the module."""
 
-    plan: UpPlan
+    plan: PartialPlan
 
     def __post_init__(self) -> None:
-        self.places: Places = self.plan.make()
+        self.places: Placement = self.plan.make()
         self.graph = self.places.engine
         self.engine = self.graph  # type: ignore[assignment]
         self.graph.dictionary.strings = bins.names.strings
@@ -62,25 +74,29 @@ class UpBin(Kept):
         self.back: dict[tuple[int, int | None], Edge] = {}
         for node in list(self.nodes):
             self._connect(node)
-        self.memo = Memo(self.strings, self._edge)
+        self.memo = UpqueryCodec(self.strings, self._edge)
         self.out: list[Message] = []
         self.told: dict[str, list[Words]] = {}
 
     def _connect(self, node: Any) -> None:
-        """Put a Gather before each input that comes from other bins, and one edge to all of them after the node."""
+        """Put a GatherNode before each input that comes from other bins, and one edge to all of them after the node."""
         for slot, edge in enumerate(node.inputs):
             if isinstance(edge.source, BaseNode) or self.places.near(edge):
                 self.back[edge.number, None] = edge
                 continue
-            gather = Gather(self.graph, node.name, edge.source.plan, node.view, edge.ask)
+            gather = GatherNode(self.graph, node.name, edge.source.plan, node.view, edge.ask)
             gather.keyed = self.places.keyed(edge.source)
-            gather.inputs = [Far(edge.number, edge.source, gather, i, edge.ask, bin=i) for i in range(self.plan.bins)]
+            gather.inputs = [
+                RemoteEdge(edge.number, edge.source, gather, i, edge.ask, bin=i) for i in range(self.plan.bins)
+            ]
             node.inputs[slot] = Edge(edge.number, gather, node, slot, edge.ask)
             gather.outputs = [node.inputs[slot]]
             self.back[edge.number, None] = node.inputs[slot]
             self.nodes.append(gather) if gather not in self.nodes else None
-        far = [e if self.places.near(e) else Far(e.number, e.source, e.target, e.slot, e.ask) for e in node.outputs]
-        if not isinstance(node, Gather):
+        far = [
+            e if self.places.near(e) else RemoteEdge(e.number, e.source, e.target, e.slot, e.ask) for e in node.outputs
+        ]
+        if not isinstance(node, GatherNode):
             node.outputs = far
 
     def _edge(self, number: int, where: int | None) -> Edge:
@@ -88,7 +104,7 @@ class UpBin(Kept):
         if where is None:
             return self.back[number, None]
         edge = self.places.edges[number]
-        return Far(number, edge.source, edge.target, edge.slot, edge.ask, bin=where)
+        return RemoteEdge(number, edge.source, edge.target, edge.slot, edge.ask, bin=where)
 
     # --- a micro-batch ----------------------------------------------------------
 
@@ -98,10 +114,10 @@ class UpBin(Kept):
         # A lookup that meets no hole changes no more than when keys were used; see _asked for one that does.
         self.changed = not all(m.channel == ASK or '"k": "touch"' in m.what for m in messages)
         self.time += 1
-        letters: list[Letter] = []
+        letters: list[DecodedMessage] = []
         parts: dict[int, list[Delta]] = {}
         for message in messages:
-            letter = unseal(message, self.strings)
+            letter = decode_message(message, self.strings)
             self.graph.clock = max(self.graph.clock, letter.head.get("c", 0))
             self.graph.now = max(self.graph.now, letter.head.get("now", 0))
             self.draws = max(self.draws, letter.head.get("d", 0))
@@ -121,22 +137,22 @@ class UpBin(Kept):
         self._finish()
         return self.out
 
-    def _take(self, letter: Letter) -> None:
+    def _take(self, letter: DecodedMessage) -> None:
         channel = letter.head["channel"]
-        if channel == LETTER:
+        if channel == GRAPH:
             self._deliver(letter)
         elif channel == ASK:
             reader = self.graph.nodes["reader", letter.head["view"]]
             assert reader.filled is not None
             keys = reader.filled.keys if letter.keys is None else letter.keys
-            self._asked(Wait(letter.head["id"], letter.head["view"], keys))
+            self._asked(WaitingLookup(letter.head["id"], letter.head["view"], keys))
         elif channel == COMPACT:
             for held in self.parts.values():
                 held.arrangement.compact()
-        elif channel == ORDER:
+        elif channel == COMMAND:
             self._obey(letter)
 
-    def _deliver(self, letter: Letter) -> None:
+    def _deliver(self, letter: DecodedMessage) -> None:
         """Hand a letter to the operator whose edge it came over."""
         head, graph = letter.head, self.graph
         edge, kind = self.places.edges[head["e"]], head["k"]
@@ -168,24 +184,24 @@ class UpBin(Kept):
         head = {"e": edge.number, "k": kind, "b": self.number, "t": tag, "a": asked, "c": self.graph.clock}
         types, by = tuple(c.type for c in plan.schema), schema_of(plan, edge.ask)
         if kind in ("upquery", "touch"):
-            to = (self.places.stage_of[edge.source], getattr(edge, "bin", self.number), LETTER)
+            to = (self.places.stage_of[edge.source], getattr(edge, "bin", self.number), GRAPH)
             if isinstance(edge.source, BaseNode):
-                to = (0, self.number, BASE)
+                to = (0, self.number, UPQUERY)
             parts: list[tuple[int, Words | None, Delta | None]] = [(to[1], keys, delta)]
         else:
             logical = self.places.edges[edge.number]
-            to = (self.places.stage_of[logical.target], 0, LETTER)
+            to = (self.places.stage_of[logical.target], 0, GRAPH)
             cut = [] if delta is None else wire.split(delta, route(logical), types, self.plan.bins, self.strings)
             if kind == "change":
                 parts = [(n, None, part) for n, part in cut]
             elif kind == "response":
-                where = edge.bin if isinstance(edge, Far) else ALL
+                where = edge.bin if isinstance(edge, RemoteEdge) else ALL
                 parts = [(where, keys, dict(cut).get(where, Delta.empty(len(types))))]
             else:
                 parts = [(n, keys, None) for n in range(self.plan.bins)]
         for where, some, rows in parts:
             told = {**head, "by": f"{self.stage:06d}.{self.number:06d}", "n": [self.time, len(self.out)]}
-            self.out.append(seal((to[0], where, to[2]), told, self.strings, some, by, rows, types))
+            self.out.append(encode_message((to[0], where, to[2]), told, self.strings, some, by, rows, types))
             self._trace(kind, edge, some, rows)
 
     def _trace(self, kind: str, edge: Edge, keys: Words | None, delta: Delta | None) -> None:
@@ -200,7 +216,7 @@ class UpBin(Kept):
 
     # --- lookups ----------------------------------------------------------------
 
-    def _asked(self, wait: Wait) -> None:
+    def _asked(self, wait: WaitingLookup) -> None:
         reader = self.graph.nodes["reader", wait.view]
         assert isinstance(reader, ReaderNode)
         there = reader.filled.mask(wait.keys, self.strings)
@@ -213,7 +229,7 @@ class UpBin(Kept):
         self.waits.append(wait)
         self._ask(reader, wait)
 
-    def _ask(self, reader: ReaderNode, wait: Wait) -> None:
+    def _ask(self, reader: ReaderNode, wait: WaitingLookup) -> None:
         holes = wait.keys.compress(~reader.filled.mask(wait.keys, self.strings), axis=1)
         if holes.shape[1] and not wait.open:
             wait.open = True
@@ -250,13 +266,15 @@ class UpBin(Kept):
         for name, keys in self.told.items():
             types = sets[name].types
             self.out.append(
-                seal((0, self.number, GONE), {"o": name}, self.strings, np.concatenate(keys, axis=1), types)
+                encode_message(
+                    (0, self.number, EVICTED), {"o": name}, self.strings, np.concatenate(keys, axis=1), types
+                )
             )
         self._note()
 
     def _say(self, head: dict[str, Any], reader: ReaderNode, rows: Delta) -> None:
         types = tuple(c.type for c in reader.plan.schema)
-        self.out.append(seal((0, self.number, OUT), head, self.strings, delta=rows, types=types))
+        self.out.append(encode_message((0, self.number, OUT), head, self.strings, delta=rows, types=types))
 
     def _note(self) -> None:
         events = [[e.name, e.source, e.target, e.rows, e.note] for e in self.graph.trace]
@@ -271,7 +289,7 @@ class UpBin(Kept):
                 + sum(f.nbytes for _, _, f in self._holders()),
                 "ages": [[int(a[-1]), len(a)] for a in np.array_split(used, min(AGES, len(used)) or 1) if len(a)],
             }
-        self.out.append(seal((0, self.number, NOTE), told, self.strings))
+        self.out.append(encode_message((0, self.number, REPORT), told, self.strings))
 
     # --- use, eviction ----------------------------------------------------------
 
@@ -280,7 +298,7 @@ class UpBin(Kept):
         if not keys.shape[1] or isinstance(node, BaseNode):
             return
         clock = self.graph.clock
-        if isinstance(node, Gather):
+        if isinstance(node, GatherNode):
             # Only a budget asks how long ago a key was used.
             for far in node.inputs if self.plan.budget else ():
                 part = node._part(keys, far.slot)
@@ -306,7 +324,7 @@ class UpBin(Kept):
     def _gone_keys(self, part: str, keys: Words) -> None:
         self.told.setdefault(part, []).append(keys)
 
-    def _obey(self, letter: Letter) -> None:
+    def _obey(self, letter: DecodedMessage) -> None:
         what = letter.head["o"]
         if what == "evict":
             node = next(n for n in self.nodes if n.name == letter.head["node"] and n.filled is not None)
@@ -343,4 +361,4 @@ class UpBin(Kept):
             filled.remove(filled.keys, self.strings)
 
 
-__all__ = ["UpBin", "UpPlan", "Wait"]
+__all__ = ["PartialBin", "PartialPlan", "WaitingLookup"]

@@ -30,24 +30,24 @@ from ...storage.encoding import Strings, Words
 from ..bins import tables
 from ..bins.bins import Message
 from ..bins.blueprint import Blueprint
-from ..driver.driver import Front
-from .base import Base
+from ..driver.driver import EngineDriver
+from .base import BaseTables
 from .keys import joined, order, tuples
-from .messages import ASK, COMPACT, LETTER, ORDER, Asked, Letter, seal, split, unseal
+from .messages import ASK, COMMAND, COMPACT, GRAPH, BaseUpquery, DecodedMessage, decode_message, encode_message, split
 from .nodes import schema_of
-from .placement import Places
-from .scheduler import Desk, Epoch, Errand, Lookup
+from .placement import Placement
+from .scheduler import EpochRequest, ExclusiveRequest, LookupRequest, RoundScheduler
 
 
-class UpFront(Desk, Front):
+class PartialDriver(RoundScheduler, EngineDriver):
     """See the module. A context manager."""
 
-    _route: Places  # type: ignore[assignment]
+    _route: Placement  # type: ignore[assignment]
     _turns = staticmethod(nullcontext)  # the desk says whose turn it is
 
     def __init__(self, plan: Blueprint, bins: int) -> None:
-        Desk.__init__(self)
-        Front.__init__(self, plan, bins)
+        RoundScheduler.__init__(self)
+        EngineDriver.__init__(self, plan, bins)
 
     def _use(self, plan: Blueprint, route: Any) -> None:
         super()._use(plan, route)
@@ -55,7 +55,7 @@ class UpFront(Desk, Front):
 
     @property
     @abstractmethod
-    def _base(self) -> Base:
+    def _base(self) -> BaseTables:
         """The base tables."""
 
     # --- the protocol -----------------------------------------------------------
@@ -71,7 +71,7 @@ class UpFront(Desk, Front):
         strings = Strings()
         try:
             deltas = {r: self._netted(r, d, strings) for r, d in validate.epoch(inputs, self.catalog, strings).items()}
-            job = self._do(Epoch(deltas=deltas, strings=strings))
+            job = self._do(EpochRequest(deltas=deltas, strings=strings))
         except Error as error:
             self.trace.record("refused", self.kind, note=str(error)[:200])
             raise
@@ -110,13 +110,13 @@ class UpFront(Desk, Front):
         def rows(number: int, clock: int) -> list[Message]:
             head = {"id": number, "view": view.name, "c": clock, "d": self._draws, "now": self.epoch}
             if words is None:
-                return [seal((stage, where, ASK), head, strings) for where in range(self.bins)]
+                return [encode_message((stage, where, ASK), head, strings) for where in range(self.bins)]
             return [
-                seal((stage, where, ASK), head, strings, some, types)
+                encode_message((stage, where, ASK), head, strings, some, types)
                 for where, some in split(words, types, self.bins, strings)
             ]
 
-        job = self._do(Lookup(messages=rows))
+        job = self._do(LookupRequest(messages=rows))
         return sorted_frame(view, _delta(view, job.out, strings), strings)
 
     def evict(self, view: str, key: Any = None, n: int | None = None) -> dict[str, list[Any]]:
@@ -129,7 +129,9 @@ class UpFront(Desk, Front):
             raise ViewError(f"evict({view!r}, n={shorten(n)}): n is a number of keys, 0 or more")
         strings = Strings()
         words = None if key is None else validate.key_words(shown, key, strings)
-        found: dict[str, list[Any]] = self._do(Errand(run=lambda: self._evict(shown, words, n, strings))).result
+        found: dict[str, list[Any]] = self._do(
+            ExclusiveRequest(run=lambda: self._evict(shown, words, n, strings))
+        ).result
         return found
 
     def _evict(self, view: View, words: Words | None, n: int | None, strings: Strings) -> dict[str, list[Any]]:
@@ -144,10 +146,10 @@ class UpFront(Desk, Front):
         self.clock += 1
         head = {"o": "evict", "node": start.name, "c": self.clock, "d": self._draws}
         if words is None:
-            orders = [seal((stage, where, ORDER), head, strings) for where in range(self.bins)]
+            orders = [encode_message((stage, where, COMMAND), head, strings) for where in range(self.bins)]
         else:
             cut = split(words, types, self.bins, strings)
-            orders = [seal((stage, where, ORDER), head, strings, some, types) for where, some in cut]
+            orders = [encode_message((stage, where, COMMAND), head, strings, some, types) for where, some in cut]
         self._gone = []
         if orders:
             self._turn_all(orders, "order")
@@ -157,7 +159,7 @@ class UpFront(Desk, Front):
         out: dict[str, list[Any]] = {}
         strings = Strings()
         for message in self._gone:
-            letter = unseal(message, strings)
+            letter = decode_message(message, strings)
             name = letter.head["o"]
             assert letter.keys is not None
             out.setdefault(name, []).extend(tuples(letter.keys, self._route.filled(name)[2].types, strings))
@@ -178,11 +180,11 @@ class UpFront(Desk, Front):
     def compact(self) -> None:
         """Merge all runs of all bins, and the files of base tables."""
         self._check_open()
-        self._do(Errand(run=self._compact))
+        self._do(ExclusiveRequest(run=self._compact))
 
     def _compact(self) -> None:
         every = [
-            seal((stage, where, COMPACT), {}, Strings())
+            encode_message((stage, where, COMPACT), {}, Strings())
             for stage in range(1, self._route.stages + 1)
             for where in range(self.bins)
         ]
@@ -211,7 +213,7 @@ class UpFront(Desk, Front):
             self._lazy = []
             return kept
 
-        kept = self._do(Errand(run=change)).result
+        kept = self._do(ExclusiveRequest(run=change)).result
         for name, (words, strings) in kept.items():
             if words.shape[1]:
                 self._look_up(self.views[name], words, strings)
@@ -219,7 +221,7 @@ class UpFront(Desk, Front):
 
     # --- what the desk asks -----------------------------------------------------------
 
-    def _epoch_begins(self, job: Epoch, epoch: int) -> list[Message]:
+    def _epoch_begins(self, job: EpochRequest, epoch: int) -> list[Message]:
         for relation, delta in job.deltas.items():
             self._checked(relation, delta, epoch - 1, job.strings)
         self._base.append(job.deltas, epoch, job.strings)
@@ -239,10 +241,10 @@ class UpFront(Desk, Front):
     def _take_back(self, epoch: int, late: bool) -> None:
         self._base.take_back(epoch)
 
-    def _answers(self, asked: list[Asked], upto: int, rest: list[Message]) -> list[Message] | Path:
+    def _answers(self, asked: list[BaseUpquery], upto: int, rest: list[Message]) -> list[Message] | Path:
         return self._base.answers(asked, self._as_of(asked, upto), rest, self._route)
 
-    def _as_of(self, asked: list[Asked], upto: int) -> int:
+    def _as_of(self, asked: list[BaseUpquery], upto: int) -> int:
         """Rule 18: a base table answers for all that it has sent; without the rule, as of when it was asked."""
         return min(a.asked for a in asked) if "rule18" in self._blueprint.without else upto  # type: ignore[attr-defined]
 
@@ -256,18 +258,18 @@ class UpFront(Desk, Front):
                 head = {"e": edge.number, "k": "change", "n": [epoch, 0], "c": self.clock, "now": epoch}
                 stage = self._route.stage_of[edge.target]
                 for where, part in wire.split(deltas[relation], self._route.route(edge), types, self.bins, strings):
-                    out.append(seal((stage, where, LETTER), head, strings, delta=part, types=types))
+                    out.append(encode_message((stage, where, GRAPH), head, strings, delta=part, types=types))
         return out
 
     def _orders(self, what: str, **more: Any) -> list[Message]:
         head = {"o": what, "c": self.clock, **more}
         return [
-            seal((stage, where, ORDER), head, Strings())
+            encode_message((stage, where, COMMAND), head, Strings())
             for stage in range(1, self._route.stages + 1)
             for where in range(self.bins)
         ]
 
-    def _noted(self, letter: Letter, place: tuple[int, int]) -> None:
+    def _noted(self, letter: DecodedMessage, place: tuple[int, int]) -> None:
         for name, source, target, rows, note in letter.head["trace"]:
             self.trace.record(name, source, target, rows, note)
         if "rows" in letter.head:
@@ -342,6 +344,6 @@ class UpFront(Desk, Front):
 
 
 def _delta(view: View, out: Sequence[Message], strings: Strings) -> Delta:
-    letters = (unseal(m, strings) for m in out)
+    letters = (decode_message(m, strings) for m in out)
     parts = [x.delta for x in letters if x.head["view"] == view.name and x.delta is not None]
     return concat(parts, len(view.schema))

@@ -1,6 +1,6 @@
-"""Partial state on Spark: :class:`~.driver.UpFront` over one streaming query, its base tables beside it.
+"""Partial state on Spark: :class:`~.driver.PartialDriver` over one streaming query, its base tables beside it.
 
-    g-.../base/N/    the base table of relation N of the catalog, as Parquet (:mod:`.base_files`)
+    g-.../base/N/    the base table of relation N of the catalog, as Parquet (:mod:`.base_parquet`)
 
 A driver that was killed between two rounds has left questions on their way: they are in what the
 last micro-batches sent out, and are sent on when the engine starts again.
@@ -21,20 +21,20 @@ from ..bins.bins import Message
 from ..bins.blueprint import Blueprint
 from ..driver.engine import SparkEngine
 from ..query.query import Query
-from .base import Base
-from .base_files import Files
+from .base import BaseTables
 from .base_given import Postgres
+from .base_parquet import ParquetTable
 from .base_postgres import PostgresTable
-from .base_rows import Rows, Table
-from .bin import UpPlan
-from .driver import UpFront
-from .scheduler import Desk, Errand
+from .base_rows import BaseTable, SparkBaseTables
+from .bin import PartialPlan
+from .driver import PartialDriver
+from .scheduler import ExclusiveRequest, RoundScheduler
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-class UpEngine(UpFront, SparkEngine):
+class PartialSparkEngine(PartialDriver, SparkEngine):
     """See the module; made by :func:`sharedstate_lite.spark.engine` and ``restore``. A context manager."""
 
     def __init__(
@@ -49,10 +49,10 @@ class UpEngine(UpFront, SparkEngine):
         if base is not None and not isinstance(base, Mapping):
             raise RelationError(f"base={base!r}: it is {{relation: spark.Postgres(server, table)}}")
         self._given: dict[str, Any] = dict(base or {})
-        self._base_: Rows | None = None
+        self._base_: SparkBaseTables | None = None
         self._undone: Error | None = None
         """Why the last epoch was taken back when this began; whoever stepped is not there any more."""
-        Desk.__init__(self)
+        RoundScheduler.__init__(self)
         SparkEngine.__init__(self, plan, session, checkpoint, bins, copy)
         try:
             self._base.take_back(self.epoch)
@@ -62,7 +62,7 @@ class UpEngine(UpFront, SparkEngine):
             raise
 
     @property
-    def _base(self) -> Base:
+    def _base(self) -> BaseTables:
         assert self._base_ is not None
         return self._base_
 
@@ -70,7 +70,7 @@ class UpEngine(UpFront, SparkEngine):
         labels = {key: number for number, key in self._label.items()}
         folder = self.location / options["generation"]
         budget = route.engine.budget.set
-        work = UpPlan(options["generation"], self.bins, plan.routed, budget=budget)
+        work = PartialPlan(options["generation"], self.bins, plan.routed, budget=budget)
         relations = route.engine.catalog.relations
         if options["base"] != sorted(self._given):
             raise CheckpointError(
@@ -87,13 +87,13 @@ class UpEngine(UpFront, SparkEngine):
             given[relation] = table
         (folder / "base").mkdir(parents=True, exist_ok=True)
 
-        def opened(relation: str) -> Table:
+        def opened(relation: str) -> BaseTable:
             schema = relations[relation]
             if relation in given:
                 return PostgresTable(given[relation], self.session, relation, schema, self._new)
-            return Files(self.session, folder / "base" / str(list(relations).index(relation)), relation, schema)
+            return ParquetTable(self.session, folder / "base" / str(list(relations).index(relation)), relation, schema)
 
-        self._base_ = Rows(self.session, opened, relations, folder)
+        self._base_ = SparkBaseTables(self.session, opened, relations, folder)
         self._base_.label, self._base_.make = self._label, plan.routed
         return Query(self.session, folder, work, route.stages, labels, options["began"])
 
@@ -157,7 +157,7 @@ class UpEngine(UpFront, SparkEngine):
     def checkpoint(self, path: Any) -> None:
         """Copy all state, base tables in files included, to a new or empty folder; see :class:`~..driver.engine.SparkEngine`."""
         self._check_open()
-        self._do(Errand(run=lambda: SparkEngine.checkpoint(self, path)))
+        self._do(ExclusiveRequest(run=lambda: SparkEngine.checkpoint(self, path)))
 
     def _rebuild(self, plan: Blueprint, route: Any) -> list[Message]:
         from ..bins import blueprint
@@ -202,4 +202,4 @@ def _link(source: str, target: str) -> None:
     shutil.copy2(source, target)
 
 
-__all__ = ["UpEngine"]
+__all__ = ["PartialSparkEngine"]

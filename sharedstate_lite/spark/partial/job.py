@@ -36,7 +36,7 @@ from ..jobs.job import Job
 from ..jobs.sink import Came
 from ..query.query import Query, committed
 from .base_given import Postgres
-from .engine import UpEngine
+from .engine import PartialSparkEngine
 from .scheduler import change
 
 if TYPE_CHECKING:
@@ -46,12 +46,12 @@ INTAKE = "intake"
 _ROWS = "relation STRING, path STRING, rows BINARY"
 
 
-class Fed(UpEngine):
+class PartialStreamEngine(PartialSparkEngine):
     """The engine of a stream: it has the changes of its last epoch until Spark has that epoch's batch in its log."""
 
     _streams = True
 
-    def __init__(self, job: UpJob, bins: int | None, sources: dict[str, str | None], base: Any) -> None:
+    def __init__(self, job: PartialJob, bins: int | None, sources: dict[str, str | None], base: Any) -> None:
         self._job, self._sources = job, sources
         super().__init__(job._plan, job.session, job.location, bins, base=base)
 
@@ -91,12 +91,12 @@ class Fed(UpEngine):
         return {name: self._changed_rows(view, out, self.epoch) for name, view in self.views.items()}
 
 
-class UpJob(Job):
+class PartialJob(Job):
     """See the module, and :class:`~..jobs.job.Job`; made by :func:`sharedstate_lite.spark.stream`. A context manager."""
 
     def __init__(self, base: Mapping[str, Postgres] | None, *given: Any) -> None:
         self._base = base
-        self._engine: Fed | None = None
+        self._engine: PartialStreamEngine | None = None
         self._refusal: Error | None = None
         super().__init__(*given)
 
@@ -131,7 +131,7 @@ class UpJob(Job):
         return self._up.state(operator)
 
     @property
-    def _up(self) -> Fed:
+    def _up(self) -> PartialStreamEngine:
         assert self._engine is not None
         return self._engine
 
@@ -139,7 +139,7 @@ class UpJob(Job):
 
     def _settle(self, bins: int | None, sources: dict[str, str | None]) -> None:
         self._name = INTAKE
-        self._engine = Fed(self, bins, sources, self._base)
+        self._engine = PartialStreamEngine(self, bins, sources, self._base)
         self.bins = self._engine.bins
 
     def _forget(self) -> None:
@@ -223,4 +223,4 @@ def _rows(source: DataFrame, relation: str, names: Sequence[str]) -> DataFrame:
     return source.mapInArrow(packed, _ROWS)
 
 
-__all__ = ["UpJob"]
+__all__ = ["PartialJob"]

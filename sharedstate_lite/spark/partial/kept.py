@@ -22,12 +22,12 @@ from ...partial.nodes import Node_
 from ...storage import wire
 from ...storage.encoding import Words
 from ..bins.bins import Bin, Store
-from .nodes import Bound, schema_of
-from .upquery_codec import Memo
+from .nodes import BinGraph, schema_of
+from .upquery_codec import UpqueryCodec
 
 
 @dataclass
-class Wait:
+class WaitingLookup:
     """A lookup that met holes: whose it is, and whether a question for it is under way."""
 
     request: int
@@ -37,15 +37,15 @@ class Wait:
 
 
 @dataclass
-class Kept(Bin):
-    """The half of a bin that stores; see the module, and :class:`~.bin.UpBin`."""
+class StoredBin(Bin):
+    """The half of a bin that stores; see the module, and :class:`~.bin.PartialBin`."""
 
-    waits: list[Wait] = field(default_factory=list)
+    waits: list[WaitingLookup] = field(default_factory=list)
     draws: int = 0
     """How many draws for eviction it has been told of."""
-    graph: Bound = field(init=False)
+    graph: BinGraph = field(init=False)
     nodes: list[Node_] = field(init=False)
-    memo: Memo = field(init=False)
+    memo: UpqueryCodec = field(init=False)
     extras: dict[tuple[str, str], bytes] = field(init=False, default_factory=dict)
     seen: dict[str, tuple[Words, Words]] = field(init=False, default_factory=dict)
     """Filled keys and their uses as they were encoded last: keys are replaced, never changed."""
@@ -86,7 +86,7 @@ class Kept(Bin):
         super().save(_With(store, fresh, self.parts, {"clock": self.graph.clock, "draws": self.draws}))
         self.extras = now
 
-    def _wait_words(self, wait: Wait) -> list[Any]:
+    def _wait_words(self, wait: WaitingLookup) -> list[Any]:
         reader = self.graph.nodes["reader", wait.view]
         return self.memo.words(wait.keys, schema_of(reader.plan, reader.ask))
 
@@ -104,7 +104,7 @@ class Kept(Bin):
         told = json.loads(self.extras["open", "0"])
         for n, node in enumerate(self.nodes):
             self.memo.read(node, told["open"].get(str(n)))
-        self.waits = [Wait(r, v, self.memo.words_of(k), o) for r, v, k, o in told["waits"]]
+        self.waits = [WaitingLookup(r, v, self.memo.words_of(k), o) for r, v, k, o in told["waits"]]
         self.graph._tags = told["tags"]
 
 
@@ -128,4 +128,4 @@ class _With:
         self.store.write(json.dumps(told), [*fresh, *self.more], gone)
 
 
-__all__ = ["Kept", "Wait"]
+__all__ = ["StoredBin", "WaitingLookup"]

@@ -1,9 +1,9 @@
 """What travels between the bins of partial state: the core's messages as rows of a stream, each with its head.
 
-    LETTER    a message of the graph, to another bin: change, response, evict, upquery, touch
+    GRAPH    a message of the graph, to another bin: change, response, evict, upquery, touch
     ASK       a lookup: keys of a view that somebody reads
-    ORDER     evict, shed (keep a budget), forget, abandon: to a bin, from the driver
-    and to the driver: OUT (a view's rows), BASE (an upquery of a base table), GONE (keys that became holes), NOTE
+    COMMAND     evict, shed (keep a budget), forget, abandon: to a bin, from the driver
+    and to the driver: OUT (a view's rows), UPQUERY (an upquery of a base table), EVICTED (keys that became holes), REPORT
 
 A head is JSON: the edge's number, the kind, who sent it, its number there (an edge is
 first in, first out, but Spark hands over the rows of a bin in any order), the upquery's
@@ -27,16 +27,16 @@ from ...storage.batch import Delta
 from ...storage.encoding import Strings, Words
 from ..bins.bins import Message
 from .nodes import schema_of
-from .placement import Places
+from .placement import Placement
 
-LETTER = 1
-ASK, COMPACT, ORDER = -1, -2, -4
-OUT, BASE, GONE, NOTE = 0, -5, -6, -7
+GRAPH = 1
+ASK, COMPACT, COMMAND = -1, -2, -4
+OUT, UPQUERY, EVICTED, REPORT = 0, -5, -6, -7
 _SIZE = struct.Struct("<q")
 
 
 @dataclass
-class Letter:
+class DecodedMessage:
     """A message that was opened. ``keys`` are words int64[k, q]; either payload may be missing."""
 
     head: Mapping[str, Any]
@@ -49,7 +49,7 @@ class Letter:
         return self.head.get("by", ""), self.head.get("n", [0, 0])
 
 
-def seal(
+def encode_message(
     to: tuple[int, int, int],
     head: Mapping[str, Any],
     strings: Strings,
@@ -66,7 +66,7 @@ def seal(
     return Message(stage, where, channel, json.dumps({**head, **more}), _SIZE.pack(len(first)) + first + second)
 
 
-def unseal(message: Message, strings: Strings) -> Letter:
+def decode_message(message: Message, strings: Strings) -> DecodedMessage:
     """What a message says."""
     head = json.loads(message.what)
     (size,) = _SIZE.unpack_from(message.blob)
@@ -76,7 +76,7 @@ def unseal(message: Message, strings: Strings) -> Letter:
         # A key of no columns has no words to carry its number.
         keys = wire.decode(first, strings)
         keys = keys if len(keys) else np.empty((0, head["q"]), dtype=np.int64)
-    return Letter(head, keys, wire.unpack(second, strings) if second else None)
+    return DecodedMessage(head, keys, wire.unpack(second, strings) if second else None)
 
 
 def split(keys: Words, types: Iterable[Any], bins: int, strings: Strings) -> Iterator[tuple[int, Words]]:
@@ -87,7 +87,7 @@ def split(keys: Words, types: Iterable[Any], bins: int, strings: Strings) -> Ite
 
 
 @dataclass
-class Asked:
+class BaseUpquery:
     """An upquery of a base table, as the driver has it: of one bin's ``edge``, under ``tag``."""
 
     edge: int
@@ -99,26 +99,26 @@ class Asked:
     strings: Strings
 
     @staticmethod
-    def of(message: Message, strings: Strings) -> Asked:
-        """Out of a BASE message."""
-        letter = unseal(message, strings)
+    def of(message: Message, strings: Strings) -> BaseUpquery:
+        """Out of a UPQUERY message."""
+        letter = decode_message(message, strings)
         assert letter.keys is not None
         head = letter.head
-        return Asked(head["e"], message.bin, head["t"], head["a"], head["c"], letter.keys, strings)
+        return BaseUpquery(head["e"], message.bin, head["t"], head["a"], head["c"], letter.keys, strings)
 
 
-def heads(asked: Iterable[Asked], places: Places, strings: Strings, number: int) -> list[Message]:
+def heads(asked: Iterable[BaseUpquery], places: Placement, strings: Strings, number: int) -> list[Message]:
     """The responses to upqueries of base tables, without their rows; those come as further letters of the same tag."""
     out = []
     for n, each in enumerate(asked):
         edge = places.edges[each.edge]
         head = {"e": each.edge, "k": "response", "t": each.tag, "n": [number, n], "c": each.clock}
-        to = (places.stage_of[edge.target], each.bin, LETTER)
-        out.append(seal(to, head, strings, each.keys, schema_of(edge.source.plan, edge.ask)))
+        to = (places.stage_of[edge.target], each.bin, GRAPH)
+        out.append(encode_message(to, head, strings, each.keys, schema_of(edge.source.plan, edge.ask)))
     return out
 
 
-def answers(asked: Iterable[Asked], rows: Delta, places: Places, bins: int, strings: Strings) -> list[Message]:
+def answers(asked: Iterable[BaseUpquery], rows: Delta, places: Placement, bins: int, strings: Strings) -> list[Message]:
     """Those of a base table's rows that each of some upqueries of it wants in its bin."""
     out = []
     for each in asked:
@@ -130,12 +130,12 @@ def answers(asked: Iterable[Asked], rows: Delta, places: Places, bins: int, stri
         wanted &= wire.bin_of(rows.rows, places.route(edge), types, bins, strings) == each.bin
         if wanted.any():
             head = {"e": each.edge, "k": "rows", "t": each.tag, "c": each.clock}
-            to = (places.stage_of[edge.target], each.bin, LETTER)
-            out.append(seal(to, head, strings, delta=rows.take(wanted), types=types))
+            to = (places.stage_of[edge.target], each.bin, GRAPH)
+            out.append(encode_message(to, head, strings, delta=rows.take(wanted), types=types))
     return out
 
 
 __all__ = [
-    "ASK", "BASE", "COMPACT", "GONE", "LETTER", "NOTE", "ORDER", "OUT",
-    "Asked", "Letter", "answers", "heads", "seal", "split", "unseal",
+    "ASK", "UPQUERY", "COMPACT", "EVICTED", "GRAPH", "REPORT", "COMMAND", "OUT",
+    "BaseUpquery", "DecodedMessage", "answers", "heads", "encode_message", "split", "decode_message",
 ]  # fmt: skip

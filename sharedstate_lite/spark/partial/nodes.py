@@ -1,10 +1,10 @@
 """The operators of partial state where one graph is spread over bins: what the core's lack for that, and no more.
 
 Each operator stands in several bins, each copy for some keys. An edge whose rows change
-their bin becomes many (:class:`Far`), and a copy that asks over it may have to ask
-several: :class:`Gather`, a union of the copies above, so that rule 22 is the core's. A
+their bin becomes many (:class:`RemoteEdge`), and a copy that asks over it may have to ask
+several: :class:`GatherNode`, a union of the copies above, so that rule 22 is the core's. A
 join cannot read base tables, which are not in the bins; so it holds the rows of both
-sides for the keys that are filled (:class:`HeldJoin`), and what it lacks when a change
+sides for the keys that are filled (:class:`StatefulJoinNode`), and what it lacks when a change
 comes it asks for, as a question does, and sends the change when it has it.
 
 After Noria's sharding (Gjengset's thesis, 2021, chapter 5).
@@ -32,14 +32,14 @@ ALL = -1
 
 
 @dataclass(eq=False)
-class Far(Edge):
+class RemoteEdge(Edge):
     """An edge to, or from, another bin: ``bin`` is the one at its far end, ``ALL`` of them for what goes to whoever
     wants it."""
 
     bin: int = ALL
 
 
-class Gather(UnionNode):
+class GatherNode(UnionNode):
     """Stands before an operator's input: asks the copies of the operator above, and sends one combined response.
 
     Input ``i`` comes from bin ``i``. With ``keyed``, a key is known in one bin only, and asked there.
@@ -65,7 +65,7 @@ class Gather(UnionNode):
         self.flow.send("upquery", self.inputs[slot], keys=keys, tag=tag, asked=question.asked)
 
 
-class HeldJoin(JoinNode):
+class StatefulJoinNode(JoinNode):
     """A join that holds both sides for the keys that are filled, and asks for partners that a change lacks.
 
     Changes of the primary side whose join key is a hole of the other side wait in ``late``;
@@ -139,10 +139,10 @@ class HeldJoin(JoinNode):
         super().back(kept)
 
 
-class Bound(Partial):
+class BinGraph(Partial):
     """A partial graph of which a bin runs a part: what goes to other bins is handed to ``post``."""
 
-    join_node = HeldJoin
+    join_node = StatefulJoinNode
     post: Callable[..., None] | None = None
     found: Callable[[Node_, Words], None] | None = None
     gone: Callable[[str, Words], None] | None = None
@@ -156,9 +156,9 @@ class Bound(Partial):
     def send(self, kind: str, edge: Edge, **what: Any) -> None:
         if self.post is None:
             super().send(kind, edge, **what)
-        elif isinstance(edge, Far) or (kind == "upquery" and isinstance(edge.source, BaseNode)):
+        elif isinstance(edge, RemoteEdge) or (kind == "upquery" and isinstance(edge.source, BaseNode)):
             self.post(kind, edge, **what)
-        elif isinstance(edge.source, Gather):
+        elif isinstance(edge.source, GatherNode):
             self.silent(kind, edge, **what)
         else:
             super().send(kind, edge, **what)
@@ -188,4 +188,4 @@ def schema_of(plan: Node, columns: tuple[int, ...]) -> tuple[Any, ...]:
     return tuple(plan.schema[i].type for i in columns)
 
 
-__all__ = ["ALL", "Bound", "Far", "Gather", "HeldJoin", "schema_of"]
+__all__ = ["ALL", "BinGraph", "RemoteEdge", "GatherNode", "StatefulJoinNode", "schema_of"]

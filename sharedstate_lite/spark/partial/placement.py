@@ -1,6 +1,6 @@
 """Where the operators of a partial graph live on Spark: stages, bins, and the edges between them.
 
-A :class:`Places` is worked out from an in-process engine without rows, like a
+A :class:`Placement` is worked out from an in-process engine without rows, like a
 :class:`~..bins.route.Route` for the other strategies. An operator stands in one stage, a copy
 in each bin, and a row of its input goes to the bin of some of its columns: a reader's and an
 aggregate's by what they are asked by, a join's by the join key. An edge on which
@@ -22,15 +22,15 @@ from ...partial.join import JoinNode
 from ...partial.nodes import BaseNode, Edge, LinearNode, Node_, ReaderNode
 from ...plan.nodes import Col, Join, Map
 from ...plan.view import View
-from .nodes import Bound
+from .nodes import BinGraph
 
 Columns = tuple[int, ...]
 
 
-class Places:
+class Placement:
     """See the module; ``engine`` is the blueprint, and in a bin the engine that runs there."""
 
-    def __init__(self, engine: Bound) -> None:
+    def __init__(self, engine: BinGraph) -> None:
         self.engine = engine
         self.views = list(engine.views)
         self.nodes: list[Node_] = list(engine.nodes.values())  # inputs come before what stands on them
@@ -111,15 +111,15 @@ class Places:
         )
 
 
-def places(views: Sequence[View], join: str, options: Mapping[str, Any]) -> Places:
+def places(views: Sequence[View], join: str, options: Mapping[str, Any]) -> Placement:
     """The places of a partial engine over some views. Raises ViewError as the engine in process does."""
-    engine = Bound(views, join, **options)
+    engine = BinGraph(views, join, **options)
     if engine.catalog is None:
         raise ViewError("an engine on Spark needs views of a catalog; make them with catalog.view(...)")
     for relation in engine.catalog.relations:
         # A relation that no view uses is kept too, for the views that may come.
         engine._base(relation)
-    return Places(engine)
+    return Placement(engine)
 
 
 def _lifted(plan: Any, columns: Columns) -> Columns | None:
@@ -130,4 +130,4 @@ def _lifted(plan: Any, columns: Columns) -> Columns | None:
     return tuple(e.index for e in exprs if isinstance(e, Col)) if all(isinstance(e, Col) for e in exprs) else None
 
 
-__all__ = ["Places", "places"]
+__all__ = ["Placement", "places"]

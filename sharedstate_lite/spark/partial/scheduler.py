@@ -25,14 +25,14 @@ from ...errors import Error
 from ...storage.batch import Delta
 from ...storage.encoding import Strings
 from ..bins.bins import Message
-from .messages import ASK, BASE, GONE, NOTE, OUT, Asked, Letter, unseal
+from .messages import ASK, EVICTED, OUT, REPORT, UPQUERY, BaseUpquery, DecodedMessage, decode_message
 
 TRIES = 2
 """How often a lookup that an epoch has overtaken is put again before epochs wait for it."""
 
 
 @dataclass
-class Job:
+class Request:
     """What a caller wants. ``out`` is what came for it."""
 
     out: list[Message] = field(default_factory=list)
@@ -41,7 +41,7 @@ class Job:
 
 
 @dataclass
-class Lookup(Job):
+class LookupRequest(Request):
     """Some keys of a view; ``messages`` makes the rows of the stream that ask for them, as of ``epoch``."""
 
     messages: Callable[[int, int], list[Message]] = lambda number, clock: []
@@ -53,7 +53,7 @@ class Lookup(Job):
 
 
 @dataclass
-class Epoch(Job):
+class EpochRequest(Request):
     """One epoch: its rows, net."""
 
     deltas: dict[str, Delta] = field(default_factory=dict)
@@ -62,25 +62,25 @@ class Epoch(Job):
 
 
 @dataclass
-class Errand(Job):
+class ExclusiveRequest(Request):
     """Something that nothing else may be under way for: ``run`` turns its own rounds."""
 
     run: Callable[[], Any] = lambda: None
     result: Any = None
 
 
-class Desk(ABC):
+class RoundScheduler(ABC):
     """See the module."""
 
     def __init__(self) -> None:
         self._turn = threading.Condition()
-        self._queue: deque[Job] = deque()
+        self._queue: deque[Request] = deque()
         self._busy = False
-        self._lookups: dict[int, Lookup] = {}
-        self._step: Epoch | None = None
+        self._lookups: dict[int, LookupRequest] = {}
+        self._step: EpochRequest | None = None
         self._letters: list[Message] = []
         self._lazy: list[Message] = []
-        self._questions: list[Asked] = []
+        self._questions: list[BaseUpquery] = []
         self._just_stepped = self._broken = False
         self._numbers = self.clock = self.rounds = 0
         self._draws = 0
@@ -98,11 +98,11 @@ class Desk(ABC):
         """Run one micro-batch; returns what came out of it, whether for the driver or for bins of the next one."""
 
     @abstractmethod
-    def _answers(self, asked: list[Asked], upto: int, rest: list[Message]) -> list[Message] | Path:
+    def _answers(self, asked: list[BaseUpquery], upto: int, rest: list[Message]) -> list[Message] | Path:
         """A micro-batch: ``rest``, and what the base tables held after epoch ``upto``, for those who asked."""
 
     @abstractmethod
-    def _epoch_begins(self, job: Epoch, epoch: int) -> list[Message]:
+    def _epoch_begins(self, job: EpochRequest, epoch: int) -> list[Message]:
         """Check an epoch and write it to the base tables; returns its letters. Raises the kit's errors."""
 
     @abstractmethod
@@ -118,7 +118,7 @@ class Desk(ABC):
         """Nothing is under way: keep the budget."""
 
     @abstractmethod
-    def _noted(self, letter: Letter, place: tuple[int, int]) -> None:
+    def _noted(self, letter: DecodedMessage, place: tuple[int, int]) -> None:
         """A bin tells what has happened, and what it holds."""
 
     # --- for callers ------------------------------------------------------------
@@ -174,7 +174,7 @@ class Desk(ABC):
         asks: list[Message] = []
         while self._queue:
             job = self._queue[0]
-            if isinstance(job, Errand):
+            if isinstance(job, ExclusiveRequest):
                 if self._quiet and not asks:
                     self._queue.popleft()
                     self._errand(job)
@@ -182,7 +182,7 @@ class Desk(ABC):
                 break
             if self._step is not None:
                 break
-            if isinstance(job, Epoch):
+            if isinstance(job, EpochRequest):
                 if asks or (self._just_stepped and (self._letters or self._questions)):
                     break
                 if any(lookup.tries >= TRIES for lookup in self._lookups.values()):
@@ -190,7 +190,7 @@ class Desk(ABC):
                 self._queue.popleft()
                 self._start(job)
                 break
-            assert isinstance(job, Lookup)
+            assert isinstance(job, LookupRequest)
             alone = job.alone or any(x.alone for x in self._lookups.values())
             if alone and self._lookups:
                 break
@@ -198,7 +198,7 @@ class Desk(ABC):
             asks += self._ask(job)
         return asks
 
-    def _ask(self, job: Lookup) -> list[Message]:
+    def _ask(self, job: LookupRequest) -> list[Message]:
         self._numbers += 1
         self.clock += 1
         job.number, job.epoch, job.out = self._numbers, self.epoch, []
@@ -208,7 +208,7 @@ class Desk(ABC):
         job.left = len(rows)
         return rows
 
-    def _errand(self, job: Errand) -> None:
+    def _errand(self, job: ExclusiveRequest) -> None:
         try:
             job.result = job.run()
         except BaseException as error:
@@ -216,7 +216,7 @@ class Desk(ABC):
             self._broken = self._broken or not isinstance(error, Error) or bool(self._letters or self._questions)
         job.done = True
 
-    def _start(self, job: Epoch) -> None:
+    def _start(self, job: EpochRequest) -> None:
         """An epoch's own micro-batch."""
         self.clock += 1
         number = job.number = self.epoch + 1
@@ -248,14 +248,14 @@ class Desk(ABC):
             if message.stage > 0:
                 lazy = '"k": "touch"' in message.what
                 (self._lazy if lazy else self._letters).append(message)
-            elif message.channel == BASE:
-                self._questions.append(Asked.of(message, self.names))
+            elif message.channel == UPQUERY:
+                self._questions.append(BaseUpquery.of(message, self.names))
             elif message.channel == OUT:
                 self._came(message)
-            elif message.channel == GONE:
+            elif message.channel == EVICTED:
                 self._gone.append(message)
-            elif message.channel == NOTE:
-                letter = unseal(message, self.names)
+            elif message.channel == REPORT:
+                letter = decode_message(message, self.names)
                 self._noted(letter, (letter.head["stage"], message.bin))
 
     def _came(self, message: Message) -> None:
@@ -339,4 +339,4 @@ def change(message: Message) -> bool:
     return message.stage == 0 and message.channel == OUT and "id" not in json.loads(message.what)
 
 
-__all__ = ["ASK", "Desk", "Epoch", "Errand", "Job", "Lookup", "change"]
+__all__ = ["ASK", "RoundScheduler", "EpochRequest", "ExclusiveRequest", "Request", "LookupRequest", "change"]

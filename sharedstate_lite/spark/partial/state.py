@@ -18,14 +18,14 @@ from ...storage.encoding import Strings
 from ..bins import blueprint, tables
 from ..query.inbox import Inbox
 from .keys import joined, order, tuples
-from .placement import Places
+from .placement import Placement
 
 if TYPE_CHECKING:
     from ...engine.state_tables import Held
-    from ..driver.store import Reader
+    from ..driver.store import StateReader
 
 
-def state(reader: Reader, operator: str | None) -> pd.DataFrame:
+def state(reader: StateReader, operator: str | None) -> pd.DataFrame:
     """See :func:`..driver.store.state`. A base table that cannot be told, see :func:`base_rows`, is not in the list."""
     places = bases(reader)
     if operator in places:
@@ -46,18 +46,18 @@ def state(reader: Reader, operator: str | None) -> pd.DataFrame:
     return table[~table.operator.isin(untold)].reset_index(drop=True)
 
 
-def bases(reader: Reader) -> dict[str, Held]:
+def bases(reader: StateReader) -> dict[str, Held]:
     """The base tables, by what ``state()`` calls them."""
     return {h.operator: h for h in reader.route.engine.held() if h.base}
 
 
-def base_rows(reader: Reader, place: Held, since: int | None = None) -> pd.DataFrame:
+def base_rows(reader: StateReader, place: Held, since: int | None = None) -> pd.DataFrame:
     """The rows of a base table in files, with their diff; or only what came ``since`` an earlier micro-batch.
 
     Raises ViewError for a table in PostgreSQL, TimeError for files that later epochs have been merged into.
     """
-    from .base_files import Files
-    from .base_rows import Rows
+    from .base_parquet import ParquetTable
+    from .base_rows import SparkBaseTables
 
     schema: Schema = reader.route.engine.catalog.schema(place.relation)
     folder, where = _folder(reader, place.relation), reader.checkpoint.parents[1]
@@ -67,39 +67,39 @@ def base_rows(reader: Reader, place: Held, since: int | None = None) -> pd.DataF
             "the engine itself shows it"
         )
     upto, after = _epoch(reader, reader.batch), -1 if since is None else _epoch(reader, since)
-    table = Files(reader.session, folder, place.relation, schema, look=True)
+    table = ParquetTable(reader.session, folder, place.relation, schema, look=True)
     merged = [f for f in table.files for epoch in (upto, after) if f.first <= epoch < f.last]
     if merged:
         raise TimeError(
             f"{where}: epochs {merged[0].first} to {merged[0].last} of the base table {place.relation} were merged "
             f"since, so it is not known any more as of micro-batch {reader.batch}; leave out batch, or take a later one"
         )
-    rows = Rows(reader.session, lambda _: table, {place.relation: schema}, folder)
+    rows = SparkBaseTables(reader.session, lambda _: table, {place.relation: schema}, folder)
     return rows.shown(place, f"batch > {after} AND batch <= {upto}")
 
 
-def _epoch(reader: Reader, batch: int) -> int:
+def _epoch(reader: StateReader, batch: int) -> int:
     """The epoch whose rows base tables had brought by the end of a micro-batch."""
     entries = Inbox(reader.checkpoint.parent, 0).entries[: batch + 1]
     return max((e.epoch for e in entries if not e.void), default=0)
 
 
-def _given(reader: Reader) -> set[str]:
+def _given(reader: StateReader) -> set[str]:
     """The relations whose base tables are in PostgreSQL, in lower case."""
     return {name.lower() for name in blueprint.read(reader.checkpoint.parents[1])["options"]["base"]}
 
 
-def filled(reader: Reader, operator: str) -> list[tuple[Any, ...]]:
+def filled(reader: StateReader, operator: str) -> list[tuple[Any, ...]]:
     """The filled keys, sorted, of an operator that keeps them."""
     route: Any = reader.route
-    assert isinstance(route, Places)
+    assert isinstance(route, Placement)
     stage, _, known = route.filled(operator)
     strings = Strings()
     words = joined(reader.blobs(stage, f"{operator} keys"), known.types, strings)
     return sorted(tuples(words, known.types, strings), key=order)
 
 
-def _folder(reader: Reader, relation: str) -> Path:
+def _folder(reader: StateReader, relation: str) -> Path:
     relations = list(reader.route.engine.catalog.relations)
     return reader.checkpoint.parent / "base" / str(relations.index(relation))
 

@@ -20,13 +20,13 @@ from ...plan.nodes import Type
 from ...storage import wire
 from ...storage.batch import Delta
 from ...storage.encoding import Strings, Words
-from .nodes import Far, HeldJoin, schema_of
+from .nodes import RemoteEdge, StatefulJoinNode, schema_of
 
 Find = Callable[[int, int | None], Edge]
 """(number, bin or None) -> the edge that a question came over."""
 
 
-class Memo:
+class UpqueryCodec:
     """Writes and reads the open questions of nodes; ``find`` gives edges back."""
 
     def __init__(self, strings: Strings, find: Find) -> None:
@@ -53,7 +53,7 @@ class Memo:
     @staticmethod
     def edge(edge: Edge) -> list[int | None]:
         """An edge by its number, and the bin at its far end."""
-        return [edge.number, edge.bin if isinstance(edge, Far) else None]
+        return [edge.number, edge.bin if isinstance(edge, RemoteEdge) else None]
 
     def write(self, node: Node_) -> Any:
         """What a node holds open; None for nothing."""
@@ -70,7 +70,7 @@ class Memo:
             waiting = {str(t): [self.edge(w.edge), self.words(w.keys, keys), w.asked] for t, w in node._waiting.items()}
             again = [[self.words(k, keys), self.delta(known, rows)] for k, known in node._again]
             return [waiting, again] if waiting or again else None
-        if isinstance(node, HeldJoin):
+        if isinstance(node, StatefulJoinNode):
             sides = [tuple(c.type for c in below.schema) for below in node.plan.inputs]
             first = node.asked.primary
             questions = {
@@ -109,7 +109,7 @@ class Memo:
                 int(t): Waiting(self.find(*e), self.words_of(k), asked) for t, (e, k, asked) in waiting.items()
             }
             node._again = [(self.words_of(k), self._some(known)) for k, known in again]
-        elif isinstance(node, HeldJoin):
+        elif isinstance(node, StatefulJoinNode):
             questions, late, wanted = told or ({}, None, None)
             node._open = {
                 int(t): Question(
@@ -143,4 +143,4 @@ def _numbers(tags: dict[str, int]) -> dict[int, int]:
     return {int(t): n for t, n in tags.items()}
 
 
-__all__ = ["Memo"]
+__all__ = ["UpqueryCodec"]

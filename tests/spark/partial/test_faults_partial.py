@@ -17,7 +17,7 @@ from shopping import COUNTS, RELATIONS, RESULT, changelog, folders, rows, views
 from sparks import Start
 
 import sharedstate_lite as ss
-from sharedstate_lite.spark.partial.job import Fed
+from sharedstate_lite.spark.partial.job import PartialStreamEngine
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -35,14 +35,14 @@ def test_an_epoch_that_a_later_round_refuses(
     paid = {"product": ["p1", "p9"], "amount": [3 * 2**61, 2**62], "diff": [1, 1]}
     pq.write_table(pa.table(paid), tmp_path / "pay" / "0.parquet")
     pq.write_table(pa.table({"product": ["p1"], "category": ["c1"], "diff": [1]}), tmp_path / "info" / "0.parquet")
-    named, turn = {r: tmp_path / r for r in ("info", "pay")}, Fed._turn_once
+    named, turn = {r: tmp_path / r for r in ("info", "pay")}, PartialStreamEngine._turn_once
 
     def job(place: str) -> Any:
         return ss.spark.stream(
             "partial", views, named, lambda changes, number: None, session=spark, checkpoint=tmp_path / place
         )
 
-    def killed(fed: Fed, asks: Any, kind: str = "") -> None:
+    def killed(fed: PartialStreamEngine, asks: Any, kind: str = "") -> None:
         # What a driver leaves that is killed here.
         if fed._step is not None and not (tmp_path / "left").exists():
             shutil.copytree(tmp_path / "c", tmp_path / "left")
@@ -51,7 +51,7 @@ def test_an_epoch_that_a_later_round_refuses(
     with job("c") as running:
         running.finish()
         answer = rows(running.read("s", key="c1"))
-        monkeypatch.setattr(Fed, "_turn_once", killed)
+        monkeypatch.setattr(PartialStreamEngine, "_turn_once", killed)
         odd = tmp_path / "info" / "1.parquet"
         pq.write_table(pa.table({"product": ["p9"], "category": ["c1"], "diff": [1]}), odd)
         with pytest.raises(ss.RowError, match="SUM passes the range"):
@@ -84,11 +84,11 @@ def before(name, of, when):
 def in_epoch(self):
     return (self._step is not None) and self._step.number == batch + 1
 if where == "round":
-    before("_turn_once", upjob.Fed, in_epoch)
+    before("_turn_once", upjob.PartialStreamEngine, in_epoch)
 if where == "rest":
-    before("_rest", upjob.Fed, in_epoch)
+    before("_rest", upjob.PartialStreamEngine, in_epoch)
 if where == "batch":
-    before("_run", upjob.Fed, lambda self: self.epoch == batch)
+    before("_run", upjob.PartialStreamEngine, lambda self: self.epoch == batch)
 def sink(changes, number):
     if where == "sink" and number == batch:
         end()

@@ -13,8 +13,8 @@ import pytest
 from cases import CASES
 from hypothesis import given
 from hypothesis import strategies as st
+from partial_rehearsal import PartialRehearsal
 from support import bag, examples, inputs, keys_of, only, relations_of, tuples
-from uprehearsal import UpRehearsal
 
 import sharedstate_lite as ss
 from sharedstate_lite.partial import build
@@ -28,7 +28,7 @@ class Pair:
     def __init__(self, name: str, data: st.DataObject, **options: Any) -> None:
         self.view = CASES[name].declare()[1][-1]
         bins, lose, seed = data.draw(st.tuples(st.integers(1, 4), st.integers(0, 3), st.integers(0, 99)))
-        self.there = UpRehearsal([self.view], bins, lose, seed, **options)
+        self.there = PartialRehearsal([self.view], bins, lose, seed, **options)
         self.full = ss.engine("full", [self.view])
         self.data, self.rows = data, dict[str, Counter[Any]]()
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from uprehearsal import UpRehearsal
+from partial_rehearsal import PartialRehearsal
 
 import sharedstate_lite as ss
 
@@ -22,7 +22,7 @@ def made(*sql: str) -> list[Any]:
     """A partial engine over bins and one in process, over the same views."""
     catalog = ss.Catalog(**contract.RELATIONS)
     views = [catalog.view(f"CREATE VIEW v{n} AS {text}") for n, text in enumerate(sql)]
-    return [UpRehearsal(views, lose=2), ss.engine("partial", views)]
+    return [PartialRehearsal(views, lose=2), ss.engine("partial", views)]
 
 
 @pytest.mark.parametrize("case", contract.BAD)

@@ -9,9 +9,9 @@ import threading
 from typing import Any
 
 import pytest
+from partial_rehearsal import PartialRehearsal
 from raced import BEFORE, RELATIONS
 from support import tuples
-from uprehearsal import UpRehearsal
 
 import sharedstate_lite as ss
 from sharedstate_lite.spark.partial import driver
@@ -44,7 +44,7 @@ def wrong(name: str, without: list[str], at: int, seed: int) -> bool:
     catalog = ss.Catalog(**RELATIONS)
     declared = {n: catalog.view(f"CREATE VIEW {n} AS {VIEWS[n]}") for n in ("counts", "by_author")}
     declared |= {n: catalog.view(f"CREATE VIEW {n} AS {sql}") for n, sql in VIEWS.items() if n not in declared}
-    there, full = UpRehearsal([declared[view]], 2, 0, seed, without=without), ss.engine("full", [declared[view]])
+    there, full = PartialRehearsal([declared[view]], 2, 0, seed, without=without), ss.engine("full", [declared[view]])
     for engine in (there, full):
         engine.step(BEFORE)
     for each in filled:
@@ -76,11 +76,11 @@ def test_rules_18_20_22_wherever_the_epoch_comes(name: str) -> None:
     assert [p for p in places if wrong(name, [RACES[name][0]], *p)]
 
 
-def shop(**options: Any) -> tuple[UpRehearsal, Any]:
+def shop(**options: Any) -> tuple[PartialRehearsal, Any]:
     """The shopping view over bins, and in one process."""
     catalog = ss.Catalog(**RELATIONS)
     view = catalog.view(f"CREATE VIEW joined AS {VIEWS['joined']}")
-    made = UpRehearsal([view], 2, **options), ss.engine("full", [view])
+    made = PartialRehearsal([view], 2, **options), ss.engine("full", [view])
     for engine in made:
         engine.step(BEFORE)
     return made
@@ -151,7 +151,7 @@ def test_what_a_kernel_refuses_is_undone() -> None:
     """An epoch that a kernel refuses, at once or rounds later, raises the error and leaves answers as they were."""
     catalog = ss.Catalog(t="k STRING, b BIGINT", s="k STRING, g STRING")
     sql = "CREATE VIEW v AS SELECT g, SUM(b) AS total FROM s JOIN t USING (k) GROUP BY g"
-    there, full = UpRehearsal([catalog.view(sql)], 2), ss.engine("full", [catalog.views["v"]])
+    there, full = PartialRehearsal([catalog.view(sql)], 2), ss.engine("full", [catalog.views["v"]])
     big = 2**62
     first = {"s": [(("x", "G"), 1), (("y", "H"), 1)], "t": [(("x", big), 1), (("y", 1), 1), (("z", big), 1)]}
     for engine in (there, full):
@@ -173,7 +173,7 @@ def test_what_a_kernel_refuses_is_undone() -> None:
 def test_a_lookup_that_is_refused_does_not_harm_others() -> None:
     """A key whose sum has no BIGINT raises when it is looked up; other keys, asked in the same round, are answered."""
     catalog = ss.Catalog(t="k STRING, b BIGINT")
-    there = UpRehearsal([catalog.view("CREATE VIEW v AS SELECT k, SUM(b) AS total FROM t GROUP BY k")], 2)
+    there = PartialRehearsal([catalog.view("CREATE VIEW v AS SELECT k, SUM(b) AS total FROM t GROUP BY k")], 2)
     there.step({"t": [(("x", 2**62), 1), (("x", 2**62 + 1), 1), (("y", 5), 1)]})
     with pytest.raises(ss.RowError, match="BIGINT"):
         there.read("v", key="x")
@@ -205,7 +205,7 @@ def test_a_hole_that_is_filled_at_once_is_stored() -> None:
     """A late view that is answered by what another view holds in the same bin is filled in the store too (rule 16)."""
     catalog = ss.Catalog(**RELATIONS)
     sql = "AS SELECT product, COUNT(*) AS n FROM visit GROUP BY product"
-    there = UpRehearsal([catalog.view(f"CREATE VIEW early {sql}")], 1)
+    there = PartialRehearsal([catalog.view(f"CREATE VIEW early {sql}")], 1)
     there.step(BEFORE)
     there.install(catalog.view(f"CREATE VIEW late {sql}"))
     for name in ("early", "late"):
@@ -221,7 +221,7 @@ def test_what_was_joined_with_an_evicted_aggregate_is_evicted_too() -> None:
     """Rows joined with an aggregate that becomes a hole become holes with it, and all of them are named (rule 19)."""
     catalog = ss.Catalog(**RELATIONS)
     by_author, stories = (catalog.view(f"CREATE VIEW {n} AS {VIEWS[n]}") for n in ("by_author", "stories"))
-    there, full = UpRehearsal([by_author, stories], 2), ss.engine("full", [by_author, stories])
+    there, full = PartialRehearsal([by_author, stories], 2), ss.engine("full", [by_author, stories])
     for engine in (there, full):
         engine.step(BEFORE)
     for key in (7, 8, 9):
@@ -246,13 +246,13 @@ def test_a_retraction_of_what_is_not_there_is_the_in_process_error() -> None:
 
 def test_a_lookup_that_cannot_be_put_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """What fails before a question is sent reaches the caller, and the next lookup is answered."""
-    engine = UpRehearsal([ss.Catalog(**RELATIONS).view(f"CREATE VIEW one AS {VIEWS['one']}")], 2)
+    engine = PartialRehearsal([ss.Catalog(**RELATIONS).view(f"CREATE VIEW one AS {VIEWS['one']}")], 2)
 
     def broken(*given: Any, **more: Any) -> Any:
         raise MemoryError("no room for a letter")
 
     with monkeypatch.context() as changed:
-        changed.setattr(driver, "seal", broken)
+        changed.setattr(driver, "encode_message", broken)
         with pytest.raises(MemoryError, match="no room"):
             engine.read("one", key="b")
     assert len(engine.read("one", key="b")) == 0

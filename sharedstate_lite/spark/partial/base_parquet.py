@@ -25,7 +25,7 @@ from ...errors import CheckpointError
 from ...plan.nodes import Schema
 from ..query.query import tried
 from ..session.paths import literal
-from .base_rows import Table, declared
+from .base_rows import BaseTable, declared
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -36,7 +36,7 @@ MANY = 8
 
 
 @dataclass
-class File:
+class TableFile:
     """A file: the epochs that it covers, and what is in it."""
 
     name: str
@@ -46,19 +46,19 @@ class File:
     bytes: int
 
 
-class Files(Table):
+class ParquetTable(BaseTable):
     """See the module; ``look`` changes nothing in the folder. Raises CheckpointError for files that are lost."""
 
     def __init__(self, session: SparkSession, folder: Path, relation: str, schema: Schema, look: bool = False) -> None:
         self.session, self.folder, self.relation, self.schema = session, folder, relation, schema
-        self.files: list[File] = []
+        self.files: list[TableFile] = []
         if not look:
             folder.mkdir(parents=True, exist_ok=True)
         told = folder / LIST
         self.number = 0
         if told.exists():
             found = json.loads(told.read_text())
-            self.files, self.number = [File(**each) for each in found["files"]], found["number"]
+            self.files, self.number = [TableFile(**each) for each in found["files"]], found["number"]
         for each in self.files:
             file = folder / each.name
             if not file.exists() or file.stat().st_size != each.bytes:
@@ -75,7 +75,7 @@ class Files(Table):
             return self.session.createDataFrame([], declared(self.schema))
         return self._read(self.files)
 
-    def _read(self, some: list[File]) -> DataFrame:
+    def _read(self, some: list[TableFile]) -> DataFrame:
         """Their rows; Spark looks for the files at once."""
         paths = [literal(self.folder / each.name) for each in some]
         reader = self.session.read.schema(declared(self.schema))
@@ -86,7 +86,7 @@ class Files(Table):
         rows = rows.append_column("batch", pa.array([epoch] * rows.num_rows, pa.int64()))
         with pa.OSFile(str(self.folder / name), "wb") as sink:
             pyarrow.parquet.write_table(rows, sink)
-        self.files.append(File(name, epoch, epoch, rows.num_rows, (self.folder / name).stat().st_size))
+        self.files.append(TableFile(name, epoch, epoch, rows.num_rows, (self.folder / name).stat().st_size))
         self._write()
 
     def take_back(self, epoch: int) -> None:
@@ -108,7 +108,7 @@ class Files(Table):
             count += 1
         self._merge(self.files[-count:])
 
-    def _merge(self, some: list[File]) -> None:
+    def _merge(self, some: list[TableFile]) -> None:
         from pyspark.sql import functions as f
 
         frame = self._read(some)
@@ -123,7 +123,7 @@ class Files(Table):
             made.replace(self.folder / name)
             shown = pyarrow.parquet.ParquetFile(self.folder / name).metadata
             size = (self.folder / name).stat().st_size
-            left.append(File(name, some[0].first, last, shown.num_rows, size))
+            left.append(TableFile(name, some[0].first, last, shown.num_rows, size))
         self.files = left
         self._write()
         self._clear()
@@ -149,4 +149,4 @@ class Files(Table):
         shutil.rmtree(self.folder / "merging", ignore_errors=True)
 
 
-__all__ = ["Files"]
+__all__ = ["ParquetTable"]

@@ -21,22 +21,22 @@ from sharedstate_lite.engine import state_tables
 from sharedstate_lite.spark.bins import blueprint
 from sharedstate_lite.spark.bins.bins import Message
 from sharedstate_lite.spark.bins.blueprint import Blueprint
-from sharedstate_lite.spark.partial.base import Base
-from sharedstate_lite.spark.partial.bin import UpPlan
-from sharedstate_lite.spark.partial.driver import UpFront
-from sharedstate_lite.spark.partial.messages import Asked, answers, heads
-from sharedstate_lite.spark.partial.placement import Places, places
-from sharedstate_lite.spark.partial.scheduler import Epoch
+from sharedstate_lite.spark.partial.base import BaseTables
+from sharedstate_lite.spark.partial.bin import PartialPlan
+from sharedstate_lite.spark.partial.driver import PartialDriver
+from sharedstate_lite.spark.partial.messages import BaseUpquery, answers, heads
+from sharedstate_lite.spark.partial.placement import Placement, places
+from sharedstate_lite.spark.partial.scheduler import EpochRequest
 from sharedstate_lite.storage import wire
 from sharedstate_lite.storage.arrangement import Arrangement
 from sharedstate_lite.storage.batch import Delta, Layout, concat
 from sharedstate_lite.storage.encoding import Strings
 
 
-class ListBase(Base):
+class ListBase(BaseTables):
     """Base tables as blobs with the numbers of their epochs; counts how often it is read."""
 
-    def __init__(self, front: UpRehearsal) -> None:
+    def __init__(self, front: PartialRehearsal) -> None:
         self.front = front
         self.blobs: dict[str, list[tuple[int, bytes]]] = {}
         self.reads = 0
@@ -60,7 +60,9 @@ class ListBase(Base):
     def there(self, relation: str, rows: Delta, upto: int, strings: Strings) -> Delta:
         return self.rows(relation, upto, strings)
 
-    def answers(self, asked: list[Asked], upto: int, rest: list[Message], places: Places) -> list[Message] | Path:
+    def answers(
+        self, asked: list[BaseUpquery], upto: int, rest: list[Message], places: Placement
+    ) -> list[Message] | Path:
         self.reads += 1
         out = [*rest, *heads(asked, places, self.front.names, 0)]
         for relation in {places.edges[a.edge].source.name for a in asked}:
@@ -89,7 +91,7 @@ class ListBase(Base):
         return state_tables.state_rows(place.operator, [of], strings)
 
 
-class UpRehearsal(Workers, UpFront):
+class PartialRehearsal(Workers, PartialDriver):
     """See the module."""
 
     made = 0
@@ -104,12 +106,14 @@ class UpRehearsal(Workers, UpFront):
         self._open_stores(self._plan)
 
     @property
-    def _base(self) -> Base:
+    def _base(self) -> BaseTables:
         return self.tables
 
     def _open_stores(self, plan: Blueprint) -> None:
-        UpRehearsal.made += 1
-        self.work = UpPlan(f"up {UpRehearsal.made}", self.bins, plan.routed, budget=self._blueprint.budget.set)
+        PartialRehearsal.made += 1
+        self.work = PartialPlan(
+            f"partial rehearsal {PartialRehearsal.made}", self.bins, plan.routed, budget=self._blueprint.budget.set
+        )
         self.stores = {}
 
     def _rebuild(self, plan: Blueprint, route: Any) -> list[Message]:
@@ -126,7 +130,7 @@ class UpRehearsal(Workers, UpFront):
         (path / "stores").write_bytes(pickle.dumps((self.epoch, self.stores, self.tables.blobs)))
 
     @classmethod
-    def restore(cls, path: Path) -> UpRehearsal:
+    def restore(cls, path: Path) -> PartialRehearsal:
         """The engine that was written to ``path``, in processes that have not seen it."""
         told = blueprint.read(path)
         plan, options = blueprint.built(told, path, places), told["options"]
@@ -144,11 +148,11 @@ class UpRehearsal(Workers, UpFront):
         for each in self.processes:
             each.clear()
 
-    def later(self, inputs: Any) -> Epoch:
+    def later(self, inputs: Any) -> EpochRequest:
         """An epoch that somebody else has handed in: it takes its turn between two micro-batches."""
         strings = Strings()
         given = validate.epoch(inputs, self.catalog, strings)
-        job = Epoch(deltas={r: self._netted(r, d, strings) for r, d in given.items()}, strings=strings)
+        job = EpochRequest(deltas={r: self._netted(r, d, strings) for r, d in given.items()}, strings=strings)
         self._queue.append(job)
         return job
 
@@ -172,4 +176,4 @@ class UpRehearsal(Workers, UpFront):
         return [*out, *messages]
 
 
-__all__ = ["ListBase", "UpRehearsal"]
+__all__ = ["ListBase", "PartialRehearsal"]
