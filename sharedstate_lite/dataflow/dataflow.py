@@ -91,10 +91,10 @@ class Dataflow(Engine):
             return self._scan(node, view)
         if isinstance(node, Filter | Map):
             below = self._build(node.input, view)
-            return self._new(Linear(self._name(view, node), node, [below], self._names))
+            return self._new(Linear(self._name(view, node), node, [below], self.dictionary))
         if isinstance(node, Union):
             parts = [self._build(p, view) for p in node.parts]
-            return self._new(UnionAll(self._name(view, node), node, parts, self._names))
+            return self._new(UnionAll(self._name(view, node), node, parts, self.dictionary))
         if isinstance(node, Join):
             return self._join(node, view)
         assert isinstance(node, Reduce)
@@ -103,7 +103,7 @@ class Dataflow(Engine):
     def _scan(self, node: Scan, view: View) -> Operator:
         found = next((o for o in self.operators if isinstance(o, Input) and o.node == node), None)
         if found is None:
-            found = Input(node.relation, node, [], self._names)
+            found = Input(node.relation, node, [], self.dictionary)
             found.base = lambda: self.bases.get(node.relation)
             self._new(found)
         return found
@@ -129,7 +129,7 @@ class Dataflow(Engine):
         layout = Layout(tuple(c.type for c in view.schema), view.key)
         arrangement = Arrangement(view.name, layout, self.epoch + 1)
         delta = root.contents()
-        arrangement.load(layout.body(delta.rows, delta.diffs, self._names.strings))
+        arrangement.load(layout.body(delta.rows, delta.diffs, self.dictionary.strings))
         return Reader(root, arrangement, tuple(range(len(view.schema))), True)
 
     def _mark(self, operator: Operator, view: str) -> None:
@@ -200,7 +200,7 @@ class Dataflow(Engine):
         for name, reader in self.readers.items():
             change = out[id(reader.root)]
             if reader.own:
-                body = reader.arrangement.insert(change.rows, change.diffs, self._names.strings)
+                body = reader.arrangement.insert(change.rows, change.diffs, self.dictionary.strings)
                 change = reader.arrangement.layout.delta(body)
             if self.epoch == 0 and name in self.initial:
                 # Nothing was emitted before: step 1's change is all that the view holds.
@@ -211,7 +211,7 @@ class Dataflow(Engine):
         return result
 
     def _payload(self, operator: Operator, delta: Delta) -> Callable[[], object]:
-        return lambda: Changes.consolidated(operator.node.schema, delta, self.epoch + 1, self._names.strings)
+        return lambda: Changes.consolidated(operator.node.schema, delta, self.epoch + 1, self.dictionary.strings)
 
     # --- telling ----------------------------------------------------------------
 
@@ -298,7 +298,7 @@ class Dataflow(Engine):
 
     def _rows(self, view: View, key: Words | None, at: int | None) -> Delta:
         reader = self.readers[view.name]
-        strings = self._names.strings
+        strings = self.dictionary.strings
         if key is None:
             delta = reader.arrangement.contents(at, strings)
         else:

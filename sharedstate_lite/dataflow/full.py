@@ -41,8 +41,8 @@ class Full(Dataflow):
         owned = []
         for side, (below, key) in enumerate(zip(inputs, (node.left_keys, node.right_keys), strict=True)):
             owned.append((side, self._own(f"{name}.{('left', 'right')[side]}", below, key)))
-        sides = tuple(Lookup(a, (), inputs[s].node.schema, self._names) for s, a in owned)
-        return self._new(JoinCore(name, node, inputs, self._names, sides=(sides[0], sides[1]), owned=owned))
+        sides = tuple(Lookup(a, (), inputs[s].node.schema, self.dictionary) for s, a in owned)
+        return self._new(JoinCore(name, node, inputs, self.dictionary, sides=(sides[0], sides[1]), owned=owned))
 
     def _own(self, name: str, below: Operator, key: tuple[int, ...]) -> Arrangement:
         return Arrangement(name, Layout(tuple(c.type for c in below.node.schema), key), self.epoch + 1)
@@ -58,9 +58,9 @@ class Full(Dataflow):
         inputs = [self._build(i, view) for i in joined.inputs]
         name = self._name(view, node, "join")
         owned = [(n, self._own(f"{name}.input{n + 1}", below, keys[n])) for n, below in enumerate(inputs)]
-        looks = [Lookup(a, (), inputs[n].node.schema, self._names) for n, a in owned]
+        looks = [Lookup(a, (), inputs[n].node.schema, self.dictionary) for n, a in owned]
         paths = [[(s, looks[s.input]) for s in path] for path in joined.paths]
-        return self._new(DeltaJoin(name, node, inputs, self._names, paths=paths, owned=owned))
+        return self._new(DeltaJoin(name, node, inputs, self.dictionary, paths=paths, owned=owned))
 
     def _reduce(self, node: Reduce, view: View) -> Operator:
         below = self._build(node.input, view)
@@ -69,5 +69,5 @@ class Full(Dataflow):
         groups = Groups(node, name, self.epoch + 1)
         sources = {c: Source(a, len(node.keys)) for c, a in multisets.items()}
         return self._new(
-            ReduceCore(name, node, [below], self._names, groups=groups, multisets=multisets, sources=sources)
+            ReduceCore(name, node, [below], self.dictionary, groups=groups, multisets=multisets, sources=sources)
         )

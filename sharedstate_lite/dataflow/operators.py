@@ -69,15 +69,15 @@ class Lookup:
     """
 
     def __init__(
-        self, arrangement: Arrangement, chain: Sequence[Node], schema: Sequence[Any], names: Dictionary
+        self, arrangement: Arrangement, chain: Sequence[Node], schema: Sequence[Any], dictionary: Dictionary
     ) -> None:
-        self.arrangement, self.chain, self.columns, self._names = arrangement, tuple(chain), len(schema), names
+        self.arrangement, self.chain, self.columns, self.dictionary = arrangement, tuple(chain), len(schema), dictionary
 
     def match(self, keys: Any, at: int | None) -> Matches:
         """See :class:`~..kernels.join.Side`."""
-        found = self.arrangement.match(keys, self._names.strings, at)
+        found = self.arrangement.match(keys, self.dictionary.strings, at)
         for node in self.chain:
-            found = through(node, found, self._names.strings)
+            found = through(node, found, self.dictionary.strings)
         return found
 
 
@@ -88,7 +88,7 @@ class Operator(ABC):
     name: str
     node: Node
     inputs: list[Operator]
-    names: Dictionary
+    dictionary: Dictionary
     users: set[str] = field(default_factory=set, kw_only=True)
 
     @abstractmethod
@@ -122,17 +122,17 @@ class Input(Operator):
 
     def contents(self) -> Delta:
         base = self.base()
-        return Delta.empty(self.width) if base is None else base.contents(strings=self.names.strings)
+        return Delta.empty(self.width) if base is None else base.contents(strings=self.dictionary.strings)
 
 
 class Linear(Operator):
     """Filter and Map: no state."""
 
     def step(self, deltas: list[Delta], before: int) -> Delta:
-        return apply(self.node, deltas[0], self.names.strings)
+        return apply(self.node, deltas[0], self.dictionary.strings)
 
     def contents(self) -> Delta:
-        return apply(self.node, self.inputs[0].contents(), self.names.strings)
+        return apply(self.node, self.inputs[0].contents(), self.dictionary.strings)
 
 
 class UnionAll(Operator):
@@ -156,16 +156,16 @@ class Arrange(Operator):
     def step(self, deltas: list[Delta], before: int) -> Delta:
         # The base's batch is written when the epoch is checked, before the graph runs.
         if not self.base:
-            self.arrangement.insert(deltas[0].rows, deltas[0].diffs, self.names.strings)
+            self.arrangement.insert(deltas[0].rows, deltas[0].diffs, self.dictionary.strings)
         return deltas[0]
 
     def contents(self) -> Delta:
-        return self.arrangement.contents(strings=self.names.strings)
+        return self.arrangement.contents(strings=self.dictionary.strings)
 
     def load(self) -> None:
         if not self.base:
             delta = self.inputs[0].contents()
-            self.arrangement.load(self.arrangement.layout.body(delta.rows, delta.diffs, self.names.strings))
+            self.arrangement.load(self.arrangement.layout.body(delta.rows, delta.diffs, self.dictionary.strings))
 
     def held(self) -> list[tuple[Arrangement, str]]:
         return [(self.arrangement, self.kind)]
@@ -179,12 +179,12 @@ class Owner(Operator):
 
     def _write(self, deltas: list[Delta]) -> None:
         for side, arrangement in self.owned:
-            arrangement.insert(deltas[side].rows, deltas[side].diffs, self.names.strings)
+            arrangement.insert(deltas[side].rows, deltas[side].diffs, self.dictionary.strings)
 
     def load(self) -> None:
         for side, arrangement in self.owned:
             delta = self.inputs[side].contents()
-            arrangement.load(arrangement.layout.body(delta.rows, delta.diffs, self.names.strings))
+            arrangement.load(arrangement.layout.body(delta.rows, delta.diffs, self.dictionary.strings))
 
     def held(self) -> list[tuple[Arrangement, str]]:
         return [(a, "join") for _, a in self.owned]
@@ -211,7 +211,7 @@ class JoinCore(Owner):
         return self._change((deltas[0], deltas[1]), before)
 
     def _change(self, deltas: tuple[Delta, Delta], before: int) -> Delta:
-        strings = self.names.strings
+        strings = self.dictionary.strings
         parts = [join_core(deltas, self.sides, self._keys, self._types, before, strings)]
         assert isinstance(self.node, Join)
         if self.node.outer:
@@ -236,14 +236,14 @@ class DeltaJoin(Owner):
     def step(self, deltas: list[Delta], before: int) -> Delta:
         self._write(deltas)
         parts = [
-            delta_path(delta, number, path, before, self.names.strings)
+            delta_path(delta, number, path, before, self.dictionary.strings)
             for number, (delta, path) in enumerate(zip(deltas, self.paths, strict=False))
             if len(delta.diffs)
         ]
         return concat(parts, self.width)
 
     def contents(self) -> Delta:
-        return delta_path(self.inputs[0].contents(), 0, self.paths[0], 0, self.names.strings)
+        return delta_path(self.inputs[0].contents(), 0, self.paths[0], 0, self.dictionary.strings)
 
 
 @dataclass(eq=False)
@@ -258,7 +258,7 @@ class ReduceCore(Operator):
         assert isinstance(self.node, Reduce)
         if not len(deltas[0].diffs) and (self.node.keys or self.groups.output.runs):
             return Delta.empty(self.width)
-        strings, layout = self.names.strings, self.groups.plan.input
+        strings, layout = self.dictionary.strings, self.groups.plan.input
         body = layout.body(deltas[0].rows, deltas[0].diffs, strings)
         for column, multiset in self.multisets.items():
             if multiset.layout == layout:
@@ -269,7 +269,7 @@ class ReduceCore(Operator):
         return self.groups.reduce_core(body, self.sources, strings).delta
 
     def contents(self) -> Delta:
-        return self.groups.output.contents(strings=self.names.strings)
+        return self.groups.output.contents(strings=self.dictionary.strings)
 
     def load(self) -> None:
         self.step([self.inputs[0].contents()], 0)

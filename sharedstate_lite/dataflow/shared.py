@@ -80,7 +80,7 @@ class Shared(Dataflow):
         """A way to look ``node`` up by columns ``key``, on an arrangement that is there or is made now."""
         target, columns, chain = lift(node, key)
         arrange = self._arranged(target, columns) or self._arrange(target, columns, view, None if chain else order)
-        return Lookup(arrange.arrangement, chain, node.schema, self._names), arrange
+        return Lookup(arrange.arrangement, chain, node.schema, self.dictionary), arrange
 
     def _arranged(self, node: Node, key: tuple[int, ...]) -> Arrange | None:
         for operator in self.operators:
@@ -94,22 +94,22 @@ class Shared(Dataflow):
         layout = Layout(tuple(c.type for c in node.schema), key, order)
         if not isinstance(node, Scan):
             made = Arrangement(name, layout, self.epoch + 1)
-            return self._keep(Arrange(name, node, [below], self._names, arrangement=made))
+            return self._keep(Arrange(name, node, [below], self.dictionary, arrangement=made))
         base = self.bases.get(node.relation)
         used = any(isinstance(o, Arrange) and o.arrangement is base for o in self.operators)
         if base is not None and base.layout.key == key:
-            return self._keep(Arrange(base.name, node, [below], self._names, arrangement=base, base=True))
+            return self._keep(Arrange(base.name, node, [below], self.dictionary, arrangement=base, base=True))
         made = Arrangement(name, layout, self.epoch + 1)
         # A restored base keeps its key: those that read it so may be gone, and others have arrangements of their own.
         # An open handle is a reader too: the past that it holds is in the base, and would not be in another.
         first = base is None or not (used or self._restoring or base.handles)
         if base is not None and first:
             # Nobody reads the base by its present key: the new arrangement takes its place.
-            delta = base.contents(strings=self._names.strings)
-            made.load(layout.body(delta.rows, delta.diffs, self._names.strings))
+            delta = base.contents(strings=self.dictionary.strings)
+            made.load(layout.body(delta.rows, delta.diffs, self.dictionary.strings))
         if first:
             self.bases[node.relation] = made
-        return self._keep(Arrange(name, node, [below], self._names, arrangement=made, base=first))
+        return self._keep(Arrange(name, node, [below], self.dictionary, arrangement=made, base=first))
 
     def _keep(self, arrange: Arrange) -> Arrange:
         self._new(arrange)
@@ -130,7 +130,7 @@ class Shared(Dataflow):
         sides = [self._lookup(i, k, view) for i, k in zip(node.inputs, (node.left_keys, node.right_keys), strict=True)]
         inputs = self._streams(node.inputs, [a for _, a in sides], view)
         name = self._name(view, node, "join")
-        return self._new(JoinCore(name, node, inputs, self._names, sides=(sides[0][0], sides[1][0])))
+        return self._new(JoinCore(name, node, inputs, self.dictionary, sides=(sides[0][0], sides[1][0])))
 
     def _streams(self, nodes: Sequence[Node], arranges: Sequence[Arrange], view: View) -> list[Operator]:
         """The delta streams of a join's inputs, then the arrangements that are not among them."""
@@ -146,7 +146,7 @@ class Shared(Dataflow):
         }
         paths = [[(s, looks[s.input, s.key][0]) for s in path] for path in joined.paths]
         inputs = self._streams(joined.inputs, [a for _, a in looks.values()], view)
-        return self._new(DeltaJoin(self._name(view, node, "delta"), node, inputs, self._names, paths=paths))
+        return self._new(DeltaJoin(self._name(view, node, "delta"), node, inputs, self.dictionary, paths=paths))
 
     def _choose(self, node: Join, joined: Multiway) -> str:
         """Linear or delta; a restored engine chooses as the one that was written did."""
@@ -186,7 +186,7 @@ class Shared(Dataflow):
             lookup, arrange = self._lookup(node.input, node.keys, view, plan.extremes[0])
             inputs = self._streams([node.input], [arrange], view)
             sources = {c: self._source(lookup, c, node) for c in plan.extremes}
-        return self._new(ReduceCore(name, node, inputs, self._names, groups=groups, sources=sources))
+        return self._new(ReduceCore(name, node, inputs, self.dictionary, groups=groups, sources=sources))
 
     def _source(self, lookup: Lookup, column: int, node: Reduce) -> Source | LookupSource:
         if lookup.chain:

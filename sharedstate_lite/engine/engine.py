@@ -55,7 +55,7 @@ class Engine(ABC):
         self.views: dict[str, View] = {}
         self.catalog = views[0].catalog
         self.bases: dict[str, Arrangement] = {}
-        self.dictionary = self._names = Dictionary()
+        self.dictionary = Dictionary()
         self._open = True
         self._every: list[Arrangement] | None = None
         self._like = _like
@@ -91,19 +91,19 @@ class Engine(ABC):
         self._check_open()
         shown = self._view(view)
         self._check_time(view, at)
-        mark = len(self._names.strings)
+        mark = len(self.dictionary.strings)
         try:
-            words = None if key is None else validate.key_words(shown, key, self._names.strings)
+            words = None if key is None else validate.key_words(shown, key, self.dictionary.strings)
             delta = self._rows(shown, words, at)
-            return sorted_frame(shown, delta, self._names.strings)
+            return sorted_frame(shown, delta, self.dictionary.strings)
         finally:
             # A key that is nowhere must not stay in the dictionary.
-            self._names.strings.forget(mark)
+            self.dictionary.strings.forget(mark)
 
     def state(self, operator: str | None = None) -> pd.DataFrame:
         """What is held: operator, relation, key, rows, bytes, kind, base. With an operator: its rows and their diff."""
         self._check_open()
-        held, strings = list(self.held()), self._names.strings
+        held, strings = list(self.held()), self.dictionary.strings
         return state_table(held, strings) if operator is None else state_rows(operator, held, strings)
 
     def install(self, view: View) -> Changes:
@@ -148,7 +148,7 @@ class Engine(ABC):
         with self._undoing(structure=True):
             for held in self._all():
                 held.compact()
-            moved = sweep(self._names, self._all(), self._codes())
+            moved = sweep(self.dictionary, self._all(), self._codes())
             if moved is not None:
                 self._recode(moved)
 
@@ -174,7 +174,7 @@ class Engine(ABC):
         """Let go of all state; a second call does nothing. Changes that it emitted, and its trace, stay readable."""
         self._open = False
         self.views, self.bases, self._every = {}, {}, None
-        self.dictionary = self._names = Dictionary()
+        self.dictionary = Dictionary()
 
     def __enter__(self) -> Self:
         return self
@@ -207,7 +207,7 @@ class Engine(ABC):
     def _save(self) -> Callable[[], None]:
         """What takes the engine back to now: batches are immutable, so that is going back to lists."""
         marks = [(a, a.mark()) for a in self._all()]
-        rest = self.initial, self._names.strings
+        rest = self.initial, self.dictionary.strings
         return partial(self._back, dict(self.views), dict(self.bases), self.epoch, marks, rest)
 
     def _back(self, views: Any, bases: Any, epoch: int, marks: list[Any], rest: tuple[frozenset[str], Strings]) -> None:
@@ -215,7 +215,7 @@ class Engine(ABC):
         for arrangement, mark in marks:
             arrangement.back(mark)
         self.epoch = self.trace.epoch = epoch
-        self.initial, self._names.strings = rest
+        self.initial, self.dictionary.strings = rest
         self._changed()
 
     # --- for checkpoints ------------------------------------------------------
@@ -259,11 +259,11 @@ class Engine(ABC):
 
     def _take_in(self, inputs: Input) -> dict[str, Delta]:
         """Read an epoch in, check it and write it to the base tables; returns the net changes."""
-        length = len(self._names.strings)
-        deltas = validate.epoch(inputs, self.catalog, self._names.strings)
+        length = len(self.dictionary.strings)
+        deltas = validate.epoch(inputs, self.catalog, self.dictionary.strings)
         self._insert_bases(deltas)
         if not any(len(delta.diffs) for delta in deltas.values()):
-            self._names.strings.forget(length)  # all that came cancelled
+            self.dictionary.strings.forget(length)  # all that came cancelled
         return deltas
 
     def _insert_bases(self, deltas: dict[str, Delta]) -> None:
@@ -271,8 +271,8 @@ class Engine(ABC):
             if not len(delta.diffs):
                 continue
             base = self._base(relation)
-            body = base.layout.body(delta.rows, delta.diffs, self._names.strings)
-            validate.check(base, self._relation(relation)[1], relation, body, self._names.strings)
+            body = base.layout.body(delta.rows, delta.diffs, self.dictionary.strings)
+            validate.check(base, self._relation(relation)[1], relation, body, self.dictionary.strings)
             base.insert_body(body)
             deltas[relation] = base.layout.delta(body)
 
@@ -285,14 +285,14 @@ class Engine(ABC):
     @contextmanager
     def _undoing(self, structure: bool = False) -> Any:
         """Run a change of state that either happens or leaves everything as it was."""
-        length, back = len(self._names.strings), self._save()
+        length, back = len(self.dictionary.strings), self._save()
         self.trace.epoch = self.epoch + (0 if structure else 1)
         try:
             yield
         except BaseException as error:
             self.trace.record("refused", self.kind, note=str(error)[:200])
             back()
-            forget(self._names, length, shown=self.trace.keep_rows)
+            forget(self.dictionary, length, shown=self.trace.keep_rows)
             raise
 
     # --- small services -------------------------------------------------------
@@ -323,7 +323,7 @@ class Engine(ABC):
 
     def _changes(self, view: View, delta: Delta) -> Changes:
         """A view's change, consolidated already, as the caller sees it."""
-        return Changes(view.schema, delta, self.epoch, self._names.strings, view.key if view.unique else None)
+        return Changes(view.schema, delta, self.epoch, self.dictionary.strings, view.key if view.unique else None)
 
     def _codes(self) -> Iterable[Words]:
         """Codes of strings that are held outside arrangements."""

@@ -114,12 +114,12 @@ def _paths(join: DeltaJoin, start: int, delta: Delta, later: bool, earlier: bool
     for step, side in join.paths[start]:
         sees = later if step.input > start else earlier
         path.append((step, _Pinned(side, None if sees else before)))
-    return int(delta_path(delta, start, path, before, join.names.strings).diffs.sum())
+    return int(delta_path(delta, start, path, before, join.dictionary.strings).diffs.sum())
 
 
 def _deltas(engine: Dataflow, join: DeltaJoin) -> Iterator[Delta]:
     """The epoch's change of each input, from the trace."""
-    strings = join.names.strings
+    strings = join.dictionary.strings
     for below in _inputs(join):
         sent = [e.payload for e in engine.trace.named("message") if e.edge == (below.name, join.name)]
         yield concat([c.words(strings) for c in sent], below.width)

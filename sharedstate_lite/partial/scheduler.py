@@ -153,7 +153,7 @@ class Delivery(Engine):
     @property
     def strings(self) -> Strings:
         """The dictionary of the engine's strings."""
-        return self._names.strings
+        return self.dictionary.strings
 
     now = 0
     """The last epoch that the base tables hold, the one in hand included."""

@@ -15,7 +15,7 @@ from .arrangement import Arrangement
 from .encoding import Dictionary, Words
 
 
-def sweep(names: Dictionary, arrangements: Iterable[Arrangement], elsewhere: Iterable[Words]) -> Words | None:
+def sweep(dictionary: Dictionary, arrangements: Iterable[Arrangement], elsewhere: Iterable[Words]) -> Words | None:
     """Exchange the dictionary; ``elsewhere`` are codes held outside arrangements.
 
     Returns the map old code -> new code (-1: forgotten), None where all are in use.
@@ -24,20 +24,20 @@ def sweep(names: Dictionary, arrangements: Iterable[Arrangement], elsewhere: Ite
     used = [
         b.body[1 + i] for a in arrangements for b in a.runs for i, t in enumerate(a.layout.types) if t is Type.STRING
     ]
-    fresh, moved = names.strings.keep([*used, *elsewhere])
-    if len(fresh) == len(names.strings):
+    fresh, moved = dictionary.strings.keep([*used, *elsewhere])
+    if len(fresh) == len(dictionary.strings):
         # The codes are the same then, and the room that forgotten ones once took is given back.
-        names.strings = fresh
+        dictionary.strings = fresh
         return None
     for arrangement in arrangements:
         arrangement.recode(moved)
-    names.strings = fresh
+    dictionary.strings = fresh
     return moved
 
 
-def forget(names: Dictionary, length: int, shown: bool) -> None:
+def forget(dictionary: Dictionary, length: int, shown: bool) -> None:
     """Drop the strings from ``length`` on; ``shown`` says that rows which are kept elsewhere may hold them."""
-    if shown and len(names.strings) > length:
+    if shown and len(dictionary.strings) > length:
         # Those rows keep the dictionary that they are of, and the engine goes on with a copy of its own part.
-        names.strings, _ = names.strings.keep([np.arange(length)])
-    names.strings.forget(length)
+        dictionary.strings, _ = dictionary.strings.keep([np.arange(length)])
+    dictionary.strings.forget(length)

@@ -80,24 +80,24 @@ def test_doubles_round_trip(values: list[float]) -> None:
 
 def test_sweeping_exchanges_codes_and_keeps_the_rows() -> None:
     """Strings that no row uses go; arrangements read as before, and held codes are told their new ones."""
-    names, layout = Dictionary(), Layout((Type.STRING, Type.BIGINT), (0,))
+    dictionary, layout = Dictionary(), Layout((Type.STRING, Type.BIGINT), (0,))
     arrangement = Arrangement("a", layout)
     for epoch in range(4):
-        codes = names.strings.codes([f"gone{epoch}", f"kept{epoch}", None])
-        arrangement.insert(np.stack([codes[1:], np.array([epoch, 9])]), np.ones(2, dtype=np.int64), names.strings)
+        codes = dictionary.strings.codes([f"gone{epoch}", f"kept{epoch}", None])
+        arrangement.insert(np.stack([codes[1:], np.array([epoch, 9])]), np.ones(2, dtype=np.int64), dictionary.strings)
         arrangement.commit(arrangement.upper + 1)
 
     def seen() -> list[Any]:
-        rows, diffs = arrangement.contents(strings=names.strings)
-        return sorted(zip(map(str, names.strings.texts(rows[0])), rows[1].tolist(), diffs.tolist(), strict=True))
+        rows, diffs = arrangement.contents(strings=dictionary.strings)
+        return sorted(zip(map(str, dictionary.strings.texts(rows[0])), rows[1].tolist(), diffs.tolist(), strict=True))
 
-    before, held = seen(), names.strings.codes(["gone2"])
-    moved = sweep(names, [arrangement], [held])
+    before, held = seen(), dictionary.strings.codes(["gone2"])
+    moved = sweep(dictionary, [arrangement], [held])
     assert moved is not None
-    assert names.strings.texts(moved[held]).tolist() == ["gone2"]
+    assert dictionary.strings.texts(moved[held]).tolist() == ["gone2"]
     assert seen() == before
-    assert len(names.strings) == 5
-    assert names.strings.find("gone1") is None
-    owner, rows, _ = arrangement.match(names.strings.codes(["kept3", "gone2"])[None, :], names.strings)
+    assert len(dictionary.strings) == 5
+    assert dictionary.strings.find("gone1") is None
+    owner, rows, _ = arrangement.match(dictionary.strings.codes(["kept3", "gone2"])[None, :], dictionary.strings)
     assert (owner.tolist(), rows[1].tolist()) == ([0], [3])
-    assert sweep(names, [arrangement], [names.strings.codes(["gone2"])]) is None
+    assert sweep(dictionary, [arrangement], [dictionary.strings.codes(["gone2"])]) is None

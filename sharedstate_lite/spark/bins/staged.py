@@ -55,7 +55,7 @@ class Staged(Shared):
         below = self._build(node, view)
         name = self._arrangement_name(node, key)
         made = Arrangement(name, Layout(tuple(c.type for c in node.schema), key, order), self.epoch + 1)
-        return self._keep(Arrange(name, node, [below], self._names, arrangement=made))
+        return self._keep(Arrange(name, node, [below], self.dictionary, arrangement=made))
 
     def _identity(self, operator: Operator, arrangement: Arrangement) -> str:
         # What is kept twice differs by name alone.
