@@ -25,7 +25,7 @@ from sharedstate_lite.spark.partial.base import BaseTables
 from sharedstate_lite.spark.partial.bin import PartialPlan
 from sharedstate_lite.spark.partial.driver import PartialDriver
 from sharedstate_lite.spark.partial.messages import BaseUpquery, answers, heads
-from sharedstate_lite.spark.partial.placement import Placement, places
+from sharedstate_lite.spark.partial.placement import Placement, place
 from sharedstate_lite.spark.partial.scheduler import EpochRequest
 from sharedstate_lite.storage import wire
 from sharedstate_lite.storage.arrangement import Arrangement
@@ -82,12 +82,12 @@ class ListBase(BaseTables):
         found = self.blobs.get(relation, [])
         return sum(wire.decode(b, Strings()).shape[1] for _, b in found), sum(len(b) for _, b in found)
 
-    def shown(self, place: state_tables.Held) -> pd.DataFrame:
+    def shown(self, place: state_tables.StatePart) -> pd.DataFrame:
         strings = Strings()
         shown = Arrangement(place.arrangement.name, Layout(self._types(place.relation), place.arrangement.layout.key))
         rows = self.rows(place.relation, self.front.epoch, strings)
         shown.insert(rows.rows, rows.diffs, strings)
-        of = state_tables.Held(place.operator, place.relation, place.kind, shown, place.schema, base=True)
+        of = state_tables.StatePart(place.operator, place.relation, place.kind, shown, place.schema, base=True)
         return state_tables.state_rows(place.operator, [of], strings)
 
 
@@ -97,7 +97,7 @@ class PartialRehearsal(Workers, PartialDriver):
     made = 0
 
     def __init__(self, views: Any, bins: int = 3, lose: int = 0, seed: int = 0, **options: Any) -> None:
-        super().__init__(Blueprint("partial", views, "auto", options, places), bins)
+        super().__init__(Blueprint("partial", views, "auto", options, place), bins)
         self.tables = ListBase(self)
         self._hire(lose)
         self.micro_batches = 0
@@ -133,7 +133,7 @@ class PartialRehearsal(Workers, PartialDriver):
     def restore(cls, path: Path) -> PartialRehearsal:
         """The engine that was written to ``path``, in processes that have not seen it."""
         told = blueprint.read(path)
-        plan, options = blueprint.built(told, path, places), told["options"]
+        plan, options = blueprint.built(told, path, place), told["options"]
         out = cls(plan.views, options["bins"], options["lose"], **options["partial"])
         out.epoch, out.stores, out.tables.blobs = pickle.loads((path / "stores").read_bytes())
         out._recall()

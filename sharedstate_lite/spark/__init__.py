@@ -111,9 +111,9 @@ def _asked(
     numbers = {"max_rows": max_rows, "max_bytes": max_bytes, "seed": seed}
     options = {name: int(n) if whole(n) else n for name, n in numbers.items()} | {"without": fixes}
     if kind == "partial":
-        from .partial.placement import places
+        from .partial.placement import place
 
-        return Blueprint(kind, _listed(views), join, options, places)
+        return Blueprint(kind, _listed(views), join, options, place)
     plain: dict[str, object] = {"max_rows": None, "max_bytes": None, "seed": 0, "without": [], "base": None}
     given = [name for name, value in (options | {"base": base}).items() if value != plain[name]]
     if given:
@@ -172,12 +172,12 @@ def restore(
     from .bins import blueprint
     from .driver import checkpoint_copy
     from .driver.engine import SparkEngine
-    from .partial.placement import places
+    from .partial.placement import place
     from .session.paths import absolute
 
     source = absolute(path)
     told = blueprint.read(source)
-    plan, bins = blueprint.built(told, source, places), told["options"]["bins"]
+    plan, bins = blueprint.built(told, source, place), told["options"]["bins"]
     if plan.kind != "partial" and base:
         raise ViewError(f"base: {plan.kind} state keeps its base tables itself; leave it out")
     copied = checkpoint_copy.is_copy(source)
@@ -232,9 +232,9 @@ def stream(
 
 def _opened(checkpoint: str | os.PathLike[str], batch: int | None, session: SparkSession | None) -> StateReader:
     from .driver import store
-    from .partial.placement import places
+    from .partial.placement import place
 
-    return store.opened(checkpoint, batch, session, places)
+    return store.opened(checkpoint, batch, session, place)
 
 
 def state(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from ...errors import CheckpointError, Error, ViewError
 from ...plan.nodes import digest
 from ...plan.view import View
 from .bin_placement import labels
-from .route import Route, Unplaceable
+from .route import Route, StatefulStages, Unplaceable
 from .staged import Staged
 
 FORMAT = 1
@@ -33,6 +33,9 @@ STRATEGIES: dict[str, tuple[type[Dataflow], dict[str, str]]] = {
     "shared": (Staged, {"auto": "linear", "linear": "linear"}),
 }
 """What runs on Spark: the strategy, and its ways to join with what they are in process."""
+
+Placing = Callable[[Sequence[View], str, Mapping[str, Any]], StatefulStages]
+"""(views, join, options) -> the stages of a partial engine; the room of partial state has it, which stands later."""
 
 
 @dataclass(frozen=True)
@@ -44,20 +47,20 @@ class Blueprint:
     join: str = "auto"
     options: Mapping[str, Any] = field(default_factory=dict)
     """Of partial state: ``max_rows``, ``max_bytes``, ``seed``, ``without``."""
-    places: Any = None
-    """Of partial state: what finds where its operators live."""
+    place: Placing | None = None
+    """Of partial state: the function that places its operators."""
 
     def routed(self) -> Any:
-        """The engine and its route; of partial state its places."""
+        """The engine and its route; of partial state its placement."""
         if self.kind == "partial":
-            assert self.places is not None
-            return self.places(self.views, self.join, self.options)
+            assert self.place is not None
+            return self.place(self.views, self.join, self.options)
         apart: set[str] = set()
         while True:
             engine = self._made(apart)
             for relation in engine.catalog.relations if engine.catalog is not None else ():
                 # A relation that no view uses is kept too, for the views that may come.
-                engine._base(relation)
+                engine.base(relation)
             try:
                 return Route(engine)
             except Unplaceable as error:
@@ -149,11 +152,11 @@ def fresh(where: Path, join: str, bins: int, **more: Any) -> dict[str, Any]:
     return options | more
 
 
-def built(told: dict[str, Any], where: Path, places: Any = None) -> Blueprint:
+def built(told: dict[str, Any], where: Path, place: Placing | None = None) -> Blueprint:
     """The blueprint that a file describes. Raises CheckpointError."""
     try:
         return Blueprint(
-            told["kind"], views_of(told)[1], told["options"]["join"], told["options"].get("partial", {}), places
+            told["kind"], views_of(told)[1], told["options"]["join"], told["options"].get("partial", {}), place
         )
     except (Error, KeyError, TypeError) as error:
         raise CheckpointError(f"{where}: it does not fit this version of the kit ({error})") from error

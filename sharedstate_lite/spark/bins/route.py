@@ -18,10 +18,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from ...dataflow.dataflow import Dataflow
 from ...dataflow.operators import Arrange, DeltaJoin, Input, JoinCore, Linear, Operator, ReduceCore, UnionAll
+from ...engine.engine import Engine
 from ...plan.nodes import Col, Join, Map, Reduce, Type
 
 Chain = tuple[int, ...]
@@ -43,6 +44,19 @@ class Channel:
     takers: list[tuple[Chain, Port]] = field(default_factory=list)
     base: bool = False
     """Whether the relation's base table is kept where this channel ends."""
+
+
+class StatefulStages(Protocol):
+    """The state of an engine, stage by stage: what a `Route` and the placement of partial state have in common."""
+
+    @property
+    def engine(self) -> Engine: ...
+
+    stages: int
+
+    def parts(self, stage: int) -> dict[str, Any]:
+        """The state of one stage, by the names that ``state()`` shows."""
+        ...
 
 
 class Route:
@@ -250,7 +264,7 @@ class Route:
             reader = self.engine.readers[name]
             if reader.own and self.reader_stage[number] == stage:
                 there.add(id(reader.arrangement))
-        return {h.operator: h for h in self.engine.held() if id(h.arrangement) in there}
+        return {h.operator: h for h in self.engine.state_parts() if id(h.arrangement) in there}
 
     def globals(self) -> list[int]:
         """Aggregates without GROUP BY: they have their one row before anything has come."""

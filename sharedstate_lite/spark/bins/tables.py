@@ -15,7 +15,7 @@ import pandas as pd
 
 from ...dataflow.operators import apply
 from ...engine import state_tables
-from ...engine.state_tables import Held
+from ...engine.state_tables import StatePart
 from ...errors import ViewError
 from ...plan.nodes import Scan
 from ...storage import wire
@@ -23,13 +23,13 @@ from ...storage.arrangement import Arrangement
 from ...storage.batch import Batch, Delta, merged
 from ...storage.encoding import Strings
 from .bins import Message, ship
-from .route import Route
+from .route import Route, StatefulStages
 
 Heads = Mapping[tuple[int, int], Mapping[str, Any]]
 """(stage, bin) -> its head."""
 
 
-def state_table(route: Route, heads: Heads) -> pd.DataFrame:
+def state_table(route: StatefulStages, heads: Heads) -> pd.DataFrame:
     """One row a piece of state; see :func:`sharedstate_lite.engine.state_tables.state_table`."""
     rows: dict[str, int] = {}
     size: dict[str, int] = {}
@@ -38,31 +38,31 @@ def state_table(route: Route, heads: Heads) -> pd.DataFrame:
             rows[part] = rows.get(part, 0) + sum(run[2] for run in runs)
             size[part] = size.get(part, 0) + sum(run[1] for run in runs)
     used = {n.relation for v in route.engine.views.values() for n in v.plan.walk() if isinstance(n, Scan)}
-    shown = [h for h in route.engine.held() if not h.base or h.relation in used or rows.get(h.operator)]
+    shown = [h for h in route.engine.state_parts() if not h.base or h.relation in used or rows.get(h.operator)]
     out = state_tables.state_table(shown, Strings())
     out["rows"] = [rows.get(h.operator, 0) for h in shown]
     out["bytes"] = [size.get(h.operator, 0) for h in shown]
     return out
 
 
-def find(route: Route, operator: str) -> tuple[int, Held]:
+def find(route: StatefulStages, operator: str) -> tuple[int, StatePart]:
     """The stage and the place of one piece of state. Raises ViewError where there is none of that name."""
     for stage in range(1, route.stages + 1):
         found = route.parts(stage).get(operator)
         if found is not None:
             return stage, found
-    known = ", ".join(h.operator for h in route.engine.held())
+    known = ", ".join(h.operator for h in route.engine.state_parts())
     raise ViewError(f"no operator is called {operator}; state() lists: {known}")
 
 
-def state_rows(place: Held, blobs: Iterable[bytes], gone: Iterable[bytes] = ()) -> pd.DataFrame:
+def state_rows(place: StatePart, blobs: Iterable[bytes], gone: Iterable[bytes] = ()) -> pd.DataFrame:
     """The consolidated rows of one piece of state, then their diff; less those of the blobs that are ``gone``."""
     strings = Strings()
     runs = [_batch(place.arrangement, blob, strings, 1) for blob in blobs]
     runs += [_batch(place.arrangement, blob, strings, -1) for blob in gone]
     shown = Arrangement(place.arrangement.name, place.arrangement.layout)
     shown.runs = runs
-    of = Held(place.operator, place.relation, place.kind, shown, place.schema, base=place.base)
+    of = StatePart(place.operator, place.relation, place.kind, shown, place.schema, base=place.base)
     return state_tables.state_rows(place.operator, [of], strings)
 
 
@@ -73,13 +73,13 @@ def _batch(arrangement: Arrangement, blob: bytes, strings: Strings, sign: int) -
     return Batch(np.concatenate([np.zeros((1, lines.shape[1]), dtype=np.int64), lines]), 0)
 
 
-def bases(route: Route) -> dict[str, tuple[int, Held]]:
+def bases(route: StatefulStages) -> dict[str, tuple[int, StatePart]]:
     """Arrangements that are base tables: name -> (stage, place)."""
-    every = {h.operator: h for h in route.engine.held() if h.base}
+    every = {h.operator: h for h in route.engine.state_parts() if h.base}
     return {name: find(route, name) for name in every}
 
 
-def reload(place: Held, blobs: Iterable[bytes], to: Route, bins: int) -> list[Message]:
+def reload(place: StatePart, blobs: Iterable[bytes], to: Route, bins: int) -> list[Message]:
     """One bin of a base table, as the messages that bring it to the operators of another route."""
     strings = Strings()
     layout = place.arrangement.layout

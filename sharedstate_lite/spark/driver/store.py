@@ -216,7 +216,10 @@ def _told(checkpoint: str | os.PathLike[str]) -> tuple[Path, dict[str, Any]]:
 
 
 def opened(
-    checkpoint: str | os.PathLike[str], batch: int | None, session: SparkSession | None, places: Any = None
+    checkpoint: str | os.PathLike[str],
+    batch: int | None,
+    session: SparkSession | None,
+    place: blueprint.Placing | None = None,
 ) -> StateReader:
     """What reads the state at a checkpoint. Raises CheckpointError and TimeError."""
     from ..session.connect import living
@@ -227,7 +230,7 @@ def opened(
 
         session = running()
     living(session, "reading a checkpoint's state")
-    plan = blueprint.built(told, where, places)
+    plan = blueprint.built(told, where, place)
     folder = where / told["options"]["generation"] / "spark"
     if not folder.is_dir():
         raise CheckpointError(f"{folder}: Spark's part of the checkpoint is gone; use another checkpoint")

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from ...engine.state_tables import Held
+from ...engine.state_tables import StatePart
 from ...storage.batch import Delta
 from ...storage.encoding import Strings
 from ..bins.bins import Message
@@ -55,7 +55,7 @@ class BaseTables(ABC):
         """Rows and bytes stored."""
 
     @abstractmethod
-    def shown(self, place: Held) -> pd.DataFrame:
+    def shown(self, place: StatePart) -> pd.DataFrame:
         """The rows of a base table with their diff, as ``state(operator)`` shows them."""
 
     def compact(self) -> None:  # noqa: B027  (not every store has something to merge)

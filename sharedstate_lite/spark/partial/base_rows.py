@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from ...changelog import convert, read_tables
 from ...engine import state_tables
-from ...engine.state_tables import Held
+from ...engine.state_tables import StatePart
 from ...plan.nodes import Schema, Type
 from ...storage import wire
 from ...storage.arrangement import Arrangement
@@ -190,12 +190,12 @@ class SparkBaseTables(BaseTables):
     def size(self, relation: str) -> tuple[int, int]:
         return self.table(relation).size()
 
-    def shown(self, place: Held, which: str = "true") -> pd.DataFrame:
+    def shown(self, place: StatePart, which: str = "true") -> pd.DataFrame:
         strings, frame = Strings(), self.table(place.relation).frame().where(which).drop("batch")
         rows = _delta(self._tried(frame.toArrow), self.schemas[place.relation], place.relation, strings)
         shown = Arrangement(place.arrangement.name, place.arrangement.layout)
         shown.insert(rows.rows, rows.diffs, strings)
-        of = Held(place.operator, place.relation, place.kind, shown, place.schema, base=True)
+        of = StatePart(place.operator, place.relation, place.kind, shown, place.schema, base=True)
         return state_tables.state_rows(place.operator, [of], strings)
 
     def close(self) -> None:

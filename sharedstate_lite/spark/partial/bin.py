@@ -16,7 +16,7 @@ import numpy as np
 
 from ...partial.join import JoinNode
 from ...partial.messages import Message as Told
-from ...partial.nodes import BaseNode, Edge, Node_, ReaderNode
+from ...partial.nodes import BaseNode, PartialEdge, PartialNode, ReaderNode
 from ...storage import wire
 from ...storage.batch import Delta, concat
 from ...storage.encoding import NULL, Words
@@ -71,7 +71,7 @@ class PartialBin(StoredBin):
         self.nodes = self.places.at(self.stage)
         self.parts = self.places.parts(self.stage)
         self.stored = {part: [] for part in self.parts}
-        self.back: dict[tuple[int, int | None], Edge] = {}
+        self.back: dict[tuple[int, int | None], PartialEdge] = {}
         for node in list(self.nodes):
             self._connect(node)
         self.memo = UpqueryCodec(self.strings, self._edge)
@@ -89,7 +89,7 @@ class PartialBin(StoredBin):
             gather.inputs = [
                 RemoteEdge(edge.number, edge.source, gather, i, edge.ask, bin=i) for i in range(self.plan.bins)
             ]
-            node.inputs[slot] = Edge(edge.number, gather, node, slot, edge.ask)
+            node.inputs[slot] = PartialEdge(edge.number, gather, node, slot, edge.ask)
             gather.outputs = [node.inputs[slot]]
             self.back[edge.number, None] = node.inputs[slot]
             self.nodes.append(gather) if gather not in self.nodes else None
@@ -99,7 +99,7 @@ class PartialBin(StoredBin):
         if not isinstance(node, GatherNode):
             node.outputs = far
 
-    def _edge(self, number: int, where: int | None) -> Edge:
+    def _edge(self, number: int, where: int | None) -> PartialEdge:
         """The edge that a question came over: near, or from another bin."""
         if where is None:
             return self.back[number, None]
@@ -171,12 +171,12 @@ class PartialBin(StoredBin):
         else:
             gather = self.back[edge.number, None].source
             over = gather.inputs[head["b"]]
-        graph.wires.send(
+        graph.in_flight.send(
             Told(0, kind, over, graph.op, letter.keys, letter.delta, head.get("t", 0), {}, head.get("a", 0))
         )
 
     def _post(
-        self, kind: str, edge: Edge, keys: Words | None = None, delta: Delta | None = None, tag: int = 0,
+        self, kind: str, edge: PartialEdge, keys: Words | None = None, delta: Delta | None = None, tag: int = 0,
         asked: int = 0, **_: Any,
     ) -> None:  # fmt: skip
         """Send to other bins, or to the driver."""
@@ -204,7 +204,7 @@ class PartialBin(StoredBin):
             self.out.append(encode_message((to[0], where, to[2]), told, self.strings, some, by, rows, types))
             self._trace(kind, edge, some, rows)
 
-    def _trace(self, kind: str, edge: Edge, keys: Words | None, delta: Delta | None) -> None:
+    def _trace(self, kind: str, edge: PartialEdge, keys: Words | None, delta: Delta | None) -> None:
         logical = self.places.edges[edge.number]
         ends = (logical.source.name, logical.target.name)
         rows = len(delta.diffs) if delta is not None else 0 if keys is None else keys.shape[1]
@@ -235,7 +235,7 @@ class PartialBin(StoredBin):
             wait.open = True
             self.graph.send("upquery", reader.inputs[0], keys=holes, tag=self.graph.tag(), asked=self.graph.now)
 
-    def _found(self, reader: Node_, keys: Words) -> None:
+    def _found(self, reader: PartialNode, keys: Words) -> None:
         """Keys of a reader were answered: what was asked for them is asked no more."""
         schema = reader.plan.schema
         for wait in self.waits:
@@ -293,7 +293,7 @@ class PartialBin(StoredBin):
 
     # --- use, eviction ----------------------------------------------------------
 
-    def _touch(self, node: Node_, keys: Words) -> None:
+    def _touch(self, node: PartialNode, keys: Words) -> None:
         """Note the use of keys here and in what they stand on, in other bins too."""
         if not keys.shape[1] or isinstance(node, BaseNode):
             return
@@ -311,9 +311,9 @@ class PartialBin(StoredBin):
             for edge in node.inputs:
                 self._touch(edge.source, keys)
             return
-        first = node.asked.primary
-        mine, other = node.held[first], node.held[1 - first]
-        if node.asked.rest or mine is None or other is None:
+        first = node.route.primary
+        mine, other = node.cached[first], node.cached[1 - first]
+        if node.route.rest or mine is None or other is None:
             return
         mine[2].touch(keys, self.strings, clock)
         _, rows, _ = mine[0].match(keys, self.strings)

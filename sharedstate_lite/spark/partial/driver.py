@@ -18,7 +18,7 @@ import pandas as pd
 
 from ...changelog import validate
 from ...changelog.changes import Changes, sorted_frame
-from ...engine.engine import Input
+from ...engine.engine import EpochInput
 from ...errors import Error, TimeError, ViewError, shorten, whole
 from ...partial import build
 from ...partial.nodes import BaseNode
@@ -65,7 +65,7 @@ class PartialDriver(RoundScheduler, EngineDriver):
         self._interrupted()
         return done
 
-    def step(self, inputs: Input) -> dict[str, Changes]:
+    def step(self, inputs: EpochInput) -> dict[str, Changes]:
         """Apply one epoch; see :meth:`~sharedstate_lite.engine.engine.Engine.step`."""
         self._check_open()
         strings = Strings()
@@ -201,7 +201,7 @@ class PartialDriver(RoundScheduler, EngineDriver):
         return self._changed_rows(view, [], self.epoch)
 
     def _change_views(self, views: list[View]) -> list[Message]:
-        plan = Blueprint(self.kind, views, self.join, self._plan.options, self._plan.places)
+        plan = Blueprint(self.kind, views, self.join, self._plan.options, self._plan.place)
         route = plan.checked()
 
         def change() -> dict[str, tuple[Words, Strings]]:
@@ -330,13 +330,13 @@ class PartialDriver(RoundScheduler, EngineDriver):
     def state(self, operator: str | None = None) -> pd.DataFrame:
         """What is held, and the base tables; see :meth:`~sharedstate_lite.engine.engine.Engine.state`."""
         self._check_open()
-        bases = {h.operator: h for h in self._route.engine.held() if h.base}
+        bases = {h.operator: h for h in self._route.engine.state_parts() if h.base}
         if operator in bases:
             return self._base.shown(bases[operator])
         if operator is not None:
-            stage, place = tables.find(self._route, operator)  # type: ignore[arg-type]
+            stage, place = tables.find(self._route, operator)
             return tables.state_rows(place, self._blobs(stage, operator))
-        out = tables.state_table(self._route, self._heads())  # type: ignore[arg-type]
+        out = tables.state_table(self._route, self._heads())
         for at, name in enumerate(out.operator):
             if name in bases:
                 out.loc[at, ["rows", "bytes"]] = self._base.size(bases[name].relation)

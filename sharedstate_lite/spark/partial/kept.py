@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from ...partial import build
-from ...partial.budget import held_by
-from ...partial.filled_keys import Filled
-from ...partial.nodes import Node_
+from ...partial.budget import filled_keys_of
+from ...partial.filled_keys import FilledKeys
+from ...partial.nodes import PartialNode
 from ...storage import wire
 from ...storage.encoding import Words
 from ..bins.bins import Bin, Store
@@ -44,13 +44,13 @@ class StoredBin(Bin):
     draws: int = 0
     """How many draws for eviction it has been told of."""
     graph: BinGraph = field(init=False)
-    nodes: list[Node_] = field(init=False)
+    nodes: list[PartialNode] = field(init=False)
     memo: UpqueryCodec = field(init=False)
     extras: dict[tuple[str, str], bytes] = field(init=False, default_factory=dict)
     seen: dict[str, tuple[Words, Words]] = field(init=False, default_factory=dict)
-    """Filled keys and their uses as they were encoded last: keys are replaced, never changed."""
+    """FilledKeys keys and their uses as they were encoded last: keys are replaced, never changed."""
 
-    def _sets(self) -> dict[str, Filled]:
+    def _sets(self) -> dict[str, FilledKeys]:
         """The sets of filled keys, by the names of the state that they belong to."""
         return {
             name: part[3]
@@ -59,9 +59,9 @@ class StoredBin(Bin):
             if part[3] is not None
         }
 
-    def _holders(self) -> list[tuple[Node_, int, Filled]]:
+    def _holders(self) -> list[tuple[PartialNode, int, FilledKeys]]:
         """Who holds keys: the node, which side of it, and the keys."""
-        return [(node, side, filled) for node in self.nodes for side, filled in held_by(node)]
+        return [(node, side, filled) for node in self.nodes for side, filled in filled_keys_of(node)]
 
     def save(self, store: Store) -> None:
         """Write what is new; see :meth:`..bins.bins.Bin.save`."""

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from ...partial.filled_keys import Filled
+from ...partial.filled_keys import FilledKeys
 from ...storage import wire
 from ...storage.batch import Delta
 from ...storage.encoding import Strings, Words
@@ -124,7 +124,7 @@ def answers(asked: Iterable[BaseUpquery], rows: Delta, places: Placement, bins: 
     for each in asked:
         edge = places.edges[each.edge]
         types = tuple(c.type for c in edge.source.plan.schema)
-        known = Filled(schema_of(edge.source.plan, edge.ask))
+        known = FilledKeys(schema_of(edge.source.plan, edge.ask))
         known.add(each.keys, strings, 0)
         wanted = known.mask(rows.rows[list(edge.ask)], strings)
         wanted &= wire.bin_of(rows.rows, places.route(edge), types, bins, strings) == each.bin

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...partial.join import JoinNode
-from ...partial.nodes import BaseNode, Edge, Halves, Node_, UnionNode
+from ...partial.nodes import BaseNode, PartialEdge, UnionUpquery, PartialNode, UnionNode
 from ...partial.partial import Partial
 from ...plan.nodes import Node
 from ...storage import wire
@@ -32,7 +32,7 @@ ALL = -1
 
 
 @dataclass(eq=False)
-class RemoteEdge(Edge):
+class RemoteEdge(PartialEdge):
     """An edge to, or from, another bin: ``bin`` is the one at its far end, ``ALL`` of them for what goes to whoever
     wants it."""
 
@@ -54,7 +54,7 @@ class GatherNode(UnionNode):
         where = wire.bin_of(keys, range(len(keys)), types, len(self.inputs), self.flow.strings)
         return keys.compress(where == slot, axis=1)
 
-    def _ask(self, question: Halves, slot: int) -> None:
+    def _ask(self, question: UnionUpquery, slot: int) -> None:
         keys = self._part(question.keys, slot)
         if not keys.shape[1]:
             question.answers[slot] = Delta.empty(len(self.plan.schema))
@@ -75,15 +75,15 @@ class StatefulJoinNode(JoinNode):
 
     def prepare(self) -> None:
         super().prepare()
-        self.late = Delta.empty(len(self.plan.inputs[self.asked.primary].schema))
+        self.late = Delta.empty(len(self.plan.inputs[self.route.primary].schema))
         self.wanted: Words = np.empty((len(self.types), 0), dtype=np.int64)
 
-    def holds(self, side: int) -> bool:
+    def caches(self, side: int) -> bool:
         return True
 
     def _lost(self, side: int, delta: Delta) -> tuple[Delta, Words | None] | None:
-        other = self.held[1 - side]
-        if side != self.asked.primary or other is None or "rule20" in self.flow.without:
+        other = self.cached[1 - side]
+        if side != self.route.primary or other is None or "rule20" in self.flow.without:
             return None
         keys = delta.rows[list(self.keys[side])]
         there = other[2].mask(keys, self.flow.strings) | (keys == NULL).any(axis=0)
@@ -104,13 +104,13 @@ class StatefulJoinNode(JoinNode):
 
     def _fill(self, side: int, keys: Words, delta: Delta) -> None:
         super()._fill(side, keys, delta)
-        if side != self.asked.primary and len(self.late.diffs) + self.wanted.shape[1]:
+        if side != self.route.primary and len(self.late.diffs) + self.wanted.shape[1]:
             self._catch_up()
 
     def _catch_up(self) -> None:
         """Send the late changes whose partners are here now."""
-        primary, strings = self.asked.primary, self.flow.strings
-        other = self.held[1 - primary]
+        primary, strings = self.route.primary, self.flow.strings
+        other = self.cached[1 - primary]
         assert other is not None
         self.wanted = self.wanted.compress(~other[2].mask(self.wanted, strings), axis=1)
         keys = self.late.rows[list(self.keys[primary])]
@@ -125,9 +125,9 @@ class StatefulJoinNode(JoinNode):
 
     def _forget(self, side: int, keys: Words) -> None:
         super()._forget(side, keys)
-        if side == self.asked.primary:
+        if side == self.route.primary:
             # Below they are holes as well: who asks again will be told all of it.
-            columns = self.asked.columns
+            columns = self.route.columns
             gone = self.flow.among(self.late.rows[list(columns)], keys, self.plan.inputs[side].schema, columns)
             self.late = self.late.take(~gone)
 
@@ -144,7 +144,7 @@ class BinGraph(Partial):
 
     join_node = StatefulJoinNode
     post: Callable[..., None] | None = None
-    found: Callable[[Node_, Words], None] | None = None
+    found: Callable[[PartialNode, Words], None] | None = None
     gone: Callable[[str, Words], None] | None = None
     place = (0, 1)
     """This bin's number among all of the engine's, and how many there are: names of questions are unique."""
@@ -153,7 +153,7 @@ class BinGraph(Partial):
         number, count = self.place
         return super().tag() * count + number
 
-    def send(self, kind: str, edge: Edge, **what: Any) -> None:
+    def send(self, kind: str, edge: PartialEdge, **what: Any) -> None:
         if self.post is None:
             super().send(kind, edge, **what)
         elif isinstance(edge, RemoteEdge) or (kind == "upquery" and isinstance(edge.source, BaseNode)):
@@ -163,7 +163,7 @@ class BinGraph(Partial):
         else:
             super().send(kind, edge, **what)
 
-    def silent(self, kind: str, edge: Edge, **what: Any) -> None:
+    def silent(self, kind: str, edge: PartialEdge, **what: Any) -> None:
         """Send within a bin what is no message of the graph."""
         events, self.trace = self.trace, type(self.trace)()
         try:
@@ -177,7 +177,7 @@ class BinGraph(Partial):
         else:
             super().answered(reader, keys)
 
-    def evicted(self, node: Node_, keys: Words, part: str) -> None:
+    def evicted(self, node: PartialNode, keys: Words, part: str) -> None:
         super().evicted(node, keys, part)
         if self.gone is not None:
             self.gone(part, keys)

@@ -21,7 +21,7 @@ from .keys import joined, order, tuples
 from .placement import Placement
 
 if TYPE_CHECKING:
-    from ...engine.state_tables import Held
+    from ...engine.state_tables import StatePart
     from ..driver.store import StateReader
 
 
@@ -46,12 +46,12 @@ def state(reader: StateReader, operator: str | None) -> pd.DataFrame:
     return table[~table.operator.isin(untold)].reset_index(drop=True)
 
 
-def bases(reader: StateReader) -> dict[str, Held]:
+def bases(reader: StateReader) -> dict[str, StatePart]:
     """The base tables, by what ``state()`` calls them."""
-    return {h.operator: h for h in reader.route.engine.held() if h.base}
+    return {h.operator: h for h in reader.route.engine.state_parts() if h.base}
 
 
-def base_rows(reader: StateReader, place: Held, since: int | None = None) -> pd.DataFrame:
+def base_rows(reader: StateReader, place: StatePart, since: int | None = None) -> pd.DataFrame:
     """The rows of a base table in files, with their diff; or only what came ``since`` an earlier micro-batch.
 
     Raises ViewError for a table in PostgreSQL, TimeError for files that later epochs have been merged into.

@@ -13,16 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from ...partial.join import JoinNode, Question
-from ...partial.nodes import Edge, Halves, LinearNode, Node_, UnionNode
-from ...partial.reduce import ReduceNode, Waiting
+from ...partial.join import JoinNode, JoinUpquery
+from ...partial.nodes import PartialEdge, UnionUpquery, LinearNode, PartialNode, UnionNode
+from ...partial.reduce import ReduceNode, ReduceUpquery
 from ...plan.nodes import Type
 from ...storage import wire
 from ...storage.batch import Delta
 from ...storage.encoding import Strings, Words
 from .nodes import RemoteEdge, StatefulJoinNode, schema_of
 
-Find = Callable[[int, int | None], Edge]
+Find = Callable[[int, int | None], PartialEdge]
 """(number, bin or None) -> the edge that a question came over."""
 
 
@@ -51,28 +51,28 @@ class UpqueryCodec:
         return None if lines is None else Delta(lines[:-1], lines[-1])
 
     @staticmethod
-    def edge(edge: Edge) -> list[int | None]:
+    def edge(edge: PartialEdge) -> list[int | None]:
         """An edge by its number, and the bin at its far end."""
         return [edge.number, edge.bin if isinstance(edge, RemoteEdge) else None]
 
-    def write(self, node: Node_) -> Any:
+    def write(self, node: PartialNode) -> Any:
         """What a node holds open; None for nothing."""
         plan, keys = node.plan, schema_of(node.plan, node.ask)
         rows = tuple(c.type for c in plan.schema)
         if isinstance(node, LinearNode):
-            return {str(t): self.edge(e) for t, e in node._from.items()} or None
+            return {str(t): self.edge(e) for t, e in node.askers.items()} or None
         if isinstance(node, UnionNode):
             return {
                 str(t): [self.edge(q.edge), self.words(q.keys, keys), q.asked, self._answers(q, rows), self._tags(q)]
-                for t, q in node._open.items()
+                for t, q in node.open_upqueries.items()
             } or None
         if isinstance(node, ReduceNode):
-            waiting = {str(t): [self.edge(w.edge), self.words(w.keys, keys), w.asked] for t, w in node._waiting.items()}
-            again = [[self.words(k, keys), self.delta(known, rows)] for k, known in node._again]
+            waiting = {str(t): [self.edge(w.edge), self.words(w.keys, keys), w.asked] for t, w in node.open_upqueries.items()}
+            again = [[self.words(k, keys), self.delta(known, rows)] for k, known in node.rereads]
             return [waiting, again] if waiting or again else None
         if isinstance(node, StatefulJoinNode):
             sides = [tuple(c.type for c in below.schema) for below in node.plan.inputs]
-            first = node.asked.primary
+            first = node.route.primary
             questions = {
                 str(t): [
                     self.edge(q.edge),
@@ -83,7 +83,7 @@ class UpqueryCodec:
                     self.delta(q.other, sides[1 - first]),
                     None if q.covered is None else self.words(q.covered, node.types),
                 ]
-                for t, q in node._open.items()
+                for t, q in node.open_upqueries.items()
             }
             late = len(node.late.diffs) or node.wanted.shape[1]
             if not questions and not late:
@@ -92,27 +92,27 @@ class UpqueryCodec:
         assert not isinstance(node, JoinNode)
         return None
 
-    def read(self, node: Node_, told: Any) -> None:
+    def read(self, node: PartialNode, told: Any) -> None:
         """Take up what :meth:`write` gave; None empties."""
         if isinstance(node, LinearNode):
-            node._from = {int(t): self.find(*e) for t, e in (told or {}).items()}
+            node.askers = {int(t): self.find(*e) for t, e in (told or {}).items()}
         elif isinstance(node, UnionNode):
-            node._open = {
-                int(t): Halves(
+            node.open_upqueries = {
+                int(t): UnionUpquery(
                     self.find(*e), self.words_of(k), asked, [self.delta_of(a) for a in answers], _numbers(tags)
                 )
                 for t, (e, k, asked, answers, tags) in (told or {}).items()
             }
         elif isinstance(node, ReduceNode):
             waiting, again = told or ({}, [])
-            node._waiting = {
-                int(t): Waiting(self.find(*e), self.words_of(k), asked) for t, (e, k, asked) in waiting.items()
+            node.open_upqueries = {
+                int(t): ReduceUpquery(self.find(*e), self.words_of(k), asked) for t, (e, k, asked) in waiting.items()
             }
-            node._again = [(self.words_of(k), self._some(known)) for k, known in again]
+            node.rereads = [(self.words_of(k), self._some(known)) for k, known in again]
         elif isinstance(node, StatefulJoinNode):
             questions, late, wanted = told or ({}, None, None)
-            node._open = {
-                int(t): Question(
+            node.open_upqueries = {
+                int(t): JoinUpquery(
                     self.find(*e),
                     self.words_of(k),
                     asked,
@@ -131,11 +131,11 @@ class UpqueryCodec:
         assert found is not None
         return found
 
-    def _answers(self, question: Halves, types: Sequence[Type]) -> list[Any]:
+    def _answers(self, question: UnionUpquery, types: Sequence[Type]) -> list[Any]:
         return [self.delta(a, types) for a in question.answers]
 
     @staticmethod
-    def _tags(question: Halves | Question) -> dict[str, int]:
+    def _tags(question: UnionUpquery | JoinUpquery) -> dict[str, int]:
         return {str(t): n for t, n in question.tags.items()}
 
 
