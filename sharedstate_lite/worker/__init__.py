@@ -14,7 +14,7 @@ Handles are made in the driver and used in tasks (RDD, mapInPandas, mapInArrow,
 foreachBatch); they travel as addresses. All have close() and are context managers.
 
     host.py        what only one system has
-    wire.py        messages, and proof of who sends them       line.py    many at once, on one connection
+    protocol.py        messages, and proof of who sends them       line.py    many at once, on one connection
     ending.py      whose end a cancellation is
     address.py     what a handle pickles as
     things/        what a runtime owns, one class a kind

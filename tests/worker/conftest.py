@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 import pytest
-from remains import left, runtimes, until
+from leftovers import left, runtimes, until
 from sparks import PLACES, session_on, spark
 
 import sharedstate_lite.spark as kit
 from sharedstate_lite import postgres
-from sharedstate_lite.worker.handles.driver import Driver
+from sharedstate_lite.worker.handles.driver import DriverServer
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def running() -> Iterator[Driver]:
+def running() -> Iterator[DriverServer]:
     """A driver's side without Spark; when it is closed, nothing is left."""
-    driver = Driver("127.0.0.1", "127.0.0.1", lambda: True)
+    driver = DriverServer("127.0.0.1", "127.0.0.1", lambda: True)
     yield driver
     driver.close()
     until(lambda: not runtimes(driver) and left(driver) == [])

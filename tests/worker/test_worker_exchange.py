@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 import pytest
-from remains import until
+from leftovers import until
 
 from sharedstate_lite import worker as w
 from sharedstate_lite.errors import Error
 from sharedstate_lite.worker.handles import exchange
-from sharedstate_lite.worker.handles.driver import Driver
+from sharedstate_lite.worker.handles.driver import DriverServer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 PARTS, ROUNDS = 3, 4
 
 
-def test_all_get_the_whole(application: Driver) -> None:
+def test_all_get_the_whole(application: DriverServer) -> None:
     """Each round's whole is the slices in order, the same memory for all; earlier rounds are let go of."""
     with w.Exchange(application, PARTS) as slices, ThreadPoolExecutor(PARTS) as pool:
 
@@ -40,7 +40,7 @@ def test_all_get_the_whole(application: Driver) -> None:
     assert not application.entries
 
 
-def test_a_slice_may_come_again(application: Driver) -> None:
+def test_a_slice_may_come_again(application: DriverServer) -> None:
     """Another attempt that puts its slices again is told what the first one was, and nobody else is disturbed."""
     with w.Exchange(application, 2) as slices, ThreadPoolExecutor(2) as pool:
         for _ in range(2):
@@ -49,7 +49,7 @@ def test_a_slice_may_come_again(application: Driver) -> None:
         assert slices.all(0, 1, pa.table({"n": [1]})).num_rows == 2
 
 
-def test_a_whole_that_cannot_be_made_is_told_to_all(application: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_whole_that_cannot_be_made_is_told_to_all(application: DriverServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """There is no memory for a round: each of its tasks hears why, at once, and not that a slice never came."""
 
     def full(*of: object) -> None:
@@ -64,7 +64,7 @@ def test_a_whole_that_cannot_be_made_is_told_to_all(application: Driver, monkeyp
                     one.result(timeout=30)
 
 
-def test_what_does_not_fit_is_told(application: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_does_not_fit_is_told(application: DriverServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """A part that is not there, a slice of other columns, one that never comes: an error says which."""
     monkeypatch.setattr(exchange, "PATIENCE", 0.2)
     with w.Exchange(application, 2) as slices, ThreadPoolExecutor(2) as pool:
@@ -84,7 +84,7 @@ def test_what_does_not_fit_is_told(application: Driver, monkeypatch: pytest.Monk
         w.Exchange(application, 0)
 
 
-def test_closing_ends_the_wait(application: Driver) -> None:
+def test_closing_ends_the_wait(application: DriverServer) -> None:
     """close() while a slice is missing: whoever waits is told at once, and numbers may be numpy's."""
     with w.Exchange(application, 2) as slices, ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(slices.all, np.int64(0), np.int64(1), pa.table({"n": [1]}))  # type: ignore[arg-type]

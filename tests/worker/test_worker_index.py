@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from sharedstate_lite.errors import Error
 from sharedstate_lite.worker.runtime.index import Index
-from sharedstate_lite.worker.runtime.lru import Rows
+from sharedstate_lite.worker.runtime.lru import LRUTable
 
 INTEGERS = st.integers(-(2**63), 2**63 - 1) | st.integers(-20, 20)
 BATCHES = st.lists(st.lists(INTEGERS, unique=True, max_size=40), max_size=12)
@@ -76,7 +76,7 @@ STEPS = st.lists(
 @given(st.integers(1, 8), STEPS)
 def test_rows_are_kept_as_an_lru_keeps_them(capacity: int, steps: list[tuple[bool, list[int]]]) -> None:
     """Against an ordered dict: what is there, what it is, and who is forgotten, over any reads and writes."""
-    rows, oracle = Rows("cache", capacity, None), OrderedDict[int, int]()
+    rows, oracle = LRUTable("cache", capacity, None), OrderedDict[int, int]()
     for number, (write, keys) in enumerate(steps):
         asked = column(keys, pa.int64())
         if write:
@@ -99,7 +99,7 @@ def test_rows_are_kept_as_an_lru_keeps_them(capacity: int, steps: list[tuple[boo
 
 def test_what_is_forgotten_is_let_go_of() -> None:
     """A cache of a hundred rows through which a million keys pass holds the bytes of a few thousand rows at most."""
-    rows = Rows("cache", 100, None)
+    rows = LRUTable("cache", 100, None)
     for start in range(0, 1_000_000, 1_000):
         keys = np.arange(start, start + 1_000)
         rows.put(pa.chunked_array([keys]), pa.table({"v": keys}), 0.0)
@@ -112,7 +112,7 @@ def test_what_is_forgotten_is_let_go_of() -> None:
 
 def test_a_row_is_its_keys_however_often_rows_are_written_anew() -> None:
     """Through hundreds of batches larger than the cache, no key is ever answered with another key's row."""
-    rows, draw, met = Rows("cache", 300, None), np.random.default_rng(1), 0
+    rows, draw, met = LRUTable("cache", 300, None), np.random.default_rng(1), 0
     for _ in range(300):
         keys = np.unique(draw.exponential(500, size=1_000).astype(np.int64))
         draw.shuffle(keys)
@@ -125,7 +125,7 @@ def test_a_row_is_its_keys_however_often_rows_are_written_anew() -> None:
 
 def test_no_row_is_older_than_the_bound() -> None:
     """A row is handed out until ttl seconds after its load began, and not a moment later."""
-    rows = Rows("cache", 10, ttl=2.0)
+    rows = LRUTable("cache", 10, ttl=2.0)
     rows.put(column([1], pa.int64()), pa.table({"v": [1]}), since=10.0)
     rows.put(column([2], pa.int64()), pa.table({"v": [2]}), since=11.0)
     both = column([1, 2], pa.int64())

@@ -7,17 +7,17 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 import pytest
-from remains import until
+from leftovers import until
 
 from sharedstate_lite import worker as w
 from sharedstate_lite.errors import Error
-from sharedstate_lite.worker.handles.driver import Driver
+from sharedstate_lite.worker.handles.driver import DriverServer
 
 
 class TestMailbox:
     """Questions of tasks, answered by a function in the driver."""
 
-    def test_each_gets_its_own_answer(self, application: Driver) -> None:
+    def test_each_gets_its_own_answer(self, application: DriverServer) -> None:
         """Twenty threads ask at once, a plain and an async handler answer, and nobody gets another's."""
         for handler in (lambda table: table, self.echo):
             box = w.Mailbox(application)
@@ -32,7 +32,7 @@ class TestMailbox:
         await asyncio.sleep(0)
         return table
 
-    def test_a_letter_waits_for_somebody_to_serve(self, application: Driver) -> None:
+    def test_a_letter_waits_for_somebody_to_serve(self, application: DriverServer) -> None:
         """A task that asks before the driver serves has its answer when it does."""
         box = w.Mailbox(application)
         with ThreadPoolExecutor(1) as threads:
@@ -41,7 +41,7 @@ class TestMailbox:
             box.serve(lambda table: table)
             assert asking.result(20).num_rows == 1
 
-    def test_whatever_a_handler_raises_is_told(self, application: Driver) -> None:
+    def test_whatever_a_handler_raises_is_told(self, application: DriverServer) -> None:
         """The end of an iterator, of the process, of a task: who asked is told, and others are answered as before."""
         box, one = w.Mailbox(application), pa.table({"n": [1]})
 
@@ -61,7 +61,7 @@ class TestMailbox:
         box.serve(lambda table: self.echo(table))
         assert box.ask(one).num_rows == 1
 
-    def test_closing_ends_the_wait(self, application: Driver) -> None:
+    def test_closing_ends_the_wait(self, application: DriverServer) -> None:
         """A task that asks where nobody serves is told when the mailbox is closed."""
         box = w.Mailbox(application)
         with ThreadPoolExecutor(1) as threads:

@@ -17,17 +17,17 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from remains import runtimes, until
+from leftovers import runtimes, until
 
 from sharedstate_lite import postgres
 from sharedstate_lite import worker as w
 from sharedstate_lite.errors import Error
-from sharedstate_lite.worker.handles.driver import Driver
-from sharedstate_lite.worker.runtime import cached, wire
+from sharedstate_lite.worker.handles.driver import DriverServer
+from sharedstate_lite.worker.runtime import cache, protocol
 
 
 @pytest.fixture(scope="module")
-def wide(lasting: Driver) -> w.Cache:
+def wide(lasting: DriverServer) -> w.Cache:
     """A cache that forgets nothing."""
     return w.Cache(lasting, capacity=1_000_000)
 
@@ -40,7 +40,7 @@ def doubled(keys: pa.Array[Any]) -> pa.Table:
 class TestCache:
     """Rows by key: the right ones, none loaded twice, none too old."""
 
-    def test_a_row_for_each_key_in_order(self, application: Driver) -> None:
+    def test_a_row_for_each_key_in_order(self, application: DriverServer) -> None:
         """Hits, misses and repetitions come back in the keys' order, whatever was loaded when."""
         cache = w.Cache(application, capacity=np.int64(3))
         for keys in ([5, 1, 5], [1, 2, 3, 4, 5, 1], [], [9, 5]):
@@ -66,7 +66,7 @@ class TestCache:
 
     once, next = threading.Lock(), 0
 
-    def test_a_load_that_fails_is_tried_by_another(self, application: Driver) -> None:
+    def test_a_load_that_fails_is_tried_by_another(self, application: DriverServer) -> None:
         """Who waits for a load that raises loads for itself; what was raised is raised where it was."""
         cache = w.Cache(application, capacity=10)
         begun, go_on = threading.Event(), threading.Event()
@@ -86,7 +86,7 @@ class TestCache:
                 failing.result(20)
 
     @pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")  # from Python 3.12
-    def test_a_task_that_dies_gives_its_load_back(self, application: Driver) -> None:
+    def test_a_task_that_dies_gives_its_load_back(self, application: DriverServer) -> None:
         """kill -9 of a process in the middle of its load: who waits for it takes the load over."""
         cache = w.Cache(application, capacity=10)
         ours, theirs = os.pipe()
@@ -108,7 +108,7 @@ class TestCache:
         os.close(ours)
         os.close(theirs)
 
-    def test_a_killed_runtime_loses_no_answer(self, application: Driver) -> None:
+    def test_a_killed_runtime_loses_no_answer(self, application: DriverServer) -> None:
         """After kill -9 of the runtime, in the middle of a load too, the answers are the same."""
         cache = w.Cache(application, capacity=10)
         cache.get_or_load([1, 2], doubled)
@@ -120,7 +120,7 @@ class TestCache:
         assert cache.get_or_load([2, 3], load).column("twice").to_pylist() == [4, 6]
         assert cache.get_or_load([3, 2], doubled).column("twice").to_pylist() == [6, 4]
 
-    def test_no_answer_is_older_than_its_bound(self, application: Driver) -> None:
+    def test_no_answer_is_older_than_its_bound(self, application: DriverServer) -> None:
         """Over many reads by several threads no value is older, when it is asked for, than ttl seconds."""
         ttl = 0.05
         cache = w.Cache(application, capacity=10, ttl=ttl)
@@ -139,7 +139,7 @@ class TestCache:
         assert max(told) <= ttl
         assert 3 < sum(loads) < len(told)
 
-    def test_what_load_may_not_answer(self, application: Driver) -> None:
+    def test_what_load_may_not_answer(self, application: DriverServer) -> None:
         """Another number of rows, other columns or no table at all: each is named, and nothing is kept."""
         cache = w.Cache(application, capacity=10)
         with pytest.raises(Error, match="was given 2 keys and answered with 1 rows"):
@@ -160,7 +160,7 @@ class TestCache:
             with pytest.raises(Error, match=r"capacity=|ttl="):
                 w.Cache(application, capacity, ttl)
 
-    def test_times_that_clocks_show_twice_are_two_keys(self, application: Driver) -> None:
+    def test_times_that_clocks_show_twice_are_two_keys(self, application: DriverServer) -> None:
         """Each instant has its own row, and is loaded once, though Python takes two of them for one."""
         cache, loaded = w.Cache(application), list[int]()
         hours = pa.array([1_603_584_000 + 1_800 * n for n in range(8)], pa.timestamp("s", "Europe/Berlin"))
@@ -176,14 +176,14 @@ class TestCache:
     def test_positions_of_millions_fit_a_head(self) -> None:
         """Which keys are to be loaded is told in a bit each, so that a batch of any size can miss."""
         positions = [0, 7, 8, 2_999_999]
-        assert cached.heard(cached.told(positions, 3_000_000)).tolist() == positions
-        assert len(cached.told(positions, 3_000_000)) < wire.LARGEST_HEAD // 10
+        assert cache.unpack_positions(cache.told(positions, 3_000_000)).tolist() == positions
+        assert len(cache.told(positions, 3_000_000)) < protocol.LARGEST_HEAD // 10
 
 
 class TestAsyncRuntime:
     """Coroutines of many tasks on one loop."""
 
-    def test_results_in_order_and_no_more_at_once_than_allowed(self, application: Driver) -> None:
+    def test_results_in_order_and_no_more_at_once_than_allowed(self, application: DriverServer) -> None:
         """Two callers share the bound; each has its results in its rows' order though later rows end first."""
         calls = w.AsyncRuntime(application, in_flight=4)
 
@@ -198,7 +198,7 @@ class TestAsyncRuntime:
             assert answer.column("square").to_pylist() == [n**2 for n in batch.column("n").to_pylist()]
         assert w.metrics().set_index("handle").loc[calls._name]["most"] == 4
 
-    def test_a_coroutine_may_use_the_pool(self, application: Driver, server: postgres.Server) -> None:
+    def test_a_coroutine_may_use_the_pool(self, application: DriverServer, server: postgres.Server) -> None:
         """A handle that it captures works there; its queries take no more connections than the pool has."""
         calls, pool = w.AsyncRuntime(application, in_flight=16), w.ConnectionPool(application, server, size=2)
 
@@ -212,7 +212,7 @@ class TestAsyncRuntime:
         with pytest.raises(Error, match=r"for coroutines that an AsyncRuntime runs; elsewhere use query\(\)"):
             asyncio.run(pool.fetch("SELECT 1"))
 
-    def test_what_a_coroutine_may_not_take_along(self, application: Driver) -> None:
+    def test_what_a_coroutine_may_not_take_along(self, application: DriverServer) -> None:
         """A dict, a lock and an open file that it captures are named, with the type of each and both ways out."""
         calls, one = w.AsyncRuntime(application), pa.table({"n": [1]})
         seen: dict[int, int] = {}
@@ -283,7 +283,7 @@ class TestAsyncRuntime:
 
         assert calls.map(unfinished(), one).column("n").to_pylist() == [2]
 
-    def test_the_first_error_is_the_batchs(self, application: Driver) -> None:
+    def test_the_first_error_is_the_batchs(self, application: DriverServer) -> None:
         """What a coroutine raises is raised at the call with its row; the runtime goes on."""
         calls = w.AsyncRuntime(application)
 
@@ -303,7 +303,7 @@ class TestAsyncRuntime:
         empty = calls.map(inverse, pa.table({"n": pa.array([], pa.int64())}), pa.schema({"x": pa.float64()}))
         assert empty.schema == pa.schema({"x": pa.float64()})
 
-    def test_no_column_of_an_answer_is_lost(self, application: Driver) -> None:
+    def test_no_column_of_an_answer_is_lost(self, application: DriverServer) -> None:
         """Answers may have other columns than the first one; a row is a dict, so each column has a name of its own."""
         calls = w.AsyncRuntime(application)
 
@@ -320,7 +320,7 @@ class TestAsyncRuntime:
         with pytest.raises(Error, match="the answers have a column '2', and the schema has none; add it"):
             calls.map(some, pa.table({"n": [0, 3]}), wanted)
 
-    def test_closing_ends_the_calls(self, application: Driver) -> None:
+    def test_closing_ends_the_calls(self, application: DriverServer) -> None:
         """close() in the middle of a batch: whoever waits for it is told, and does not wait for ever."""
         calls = w.AsyncRuntime(application)
 

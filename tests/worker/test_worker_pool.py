@@ -10,17 +10,17 @@ import numpy as np
 import psycopg
 import pyarrow as pa
 import pytest
-from remains import runtimes, until
+from leftovers import runtimes, until
 
 from sharedstate_lite import postgres
 from sharedstate_lite import worker as w
 from sharedstate_lite.errors import Error
-from sharedstate_lite.worker.handles.driver import Driver
+from sharedstate_lite.worker.handles.driver import DriverServer
 
 PRODUCTS = 1_000
 
 
-def test_answers_come_in_the_order_of_their_questions(application: Driver, server: postgres.Server) -> None:
+def test_answers_come_in_the_order_of_their_questions(application: DriverServer, server: postgres.Server) -> None:
     """Many rows of parameters over several connections: each answer says which row it is to; none is missing."""
     pool = w.ConnectionPool(application, server.dsn, size=3)
     rng = np.random.default_rng(1)
@@ -32,7 +32,7 @@ def test_answers_come_in_the_order_of_their_questions(application: Driver, serve
     assert answer.column("name").to_pylist() == [f"product {n}" for n in asked[there]]
 
 
-def test_never_more_connections_than_its_size(application: Driver, server: postgres.Server) -> None:
+def test_never_more_connections_than_its_size(application: DriverServer, server: postgres.Server) -> None:
     """Twelve threads ask at once, and the server itself counts the connections that they take."""
     pool = w.ConnectionPool(application, server.dsn, size=2)
     sql = "SELECT count(*) AS n FROM pg_stat_activity WHERE pid <> %s AND query LIKE '%%pg_sleep%%', pg_sleep(0.001)"
@@ -44,7 +44,7 @@ def test_never_more_connections_than_its_size(application: Driver, server: postg
     assert [counts[name] for name in ("connections", "most", "opened", "queries")] == [2, 2, 2, 240]
 
 
-def test_a_pool_that_only_reads_says_how_to_write(application: Driver, server: postgres.Server) -> None:
+def test_a_pool_that_only_reads_says_how_to_write(application: DriverServer, server: postgres.Server) -> None:
     """An INSERT is refused unless the pool is made for it; then a batch is one transaction."""
     reads, writes = (w.ConnectionPool(application, server, size=1, writes=writes) for writes in (False, True))
     with server.connect(autocommit=True) as connection:
@@ -61,7 +61,7 @@ def test_a_pool_that_only_reads_says_how_to_write(application: Driver, server: p
     ]
 
 
-def test_writes_that_a_kill_interrupts_are_reported(application: Driver, server: postgres.Server) -> None:
+def test_writes_that_a_kill_interrupts_are_reported(application: DriverServer, server: postgres.Server) -> None:
     """The runtime is killed while it writes: Lost, and the rows are there once or not at all, never twice."""
     pool = w.ConnectionPool(application, server, size=1, writes=True)
     with server.connect(autocommit=True) as connection:
@@ -77,7 +77,7 @@ def test_writes_that_a_kill_interrupts_are_reported(application: Driver, server:
         assert connection.execute("SELECT count(*) FROM entry").fetchall()[0][0] == 0
 
 
-def test_a_connection_that_the_server_ends_is_replaced(application: Driver, server: postgres.Server) -> None:
+def test_a_connection_that_the_server_ends_is_replaced(application: DriverServer, server: postgres.Server) -> None:
     """Connections that were ended from outside, as when a server starts again, cost those who only read nothing."""
     pool = w.ConnectionPool(application, server, size=1)
     one = pa.table({"id": [1]})
@@ -92,7 +92,7 @@ def test_a_connection_that_the_server_ends_is_replaced(application: Driver, serv
 @pytest.mark.parametrize("writes", [False, True])
 @pytest.mark.parametrize("sql", ["BEGIN READ WRITE", "SET default_transaction_read_only = off", "SET search_path = x"])
 def test_a_connection_is_handed_on_as_it_was(
-    application: Driver, server: postgres.Server, sql: str, writes: bool
+    application: DriverServer, server: postgres.Server, sql: str, writes: bool
 ) -> None:
     """What would stay with the connection is refused, and the next task's connection knows nothing of it."""
     pool, nothing = w.ConnectionPool(application, server, size=1, writes=writes), pa.table({"n": [1]}).select([])
@@ -106,7 +106,7 @@ def test_a_connection_is_handed_on_as_it_was(
     assert pool.stats()["connections"] == 1
 
 
-def test_numbers_of_any_width_are_one_column(application: Driver, server: postgres.Server) -> None:
+def test_numbers_of_any_width_are_one_column(application: DriverServer, server: postgres.Server) -> None:
     """PostgreSQL tells a small parameter as a smallint and a large one as a bigint; the answer has room for all."""
     pool = w.ConnectionPool(application, server, size=2)
     numbers = [1] * 250 + [100_000, None, 2**40, 2]
@@ -121,7 +121,7 @@ def test_numbers_of_any_width_are_one_column(application: Driver, server: postgr
         pool.query("SELECT %(n)s", twice)
 
 
-def test_a_bracket_after_a_per_cent_sign_is_no_name(application: Driver, server: postgres.Server) -> None:
+def test_a_bracket_after_a_per_cent_sign_is_no_name(application: DriverServer, server: postgres.Server) -> None:
     """Of ``%%(`` the per cent sign is the pattern's: parameters go by their order, and two may have one name."""
     pool = w.ConnectionPool(application, server, size=1)
     twice = pa.Table.from_arrays([pa.array(["a(b"]), pa.array([5])], ["n", "n"])
@@ -129,7 +129,7 @@ def test_a_bracket_after_a_per_cent_sign_is_no_name(application: Driver, server:
     assert answer.select(["found", "n"]).to_pylist() == [{"found": True, "n": 5}]
 
 
-def test_nothing_asked_has_columns_all_the_same(application: Driver, server: postgres.Server) -> None:
+def test_nothing_asked_has_columns_all_the_same(application: DriverServer, server: postgres.Server) -> None:
     """An empty batch, as an empty partition has it, is answered with the columns of a full one."""
     pool = w.ConnectionPool(application, server, size=1)
     sql = "SELECT id, name, price FROM product WHERE id = %s"
@@ -137,7 +137,7 @@ def test_nothing_asked_has_columns_all_the_same(application: Driver, server: pos
     assert empty.num_rows == 0 and empty.schema == pool.query(sql, pa.table({"id": [1]})).schema
 
 
-def test_an_open_connection_is_refused(application: Driver, server: postgres.Server) -> None:
+def test_an_open_connection_is_refused(application: DriverServer, server: postgres.Server) -> None:
     """A connection is not safe to share: the message has the expression, its type, and both ways out."""
     with server.connect() as connection:
         assert isinstance(connection, psycopg.Connection)

@@ -21,21 +21,21 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from remains import held, left, runtimes, until
+from leftovers import held, left, runtimes, until
 
 from sharedstate_lite import worker as w
 from sharedstate_lite.errors import Error
 from sharedstate_lite.spark.session.ship import archive
 from sharedstate_lite.worker.handles import client, connection
-from sharedstate_lite.worker.handles.driver import Driver
-from sharedstate_lite.worker.runtime import host, wire
+from sharedstate_lite.worker.handles.driver import DriverServer
+from sharedstate_lite.worker.runtime import host, protocol
 from sharedstate_lite.worker.runtime.address import Application
-from sharedstate_lite.worker.runtime.line import Line, Reply
+from sharedstate_lite.worker.runtime.channel import Channel, Reply
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def test_many_at_once_start_one_runtime(application: Driver) -> None:
+def test_many_at_once_start_one_runtime(application: DriverServer) -> None:
     """Of sixteen first questions at once, from as many processes, one starts the runtime and all are answered."""
     seen = w.ConcurrentSet(application)
     code = "import pickle, sys; s = pickle.load(sys.stdin.buffer); print(int(s.add_new([1, 2, 3]).sum()))"
@@ -48,7 +48,7 @@ def test_many_at_once_start_one_runtime(application: Driver) -> None:
     assert len(runtimes(application)) == len(application.runtimes()) == 1
 
 
-def test_a_runtime_starts_from_an_archive(application: Driver, tmp_path: Path) -> None:
+def test_a_runtime_starts_from_an_archive(application: DriverServer, tmp_path: Path) -> None:
     """An executor has the kit as a zip file by a relative path; the runtime that it starts finds it from anywhere."""
     archive(tmp_path)
     code = """
@@ -66,7 +66,7 @@ print(sys.modules["sharedstate_lite"].__file__, int(seen.add_new([1, 2]).sum()))
     assert not seen.add_new([1, 2]).any()
 
 
-def test_threads_of_one_process_ask_at_once(application: Driver) -> None:
+def test_threads_of_one_process_ask_at_once(application: DriverServer) -> None:
     """Threads do not take each other's answers: what each is told is what is new of its own."""
     seen = w.ConcurrentSet(application)
     with ThreadPoolExecutor(8) as threads:
@@ -76,7 +76,7 @@ def test_threads_of_one_process_ask_at_once(application: Driver) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")  # from Python 3.12
-def test_a_fork_opens_its_own_connection(application: Driver) -> None:
+def test_a_fork_opens_its_own_connection(application: DriverServer) -> None:
     """A forked process asks over a connection of its own, and its parent's still works."""
     seen = w.ConcurrentSet(application)
     assert seen.add_new([1]).all()
@@ -92,7 +92,7 @@ def test_a_fork_opens_its_own_connection(application: Driver) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")  # from Python 3.12
-def test_a_fork_of_the_driver_does_not_keep_the_runtime(application: Driver) -> None:
+def test_a_fork_of_the_driver_does_not_keep_the_runtime(application: DriverServer) -> None:
     """The lease belongs to the driver's process: a fork that lives on does not hold it."""
     seen = w.ConcurrentSet(application)
     seen.add_new([1])
@@ -107,7 +107,7 @@ def test_a_fork_of_the_driver_does_not_keep_the_runtime(application: Driver) -> 
         os.waitpid(child, 0)
 
 
-def test_a_killed_runtime_is_replaced(application: Driver) -> None:
+def test_a_killed_runtime_is_replaced(application: DriverServer) -> None:
     """After kill -9 the next question starts a fresh runtime; a table is there again, a set is empty again."""
     table = w.share(pa.table({"a": [1, 2, 3]}), application)
     seen = w.ConcurrentSet(application)
@@ -119,7 +119,7 @@ def test_a_killed_runtime_is_replaced(application: Driver) -> None:
     assert pid not in runtimes(application) and len(runtimes(application)) == 1
 
 
-def test_a_question_that_must_not_be_repeated_is_reported(application: Driver) -> None:
+def test_a_question_that_must_not_be_repeated_is_reported(application: DriverServer) -> None:
     """What was asked when a runtime was killed is asked again only where that does no harm; else Lost says so."""
     table = w.share(pa.table({"a": [1]}), application)
     table.table()
@@ -129,7 +129,7 @@ def test_a_question_that_must_not_be_repeated_is_reported(application: Driver) -
 
     def ask() -> None:
         try:
-            client.ask(application.application, {"op": "map", "thing": table._name}, again=False)
+            client.ask(application.application, {"op": "map", "thing": table._name}, retry=False)
         except w.Lost as error:
             lost.append(error)
 
@@ -152,16 +152,16 @@ def _sent(name: str) -> bool:
     return False
 
 
-def test_who_does_not_know_the_secret_is_not_answered(application: Driver) -> None:
+def test_who_does_not_know_the_secret_is_not_answered(application: DriverServer) -> None:
     """A process of the same user that connects to the runtime, or to the driver, without the secret gets nothing."""
     table = w.share(pa.table({"secret": [42]}), application)
     table.table()
     ours = application.application
-    for family, where in ((socket.AF_UNIX, host.address(ours.runtime())), (socket.AF_INET, ours.driver)):
+    for family, where in ((socket.AF_UNIX, host.address(ours.runtime_name())), (socket.AF_INET, ours.driver)):
         with socket.socket(family) as sock:
             sock.connect(where)
-            with pytest.raises((wire.Gone, ConnectionError)):
-                wire.greet(sock, b"guessed")
+            with pytest.raises((protocol.Disconnected, ConnectionError)):
+                protocol.authenticate(sock, b"guessed")
         with socket.socket(family) as sock:
             sock.connect(where)
             sock.sendall(b"GET / HTTP/1.1\r\n\r\n" * 8)
@@ -169,23 +169,23 @@ def test_who_does_not_know_the_secret_is_not_answered(application: Driver) -> No
             with contextlib.suppress(ConnectionResetError):
                 while more := sock.recv(4096):
                     said += more
-            assert len(said) <= wire.NONCE
+            assert len(said) <= protocol.NONCE
 
 
-def test_who_takes_the_name_first_is_not_believed(application: Driver) -> None:
+def test_who_takes_the_name_first_is_not_believed(application: DriverServer) -> None:
     """A stranger that listens under the runtime's name is told nothing, and the message says what is wrong."""
     seen = w.ConcurrentSet(application)
     ours = application.application
     with socket.socket(socket.AF_UNIX) as squatter:
-        squatter.bind(host.address(ours.runtime()))
+        squatter.bind(host.address(ours.runtime_name()))
         squatter.listen()
-        heard: list[bytes] = []
+        unpack_positions: list[bytes] = []
 
         def pretend() -> None:
             connection, _ = squatter.accept()
-            connection.sendall(bytes(wire.NONCE))
-            heard.append(connection.recv(4096))
-            connection.sendall(bytes(wire.NONCE))
+            connection.sendall(bytes(protocol.NONCE))
+            unpack_positions.append(connection.recv(4096))
+            connection.sendall(bytes(protocol.NONCE))
             connection.close()
 
         thread = threading.Thread(target=pretend)
@@ -193,11 +193,11 @@ def test_who_takes_the_name_first_is_not_believed(application: Driver) -> None:
         with pytest.raises(Error, match="does not belong to it"):
             seen.add_new([1])
         thread.join()
-    assert ours.secret not in heard[0]
+    assert ours.secret not in unpack_positions[0]
     assert seen.add_new([1]).all()
 
 
-def test_shared_memory_cannot_be_written(application: Driver) -> None:
+def test_shared_memory_cannot_be_written(application: DriverServer) -> None:
     """The kernel refuses every way to change a shared table: its arrays, a writable mapping, and write()."""
     graph = w.share(w.CSR.from_edges([0, 0, 2], [1, 2, 0], weights=[0.5, 1.5, 2.5]), application)
     csr = graph.csr()
@@ -227,28 +227,28 @@ def in_shared_memory(array: Any) -> bool:
     return False
 
 
-def test_a_closed_handle_leaves_no_memory(application: Driver) -> None:
+def test_a_closed_handle_leaves_no_memory(application: DriverServer) -> None:
     """After close() and the last use of the table no process holds its memory, and who asks is told."""
     table = w.share(pa.table({"a": np.arange(1000)}), application)
     mapped = table.table()
     assert {pid for pid, _ in held(application.application.name)} == {os.getpid(), *runtimes(application)}
     table.close()
     del mapped
-    assert left(application) == [application.application.runtime(), application.application.home()]
+    assert left(application) == [application.application.runtime_name(), application.application.driver_name()]
     with pytest.raises(Error, match="Immutable 1: it is closed; make another one"):
         table.table()
     table.close()
 
 
-def test_another_host_fetches_once(application: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_host_fetches_once(application: DriverServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """A runtime of another host copies a table over the lease, once, and it is sealed there too."""
-    from sharedstate_lite.worker.runtime import mapped
+    from sharedstate_lite.worker.runtime import immutable
 
-    table = w.share(pa.table({"a": np.arange(mapped.PIECE // 8 * 2 + 7)}), application)
+    table = w.share(pa.table({"a": np.arange(immutable.PIECE // 8 * 2 + 7)}), application)
     monkeypatch.setenv(host.VARIABLE, "elsewhere")
     assert table.table().equals(table.table())
-    assert table.table().column("a").to_numpy().tolist()[-1] == mapped.PIECE // 8 * 2 + 6
-    (said,) = application.ask_all({"op": "metrics"})
+    assert table.table().column("a").to_numpy().tolist()[-1] == immutable.PIECE // 8 * 2 + 6
+    (said,) = application.request_all({"op": "metrics"})
     assert said["host"].endswith("elsewhere") and said["things"]["Immutable 1"]["loads"] == 1
 
 
@@ -264,12 +264,12 @@ def test_a_driver_that_is_gone_is_named() -> None:
 def test_half_a_message_is_sent_to_its_end() -> None:
     """Who asks is killed while its letter is on its way to the driver: the letters of others are still understood."""
 
-    async def echo(line: Line, head: wire.Head, table: pa.Table | None) -> Reply:
+    async def echo(line: Channel, head: protocol.Head, table: pa.Table | None) -> Reply:
         return {"heard": head["op"]}, None
 
     async def main() -> None:
         ours, theirs = socket.socketpair()
-        asks, answers = Line(ours, echo), Line(theirs, echo)
+        asks, answers = Channel(ours, echo), Channel(theirs, echo)
         large = asyncio.create_task(asks.ask({"op": "large"}, pa.table({"n": np.zeros(1 << 20)})))
         while not select.select([theirs], [], [], 0)[0]:
             await asyncio.sleep(0)
@@ -290,9 +290,9 @@ def test_kill_of_the_driver_ends_everything(tmp_path: Path) -> None:
 import sys
 import pyarrow as pa
 from sharedstate_lite import worker as w
-from sharedstate_lite.worker.handles.driver import Driver
-from sharedstate_lite.worker.runtime.line import Line, Reply
-driver = Driver("127.0.0.1", "127.0.0.1", lambda: True)
+from sharedstate_lite.worker.handles.driver import DriverServer
+from sharedstate_lite.worker.runtime.channel import Channel, Reply
+driver = DriverServer("127.0.0.1", "127.0.0.1", lambda: True)
 w.share(pa.table({"a": [1]}), driver).table()
 w.ConcurrentSet(driver).add_new([1])
 print(driver.runtimes()[0]["pid"], driver.application.name, flush=True)

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 from sharedstate_lite import worker as w
 from sharedstate_lite.errors import Error
-from sharedstate_lite.worker.handles.driver import Driver
-from sharedstate_lite.worker.runtime.members import Members
-from sharedstate_lite.worker.runtime.things import Caller, Context
+from sharedstate_lite.worker.handles.driver import DriverServer
+from sharedstate_lite.worker.runtime.concurrent_set import ConcurrentSetState
+from sharedstate_lite.worker.runtime.resource import Caller, Context
 
 ANYBODY = Caller(1, 1)
 
@@ -29,12 +29,12 @@ async def nobody(*_: Any) -> Any:
     raise AssertionError
 
 
-def members() -> Members:
+def members() -> ConcurrentSetState:
     """A set without a runtime."""
-    return Members(Context("application", "ConcurrentSet 1", nobody, lambda _: None, nobody), {})
+    return ConcurrentSetState(Context("application", "ConcurrentSet 1", nobody, lambda _: None, nobody), {})
 
 
-def add(members: Members, task: list[Any], values: list[int]) -> list[int]:
+def add(members: ConcurrentSetState, task: list[Any], values: list[int]) -> list[int]:
     """Which of the values a task is told are new."""
     table = pa.table({"value": pa.array(values, pa.int64())})
     head = {"op": "add", "task": task, "rows": len(values)}
@@ -106,7 +106,7 @@ COLUMNS: list[Callable[[list[int]], Any]] = [
 
 
 @pytest.mark.parametrize("made", COLUMNS)
-def test_columns_of_many_kinds(application: Driver, made: Callable[[list[int]], Any]) -> None:
+def test_columns_of_many_kinds(application: DriverServer, made: Callable[[list[int]], Any]) -> None:
     """numpy, pandas, Arrow and lists, of numbers, texts, times and bytes: True for the first of each value."""
     seen = w.ConcurrentSet(application)
     assert seen.add_new(made([3, 1, 3, 2, 1])).tolist() == [True, True, False, True, False]
@@ -127,13 +127,13 @@ def test_columns_of_many_kinds(application: Driver, made: Callable[[list[int]], 
         (pd.DataFrame({"id": [1]}), "DataFrame.* is no column of one type"),
     ],
 )
-def test_what_is_no_column_is_refused(application: Driver, values: Any, said: str) -> None:
+def test_what_is_no_column_is_refused(application: DriverServer, values: Any, said: str) -> None:
     """NULL, mixed types, a single value and a number beyond int64 are named, and nothing is added."""
     with pytest.raises(Error, match=said):
         w.ConcurrentSet(application).add_new(values)
 
 
-def test_values_that_look_alike(application: Driver) -> None:
+def test_values_that_look_alike(application: DriverServer) -> None:
     """0.0 and -0.0 are one; an hour that clocks show twice has two of each time; a text is one however it lies."""
     numbers, times, texts = (w.ConcurrentSet(application) for _ in range(3))
     assert numbers.add_new([0.0, -0.0, 1.0]).tolist() == [True, False, True]
@@ -155,6 +155,6 @@ def test_many_tasks_add_at_once(many: w.ConcurrentSet, seed: int) -> None:
 
 
 @pytest.fixture(scope="module")
-def many(lasting: Driver) -> w.ConcurrentSet:
+def many(lasting: DriverServer) -> w.ConcurrentSet:
     """A set that all examples of a test add to."""
     return w.ConcurrentSet(lasting)

@@ -16,7 +16,7 @@ import pandas as pd
 import psutil
 import pyarrow as pa
 import pytest
-from remains import runtimes, until
+from leftovers import runtimes, until
 from sparks import EXECUTOR, PLACES
 
 import sharedstate_lite.spark as kit

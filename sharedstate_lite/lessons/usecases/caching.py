@@ -20,8 +20,8 @@ import pandas as pd
 import pyarrow as pa
 
 from ...worker import AsyncRuntime, Cache, ConnectionPool, metrics
-from ...worker.handles.batches import distinct
-from ...worker.runtime.lru import Rows
+from ...worker.handles.values import distinct
+from ...worker.runtime.lru import LRUTable
 from . import enrich
 from .ladder import Ran, Rung, digest
 
@@ -101,7 +101,7 @@ class _Private:
     """One task's cache: the same rows by key as the shared one has, in this process."""
 
     def __init__(self, capacity: int, hits: Accumulator[int]) -> None:
-        self._rows, self._hits = Rows("private cache", capacity, None), hits
+        self._rows, self._hits = LRUTable("private cache", capacity, None), hits
 
     def __call__(self, keys: Any, load: Load) -> pa.Table:
         codes, values = distinct(keys, "private cache", "keys")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from ...worker import ConcurrentSet, metrics
-from ...worker.handles.batches import distinct, first
+from ...worker.handles.values import distinct, first
 from ...worker.runtime.index import Index
 from . import memory
 from .ladder import Ran, Rung, digest

@@ -9,13 +9,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from ...errors import Error, whole
-from . import captured
-from .driver import Where, driver
-from .handle import Handle
+from ...errors import Error, is_integer
+from . import captures
+from .driver import SparkLike, driver
+from .handle import SharedHandle
 
 
-class AsyncRuntime(Handle):
+class AsyncRuntime(SharedHandle):
     """At most ``in_flight`` calls at a time on each host, of all its tasks together.
 
     What was asked when a runtime was killed is not asked again: Lost says that it is not
@@ -24,8 +24,8 @@ class AsyncRuntime(Handle):
 
     kind = "AsyncRuntime"
 
-    def __init__(self, spark: Where = None, in_flight: int = 16) -> None:
-        if not whole(in_flight) or in_flight < 1:
+    def __init__(self, spark: SparkLike = None, in_flight: int = 16) -> None:
+        if not is_integer(in_flight) or in_flight < 1:
             raise Error(f"AsyncRuntime: in_flight={in_flight!r}: it is a number of calls from 1")
         found = driver(spark)
         super().__init__(found, found.add(self.kind, {"in_flight": int(in_flight)}))
@@ -56,7 +56,7 @@ class AsyncRuntime(Handle):
             raise Error(f"{self._name}.map: schema is a {type(schema).__qualname__}; give a pa.schema([...])")
         if not inspect.iscoroutinefunction(coroutine):
             raise Error(f"{self._name}.map: {coroutine!r} is no coroutine function; declare it with async def")
-        captured.check(f"{self._name}.map", coroutine)
+        captures.check(f"{self._name}.map", coroutine)
         from pyspark import cloudpickle
 
         code: bytes = cloudpickle.dumps(coroutine)  # type: ignore[no-untyped-call]
@@ -64,7 +64,7 @@ class AsyncRuntime(Handle):
         written = schema.serialize().to_pybytes().hex() if schema is not None else ""
         while True:
             head = {"op": "map", "digest": digest, "schema": written}
-            said, answer, _ = self._ask(head, table, again=False)
+            said, answer, _ = self._ask(head, table, retry=False)
             if not said.get("unknown"):
                 assert answer is not None
                 return answer

@@ -10,18 +10,18 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ...errors import Error, whole
-from ..runtime.cached import heard
+from ...errors import Error, is_integer
+from ..runtime.cache import unpack_positions
 from ..runtime.lru import KEY
-from . import batches, client
-from .driver import Where, driver
-from .handle import Handle
+from . import client, values
+from .driver import SparkLike, driver
+from .handle import SharedHandle
 
 Numbers = npt.NDArray[np.int64]
 Load = Callable[["pa.Array[Any]"], "pa.Table"]
 
 
-class Cache(Handle):
+class Cache(SharedHandle):
     """One cache a host: at most ``capacity`` rows, the least recently used forgotten first.
 
     ``ttl``: a row is handed out at most so many seconds after its load began; None:
@@ -31,8 +31,8 @@ class Cache(Handle):
 
     kind = "Cache"
 
-    def __init__(self, spark: Where = None, capacity: int = 65_536, ttl: float | None = None) -> None:
-        if not whole(capacity) or capacity < 1:
+    def __init__(self, spark: SparkLike = None, capacity: int = 65_536, ttl: float | None = None) -> None:
+        if not is_integer(capacity) or capacity < 1:
             raise Error(f"Cache: capacity={capacity!r}: it is a number of rows from 1")
         if ttl is not None and (isinstance(ttl, bool) or not isinstance(ttl, int | float) or not ttl > 0):
             raise Error(f"Cache: ttl={ttl!r}: it is a number of seconds above 0, or None for no bound")
@@ -51,14 +51,14 @@ class Cache(Handle):
         call = f"{self._name}.get_or_load"
         if not callable(load):
             raise Error(f"{call}: load is a {type(load).__qualname__}; it is a function of keys to an Arrow table")
-        codes, values = batches.distinct(keys, call, "keys")
+        codes, distinct = values.distinct(keys, call, "keys")
         if not len(codes):
-            return _checked(call, load(values), 0)
-        with client.Conversation(self._application) as conversation:
-            found = self._found(conversation, call, values, len(codes), load)
+            return _checked(call, load(distinct), 0)
+        with client.ClientSession(self._application) as conversation:
+            found = self._found(conversation, call, distinct, len(codes), load)
         places, parts = zip(*found, strict=True)
-        order = np.empty(len(values), np.int64)
-        order[np.concatenate(places)] = np.arange(len(values))
+        order = np.empty(len(distinct), np.int64)
+        order[np.concatenate(places)] = np.arange(len(distinct))
         try:
             whole = pa.concat_tables(parts)
         except pa.ArrowInvalid as error:
@@ -66,16 +66,16 @@ class Cache(Handle):
         return whole.take(order[codes]).combine_chunks()
 
     def _found(
-        self, conversation: client.Conversation, call: str, values: pa.Array[Any], rows: int, load: Load
+        self, conversation: client.ClientSession, call: str, keys: pa.Array[Any], rows: int, load: Load
     ) -> list[tuple[Numbers, pa.Table]]:
         """Rows for all values, and whose they are: what is there, what is loaded here, what others have loaded."""
         out: list[tuple[Numbers, pa.Table]] = []
-        ahead, wait = np.arange(len(values)), False
+        ahead, wait = np.arange(len(keys)), False
         while len(ahead):
-            asked = values.take(ahead)
+            asked = keys.take(ahead)
             head = {"op": "get", "wait": wait, "rows": rows, "thing": self._name}
             said, found, _ = conversation.ask(head, pa.table({KEY: asked}))
-            mine, theirs = heard(said["load"]), heard(said["wait"])
+            mine, theirs = unpack_positions(said["load"]), unpack_positions(said["wait"])
             here = np.setdiff1d(np.arange(len(ahead)), np.concatenate([mine, theirs]))
             if found is not None and len(here):
                 out.append((ahead[here], found))
@@ -84,7 +84,7 @@ class Cache(Handle):
             ahead, wait = ahead[theirs], True
         return out
 
-    def _load(self, conversation: client.Conversation, call: str, load: Load, keys: pa.Array[Any]) -> pa.Table:
+    def _load(self, conversation: client.ClientSession, call: str, load: Load, keys: pa.Array[Any]) -> pa.Table:
         """What nobody has: loaded here, and put where the others find it."""
         try:
             rows = _checked(call, load(keys), len(keys))

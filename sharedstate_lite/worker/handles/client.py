@@ -7,9 +7,9 @@ import socket
 import pyarrow as pa
 
 from ...errors import Error
-from ..runtime import wire
+from ..runtime import protocol
 from ..runtime.address import Application
-from ..runtime.wire import Head
+from ..runtime.protocol import Head
 from . import connection
 from .connection import Lost
 
@@ -19,30 +19,30 @@ TRIES = 5
 Answered = tuple[Head, "pa.Table | None", "int | None"]
 
 
-def ask(application: Application, head: Head, table: pa.Table | None = None, *, again: bool = True) -> Answered:
-    """The answer to one question; see :meth:`Conversation.ask`."""
-    with Conversation(application) as conversation:
-        return conversation.ask(head, table, again=again)
+def ask(application: Application, head: Head, table: pa.Table | None = None, *, retry: bool = True) -> Answered:
+    """The answer to one question; see :meth:`ClientSession.ask`."""
+    with ClientSession(application) as conversation:
+        return conversation.ask(head, table, retry=retry)
 
 
-class Conversation:
+class ClientSession:
     """Questions over one connection that nobody else uses meanwhile: its end gives back what this one was to do."""
 
     def __init__(self, application: Application) -> None:
         self._application = application
         self._sock: socket.socket | None = None
 
-    def ask(self, head: Head, table: pa.Table | None = None, *, again: bool = True) -> Answered:
+    def ask(self, head: Head, table: pa.Table | None = None, *, retry: bool = True) -> Answered:
         """The answer: its head, its table, the open file that came along.
 
         ``again``: the question can be asked twice without harm. Raises Error for what the
         runtime refuses, Lost where it ended before it answered and the question must not be
         asked again, or has been too often.
         """
-        for _ in range(TRIES if again else 1):
+        for _ in range(TRIES if retry else 1):
             sock = self._sock = self._sock or connection.take(self._application)
             try:
-                answered = wire.exchange(sock, head, table)
+                answered = protocol.request(sock, head, table)
             except OSError:
                 self._end()
                 connection.drop(self._application)
@@ -55,11 +55,11 @@ class Conversation:
                 raise Error(answered[0]["error"])
             return answered
         what = f"{head.get('thing')}: the runtime of this host ended while it was at {head['op']!r}"
-        if again:
+        if retry:
             raise Lost(f"{what}, {TRIES} times; something in the question kills it")
         raise Lost(f"{what}; it is not known whether that was done, so it is not asked again: look, then repeat it")
 
-    def __enter__(self) -> Conversation:
+    def __enter__(self) -> ClientSession:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -8,12 +8,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from . import batches, task
-from .driver import Where, driver
-from .handle import Handle
+from . import task, values
+from .driver import SparkLike, driver
+from .handle import SharedHandle
 
 
-class ConcurrentSet(Handle):
+class ConcurrentSet(SharedHandle):
     """One set a host, for one query.
 
     A value belongs to the (stage, partition) that added it first: another attempt of that
@@ -25,7 +25,7 @@ class ConcurrentSet(Handle):
 
     kind = "ConcurrentSet"
 
-    def __init__(self, spark: Where = None) -> None:
+    def __init__(self, spark: SparkLike = None) -> None:
         found = driver(spark)
         super().__init__(found, found.add(self.kind, {}))
 
@@ -35,11 +35,11 @@ class ConcurrentSet(Handle):
         ``ids``: a numpy array, a pandas Series, an Arrow array or a list, of one type without NULL.
         Raises Error for other values, or another type than the first batch had.
         """
-        codes, values = batches.distinct(ids, f"{self._name}.add_new", "ids")
+        codes, distinct = values.distinct(ids, f"{self._name}.add_new", "ids")
         if not len(codes):
             return np.zeros(0, np.bool_)
         head = {"op": "add", "task": task.current().plain(), "rows": len(codes)}
-        _, answer, _ = self._ask(head, pa.table({"value": values}))
+        _, answer, _ = self._ask(head, pa.table({"value": distinct}))
         assert answer is not None
         new: npt.NDArray[np.bool_] = answer.column("new").to_numpy()
-        return batches.first(codes) & new[codes]
+        return values.first(codes) & new[codes]

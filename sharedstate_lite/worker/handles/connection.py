@@ -14,7 +14,7 @@ import threading
 import time
 
 from ...errors import Error
-from ..runtime import begin, host, wire
+from ..runtime import host, launch, protocol
 from ..runtime.address import Application
 
 START_SECONDS = 60
@@ -76,11 +76,11 @@ def _open(application: Application) -> socket.socket:
         sock = _connect(application)
         if sock is not None:
             return sock
-        with host.alone(LOCK_SECONDS):
+        with host.start_lock(LOCK_SECONDS):
             sock = _connect(application)
             if sock is not None:
                 return sock
-            said = begin.start(application)
+            said = launch.start(application)
             starts += 1
         if said not in ("ready", "taken"):
             break
@@ -95,10 +95,10 @@ def _connect(application: Application) -> socket.socket | None:
     """A new connection; None where nobody listens."""
     sock = socket.socket(socket.AF_UNIX)
     try:
-        sock.connect(host.address(application.runtime()))
-        wire.greet(sock, application.secret)
-        wire.exchange(sock, {"op": "hello", "pid": os.getpid()})
-    except wire.Stranger:
+        sock.connect(host.address(application.runtime_name()))
+        protocol.authenticate(sock, application.secret)
+        protocol.request(sock, {"op": "hello", "pid": os.getpid()})
+    except protocol.AuthenticationError:
         sock.close()
         raise Error(
             f"worker runtime: who listens under the name of application {application.name} does not belong to it; "

@@ -6,14 +6,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from ...errors import Error, whole
-from ..runtime.columns import named
-from . import refusal
-from .driver import Where, driver
-from .handle import Handle
+from ...errors import Error, is_integer
+from ..runtime.postgres_arrow import named
+from . import unsafe
+from .driver import SparkLike, driver
+from .handle import SharedHandle
 
 
-class ConnectionPool(Handle):
+class ConnectionPool(SharedHandle):
     """At most ``size`` connections a host to ``dsn``, opened when they are needed.
 
     They only read, so that a question can be asked again when a runtime was killed. With
@@ -25,13 +25,13 @@ class ConnectionPool(Handle):
     kind = "ConnectionPool"
     _writes: bool
 
-    def __init__(self, spark: Where, dsn: str, size: int = 8, *, writes: bool = False) -> None:
+    def __init__(self, spark: SparkLike, dsn: str, size: int = 8, *, writes: bool = False) -> None:
         if not isinstance(dsn, str):
             dsn = getattr(dsn, "dsn", dsn) if type(dsn).__module__.startswith("sharedstate_lite.") else dsn
         if not isinstance(dsn, str):
             why = ": two tasks that use it would read each other's answers"
-            raise refusal.refuse("ConnectionPool", dsn, refusal.argument("ConnectionPool", "dsn", 1), why)
-        if not whole(size) or size < 1:
+            raise unsafe.error("ConnectionPool", dsn, unsafe.argument_text("ConnectionPool", "dsn", 1), why)
+        if not is_integer(size) or size < 1:
             raise Error(f"ConnectionPool: size={size!r}: it is a number of connections from 1")
         found = driver(spark)
         self._writes = writes
@@ -46,24 +46,24 @@ class ConnectionPool(Handle):
         with what PostgreSQL refuses, for a type that Arrow has not, and Lost.
         """
         if not isinstance(sql, str):
-            raise Error(f"{self._name}.query: sql is a {refusal.described(sql)}; give the text of one statement")
+            raise Error(f"{self._name}.query: sql is a {unsafe.type_name(sql)}; give the text of one statement")
         table = pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
         if not isinstance(table, pa.Table):
             kind = type(rows).__qualname__
             raise Error(f"{self._name}.query: rows is a {kind}; give an Arrow table, such as pa.table({{'id': ids}})")
         if named(sql) and len(set(table.column_names)) < len(table.column_names):
             raise Error(f"{self._name}.query: two of the columns {table.column_names} have one name; rename one")
-        _, answer, _ = self._ask({"op": "query", "sql": sql}, table, again=not self._writes)
+        _, answer, _ = self._ask({"op": "query", "sql": sql}, table, retry=not self._writes)
         assert answer is not None
         return answer
 
     async def fetch(self, sql: str, parameters: Any = None) -> list[dict[str, Any]]:
         """The rows of one query, in a coroutine of an AsyncRuntime of this application; nowhere else."""
-        from ..runtime import inside
+        from ..runtime import current
 
-        if inside.find is None:
+        if current.find is None:
             raise Error(f"{self._name}.fetch: this is for coroutines that an AsyncRuntime runs; elsewhere use query()")
-        found: list[dict[str, Any]] = await inside.call(self._name, lambda pool: pool.fetch(sql, parameters))
+        found: list[dict[str, Any]] = await current.call(self._name, lambda pool: pool.fetch(sql, parameters))
         return found
 
     def stats(self) -> dict[str, int]:
@@ -71,5 +71,5 @@ class ConnectionPool(Handle):
         said, _, _ = self._ask({"op": "stats"})
         return {name: said[name] for name in ("connections", "most", "opened", "queries", "rows", "bytes")}
 
-    def _carried(self) -> dict[str, Any]:
+    def _pickled_attributes(self) -> dict[str, Any]:
         return {"_writes": self._writes}

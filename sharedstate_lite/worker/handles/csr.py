@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ...errors import Error
-from . import refusal
+from . import unsafe
 
 MARK = {b"sharedstate_lite": b"csr"}
 """In the metadata of a table that holds one."""
@@ -122,7 +122,7 @@ def _check(name: str, array: Any, of: str, kinds: str) -> None:
     """Raise Error for what is no array of such numbers, as this machine computes with and Arrow knows."""
     there = isinstance(array, np.ndarray)
     if not there or array.dtype.kind not in kinds or not array.dtype.isnative or array.dtype.itemsize > 8:
-        what = f"numpy array of {array.dtype}" if there else refusal.described(array)
+        what = f"numpy array of {array.dtype}" if there else unsafe.type_name(array)
         raise Error(f"CSR: {name} is a {what}; give a numpy array of {of}, such as np.asarray({name}, '{kinds[-1]}8')")
 
 

@@ -1,6 +1,6 @@
 """The application's side: what there is to share, the lease, and the end of both with the Spark context.
 
-One :class:`Driver` for each Spark application of this process, made with its first
+One :class:`DriverServer` for each Spark application of this process, made with its first
 handle. It listens on a port of the address that executors reach the Spark driver by
 and, for files, under a name on this host. A thread of its own serves both.
 """
@@ -24,8 +24,8 @@ import pyarrow as pa
 from ...errors import Error
 from ..runtime import host
 from ..runtime.address import Application
-from ..runtime.line import Line, Reply, listen
-from ..runtime.wire import Gone, Head
+from ..runtime.channel import Channel, Reply, listen
+from ..runtime.protocol import Disconnected, Head
 from . import connection
 
 if TYPE_CHECKING:
@@ -40,14 +40,14 @@ Serve = Callable[[Head, "pa.Table | None"], "Reply | Coroutine[Any, Any, Reply]"
 T = TypeVar("T")
 
 
-class Entry:
+class Registration:
     """One thing: its kind and options, its file, and who answers what its runtimes ask of the driver."""
 
     def __init__(self, kind: str, options: dict[str, Any], file: int | None, serve: Serve | None) -> None:
         self.kind, self.options, self.file, self.serve = kind, options, file, serve
 
 
-class Driver:
+class DriverServer:
     """What one application shares; ``application`` is its address."""
 
     def __init__(
@@ -63,7 +63,7 @@ class Driver:
         self._running, self._pid = running, os.getpid()
         port = self._lease.getsockname()[1]
         self.application = Application(name, secret, (reached, port), host.identity(override), override)
-        home = host.listener(self.application.home())
+        home = host.listener(self.application.driver_name())
         if home is None:
             raise Error("worker: this driver cannot listen for its own host; look whether sockets are allowed here")
         self._home = home
@@ -71,10 +71,10 @@ class Driver:
         self._jvm = socket.create_connection(jvm) if jvm else socket.socket()
         self._jvm.setblocking(False)
         self._has_jvm = jvm is not None
-        self.entries: dict[str, Entry] = {}
+        self.entries: dict[str, Registration] = {}
         self._closed: set[str] = set()
         self._numbers: dict[str, int] = {}
-        self._lines: set[Line] = set()
+        self._lines: set[Channel] = set()
         self._ended = threading.Event()
         self.loop = asyncio.new_event_loop()
         """Where what runtimes ask is answered, in a thread of its own."""
@@ -86,7 +86,7 @@ class Driver:
         """Note a thing; returns its name."""
         number = self._numbers[kind] = self._numbers.get(kind, 0) + 1
         name = f"{kind} {number}"
-        self.entries[name] = Entry(kind, {"name": name, **options}, file, serve)
+        self.entries[name] = Registration(kind, {"name": name, **options}, file, serve)
         return name
 
     def remove(self, name: str) -> None:
@@ -98,14 +98,14 @@ class Driver:
         if entry.file is not None:
             os.close(entry.file)
         if self.alive:
-            self.ask_all({"op": "close", "thing": name})
+            self.request_all({"op": "close", "thing": name})
 
     @property
     def alive(self) -> bool:
         """Whether its application is running, and this is no fork of its process."""
         return not self._ended.is_set() and self._pid == os.getpid() and self._running()
 
-    def ask_all(self, head: Head) -> list[Head]:
+    def request_all(self, head: Head) -> list[Head]:
         """What every runtime answers; one that ends meanwhile is left out."""
 
         async def ask() -> list[Head]:
@@ -157,7 +157,7 @@ class Driver:
             self.loop.close()
             for sock in (self._lease, self._home, self._jvm):
                 sock.close()
-            host.unlisten(self.application.home())
+            host.unlisten(self.application.driver_name())
             connection.drop(self.application)
             for entry in self.entries.values():
                 if entry.file is not None:
@@ -179,12 +179,12 @@ class Driver:
         await asyncio.wait([*serving, jvm])
         lines = list(self._lines)
         for line in lines:
-            line.hang_up()
+            line.shut_down()
         deadline = time.monotonic() + 1
         while self._lines and time.monotonic() < deadline:
             await asyncio.sleep(0.005)  # each line takes itself out when its connection has ended; that rings no bell
 
-    async def _answer(self, line: Line, head: Head, table: pa.Table | None) -> Reply:
+    async def _answer(self, line: Channel, head: Head, table: pa.Table | None) -> Reply:
         """What a runtime asks."""
         if head["op"] == "lease":
             line.about = {"host": head["host"], "pid": head["pid"]}
@@ -207,17 +207,17 @@ class Driver:
         return await served if isinstance(served, Coroutine) else served
 
 
-Where: TypeAlias = "SparkSession | SparkContext | Driver | None"
+SparkLike: TypeAlias = "SparkSession | SparkContext | DriverServer | None"
 """Which application a handle is for: that of a session, by default the active one."""
 
-_drivers: dict[str, Driver] = {}
-_all: weakref.WeakSet[Driver] = weakref.WeakSet()
+_drivers: dict[str, DriverServer] = {}
+_all: weakref.WeakSet[DriverServer] = weakref.WeakSet()
 _one_at_a_time = threading.RLock()
 
 
-def driver(spark: Where = None) -> Driver:
+def driver(spark: SparkLike = None) -> DriverServer:
     """The driver of a session's application, or of the session that is active. Raises Error where there is none."""
-    if isinstance(spark, Driver):
+    if isinstance(spark, DriverServer):
         return spark
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
@@ -244,22 +244,22 @@ def driver(spark: Where = None) -> Driver:
         return _drivers[name]
 
 
-def _of(context: SparkContext) -> Driver:
+def _of(context: SparkContext) -> DriverServer:
     conf, gateway = context.getConf(), context._gateway
     assert gateway is not None
     here = conf.get("spark.driver.bindAddress") or conf.get("spark.driver.host") or "127.0.0.1"
     jvm = (gateway.gateway_parameters.address, gateway.gateway_parameters.port)
-    return Driver(here, conf.get("spark.driver.host") or here, lambda: context._jsc is not None, jvm)
+    return DriverServer(here, conf.get("spark.driver.host") or here, lambda: context._jsc is not None, jvm)
 
 
-def drivers() -> list[Driver]:
+def drivers() -> list[DriverServer]:
     """Those of all applications that run."""
     return [one for one in list(_all) if one.alive]
 
 
 def _forked() -> None:
     for one in _all:
-        with contextlib.suppress(OSError, Gone):
+        with contextlib.suppress(OSError, Disconnected):
             one.forked()
     _all.clear()
     _drivers.clear()

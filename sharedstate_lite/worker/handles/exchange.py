@@ -15,11 +15,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from ...errors import Error, whole
-from ..runtime.line import Reply
-from ..runtime.wire import Head
-from .driver import Where, driver
-from .handle import Handle, _arrived
+from ...errors import Error, is_integer
+from ..runtime.channel import Reply
+from ..runtime.protocol import Head
+from .driver import SparkLike, driver
+from .handle import SharedHandle, _unpickle
 from .immutable import Immutable
 
 PATIENCE = 120.0
@@ -27,7 +27,7 @@ PATIENCE = 120.0
 _ROUND = b"sharedstate_lite.round"
 
 
-class Exchange(Handle):
+class Exchange(SharedHandle):
     """``parts`` tasks, numbered from 0, that run at once: ``rdd.barrier().mapPartitions(...)`` makes sure of it.
 
     What a task puts must follow from what it has read, since another attempt of it puts the
@@ -38,8 +38,8 @@ class Exchange(Handle):
     kind = "Exchange"
     parts: int
 
-    def __init__(self, spark: Where = None, parts: int = 2) -> None:
-        if not whole(parts) or parts < 1:
+    def __init__(self, spark: SparkLike = None, parts: int = 2) -> None:
+        if not is_integer(parts) or parts < 1:
             raise Error(f"Exchange: parts={parts!r}: it is the number of tasks that put slices, from 1")
         found = driver(spark)
         self.parts = int(parts)
@@ -66,11 +66,11 @@ class Exchange(Handle):
         if not 0 <= part < self.parts:
             raise Error(f"{self._name}.all: part {part} of {self.parts}: parts are numbered from 0")
         said = json.dumps([round, part]).encode()
-        _, answer, _ = self._ask({"op": "ask"}, table.replace_schema_metadata({_ROUND: said}), again=False)
+        _, answer, _ = self._ask({"op": "ask"}, table.replace_schema_metadata({_ROUND: said}), retry=False)
         assert answer is not None
         told: dict[str, Any] = answer.to_pylist()[0]
         name = str(told.pop("name"))
-        whole = _arrived(Immutable, self._application, name, told)
+        whole = _unpickle(Immutable, self._application, name, told)
         assert isinstance(whole, Immutable)
         return whole.table()
 
@@ -91,7 +91,7 @@ class Exchange(Handle):
                 one.whole.set_exception(Error(f"{self._name}: it was closed while slices were missing"))
                 one.whole.exception()  # looked at: it may be that nobody waits
 
-    def _carried(self) -> dict[str, Any]:
+    def _pickled_attributes(self) -> dict[str, Any]:
         return {"parts": self.parts}
 
     async def _serve(self, head: Head, table: pa.Table | None) -> Reply:

@@ -12,17 +12,17 @@ from ...errors import Error
 from ..runtime.address import Application
 from . import client
 from .client import Answered
-from .driver import Driver
+from .driver import DriverServer
 
 
-class Handle:
+class SharedHandle:
     """A shared thing, from anywhere in its application; pickles as its address. A context manager in the driver."""
 
     kind: ClassVar[str] = ""
 
-    def __init__(self, driver: Driver, name: str) -> None:
+    def __init__(self, driver: DriverServer, name: str) -> None:
         self._application, self._name = driver.application, name
-        self._driver: Driver | None = driver
+        self._driver: DriverServer | None = driver
         self._pid = os.getpid()
 
     @property
@@ -30,9 +30,9 @@ class Handle:
         """What it is called in ``metrics()`` and in errors."""
         return self._name
 
-    def _ask(self, head: dict[str, Any], table: pa.Table | None = None, *, again: bool = True) -> Answered:
+    def _ask(self, head: dict[str, Any], table: pa.Table | None = None, *, retry: bool = True) -> Answered:
         """What the runtime of this host answers."""
-        return client.ask(self._application, {**head, "thing": self._name}, table, again=again)
+        return client.ask(self._application, {**head, "thing": self._name}, table, retry=retry)
 
     def close(self) -> None:
         """End it on every host; whoever asks it afterwards gets an error. Harmless when repeated."""
@@ -49,9 +49,9 @@ class Handle:
         self.close()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _arrived, (type(self), self._application, self._name, self._carried())
+        return _unpickle, (type(self), self._application, self._name, self._pickled_attributes())
 
-    def _carried(self) -> dict[str, Any]:
+    def _pickled_attributes(self) -> dict[str, Any]:
         """What else travels: attributes that are plain values."""
         return {}
 
@@ -59,7 +59,7 @@ class Handle:
         return f"<{self._name} of application {self._application.name}>"
 
 
-def _arrived(kind: type[Handle], application: Application, name: str, carried: dict[str, Any]) -> Handle:
+def _unpickle(kind: type[SharedHandle], application: Application, name: str, carried: dict[str, Any]) -> SharedHandle:
     """A handle as it arrives in a task."""
     out = kind.__new__(kind)
     out._application, out._name, out._driver, out._pid = application, name, None, 0

@@ -13,24 +13,24 @@ import pyarrow as pa
 
 from ...errors import Error
 from ..runtime import host
-from . import refusal
+from . import unsafe
 from .csr import CSR, MARK
-from .driver import Driver, Where, driver
-from .handle import Handle
+from .driver import DriverServer, SparkLike, driver
+from .handle import SharedHandle
 
 _mapped: WeakValueDictionary[tuple[str, str], pa.Table] = WeakValueDictionary()
 """What this process has mapped, for as long as somebody uses it."""
 
 
-class Immutable(Handle):
+class Immutable(SharedHandle):
     """A shared table or graph. ``rows`` and ``nbytes`` are its size; a graph's table has one row."""
 
     kind = "Immutable"
     rows: int
     nbytes: int
 
-    def __init__(self, driver: Driver, table: pa.Table) -> None:
-        file = host.memory(driver.application.name)
+    def __init__(self, driver: DriverServer, table: pa.Table) -> None:
+        file = host.memory_file(driver.application.name)
         try:
             with os.fdopen(os.dup(file), "wb") as out:
                 _write(table, out)
@@ -75,11 +75,11 @@ class Immutable(Handle):
         super().close()
         _mapped.pop((self._application.name, self._name), None)
 
-    def _carried(self) -> dict[str, Any]:
+    def _pickled_attributes(self) -> dict[str, Any]:
         return {"rows": self.rows, "nbytes": self.nbytes}
 
 
-def share(what: Any, spark: Where = None) -> Immutable:
+def share(what: Any, spark: SparkLike = None) -> Immutable:
     """Share an Arrow table, record batch or :class:`CSR` (or a scipy CSR matrix) with the tasks of ``spark``.
 
     It is copied once, into memory that is then sealed, so that later changes of ``what``
@@ -95,7 +95,7 @@ def share(what: Any, spark: Where = None) -> Immutable:
     if isinstance(what, CSR):
         what = what.table()
     if not isinstance(what, pa.Table):
-        raise refusal.refuse("share", what, refusal.argument("share", "what"))
+        raise unsafe.error("share", what, unsafe.argument_text("share", "what"))
     return Immutable(driver(spark), what)
 
 

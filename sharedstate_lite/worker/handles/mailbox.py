@@ -12,17 +12,17 @@ from typing import Any
 import pyarrow as pa
 
 from ...errors import Error
-from ..runtime.ending import cancelled
-from ..runtime.line import Reply
-from ..runtime.wire import Head
-from .driver import Where, driver
-from .handle import Handle
+from ..runtime.cancellation import is_own
+from ..runtime.channel import Reply
+from ..runtime.protocol import Head
+from .driver import SparkLike, driver
+from .handle import SharedHandle
 
 PATIENCE = 60.0
 """Seconds that a letter waits for somebody to serve."""
 
 
-class Mailbox(Handle):
+class Mailbox(SharedHandle):
     """Tasks ask, a function in the driver answers.
 
     What was asked when a runtime was killed is not asked again: Lost says that it is not
@@ -31,7 +31,7 @@ class Mailbox(Handle):
 
     kind = "Mailbox"
 
-    def __init__(self, spark: Where = None) -> None:
+    def __init__(self, spark: SparkLike = None) -> None:
         found = driver(spark)
         self._handler: Callable[[pa.Table], Any] | None = None
         self._serving, self._closed = asyncio.Event(), False
@@ -60,7 +60,7 @@ class Mailbox(Handle):
             raise Error(
                 f"{self._name}.ask: a {type(batch).__qualname__} is no Arrow table; pa.table({{...}}) makes one"
             )
-        _, answer, _ = self._ask({"op": "ask"}, table, again=False)
+        _, answer, _ = self._ask({"op": "ask"}, table, retry=False)
         assert answer is not None
         return answer
 
@@ -88,7 +88,7 @@ class Mailbox(Handle):
             if inspect.isawaitable(answer):
                 answer = await answer
         except BaseException as error:  # the handler is the user's, and may raise anything
-            if cancelled(error):
+            if is_own(error):
                 raise
             raise Error(f"{self._name}: its handler raised {type(error).__name__}: {error}") from error
         if isinstance(answer, pa.RecordBatch):

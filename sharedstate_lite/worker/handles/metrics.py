@@ -46,4 +46,4 @@ def processes() -> pd.DataFrame:
 
 
 def _said() -> list[tuple[str, dict[str, Any]]]:
-    return [(one.application.name, said) for one in drivers() for said in one.ask_all({"op": "metrics"})]
+    return [(one.application.name, said) for one in drivers() for said in one.request_all({"op": "metrics"})]

@@ -21,10 +21,10 @@ class Application:
     override: str | None
     """What SHAREDSTATE_LITE_HOST was in the driver."""
 
-    def runtime(self) -> str:
+    def runtime_name(self) -> str:
         """The name of the runtime of this host."""
         return f"{self.name}@{host.identity(self.override)}"
 
-    def home(self) -> str:
+    def driver_name(self) -> str:
         """The name under which the driver hands out files to its own host."""
         return f"{self.name}/driver"

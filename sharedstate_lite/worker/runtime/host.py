@@ -83,7 +83,7 @@ def unlisten(name: str) -> None:
 
 
 @contextlib.contextmanager
-def alone(seconds: float) -> Iterator[None]:
+def start_lock(seconds: float) -> Iterator[None]:
     """Hold the host's lock, on a folder that is there anyway; whoever waits longer goes on without it.
 
     It saves work, and nothing depends on it: what decides is who listens.
@@ -105,7 +105,7 @@ def alone(seconds: float) -> Iterator[None]:
         os.close(folder)
 
 
-def memory(name: str) -> int:
+def memory_file(name: str) -> int:
     """A new file in memory, as a descriptor; it is gone when nobody has it open or mapped."""
     if hasattr(os, "memfd_create"):
         return os.memfd_create(f"sharedstate-lite-{name}", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)

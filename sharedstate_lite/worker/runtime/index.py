@@ -1,6 +1,6 @@
 """Which value has which number: numbers from 0 in the order in which values came, told a batch at a time.
 
-Integers, and times, are found in a table of numbers by open addressing, each step for the whole
+IntegerIndex, and times, are found in a table of numbers by open addressing, each step for the whole
 batch at once: some 23 bytes a value where a dict takes over 100. Other values are
 found in a dict.
 """
@@ -23,7 +23,7 @@ FULL = 0.6
 SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
 
-class Integers:
+class IntegerIndex:
     """Of 64-bit integers."""
 
     def __init__(self) -> None:
@@ -115,7 +115,7 @@ class Integers:
             at[ahead] = (at[ahead] + 1) & mask
 
 
-class Others:
+class ObjectIndex:
     """Of strings, binary values and whatever else can be compared."""
 
     def __init__(self) -> None:
@@ -151,7 +151,7 @@ class Index:
     def __init__(self, what: str) -> None:
         self._what = what
         self.type: pa.DataType | None = None
-        self._of: Integers | Others = Integers()
+        self._of: IntegerIndex | ObjectIndex = IntegerIndex()
 
     def find(self, column: pa.ChunkedArray[Any]) -> Numbers:
         """The number of each value, -1 for one that is not there."""
@@ -167,7 +167,7 @@ class Index:
         """An index of those values alone, numbered from 0 in this order."""
         out = Index(self._what)
         out.type, out._of = self.type, type(self._of)()
-        if isinstance(self._of, Integers):
+        if isinstance(self._of, IntegerIndex):
             out._of.add(self._of.values[numbers])
         else:
             out._of.add([self._of.values[number] for number in numbers.tolist()])
@@ -186,13 +186,13 @@ class Index:
     def _plain(self, column: pa.ChunkedArray[Any]) -> Any:
         if self.type is None:
             self.type = column.type
-            self._of = Integers() if counted(column).type == pa.int64() else Others()
+            self._of = IntegerIndex() if counted(column).type == pa.int64() else ObjectIndex()
         if column.type != self.type:
             raise Error(
                 f"{self._what}: its values are of type {self.type}, and these are {column.type}; "
                 "cast them, or make another one for them"
             )
-        return counted(column).to_numpy() if isinstance(self._of, Integers) else column.to_pylist()
+        return counted(column).to_numpy() if isinstance(self._of, IntegerIndex) else column.to_pylist()
 
 
 def counted(column: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:

@@ -1,6 +1,6 @@
 """Rows by key, the least recently used ones forgotten first; told and asked a batch at a time.
 
-Rows lie in one Arrow table that only grows at its end, and is written anew when half
+LRUTable lie in one Arrow table that only grows at its end, and is written anew when half
 of it is forgotten: so looking up a batch is one ``take``, and a change of the
 table costs what it adds. A batch's keys are used in the order in which they come.
 """
@@ -22,7 +22,7 @@ PIECES = 16
 NEVER = np.iinfo(np.int64).max
 
 
-class Rows:
+class LRUTable:
     """At most ``capacity`` rows, each no older than ``ttl`` seconds when it is handed out."""
 
     def __init__(self, name: str, capacity: int, ttl: float | None) -> None:

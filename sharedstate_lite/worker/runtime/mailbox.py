@@ -6,10 +6,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from .things import Caller, Context, Head, Reply
+from .resource import Caller, Context, Head, Reply
 
 
-class Letters:
+class MailboxState:
     """Passes each on over the lease, many at a time."""
 
     def __init__(self, context: Context, options: dict[str, Any]) -> None:

@@ -15,11 +15,11 @@ from typing import Any
 import pyarrow as pa
 
 from ...errors import Error
-from . import host, wire
+from . import host, protocol
 from .address import Application
-from .line import Line, Reply, listen
-from .things import Caller, Context, Thing, make
-from .wire import Gone, Head
+from .channel import Channel, Reply, listen
+from .protocol import Disconnected, Head
+from .resource import Caller, Context, Resource, make
 
 CLOSE_SECONDS = 2
 """For a thing to let go of what it holds, such as connections to a server that does not answer."""
@@ -30,21 +30,21 @@ class Runtime:
 
     def __init__(self, application: Application, identity: str, lease: socket.socket) -> None:
         self._application, self._identity = application, identity
-        self._lease = Line(lease, self._order)
-        self._things: dict[str, asyncio.Task[Thing]] = {}
-        self._lines: dict[Line, Caller] = {}
+        self._lease = Channel(lease, self._order)
+        self._things: dict[str, asyncio.Task[Resource]] = {}
+        self._lines: dict[Channel, Caller] = {}
         self._seen = 0
 
     async def serve(self, listener: socket.socket) -> None:
         """Until the lease ends."""
         leased = asyncio.create_task(self._lease.run())
-        with contextlib.suppress(Error, Gone, OSError):
+        with contextlib.suppress(Error, Disconnected, OSError):
             await self._lease.ask({"op": "lease", "host": self._identity, "pid": os.getpid()})
             serving = asyncio.create_task(listen(listener, self._application.secret, self._question, self._left))
             await leased
             serving.cancel()
 
-    async def _question(self, line: Line, head: Head, table: pa.Table | None) -> Reply:
+    async def _question(self, line: Channel, head: Head, table: pa.Table | None) -> Reply:
         """What a task asks."""
         if head["op"] == "hello":
             self._seen += 1
@@ -53,7 +53,7 @@ class Runtime:
         thing = await self._thing(str(head["thing"]))
         return await thing.answer(head, table, self._lines[line])
 
-    async def _order(self, line: Line, head: Head, table: pa.Table | None) -> Reply:
+    async def _order(self, line: Channel, head: Head, table: pa.Table | None) -> Reply:
         """What the driver asks."""
         if head["op"] == "close":
             making = self._things.pop(head["thing"], None)
@@ -65,14 +65,14 @@ class Runtime:
             return await asyncio.to_thread(self._metrics), None
         raise Error(f"a runtime does not know {head['op']!r}")
 
-    async def _thing(self, name: str) -> Thing:
+    async def _thing(self, name: str) -> Resource:
         """A thing, made when it is first asked for, from what the driver says that it is."""
         making = self._things.get(name)
         if making is None or (making.done() and (making.cancelled() or making.exception())):
             making = self._things[name] = asyncio.create_task(self._make(name))
         return await asyncio.shield(making)
 
-    async def _make(self, name: str) -> Thing:
+    async def _make(self, name: str) -> Resource:
         async def ask(head: Head, table: pa.Table | None) -> Reply:
             return await self._lease.ask({**head, "thing": name}, table)
 
@@ -85,12 +85,12 @@ class Runtime:
         if self._identity != self._application.identity:
             return None
         with socket.socket(socket.AF_UNIX) as sock:
-            sock.connect(host.address(self._application.home()))
-            wire.greet(sock, self._application.secret)
-            _, _, file = wire.exchange(sock, {"op": "file", "thing": name})
+            sock.connect(host.address(self._application.driver_name()))
+            protocol.authenticate(sock, self._application.secret)
+            _, _, file = protocol.request(sock, {"op": "file", "thing": name})
         return file
 
-    def _left(self, line: Line) -> None:
+    def _left(self, line: Channel) -> None:
         caller = self._lines.pop(line, None)
         for making in self._things.values():
             if caller is not None and making.done() and not making.cancelled() and not making.exception():
@@ -116,5 +116,5 @@ def run(application: Application, name: str, identity: str, listener: socket.soc
         asyncio.run(main())
     finally:
         host.unlisten(name)
-        # Coroutines of users, threads that wait for a server: nothing of it is waited for.
+        # AsyncRuntimeState of users, threads that wait for a server: nothing of it is waited for.
         os._exit(0)

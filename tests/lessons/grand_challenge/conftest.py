@@ -11,7 +11,7 @@ from ticksdrawn import TRADES
 from data import ticks
 from sharedstate_lite.lessons.grand_challenge import Challenger, batches
 from sharedstate_lite.lessons.grand_challenge.challenger_pb2 import Batch
-from sharedstate_lite.worker.handles.driver import Driver
+from sharedstate_lite.worker.handles.driver import DriverServer
 
 
 @pytest.fixture(scope="session")
@@ -28,9 +28,9 @@ def challenger(handed_out: list[Batch]) -> Iterator[Challenger]:
 
 
 @pytest.fixture
-def application() -> Iterator[Driver]:
+def application() -> Iterator[DriverServer]:
     """A driver's side without Spark."""
-    driver = Driver("127.0.0.1", "127.0.0.1", lambda: True)
+    driver = DriverServer("127.0.0.1", "127.0.0.1", lambda: True)
     yield driver
     driver.close()
 

@@ -14,7 +14,7 @@ from sharedstate_lite.lessons.grand_challenge import Challenger
 from sharedstate_lite.lessons.grand_challenge.challenger_pb2 import Batch
 from sharedstate_lite.lessons.grand_challenge.mailbox import Desk, Task
 from sharedstate_lite.lessons.grand_challenge.run import Run
-from sharedstate_lite.worker.handles.driver import Driver
+from sharedstate_lite.worker.handles.driver import DriverServer
 
 
 class Died(Exception):
@@ -53,7 +53,7 @@ def until_done(task: Task, part: int) -> int:
 
 @pytest.mark.parametrize(("ahead", "deaths"), [(1, 0), (8, 0), (4, 3)])
 def test_tasks_that_ask_and_die(
-    application: Driver, challenger: Challenger, handed_out: list[Batch], ahead: int, deaths: int
+    application: DriverServer, challenger: Challenger, handed_out: list[Batch], ahead: int, deaths: int
 ) -> None:
     """All answers are the single pass'; a task that dies begins at its snapshot, and the driver keeps what is since."""
     with Run(challenger.address, ahead=ahead) as run, worker.Mailbox(application) as box:
@@ -71,7 +71,7 @@ def test_tasks_that_ask_and_die(
     assert max(held) < 5 + 8
 
 
-def test_a_run_that_fails_fails_its_tasks(application: Driver, challenger: Challenger) -> None:
+def test_a_run_that_fails_fails_its_tasks(application: DriverServer, challenger: Challenger) -> None:
     """A task that waits for a batch which will never come is told why."""
     with Run(challenger.address) as run, worker.Mailbox(application) as box:
         desk = Desk(run, 1)

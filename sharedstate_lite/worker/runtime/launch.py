@@ -35,8 +35,8 @@ def whole(name):
     return getattr(kit, name)
 kit.__getattr__ = lambda name: whole(name) if name[:2] != "__" else (_ for _ in ()).throw(AttributeError(name))
 sys.modules["sharedstate_lite"] = kit
-from sharedstate_lite.worker.runtime import begin
-begin.main(job)
+from sharedstate_lite.worker.runtime import launch
+launch.main(job)
 """
 MARK = "sharedstate_lite.worker"
 """By which a runtime is found in a list of processes."""
@@ -57,7 +57,7 @@ def start(application: Application) -> str:
             application.identity,
             application.override,
         ],
-        "name": application.runtime(),
+        "name": application.runtime_name(),
         "identity": host.identity(application.override),
     }
     done = subprocess.run(
@@ -72,15 +72,15 @@ def start(application: Application) -> str:
 
 def lease(application: Application) -> socket.socket:
     """A connection to the driver that lasts as long as it does. Raises OSError."""
-    from . import wire
+    from . import protocol
 
-    out = socket.create_connection(application.driver, timeout=wire.HANDSHAKE_SECONDS)
+    out = socket.create_connection(application.driver, timeout=protocol.HANDSHAKE_SECONDS)
     out.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     out.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in KEEPALIVE:
         if hasattr(socket, name):
             out.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
-    wire.greet(out, application.secret)
+    protocol.authenticate(out, application.secret)
     return out
 
 

@@ -16,15 +16,15 @@ import pyarrow as pa
 
 from ...errors import Error
 from .index import Numbers, counted
-from .lru import KEY, Rows
-from .things import Caller, Context, Head, Reply
+from .lru import KEY, LRUTable
+from .resource import Caller, Context, Head, Reply
 
 
-class Cached:
+class CacheState:
     """The rows that are there, and the keys that somebody is loading."""
 
     def __init__(self, context: Context, options: dict[str, Any]) -> None:
-        self._rows = Rows(str(options["name"]), int(options["capacity"]), options["ttl"])
+        self._rows = LRUTable(str(options["name"]), int(options["capacity"]), options["ttl"])
         self._loading: dict[Any, tuple[Caller, asyncio.Event, float]] = {}
         self._asked = self._keys = self._loads = self._hits = 0
 
@@ -112,6 +112,6 @@ def told(positions: list[int], count: int) -> str:
     return np.packbits(flags).tobytes().hex()
 
 
-def heard(text: str) -> Numbers:
+def unpack_positions(text: str) -> Numbers:
     """The positions that :func:`told` wrote."""
     return np.flatnonzero(np.unpackbits(np.frombuffer(bytes.fromhex(text), np.uint8)))

@@ -17,13 +17,13 @@ import pyarrow as pa
 Head = dict[str, Any]
 Reply = tuple[Head, "pa.Table | None"]
 KINDS = {
-    "AsyncRuntime": "coroutines.Coroutines",
-    "Cache": "cached.Cached",
-    "ConcurrentSet": "members.Members",
-    "ConnectionPool": "pool.Pool",
-    "Exchange": "mailbox.Letters",
-    "Immutable": "mapped.Mapped",
-    "Mailbox": "mailbox.Letters",
+    "AsyncRuntime": "async_runtime.AsyncRuntimeState",
+    "Cache": "cache.CacheState",
+    "ConcurrentSet": "concurrent_set.ConcurrentSetState",
+    "ConnectionPool": "connection_pool.ConnectionPoolState",
+    "Exchange": "mailbox.MailboxState",
+    "Immutable": "immutable.ImmutableState",
+    "Mailbox": "mailbox.MailboxState",
 }
 """Kind of handle -> the class of the thing behind it."""
 
@@ -47,11 +47,11 @@ class Context:
     """Ask the driver."""
     borrow: Callable[[str], int | None]
     """The driver's own file of that name, if the driver is on this host. Blocks."""
-    find: Callable[[str], Awaitable[Thing]]
+    find: Callable[[str], Awaitable[Resource]]
     """Another thing of this runtime."""
 
 
-class Thing(Protocol):
+class Resource(Protocol):
     """What every kind does."""
 
     async def answer(self, head: Head, table: pa.Table | None, caller: Caller) -> Reply:
@@ -67,10 +67,10 @@ class Thing(Protocol):
         """Let go of everything."""
 
 
-def make(kind: str, options: dict[str, Any], context: Context) -> Thing:
+def make(kind: str, options: dict[str, Any], context: Context) -> Resource:
     """A thing of a kind."""
     module, _, name = KINDS[kind].partition(".")
-    found: Callable[[Context, dict[str, Any]], Thing] = getattr(
+    found: Callable[[Context, dict[str, Any]], Resource] = getattr(
         importlib.import_module(f".{module}", __package__), name
     )
     return found(context, options)

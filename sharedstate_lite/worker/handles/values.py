@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ...errors import Error
-from . import refusal
+from . import unsafe
 
 Codes = npt.NDArray[np.int64]
 
@@ -28,7 +28,7 @@ def column(values: Any, call: str, name: str) -> pa.Array[Any]:
         out: pa.Array[Any] = _plain(values if isinstance(values, pa.Array | pa.ChunkedArray) else pa.array(values))
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise Error(
-            f"{call}: {name} ({refusal.described(values)}) is no column of one type ({error}); give an array, "
+            f"{call}: {name} ({unsafe.type_name(values)}) is no column of one type ({error}); give an array, "
             "a Series, an Arrow array or a list"
         ) from None
     if len(out) and (out.null_count or pa.types.is_null(out.type)):

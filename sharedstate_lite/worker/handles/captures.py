@@ -21,14 +21,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from . import refusal
-from .handle import Handle
+from . import unsafe
+from .handle import SharedHandle
 
 PLAIN = (
     *(type(None), bool, int, float, complex, str, bytes, range, types.ModuleType),
     *(datetime.date, datetime.time, datetime.timedelta, datetime.tzinfo, decimal.Decimal, uuid.UUID, enum.Enum),
     *(re.Pattern, np.generic, np.dtype, np.ufunc, pa.Array, pa.ChunkedArray, pa.RecordBatch, pa.Table),
-    *(pa.Schema, pa.DataType, pa.Scalar, Handle),
+    *(pa.Schema, pa.DataType, pa.Scalar, SharedHandle),
 )
 
 
@@ -41,9 +41,9 @@ def check(call: str, function: Any) -> None:
     own = getattr(function, "__name__", "the function")
     for name, value in _of(function, seen):
         if name in _assigned(function):
-            raise refusal.refuse(call, value, name, f" where it is assigned to: {own} would do so to a copy of it")
+            raise unsafe.error(call, value, name, f" where it is assigned to: {own} would do so to a copy of it")
         if not _safe(value, seen):
-            raise refusal.refuse(call, value, name, f", and {own} would take a copy of it along")
+            raise unsafe.error(call, value, name, f", and {own} would take a copy of it along")
 
 
 def _of(function: Any, seen: set[int]) -> Iterator[tuple[str, Any]]:

@@ -1,8 +1,8 @@
 """Many questions at once over one connection, in both directions; on an asyncio loop.
 
-A :class:`Line` answers what the other end asks with a function of its owner, each
+A :class:`Channel` answers what the other end asks with a function of its owner, each
 question in a task of its own, and asks questions whose answers it tells apart by their
-number. When the connection ends, questions that wait for an answer fail with Gone,
+number. When the connection ends, questions that wait for an answer fail with Disconnected,
 and tasks that prepare one are cancelled: nobody would hear it.
 """
 
@@ -19,15 +19,15 @@ from typing import Any
 import pyarrow as pa
 
 from ...errors import Error
-from . import wire
-from .ending import cancelled
-from .wire import Gone, Head, Stranger
+from . import protocol
+from .cancellation import is_own
+from .protocol import AuthenticationError, Disconnected, Head
 
 Reply = tuple[Head, "pa.Table | None"]
-Answer = Callable[["Line", Head, "pa.Table | None"], Awaitable[Reply]]
+Answer = Callable[["Channel", Head, "pa.Table | None"], Awaitable[Reply]]
 
 
-class Line:
+class Channel:
     """One connection; ``about`` is for its owner to note who is at the other end."""
 
     def __init__(self, sock: socket.socket, answer: Answer) -> None:
@@ -45,7 +45,7 @@ class Line:
         self.about: dict[str, Any] = {}
 
     async def ask(self, head: Head, table: pa.Table | None = None) -> Reply:
-        """The other end's answer. Raises Error where it refuses, Gone where it ends before."""
+        """The other end's answer. Raises Error where it refuses, Disconnected where it ends before."""
         number = next(self._numbers)
         waiting = self._waiting[number] = self._loop.create_future()
         try:
@@ -61,9 +61,9 @@ class Line:
         """Take what comes, until the connection ends."""
         try:
             while True:
-                size, more = wire.lengths(await self.read(wire.FRAME.size))
+                size, more = protocol.parse_lengths(await self.read(protocol.FRAME.size))
                 head: Head = json.loads(bytes(await self.read(size)))
-                table = wire.unpack(await self.read(more))
+                table = protocol.unpack(await self.read(more))
                 if "reply" in head:
                     waiting = self._waiting.get(head["reply"])
                     if waiting is not None and not waiting.done():
@@ -72,12 +72,12 @@ class Line:
                 task = self._loop.create_task(self._reply(head, table))
                 self._busy.add(task)
                 task.add_done_callback(self._busy.discard)
-        except (OSError, Stranger, Gone):
+        except (OSError, AuthenticationError, Disconnected):
             return
         finally:
             self.close()
 
-    def hang_up(self) -> None:
+    def shut_down(self) -> None:
         """End the connection; :meth:`run` notices, and clears away."""
         with contextlib.suppress(OSError):
             self._sock.shutdown(socket.SHUT_RDWR)
@@ -90,7 +90,7 @@ class Line:
         """Let go of the connection, and of all that waits for it."""
         for waiting in self._waiting.values():
             if not waiting.done():
-                waiting.set_exception(Gone("the connection has ended"))
+                waiting.set_exception(Disconnected("the connection has ended"))
         for task in self._busy | self._sending:
             task.cancel()
         self._sock.close()
@@ -102,30 +102,30 @@ class Line:
         while done < count:
             got = await self._loop.sock_recv_into(self._sock, view[done:])
             if not got:
-                raise Gone("the connection has ended")
+                raise Disconnected("the connection has ended")
             done += got
         return out
 
-    async def admit(self, secret: bytes) -> None:
-        """Have who connected prove that it belongs to the application, and prove it. Raises Stranger."""
-        ours = wire.nonce()
-        async with asyncio.timeout(wire.HANDSHAKE_SECONDS):
+    async def authenticate(self, secret: bytes) -> None:
+        """Have who connected prove that it belongs to the application, and prove it. Raises AuthenticationError."""
+        ours = protocol.nonce()
+        async with asyncio.timeout(protocol.HANDSHAKE_SECONDS):
             await self._loop.sock_sendall(self._sock, ours)
-            said = bytes(await self.read(2 * wire.NONCE))
-            theirs, shown = said[: wire.NONCE], said[wire.NONCE :]
-            if not wire.same(shown, wire.proof(secret, "asks", ours, theirs)):
-                raise Stranger("it does not know the application's secret")
-            await self._loop.sock_sendall(self._sock, wire.proof(secret, "answers", ours, theirs))
+            said = bytes(await self.read(2 * protocol.NONCE))
+            theirs, shown = said[: protocol.NONCE], said[protocol.NONCE :]
+            if not protocol.same(shown, protocol.proof(secret, "asks", ours, theirs)):
+                raise AuthenticationError("it does not know the application's secret")
+            await self._loop.sock_sendall(self._sock, protocol.proof(secret, "answers", ours, theirs))
 
     async def _reply(self, head: Head, table: pa.Table | None) -> None:
         try:
             reply, body = await self._answer(self, head, table)
         except Error as error:
             reply, body = {"error": str(error)}, None
-        except Gone:
+        except Disconnected:
             reply, body = {"error": "the driver is gone"}, None
         except BaseException as error:  # of whatever kind: who asked is told, and the others' questions go on
-            if cancelled(error):
+            if is_own(error):
                 raise
             reply, body = {"error": f"{type(error).__name__}: {error}"}, None
         with contextlib.suppress(OSError):
@@ -145,10 +145,10 @@ class Line:
             sending.exception()  # looked at, since whoever waited may be gone; the end of the connection tells the rest
 
     async def _write(self, head: Head, table: pa.Table | None) -> None:
-        body = wire.pack(table)
+        body = protocol.pack(table)
         file = head.get("file")
         async with self._writing:
-            await self._loop.sock_sendall(self._sock, wire.frame(head, body))
+            await self._loop.sock_sendall(self._sock, protocol.frame(head, body))
             if body is not None:
                 await self._loop.sock_sendall(self._sock, memoryview(body))
             if file:
@@ -177,18 +177,18 @@ def _tell(room: asyncio.Future[None]) -> None:
         room.set_result(None)
 
 
-async def listen(sock: socket.socket, secret: bytes, answer: Answer, ended: Callable[[Line], None]) -> None:
+async def listen(sock: socket.socket, secret: bytes, answer: Answer, ended: Callable[[Channel], None]) -> None:
     """Serve everyone who connects and belongs to the application, each on a line of its own."""
     sock.setblocking(False)
     loop = asyncio.get_running_loop()
     serving: set[asyncio.Task[None]] = set()
 
     async def serve(connection: socket.socket) -> None:
-        line = Line(connection, answer)
+        line = Channel(connection, answer)
         try:
-            await line.admit(secret)
+            await line.authenticate(secret)
             await line.run()
-        except (OSError, Stranger, Gone, TimeoutError):
+        except (OSError, AuthenticationError, Disconnected, TimeoutError):
             line.close()
         finally:
             ended(line)

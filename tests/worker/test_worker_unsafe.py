@@ -11,11 +11,11 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from remains import left, runtimes, until
+from leftovers import left, runtimes, until
 
 from sharedstate_lite import worker as w
 from sharedstate_lite.errors import Error
-from sharedstate_lite.worker.handles.driver import Driver
+from sharedstate_lite.worker.handles.driver import DriverServer
 from sharedstate_lite.worker.handles.driver import driver as driver_of
 
 
@@ -26,7 +26,7 @@ class Prices:
 
 
 @pytest.mark.parametrize("ways", [r"which every task maps read-only \(w\.share\(", "have the runtime own it"])
-def test_the_message_has_the_callers_expression(application: Driver, ways: str) -> None:
+def test_the_message_has_the_callers_expression(application: DriverServer, ways: str) -> None:
     """However the argument is written, over several lines too, it stands in the message as it was written."""
     prices, rows = {"a": 1}, [[1], [2]]
     with pytest.raises(Error, match=rf"^share: prices is a dict, which is not safe to share.*{ways}"):
@@ -52,18 +52,18 @@ def test_the_message_has_the_callers_expression(application: Driver, ways: str) 
         (threading.Lock(), r"is a _thread.lock.*one thing after the other"),
         (socket.socket, "is a type"),
         (lambda: 1, "is a function"),
-        (Prices(), r"is a test_worker_refusal.Prices.*w.share\(table\).*ConcurrentSet, Cache, ConnectionPool"),
+        (Prices(), r"is a test_worker_unsafe.Prices.*w.share\(table\).*ConcurrentSet, Cache, ConnectionPool"),
         (None, "is a NoneType"),
     ],
 )
-def test_everything_else_is_refused(application: Driver, value: Any, said: str) -> None:
+def test_everything_else_is_refused(application: DriverServer, value: Any, said: str) -> None:
     """Whatever is neither an Arrow table nor a graph is refused by its type, with a way out that suits it."""
     with pytest.raises(Error, match=f"share: value {said}"):
         w.share(value, application)
     assert not application.entries
 
 
-def test_what_is_shared_is_a_copy(application: Driver) -> None:
+def test_what_is_shared_is_a_copy(application: DriverServer) -> None:
     """A numpy array that a table was made from can be changed afterwards: the shared table cannot."""
     values = np.arange(5)
     shared = w.share(pa.table({"a": values}), application)
@@ -73,7 +73,7 @@ def test_what_is_shared_is_a_copy(application: Driver) -> None:
     assert batch.table().column("a").to_pylist() == [99, 1, 2, 3, 4] and batch.rows == 5
 
 
-def test_pieces_with_dictionaries_of_their_own(application: Driver) -> None:
+def test_pieces_with_dictionaries_of_their_own(application: DriverServer) -> None:
     """A column that came from several files has a dictionary in each piece; a file in memory has one for all."""
     pieces = [pa.array(texts).dictionary_encode() for texts in (["x", "y"], ["z", "x"])]
     with w.share(pa.table({"a": pa.chunked_array(pieces)}), application) as shared:
@@ -134,14 +134,14 @@ def test_a_graph_has_the_edges_that_it_was_made_of() -> None:
     assert graph.out_degrees().tolist() == np.bincount(source, minlength=50).tolist()
 
 
-def test_a_table_is_no_graph(application: Driver) -> None:
+def test_a_table_is_no_graph(application: DriverServer) -> None:
     """csr() of a table says what was shared and how to read it."""
     shared = w.share(pa.table({"a": [1]}), application)
     with pytest.raises(Error, match=r"what was shared is a table \(a\); read it by .table\(\)"):
         shared.csr()
 
 
-def test_a_handle_is_an_address(application: Driver) -> None:
+def test_a_handle_is_an_address(application: DriverServer) -> None:
     """A handle pickles in under a kilobyte whatever it stands for, without a DSN, and its text has no secret."""
     handles = [
         w.share(pa.table({"a": np.arange(100_000)}), application),
@@ -168,7 +168,7 @@ def test_the_end_of_the_context_ends_the_runtime() -> None:
     for how in ("context", "jvm"):
         on = [True]
         with socket.create_server(("127.0.0.1", 0)) as jvm:
-            driver = Driver("127.0.0.1", "127.0.0.1", lambda on=on: on[0], jvm.getsockname())  # type: ignore[misc]
+            driver = DriverServer("127.0.0.1", "127.0.0.1", lambda on=on: on[0], jvm.getsockname())  # type: ignore[misc]
             gateway, _ = jvm.accept()
             assert w.ConcurrentSet(driver).add_new([1]).all() and runtimes(driver)
             if how == "context":

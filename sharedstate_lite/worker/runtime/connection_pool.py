@@ -18,8 +18,8 @@ import pyarrow as pa
 from psycopg import conninfo
 
 from ...errors import Error
-from .columns import joined, nulls, parameters, rows
-from .things import Caller, Context, Head, Reply
+from .postgres_arrow import joined, nulls, parameters, rows
+from .resource import Caller, Context, Head, Reply
 
 PIECE = 200
 """Queries that go down one connection at a time."""
@@ -30,7 +30,7 @@ CHANGES = {"BEGIN", "START", "SET", "RESET", "DISCARD", "LISTEN", "UNLISTEN", "P
 T = TypeVar("T")
 
 
-class Pool:
+class ConnectionPoolState:
     """At most ``size`` connections to ``dsn``; only for reading unless ``writes``."""
 
     def __init__(self, context: Context, options: dict[str, Any]) -> None:

@@ -13,13 +13,13 @@ from typing import Any
 import pyarrow as pa
 
 from . import host
-from .things import Caller, Context, Head, Reply
+from .resource import Caller, Context, Head, Reply
 
 PIECE = 1 << 23
 """Bytes that are fetched at a time, so that other questions get through between two of them."""
 
 
-class Mapped:
+class ImmutableState:
     """The file, once somebody has asked for it."""
 
     def __init__(self, context: Context, options: dict[str, Any]) -> None:
@@ -54,7 +54,7 @@ class Mapped:
         theirs = await asyncio.to_thread(self._context.borrow, self._context.thing)
         if theirs is not None:
             return theirs
-        file = host.memory(self._context.application)
+        file = host.memory_file(self._context.application)
         try:
             for start in range(0, self._size, PIECE):
                 _, piece = await self._context.driver({"op": "piece", "start": start, "count": PIECE}, None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 
-def cancelled(error: BaseException) -> bool:
+def is_own(error: BaseException) -> bool:
     """Whether this task is to end, and not merely something that it waited for, or the user's code, says so."""
     if isinstance(error, GeneratorExit):
         return True

@@ -14,10 +14,10 @@ import pyarrow as pa
 
 from ...errors import Error
 from .index import Flags, Index, Numbers
-from .things import Caller, Context, Head, Reply
+from .resource import Caller, Context, Head, Reply
 
 
-class Members:
+class ConcurrentSetState:
     """The values, whose each is, and which attempt was told so."""
 
     def __init__(self, context: Context, options: dict[str, Any]) -> None:

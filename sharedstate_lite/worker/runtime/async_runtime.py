@@ -17,19 +17,19 @@ from typing import Any
 import pyarrow as pa
 
 from ...errors import Error
-from . import inside
-from .ending import cancelled
-from .things import Caller, Context, Head, Reply
+from . import current
+from .cancellation import is_own
+from .resource import Caller, Context, Head, Reply
 
 Function = Callable[[dict[str, Any]], Coroutine[Any, Any, Any]]
 
 
-class Coroutines:
+class AsyncRuntimeState:
     """At most ``in_flight`` calls at a time, of all tasks of the host together."""
 
     def __init__(self, context: Context, options: dict[str, Any]) -> None:
         self._name, self._in_flight = str(options["name"]), int(options["in_flight"])
-        inside.find, inside.loop = context.find, asyncio.get_running_loop()
+        current.find, current.loop = context.find, asyncio.get_running_loop()
         self._functions: dict[str, Function] = {}
         self._room = asyncio.Semaphore(self._in_flight)
         self._loop = asyncio.new_event_loop()
@@ -102,7 +102,7 @@ class Coroutines:
                 try:
                     return await function(row)
                 except BaseException as error:  # the coroutine is the user's, and may raise anything
-                    if cancelled(error):
+                    if is_own(error):
                         raise
                     raise Error(f"{self._name}: row {position}: {type(error).__name__}: {error}") from error
                 finally:

@@ -33,11 +33,11 @@ HANDSHAKE_SECONDS = 20
 Head = dict[str, Any]
 
 
-class Stranger(ConnectionError):
+class AuthenticationError(ConnectionError):
     """Who is at the other end does not know the application's secret."""
 
 
-class Gone(ConnectionError):
+class Disconnected(ConnectionError):
     """The other end is no more."""
 
 
@@ -65,11 +65,11 @@ def frame(head: Head, body: pa.Buffer | None) -> bytes:
     return FRAME.pack(len(text), body.size if body is not None else 0) + text
 
 
-def lengths(start: bytes | bytearray) -> tuple[int, int]:
-    """How long head and body are. Raises Stranger for numbers that no message has."""
+def parse_lengths(start: bytes | bytearray) -> tuple[int, int]:
+    """How long head and body are. Raises AuthenticationError for numbers that no message has."""
     head, body = FRAME.unpack(start)
     if head > LARGEST_HEAD or body > LARGEST_BODY:
-        raise Stranger("what came is no message")
+        raise AuthenticationError("what came is no message")
     return head, body
 
 
@@ -89,34 +89,32 @@ def same(one: bytes, other: bytes) -> bool:
 
 
 def read(sock: socket.socket, count: int) -> bytearray:
-    """Exactly so many bytes. Raises Gone at the end."""
+    """Exactly so many bytes. Raises Disconnected at the end."""
     out = bytearray(count)
     view, done = memoryview(out), 0
     while done < count:
         got = sock.recv_into(view[done:])
         if not got:
-            raise Gone("the connection has ended")
+            raise Disconnected("the connection has ended")
         done += got
     return out
 
 
-def greet(sock: socket.socket, secret: bytes) -> None:
-    """Prove to whom we connected that we belong to the application, and have it proven. Raises Stranger."""
+def authenticate(sock: socket.socket, secret: bytes) -> None:
+    """Prove to whom we connected that we belong to the application, and have it proven. Raises AuthenticationError."""
     sock.settimeout(HANDSHAKE_SECONDS)
     try:
         theirs, ours = bytes(read(sock, NONCE)), nonce()
         sock.sendall(ours + proof(secret, "asks", theirs, ours))
         answer = bytes(read(sock, NONCE))
     except TimeoutError:
-        raise Gone("nobody answered in time") from None
+        raise Disconnected("nobody answered in time") from None
     if not same(answer, proof(secret, "answers", theirs, ours)):
-        raise Stranger("it does not know the application's secret")
+        raise AuthenticationError("it does not know the application's secret")
     sock.settimeout(None)
 
 
-def exchange(
-    sock: socket.socket, head: Head, table: pa.Table | None = None
-) -> tuple[Head, pa.Table | None, int | None]:
+def request(sock: socket.socket, head: Head, table: pa.Table | None = None) -> tuple[Head, pa.Table | None, int | None]:
     """Ask and wait for the answer: its head, its table, and the open file that came along."""
     body = pack(table)
     sock.sendall(frame(head, body))
@@ -127,13 +125,13 @@ def exchange(
 
 def receive(sock: socket.socket) -> tuple[Head, pa.Table | None, int | None]:
     """The next message."""
-    size, more = lengths(read(sock, FRAME.size))
+    size, more = parse_lengths(read(sock, FRAME.size))
     head: Head = json.loads(bytes(read(sock, size)))
     table = unpack(read(sock, more))
     file = None
     if head.get("file"):
         _, files, _, _ = socket.recv_fds(sock, 1, 1)
         if not files:
-            raise Gone("the connection ended before the file came")
+            raise Disconnected("the connection ended before the file came")
         file = files[0]
     return head, table, file

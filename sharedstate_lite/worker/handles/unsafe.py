@@ -25,20 +25,20 @@ HINTS = {
 }
 
 
-def refuse(call: str, value: object, expression: str, why: str = "") -> Error:
+def error(call: str, value: object, expression: str, why: str = "") -> Error:
     """The error for a value that is not safe to share."""
     read_only, owned = HINTS.get(_sort(value), ("w.share(table)", EVERY))
     ways = WAYS.format(immutable=READ_ONLY.format(how=read_only), owned=OWNED.format(how=owned))
-    return Error(f"{call}: {expression} is a {described(value)}, which is not safe to share{why}; {ways}")
+    return Error(f"{call}: {expression} is a {type_name(value)}, which is not safe to share{why}; {ways}")
 
 
-def described(value: object) -> str:
+def type_name(value: object) -> str:
     """The full name of a value's type."""
     kind = type(value)
     return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
 
 
-def argument(called: str, name: str, position: int = 0) -> str:
+def argument_text(called: str, name: str, position: int = 0) -> str:
     """The expression that stands for an argument in the call of ``called`` that the caller of this package wrote.
 
     Where the source cannot be read, or calls something else (``map(share, all)``), the argument's name.

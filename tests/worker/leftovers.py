@@ -10,9 +10,9 @@ from pathlib import Path
 
 import psutil
 
-from sharedstate_lite.worker.handles.driver import Driver
+from sharedstate_lite.worker.handles.driver import DriverServer
 from sharedstate_lite.worker.runtime import host
-from sharedstate_lite.worker.runtime.begin import MARK
+from sharedstate_lite.worker.runtime.launch import MARK
 
 SECONDS = 20
 
@@ -25,7 +25,7 @@ def until(happened: Callable[[], bool], seconds: float = SECONDS) -> None:
         time.sleep(0.01)
 
 
-def runtimes(driver: Driver) -> list[int]:
+def runtimes(driver: DriverServer) -> list[int]:
     """The process ids of an application's runtimes, found from outside: by their argument and their connection."""
     found = []
     for process in psutil.process_iter(["cmdline"]):
@@ -37,9 +37,9 @@ def runtimes(driver: Driver) -> list[int]:
     return found
 
 
-def left(driver: Driver) -> list[str]:
+def left(driver: DriverServer) -> list[str]:
     """What an application has left on this host: names of sockets, and files in memory that somebody holds."""
-    names = [driver.application.runtime(), driver.application.home()]
+    names = [driver.application.runtime_name(), driver.application.driver_name()]
     sockets = Path("/proc/net/unix").read_text()
     out = [name for name in names if host.address(name)[1:] in sockets]
     return out + [f"{pid}: {target}" for pid, target in held(driver.application.name)]
