@@ -19,8 +19,8 @@ from rehearsal import Dict, Workers
 from sharedstate_lite.changelog import validate
 from sharedstate_lite.engine import state_tables
 from sharedstate_lite.spark.bins import blueprint
-from sharedstate_lite.spark.bins.bins import Message
 from sharedstate_lite.spark.bins.blueprint import Blueprint
+from sharedstate_lite.spark.bins.messages import BinMessage
 from sharedstate_lite.spark.partial.base import BaseTables
 from sharedstate_lite.spark.partial.bin import PartialPlan
 from sharedstate_lite.spark.partial.driver import PartialDriver
@@ -61,8 +61,8 @@ class ListBase(BaseTables):
         return self.rows(relation, upto, strings)
 
     def answers(
-        self, asked: list[BaseUpquery], upto: int, rest: list[Message], places: Placement
-    ) -> list[Message] | Path:
+        self, asked: list[BaseUpquery], upto: int, rest: list[BinMessage], places: Placement
+    ) -> list[BinMessage] | Path:
         self.reads += 1
         out = [*rest, *heads(asked, places, self.front.names, 0)]
         for relation in {places.edges[a.edge].source.name for a in asked}:
@@ -116,7 +116,7 @@ class PartialRehearsal(Workers, PartialDriver):
         )
         self.stores = {}
 
-    def _rebuild(self, plan: Blueprint, route: Any) -> list[Message]:
+    def _rebuild(self, plan: Blueprint, route: Any) -> list[BinMessage]:
         self._route = route
         self._open_stores(plan)
         return []
@@ -156,10 +156,10 @@ class PartialRehearsal(Workers, PartialDriver):
         self._queue.append(job)
         return job
 
-    def _run(self, messages: Any, kind: str, epoch: int) -> list[Message]:
+    def _run(self, messages: Any, kind: str, epoch: int) -> list[BinMessage]:
         self.micro_batches += 1
         stores = {place: store.copy() for place, store in self.stores.items()}
-        out: list[Message] = []
+        out: list[BinMessage] = []
         for stage in range(1, self._route.stages + 1):
             mine = [m for m in messages if m.stage == stage]
             messages = [m for m in messages if m.stage != stage]

@@ -15,11 +15,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from sharedstate_lite.spark.bins import bins as rooms
-from sharedstate_lite.spark.bins import blueprint, tables
-from sharedstate_lite.spark.bins.bins import Message, Plan
+from sharedstate_lite.spark.bins import blueprint, tables, worker_cache
+from sharedstate_lite.spark.bins.bin import Plan
 from sharedstate_lite.spark.bins.blueprint import Blueprint
-from sharedstate_lite.spark.bins.messages import ticks
+from sharedstate_lite.spark.bins.messages import BinMessage, ticks
 from sharedstate_lite.spark.bins.route import Route
 from sharedstate_lite.spark.driver.driver import EngineDriver
 
@@ -38,15 +37,15 @@ class Dict:
         return out
 
     def head(self) -> str | None:
-        """See :class:`~sharedstate_lite.spark.bins.bins.Store`."""
+        """See :class:`~sharedstate_lite.spark.bins.messages.Store`."""
         return self.told
 
     def run(self, part: str, name: str) -> bytes:
-        """See :class:`~sharedstate_lite.spark.bins.bins.Store`."""
+        """See :class:`~sharedstate_lite.spark.bins.messages.Store`."""
         return self.runs[part, name]
 
     def write(self, head: str, fresh: Iterable[tuple[str, str, bytes]], gone: Iterable[tuple[str, str]]) -> None:
-        """See :class:`~sharedstate_lite.spark.bins.bins.Store`."""
+        """See :class:`~sharedstate_lite.spark.bins.messages.Store`."""
         self.told = head
         self.runs.update({(part, name): blob for part, name, blob in fresh})
         for each in gone:
@@ -70,18 +69,18 @@ class Workers:
         every = [store.runs for (at, _), store in self.stores.items() if at == stage]
         return [blob for runs in every for (name, _), blob in runs.items() if name == part]
 
-    def _bin(self, stage: int, number: int, mine: list[Message], store: Dict) -> list[Message]:
+    def _bin(self, stage: int, number: int, mine: list[BinMessage], store: Dict) -> list[BinMessage]:
         self.count += 1
         which = 0
         if self.lose:
             which = self.count // self.lose % 2
             if self.count % (self.lose * 3) == 0:
                 self.processes[which].clear()
-        rooms._AROUND, before = self.processes[which], rooms._AROUND
+        worker_cache._cached, before = self.processes[which], worker_cache._cached
         try:
-            return rooms.work(self.work, stage, number, mine, store)
+            return worker_cache.run_bin(self.work, stage, number, mine, store)
         finally:
-            self.processes[which], rooms._AROUND = rooms._AROUND, before
+            self.processes[which], worker_cache._cached = worker_cache._cached, before
 
 
 __all__ = ["Dict", "Rehearsal"]
@@ -113,7 +112,7 @@ class Rehearsal(Workers, EngineDriver):
         out.epoch, out._ticked, out._told, out.stores = pickle.loads((path / "stores").read_bytes())
         return out
 
-    def _rebuild(self, plan: Blueprint, route: Route) -> list[Message]:
+    def _rebuild(self, plan: Blueprint, route: Route) -> list[BinMessage]:
         messages = ticks(route.ticked())
         for name, (stage, place) in tables.bases(self._route).items():
             messages += tables.reload(place, self._blobs(stage, name), route, self.bins)
@@ -126,7 +125,7 @@ class Rehearsal(Workers, EngineDriver):
         self.work = Plan(f"rehearsal {Rehearsal.made}", self.bins, plan.routed)
         self.stores = {}
 
-    def _run(self, messages: list[Message], kind: str, epoch: int) -> list[Message]:
+    def _run(self, messages: list[BinMessage], kind: str, epoch: int) -> list[BinMessage]:
         stores = {place: store.copy() for place, store in self.stores.items()}
         for stage in range(1, self._route.stages + 1):
             mine = [m for m in messages if m.stage == stage]

@@ -42,7 +42,7 @@ BREACHES = {
     "only spark/ and worker/ import PySpark": ("doctor/machine.py", "import pyspark"),
     "only show/ draws, and only doctor/lab knows JupyterLab": ("engine/trace.py", "import plotly.graph_objects"),
     "an engine neither sleeps nor reads the clock": ("dataflow/shared.py", "import time"),
-    "what runs in a bin, and the driver's half of an engine, need no Spark": ("spark/bins/bins.py", "import pyspark"),
+    "what runs in a bin, and the driver's half of an engine, need no Spark": ("spark/bins/bin.py", "import pyspark"),
     "only postgres/, and what reads and shares its server, speak to PostgreSQL": (
         "spark/driver/engine.py",
         "import psycopg",

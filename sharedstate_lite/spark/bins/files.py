@@ -1,12 +1,11 @@
-"""A file of a relation, read by whoever works on the bins that its rows belong to.
+"""Reading a relation's file in the tasks that have bins for its rows.
 
-Spark says which file of a folder is next. With up to ``EACH`` bins, what a bin is sent is that
-file's path, and its task takes the bin's rows out of the file: columns are read so fast
-that reading them once a task costs less than a stage of Spark's that reads them once and has a
-process to wake, rows to pack, to hand over and to unpack. With more bins a task before them
-does it (:mod:`..jobs.sources`).
+Spark decides which file of a folder comes next. With up to ``DIRECT_BINS`` bins, each bin receives the file's path, and
+its task reads the file and takes the rows of its bins. Reading the columns once per task costs less than a separate
+stage, which has to wake a process and to pack, transfer and unpack the rows. With more bins, one task before them reads
+the file and sends rows (:mod:`..jobs.sources`).
 
-The last file of each relation is kept while a task has bins left that want it.
+The last file of each relation stays in memory until the task ends.
 """
 
 from __future__ import annotations
@@ -20,96 +19,97 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from ...changelog import read_tables
-from ...dataflow.operators import apply
 from ...plan.nodes import Schema
 from ...storage.batch import Delta
 from ...storage.encoding import Strings
 from ...storage.wire import bin_of, unpack
-from .messages import ROWS, Message
+from .messages import ROWS, BinMessage
 from .route import Route
 
-EACH = 8
-"""Bins up to which each task reads a file by itself."""
+DIRECT_BINS = 8
+"""Up to this number of bins, each task reads a file by itself."""
 
-REPEATED = 8
-"""Bytes a text, on average, below which a column of a file is taken to hold numbers of texts that it has once."""
+REPEATED_BYTES = 8
+"""A text column with fewer bytes per value in the file than this is taken to be dictionary-encoded there."""
 
 FILE = "file"
-"""What a message says whose blob is not rows, but the path of a file that holds them."""
+"""``what`` of a message whose blob is not rows but the path of a file with rows."""
 
 
-class _Read(NamedTuple):
-    """A file's rows in the words of a dictionary, and by what that file and that dictionary are known again."""
+class _ReadFile(NamedTuple):
+    """A file's rows as codes of ``strings``; ``identity`` changes when the file does."""
 
-    file: tuple[Any, ...]
+    identity: tuple[Any, ...]
     strings: Strings
     delta: Delta
 
 
-_LAST: dict[str, _Read] = {}
+_last: dict[str, _ReadFile] = {}
 
 
-def told(route: Route, relation: str, bins: int) -> list[tuple[int, int, int]]:
-    """Whom a relation's file concerns: (bin, stage, channel)."""
+def receivers(route: Route, relation: str, bins: int) -> list[tuple[int, int, int]]:
+    """The bins that need a relation's file, as (bin, stage, channel)."""
     channels = [(n, c) for n, c in enumerate(route.channels, 1) if route.relation(c) == relation]
     return [(number, channel.stage, n) for n, channel in channels for number in range(bins)]
 
 
-def brought(message: Message, route: Route, bins: int, strings: Strings) -> tuple[Delta, list[Message]]:
-    """What a message brings to its bin: rows, or the bin's own rows in a file; and how many the driver is to count.
+def rows_for_bin(message: BinMessage, route: Route, bins: int, strings: Strings) -> tuple[Delta, list[BinMessage]]:
+    """The rows that a message brings to its bin, and messages that report the number of rows to the driver.
 
-    Raises RowError; OSError, which names the file.
+    The blob holds the rows, or the path of a file of which the bin takes its own rows. Raises RowError, and OSError
+    with the file's name.
     """
     if message.what != FILE:
         return unpack(message.blob, strings), []
     channel = route.channels[message.channel - 1]
     relation = route.relation(channel)
-    assert relation is not None, f"{channel} brings no relation, so no file of one"
+    assert relation is not None, f"{channel} carries no relation, so it gets no file"
     delta = _rows(message.blob.decode(), relation, route.engine.catalog.schema(relation), strings)
-    for at in channel.early:
-        delta = apply(route.operators[at].node, delta, strings)
+    delta = route.apply(channel.early, delta, strings)
     if len(delta.diffs):
         where = bin_of(delta.rows, channel.columns, channel.types, bins, strings)
         delta = delta.take(np.flatnonzero(where == message.bin))
-    # Of the channels of a relation one fills its base table, which is the one that gets each row once.
-    # It says the path too: so the driver sees which files were read.
-    told = [Message(0, message.bin, ROWS, message.blob.decode(), str(len(delta.diffs)).encode())]
-    told = told if channel.base else []
-    return delta, told
+    if not channel.base:
+        return delta, []
+    # Exactly one channel of a relation fills its base table, so it counts each row once. The path in the message shows
+    # the driver which files were really read.
+    return delta, [BinMessage(0, message.bin, ROWS, message.blob.decode(), str(len(delta.diffs)).encode())]
 
 
-def forget() -> None:
-    """A task is done: its files are not wanted any more."""
-    _LAST.clear()
+def clear() -> None:
+    """Drop the files in memory, when a task ends."""
+    _last.clear()
 
 
 def _rows(path: str, relation: str, schema: Schema, strings: Strings) -> Delta:
-    file = local(path)
+    file = local_path(path)
     about = file.stat() if file.exists() else None
-    known = (path, about and (about.st_ino, about.st_size, about.st_mtime_ns))
-    last = _LAST.get(relation)
-    if last is None or last.file != known or last.strings is not strings:
-        last = _LAST[relation] = _Read(
-            known, strings, read_tables.table(read(file, schema), schema, relation, strings)[0]
-        )
+    identity = (path, about and (about.st_ino, about.st_size, about.st_mtime_ns))
+    last = _last.get(relation)
+    if last is None or last.identity != identity or last.strings is not strings:
+        delta = read_tables.table(read_file(file, schema), schema, relation, strings)[0]
+        last = _last[relation] = _ReadFile(identity, strings, delta)
     return last.delta
 
 
-def local(path: str) -> Path:
-    """A path as Spark tells it."""
+def local_path(path: str) -> Path:
+    """The path of a file that Spark names by a URI such as ``file:///shop/1.parquet``."""
     return Path("/" + path.removeprefix("file:").lstrip("/"))
 
 
-def read(file: Path, schema: Schema) -> pa.Table:
-    """The columns of a relation out of a Parquet file; a file that has gone has no rows, which the driver notices."""
+def read_file(file: Path, schema: Schema) -> pa.Table:
+    """The columns of a relation, and ``diff``, from a Parquet file. Raises OSError with the file's name.
+
+    A file that does not exist gives no rows: the driver compares the files that were read with those of the batch.
+    """
     wanted = {c.name.lower() for c in schema} | {"diff"}
     try:
-        with pa.OSFile(str(file), "rb") as whole:
-            about = pyarrow.parquet.read_metadata(whole)
+        with pa.OSFile(str(file), "rb") as content:
+            about = pyarrow.parquet.read_metadata(content)
             found = [name for name in about.schema.to_arrow_schema().names if name.lower() in wanted]
             coded = _repeated(about, found)
             with pyarrow.parquet.ParquetFile(
-                whole, metadata=about, read_dictionary=coded, coerce_int96_timestamp_unit="us"
+                content, metadata=about, read_dictionary=coded, coerce_int96_timestamp_unit="us"
             ) as source:
                 return source.read(columns=found, use_threads=False)
     except FileNotFoundError:
@@ -120,9 +120,9 @@ def read(file: Path, schema: Schema) -> pa.Table:
 
 
 def _repeated(about: Any, names: Sequence[str]) -> list[str]:
-    """Columns whose texts mostly stand in the file once: as they are there, each is looked up once.
+    """Text columns that are probably dictionary-encoded in the file, so that each text is looked up once.
 
-    A file does not say how its pages are written, but a text by itself takes four bytes and its own.
+    A file does not say how its pages are encoded. A plain text takes four bytes and its own, so the average size tells.
     """
     size, values = dict.fromkeys(names, 0), dict.fromkeys(names, 0)
     for group in range(about.num_row_groups):
@@ -131,4 +131,4 @@ def _repeated(about: Any, names: Sequence[str]) -> list[str]:
             if chunk.path_in_schema in size and about.schema.column(at).logical_type.type == "STRING":
                 size[chunk.path_in_schema] += chunk.total_uncompressed_size
                 values[chunk.path_in_schema] += chunk.num_values
-    return [name for name in names if size[name] < REPEATED * values[name]]
+    return [name for name in names if size[name] < REPEATED_BYTES * values[name]]

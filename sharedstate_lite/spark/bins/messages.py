@@ -1,7 +1,7 @@
-"""What bins take and give, and what they need around them: messages, a store, neighbours.
+"""What a bin receives and sends, and what it needs from its Python worker.
 
-A message is a row on Spark's wire. A store holds what a bin has written; :class:`Asked`
-stands for it where a neighbour's task has the real one.
+A `BinMessage` is one row of the stream between stages. A `Store` is the part of Spark's state store that belongs to
+one bin. A `WorkerRpc` asks another worker of the same host to run a bin that it has in memory.
 """
 
 from __future__ import annotations
@@ -11,21 +11,25 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 OUT, ASK, COMPACT, TICK = 0, -1, -2, -3
-"""Channel numbers that are no channel's: a view's change, a question, and orders. The channels count from 1."""
+"""Channel numbers of messages that carry no change of an operator: a view's change, a read, and two commands.
+
+TICK creates the first row of aggregates without GROUP BY. Channels of a route count from 1.
+"""
 
 ROWS = -5
-"""The channel on which the driver is told how many rows of a stream's input there were."""
+"""The channel on which a task reports to the driver how many input rows it read."""
 
 FOUND = {
-    "new": "it was in no store yet",
-    "used": "in memory, and the store confirmed it",
-    "stale": "in memory, but another process had written since: read anew where that differs",
+    "new": "the store had no state of the bin",
+    "used": "in memory, confirmed by the store's token",
+    "stale": "in memory, but another process has written since: what differs was read again",
     "missing": "not in memory: read from the store",
 }
+"""What a process had of a bin before an epoch."""
 
 
-class Message(NamedTuple):
-    """One row on the wire. ``stage`` 0 is the driver; ``what`` tells a view, a question or an answer apart."""
+class BinMessage(NamedTuple):
+    """One row of the stream. ``stage`` 0 is the driver; ``what`` names a view, a read, or the kind of an answer."""
 
     stage: int
     bin: int
@@ -34,57 +38,60 @@ class Message(NamedTuple):
     blob: bytes
 
 
-def ticks(stages: Iterable[int]) -> list[Message]:
-    """What makes aggregates without GROUP BY in these stages give their first row."""
-    return [Message(stage, 0, TICK, "", b"") for stage in stages]
+def ticks(stages: Iterable[int]) -> list[BinMessage]:
+    """The messages that create the first row of aggregates without GROUP BY in these stages."""
+    return [BinMessage(stage, 0, TICK, "", b"") for stage in stages]
 
 
-Written = tuple[str, list[tuple[str, str, bytes]], list[tuple[str, str]]]
-"""What goes into a store at once: the head, runs as (arrangement, run, blob), and runs that are gone."""
+StoreWrite = tuple[str, list[tuple[str, str, bytes]], list[tuple[str, str]]]
+"""One write to a store: the head, the runs to add as (arrangement, run, blob), and the runs to remove."""
 
-Place = tuple[str, int, int]
+BinId = tuple[str, int, int]
 """A bin's generation, stage and number."""
 
-Done = tuple[list[Message], list[Written]]
-
-
-class Near(Protocol):
-    """The processes beside this one."""
-
-    port: int
-
-    def ask(self, port: int, place: Place, token: str, messages: list[Message]) -> Done | None:
-        """What follows from the messages, and what to write; None if the bin is not there under this token."""
-        ...
+BinResult = tuple[list[BinMessage], list[StoreWrite]]
 
 
 class Store(Protocol):
-    """What a bin needs of a state store."""
+    """The state of one bin in Spark's state store: a head, and runs by arrangement and name."""
 
     def head(self) -> str | None:
-        """The head that was written last."""
+        """The head that was written last; None for a new bin."""
         ...
 
     def run(self, part: str, name: str) -> bytes:
-        """A run's blob."""
+        """The blob of a run."""
         ...
 
-    def write(self, head: str, fresh: Iterable[tuple[str, str, bytes]], gone: Iterable[tuple[str, str]]) -> None:
-        """Put runs, remove runs, and the head."""
+    def write(self, head: str, added: Iterable[tuple[str, str, bytes]], removed: Iterable[tuple[str, str]]) -> None:
+        """Add runs, remove runs, and replace the head."""
+        ...
+
+
+class WorkerRpc(Protocol):
+    """Calls to the other Python workers of this host, and the port on which they reach this one."""
+
+    port: int
+
+    def call(self, port: int, bin_id: BinId, token: str, messages: list[BinMessage]) -> BinResult | None:
+        """Run a bin in the worker at ``port``: its messages, and what the caller must write to the store.
+
+        None if that worker does not have the bin under this token.
+        """
         ...
 
 
 @dataclass
-class Asked:
-    """The store of a bin that a neighbour asks for: it is the neighbour who writes."""
+class WriteBuffer:
+    """The store of a bin that runs for another worker: it collects the writes, which the caller performs."""
 
-    written: list[Written] = field(default_factory=list)
+    writes: list[StoreWrite] = field(default_factory=list)
 
     def head(self) -> str | None:
         return None
 
     def run(self, part: str, name: str) -> bytes:
-        raise AssertionError(f"{part}, {name}: a bin that is in memory reads nothing")
+        raise AssertionError(f"{part}, {name}: a bin that is in memory reads no runs")
 
-    def write(self, head: str, fresh: Iterable[tuple[str, str, bytes]], gone: Iterable[tuple[str, str]]) -> None:
-        self.written.append((head, list(fresh), list(gone)))
+    def write(self, head: str, added: Iterable[tuple[str, str, bytes]], removed: Iterable[tuple[str, str]]) -> None:
+        self.writes.append((head, list(added), list(removed)))

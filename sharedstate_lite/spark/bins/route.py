@@ -1,17 +1,16 @@
-"""Where the operators of a dataflow live on Spark, and what travels between them.
+"""Which stage each operator of a dataflow is in, and which messages travel between stages.
 
-A :class:`Route` is worked out from an in-process engine without rows (the blueprint):
-the same views give the same one in every process, so only numbers travel. Operators
-with state stand in stages 1, 2, ...; a stage is one stateful operator of Spark, and
-each of its bins holds every operator of that stage for the keys of that bin. A row goes
-to the next stage only where its key changes: what is grouped by the columns that it was
-joined by, and a view over it, stay in the bin that they are in.
+A `Route` is computed from an in-process engine without rows. Every process computes the same route from the same
+views, so messages need only numbers. Operators with state are placed in stages 1, 2, ...; a *stage* is one stateful
+operator of Spark, and each of its bins runs all operators of that stage for the keys of the bin. A row moves to the
+next stage only if its key changes: GROUP BY on the join columns, and a view over it, stay in the bin of the join.
 
-A :class:`Channel` is one kind of message: the change of one operator (or relation), for
-some bin of one stage, chosen by a hash of some columns. All who are there and want it
-by these columns take it from the same channel, the relation's base table among them.
-Filters and maps between two operators with state run before the message is sent; on
-what comes from a relation they run where it arrives, so that all can share the channel.
+A *channel* is one kind of message: the change of one operator or relation, sent to a bin of one stage, which a hash of
+some columns selects. All operators of the stage that need the change by these columns share the channel, and so does
+the relation's base table. Filters and projections between two operators with state run before the message is sent.
+Those directly after a relation run at the receiver, so that all operators can share the channel.
+
+Source: the exchange channels of timely dataflow (Murray et al., Naiad, SOSP 2013); Spark's transformWithState.
 """
 
 from __future__ import annotations
@@ -21,20 +20,28 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from ...dataflow.dataflow import Dataflow
-from ...dataflow.operators import Arrange, DeltaJoin, Input, JoinCore, Linear, Operator, ReduceCore, UnionAll
+from ...dataflow.operators import Arrange, DeltaJoin, Input, JoinCore, Linear, Operator, ReduceCore, UnionAll, apply
 from ...engine.engine import Engine
 from ...plan.nodes import Col, Join, Map, Reduce, Type
+from ...storage.batch import Delta, Layout
+from ...storage.encoding import Strings
+from ...storage.wire import pack, split
+from .messages import BinMessage
 
 Chain = tuple[int, ...]
-"""Numbers of stateless operators in the order in which they are applied."""
+"""Numbers of stateless operators, in the order in which they run."""
 
 Port = tuple[int, int]
-"""An operator's number and which of its inputs; for a view that keeps its own rows, -1 - its number, and 0."""
+"""(operator, input); for a view that stores its own rows (-1 - the view's number, 0)."""
 
 
 @dataclass
 class Channel:
-    """See the module. ``early`` runs at the sender, each taker's own chain at the receiver."""
+    """See the module. ``early`` runs at the sender, the chain of each taker at the receiver.
+
+    ``columns`` select the bin; ``types`` are those of all columns. ``origin`` is an operator's number, or -1 - the
+    number of a relation that no view uses.
+    """
 
     origin: int
     stage: int
@@ -43,7 +50,7 @@ class Channel:
     types: tuple[Type, ...]
     takers: list[tuple[Chain, Port]] = field(default_factory=list)
     base: bool = False
-    """Whether the relation's base table is kept where this channel ends."""
+    """Whether this channel fills the base table of its relation."""
 
 
 class StatefulStages(Protocol):
@@ -60,7 +67,7 @@ class StatefulStages(Protocol):
 
 
 class Route:
-    """See the module; ``engine`` is the blueprint. Its relations' base tables must be there already."""
+    """See the module. ``engine`` holds no rows, and must have the base tables of its relations."""
 
     def __init__(self, engine: Dataflow) -> None:
         self.engine = engine
@@ -71,7 +78,7 @@ class Route:
         self.local: dict[int, list[tuple[Chain, Port]]] = {}
         self.stage_of: dict[int, int] = {}
         self.exits: dict[int, list[tuple[Chain, int]]] = {}
-        """Operator -> (chain, view) for views whose rows are an operator's output."""
+        """Operator -> (chain, view) for views that read the operator's output instead of storing their rows."""
         self.reader_stage: dict[int, int] = {}
         ports = {n: list(self._ports(o)) for n, o in enumerate(self.operators)}
         self._place(ports)
@@ -85,10 +92,10 @@ class Route:
             self._base(relation)
         self.stages = max([*self.stage_of.values(), *self.reader_stage.values(), *(c.stage for c in self.channels)])
 
-    # --- what an operator wants -----------------------------------------------
+    # --- inputs ---------------------------------------------------------------
 
     def _ports(self, operator: Operator) -> Iterator[tuple[int, Operator, tuple[int, ...]]]:
-        """The changes an operator takes: which of its inputs, from whom, and the columns that choose the bin."""
+        """The inputs of an operator with state: (input, operator below, columns that select the bin)."""
         node = operator.node
         if isinstance(operator, JoinCore) and isinstance(node, Join):
             yield 0, operator.inputs[0], node.left_keys
@@ -102,10 +109,9 @@ class Route:
             yield 0, operator.inputs[0], operator.arrangement.layout.key
 
     def _paths(self, operator: Operator, columns: tuple[int, ...]) -> list[tuple[int, Chain]]:
-        """What feeds an operator's output: operators with state, and relations, each with the chain in between.
+        """The operators with state, and relations, that feed an operator's output, each with the chain in between.
 
-        An arrangement that is by other columns than these only passes the change on: then
-        what it is an arrangement of feeds.
+        An arrangement by other columns passes the change on, so its own input counts instead.
         """
         out: list[tuple[int, Chain]] = []
         ahead: list[tuple[Operator, Chain]] = [(operator, ())]
@@ -123,7 +129,7 @@ class Route:
         return out
 
     def _lift(self, chain: Chain, columns: tuple[int, ...]) -> tuple[int, ...] | None:
-        """Which columns of a chain's input its output's ``columns`` are; None where one is computed."""
+        """The columns of a chain's input that its output's ``columns`` copy; None if one of them is computed."""
         for at in reversed(chain):
             node = self.operators[at].node
             if isinstance(node, Map):
@@ -134,15 +140,18 @@ class Route:
         return columns
 
     def _stays(self, origin: int, chain: Chain, columns: tuple[int, ...]) -> bool:
-        """Whether rows of ``origin`` are in the bin of ``columns`` already."""
+        """Whether rows of ``origin`` are already in the bin that ``columns`` select."""
         operator = self.operators[origin]
         lifted = self._lift(chain, columns)
-        return lifted is not None and any(sorted(lifted) == sorted(k) for k in _kept(operator))
+        return lifted is not None and any(sorted(lifted) == sorted(k) for k in _partitioned_by(operator))
 
-    # --- where it lives -------------------------------------------------------
+    # --- stages ---------------------------------------------------------------
 
     def _place(self, ports: dict[int, list[tuple[int, Operator, tuple[int, ...]]]]) -> None:
-        """The earliest stage of each operator: after its inputs' unless rows stay; with the arrangements it reads."""
+        """Put each operator in the earliest possible stage.
+
+        It comes after its inputs unless their rows stay in their bin, and shares a stage with arrangements it reads.
+        """
         self.stage_of.update({n: 1 for n, wanted in ports.items() if wanted})
         together = [{n, *self._reads(n)} for n in self.stage_of]
         moved = True
@@ -160,7 +169,7 @@ class Route:
                 raise Unplaceable(self._suspects())
 
     def _suspects(self) -> list[int]:
-        """Operators that look things up, first those that stand above another one that reads the same arrangement."""
+        """Operators that read arrangements; first those above another operator that reads the same arrangement."""
         read = {n: set(found) for n in self.stage_of if (found := self._reads(n))}
 
         def above(n: int) -> bool:
@@ -174,7 +183,7 @@ class Route:
         return sorted(read, key=lambda n: (above(n), self.stage_of[n], n), reverse=True)
 
     def _reads(self, n: int) -> list[int]:
-        """The operators that write the arrangements which an operator looks things up in, other than itself."""
+        """The other operators that write the arrangements which an operator reads."""
         operator = self.operators[n]
         read: list[Any] = []
         if isinstance(operator, JoinCore):
@@ -213,7 +222,7 @@ class Route:
         stateful = {o for o, _ in paths if not isinstance(self.operators[o], Input)}
         port = (-1 - number, 0)
         if len(stateful) == 1 and len(paths) == 1:
-            # Rows are told, and kept, in the bin where they come about.
+            # The view's rows are stored in the bin that computes them.
             origin, chain = paths[0]
             self.reader_stage[number] = self.stage_of[origin]
             if reader.own:
@@ -226,7 +235,7 @@ class Route:
             self._connect(origin, chain, key, port, stage)
 
     def _base(self, relation: str) -> None:
-        """A relation's base table is kept where its rows arrive anyway; if nobody wants them, by all columns."""
+        """Place a base table where the relation's rows arrive anyway; if no operator needs them, by all columns."""
         inputs = [n for n, o in enumerate(self.operators) if isinstance(o, Input) and o.name == relation]
         raw = [c for c in self.channels if c.origin in inputs and not c.early]
         table = self.engine.bases[relation]
@@ -241,22 +250,53 @@ class Route:
         types = tuple(c.type for c in schema)
         self.channels.append(Channel(origin, 1, (), tuple(range(len(schema))), types, base=True))
 
-    # --- for those who use it -------------------------------------------------
+    # --- using it -------------------------------------------------------------
 
     def relation(self, channel: Channel) -> str | None:
-        """The relation that a channel brings, None for an operator's change."""
+        """The relation whose rows a channel carries; None for an operator's change."""
         if channel.origin < 0:
             return list(self.engine.bases)[-1 - channel.origin]
         operator = self.operators[channel.origin]
         return operator.name if isinstance(operator, Input) else None
+
+    def apply(self, chain: Chain, delta: Delta, strings: Strings) -> Delta:
+        """The output of a chain for ``delta``."""
+        for at in chain:
+            delta = apply(self.operators[at].node, delta, strings)
+        return delta
+
+    def relation_messages(
+        self, relation: str, delta: Delta, bins: int, strings: Strings, net: bool = False
+    ) -> list[BinMessage]:
+        """A relation's change as messages to the bins; ``net`` first adds up the diffs of equal rows."""
+        wanted = [(n, c) for n, c in enumerate(self.channels, 1) if self.relation(c) == relation]
+        return self._messages(wanted, delta, bins, strings, net)
+
+    def operator_messages(self, n: int, delta: Delta, bins: int, strings: Strings) -> list[BinMessage]:
+        """An operator's change as messages to the bins of later stages."""
+        wanted = [(number, c) for number, c in enumerate(self.channels, 1) if c.origin == n]
+        return self._messages(wanted, delta, bins, strings, True)
+
+    def _messages(
+        self, channels: list[tuple[int, Channel]], delta: Delta, bins: int, strings: Strings, net: bool
+    ) -> list[BinMessage]:
+        out: list[BinMessage] = []
+        for number, channel in channels:
+            sent = self.apply(channel.early, delta, strings)
+            if net and len(sent.diffs) > 1:
+                layout = Layout(channel.types, tuple(range(len(channel.types))))
+                sent = layout.delta(layout.body(sent.rows, sent.diffs, strings))
+            for where, part in split(sent, channel.columns, channel.types, bins, strings):
+                out.append(BinMessage(channel.stage, where, number, "", pack(part, channel.types, strings)))
+        return out
 
     def at(self, stage: int) -> list[int]:
         """The operators with state of one stage, in the order in which they run."""
         return [n for n, s in sorted(self.stage_of.items()) if s == stage]
 
     def parts(self, stage: int) -> dict[str, Any]:
-        """The state of one stage: what ``state()`` calls it, and how it is told."""
-        there = {id(a) for n in self.at(stage) for a, _ in self.operators[n].held()}
+        """The state of one stage, by the names that ``state()`` shows."""
+        there = {id(a) for n in self.at(stage) for a, _ in self.operators[n].arrangements()}
         there |= {
             id(self.engine.bases[r]) for c in self.channels if c.base and c.stage == stage and (r := self.relation(c))
         }
@@ -267,16 +307,16 @@ class Route:
         return {h.operator: h for h in self.engine.state_parts() if id(h.arrangement) in there}
 
     def globals(self) -> list[int]:
-        """Aggregates without GROUP BY: they have their one row before anything has come."""
+        """Aggregates without GROUP BY, which have one row before any input arrives."""
         return [n for n, o in enumerate(self.operators) if isinstance(o, ReduceCore) and not _keys(o)]
 
     def ticked(self) -> list[int]:
-        """The stages that have such an aggregate."""
+        """The stages that contain an aggregate without GROUP BY."""
         return sorted({self.stage_of[n] for n in self.globals()})
 
 
 class Unplaceable(Exception):
-    """An arrangement would have to be in two stages, unless one of ``operators`` reads a copy; the likeliest first."""
+    """An arrangement would have to be in two stages unless one of ``operators`` gets a copy; best candidate first."""
 
     def __init__(self, operators: list[int]) -> None:
         super().__init__(operators)
@@ -288,14 +328,14 @@ def _keys(operator: Operator) -> Sequence[int]:
     return operator.node.keys
 
 
-def _kept(operator: Operator) -> list[tuple[int, ...]]:
-    """Columns of an operator's output whose hash is that of its bin; any one of the tuples."""
+def _partitioned_by(operator: Operator) -> list[tuple[int, ...]]:
+    """Which columns of an operator's output select the bin that computed it; each of the tuples does."""
     node = operator.node
     if isinstance(operator, ReduceCore) and isinstance(node, Reduce):
         return [tuple(range(len(node.keys)))]
     if isinstance(operator, JoinCore) and isinstance(node, Join):
         left = len(node.left.schema)
-        # What a LEFT JOIN pads has no right key.
+        # A row that a LEFT JOIN pads with NULL has no right key.
         return [node.left_keys] + ([] if node.outer else [tuple(left + i for i in node.right_keys)])
     if isinstance(operator, DeltaJoin):
         starts = [sum(i.width for i in operator.inputs[:at]) for at, _ in operator.owned]

@@ -1,8 +1,7 @@
-"""State in a store as the tables that an in-process engine shows, and base tables out of it.
+"""State in Spark's state store, shown as the tables of an in-process engine, and base tables read from it.
 
-Works on what bins have written (:class:`~.bins.Bin`): heads and blobs, wherever they were
-read. ``rows`` are those stored, of all bins; ``bytes`` those of the blobs, which is
-what the store holds before it compresses.
+The input is what bins have written (:mod:`.bin`): heads and blobs. ``rows`` counts the stored rows of all bins;
+``bytes`` is the size of the blobs, before Spark compresses them.
 """
 
 from __future__ import annotations
@@ -13,20 +12,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ...dataflow.operators import apply
 from ...engine import state_tables
 from ...engine.state_tables import StatePart
 from ...errors import ViewError
 from ...plan.nodes import Scan
 from ...storage import wire
 from ...storage.arrangement import Arrangement
-from ...storage.batch import Batch, Delta, merged
+from ...storage.batch import Batch, merged
 from ...storage.encoding import Strings
-from .bins import Message, ship
+from .messages import BinMessage
 from .route import Route, StatefulStages
 
 Heads = Mapping[tuple[int, int], Mapping[str, Any]]
-"""(stage, bin) -> its head."""
+"""(stage, bin) -> head."""
 
 
 def state_table(route: StatefulStages, heads: Heads) -> pd.DataFrame:
@@ -79,17 +77,9 @@ def bases(route: StatefulStages) -> dict[str, tuple[int, StatePart]]:
     return {name: find(route, name) for name in every}
 
 
-def reload(place: StatePart, blobs: Iterable[bytes], to: Route, bins: int) -> list[Message]:
-    """One bin of a base table, as the messages that bring it to the operators of another route."""
+def reload(place: StatePart, blobs: Iterable[bytes], to: Route, bins: int) -> list[BinMessage]:
+    """The rows that one bin holds of a base table, as the messages that fill another route."""
     strings = Strings()
     layout = place.arrangement.layout
     body = merged([_batch(place.arrangement, blob, strings, 1) for blob in blobs], layout, strings)
-    rows = Delta(body[1 : 1 + layout.columns], body[1 + layout.columns])
-    out: list[Message] = []
-    for number, channel in enumerate(to.channels, 1):
-        if to.relation(channel) == place.relation:
-            delta = rows
-            for at in channel.early:
-                delta = apply(to.operators[at].node, delta, strings)
-            out += ship(number, channel, delta, bins, strings)
-    return out
+    return to.relation_messages(place.relation, layout.delta(body), bins, strings)

@@ -1,15 +1,14 @@
-"""A bin is worked on where it is: a worker asks the one that has it in memory, instead of reading it anew.
+"""Calls between the Python workers of one host: run a bin where it is in memory instead of reading it again.
 
-Spark hands a partition to whichever of its Python workers is free, so from one
-micro-batch to the next two workers of a machine often change places. A bin's head
-says at which port the process listens that wrote it last. Whoever gets the bin's
-messages and has not got the bin sends them there, with the token that the store gives; the
-other works on them if its bin has that token, and sends back what follows and what is
-to be written. It is the asker who writes: the store is open to Spark's task only.
+Spark gives a partition to any free Python worker, so between two micro-batches two workers often swap partitions. A
+bin's head in the store names the port of the worker that wrote it last. A worker that gets a bin's messages, but does
+not have the bin, sends them to that port, together with the token from the store. The other worker runs the bin if its
+token is the same, and returns the messages that follow and the writes. The caller performs the writes, because only
+its task has the store open.
 
-The token makes this safe, and says who may ask: it is drawn at random and stands in the
-store. Where nobody answers (the process is gone, or on another machine) or it has something
-else, the asker reads the store. What travels is JSON and blobs, nothing that could be executed.
+The token is random and only in the store, so it also authenticates the caller. The payload is JSON and blobs; nothing
+in it is executed. If the call fails for any reason (the process has ended, or runs on another host), the caller reads
+the store.
 
     frame    8 bytes: the size of the head; head: JSON, with the sizes of the blobs; the blobs
 """
@@ -25,92 +24,87 @@ from collections.abc import Sequence
 from typing import Any
 
 from ... import errors
-from .bins import answer
-from .messages import Done, Message, Place, Written
+from .messages import BinId, BinMessage, BinResult, StoreWrite
+from .worker_cache import run_for_peer
 
-PATIENCE = 2.0
-"""Seconds until a port must have answered that it is there."""
+CONNECT_SECONDS = 2.0
+"""A port that takes longer to accept a connection counts as closed."""
 
 Frame = tuple[dict[str, Any], list[bytes]]
 
 
-class Neighbours:
-    """Where this process can be asked, and how it asks: :class:`~.messages.Near`. Listens until the process ends."""
+class SocketRpc:
+    """A `WorkerRpc` over TCP on the loopback device. Listens on ``port`` until the process ends."""
 
     def __init__(self) -> None:
         self._socket = socket.create_server(("127.0.0.1", 0), backlog=16)
         self.port: int = self._socket.getsockname()[1]
-        threading.Thread(target=self._serve, name="neighbours", daemon=True).start()
+        threading.Thread(target=self._serve, name="worker-rpc", daemon=True).start()
 
-    def ask(self, port: int, place: Place, token: str, messages: list[Message]) -> Done | None:
-        """See :class:`~.messages.Near`. Raises the kit's error if a kernel refuses."""
-        told = {"place": place, "token": token, "messages": [m[:4] for m in messages]}
+    def call(self, port: int, bin_id: BinId, token: str, messages: list[BinMessage]) -> BinResult | None:
+        """See `WorkerRpc.call`. Raises the error of a kernel that refused a message."""
+        request = {"bin": bin_id, "token": token, "messages": [m[:4] for m in messages]}
         try:
-            with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE) as line:
-                line.settimeout(None)
-                line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                _send(line, told, [m.blob for m in messages])
-                head, blobs = _receive(line)
+            with socket.create_connection(("127.0.0.1", port), timeout=CONNECT_SECONDS) as connection:
+                connection.settimeout(None)
+                _send(connection, request, [m.blob for m in messages])
+                head, blobs = _receive(connection)
         except (OSError, ValueError):
             return None
         if "refused" in head:
             name, text = head["refused"]
-            made: Any = getattr(errors, name, errors.Error)
-            raise made(text)
+            error: Any = getattr(errors, name, errors.Error)
+            raise error(text)
         if "out" not in head:
             return None
         more = iter(blobs)
-        out = [Message(m[0], m[1], m[2], m[3], next(more)) for m in head["out"]]
-        written: list[Written] = [
-            (text, [(part, name, next(more)) for part, name in fresh], [(part, name) for part, name in gone])
-            for text, fresh, gone in head["written"]
+        out = [BinMessage(m[0], m[1], m[2], m[3], next(more)) for m in head["out"]]
+        writes: list[StoreWrite] = [
+            (text, [(part, name, next(more)) for part, name in added], [(part, name) for part, name in removed])
+            for text, added, removed in head["writes"]
         ]
-        return out, written
+        return out, writes
 
-    def answer(self, asked: Frame) -> Frame:
-        """What another process is told."""
-        head, blobs = asked
-        generation, stage, number = head["place"]
-        messages = [Message(m[0], m[1], m[2], m[3], blob) for m, blob in zip(head["messages"], blobs, strict=True)]
+    def answer(self, request: Frame) -> Frame:
+        """The response to another worker's request."""
+        head, blobs = request
+        generation, stage, number = head["bin"]
+        messages = [BinMessage(m[0], m[1], m[2], m[3], blob) for m, blob in zip(head["messages"], blobs, strict=True)]
         try:
-            done = answer((generation, stage, number), head["token"], messages, self.port)
+            result = run_for_peer((generation, stage, number), head["token"], messages, self.port)
         except errors.Error as error:
             return {"refused": [type(error).__name__, str(error)]}, []
-        if done is None:
+        if result is None:
             return {}, []
-        out, written = done
-        told = [[text, [run[:2] for run in fresh], gone] for text, fresh, gone in written]
-        more = [run[2] for _, fresh, _ in written for run in fresh]
-        return {"out": [m[:4] for m in out], "written": told}, [*(m.blob for m in out), *more]
+        out, writes = result
+        listed = [[text, [run[:2] for run in added], removed] for text, added, removed in writes]
+        more = [run[2] for _, added, _ in writes for run in added]
+        return {"out": [m[:4] for m in out], "writes": listed}, [*(m.blob for m in out), *more]
 
     def _serve(self) -> None:
         while True:
             caller, _ = self._socket.accept()
-            # Whoever hangs up has gone to the store. What else fails in a bin fails again there, and is told by Spark.
+            # A caller without a response reads the store, so an error in a bin happens again there, in Spark's task.
             with caller, contextlib.suppress(Exception):
-                caller.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 _send(caller, *self.answer(_receive(caller)))
 
 
-def _send(line: socket.socket, head: dict[str, Any], blobs: Sequence[bytes]) -> None:
-    told = json.dumps([head, [len(b) for b in blobs]]).encode()
-    line.sendall(struct.pack("<Q", len(told)) + told)
+def _send(connection: socket.socket, head: dict[str, Any], blobs: Sequence[bytes]) -> None:
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    text = json.dumps([head, [len(blob) for blob in blobs]]).encode()
+    connection.sendall(struct.pack("<Q", len(text)) + text)
     for blob in blobs:
-        line.sendall(blob)
+        connection.sendall(blob)
 
 
-def _receive(line: socket.socket) -> Frame:
-    size = struct.unpack("<Q", _exactly(line, 8))[0]
-    head, sizes = json.loads(_exactly(line, size))
-    return head, [_exactly(line, n) for n in sizes]
+def _receive(connection: socket.socket) -> Frame:
+    with connection.makefile("rb") as stream:
 
+        def exactly(size: int) -> bytes:
+            data = stream.read(size)
+            if len(data) < size:
+                raise ConnectionError("the other worker closed the connection within a frame")
+            return data
 
-def _exactly(line: socket.socket, size: int) -> bytes:
-    out = bytearray(size)
-    view = memoryview(out)
-    while len(view):
-        got = line.recv_into(view)
-        if not got:
-            raise ConnectionError("the other side has hung up")
-        view = view[got:]
-    return bytes(out)
+        head, sizes = json.loads(exactly(struct.unpack("<Q", exactly(8))[0]))
+        return head, [exactly(size) for size in sizes]

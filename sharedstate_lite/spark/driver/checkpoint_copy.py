@@ -1,10 +1,13 @@
-"""A checkpoint of an engine on Spark as a copy that stays as it is, and back.
+"""Copies of a checkpoint: what ``engine.checkpoint(path)`` writes and ``restore`` reads.
 
     snapshot.json    every file with its SHA-256
     engine.json, g-.../
 
-A copy is made beside the target under another name and renamed when it is whole; it is
-checked before it is used, and it is used by being copied again.
+A copy is written beside the target and renamed when it is complete. It is verified before each use and never
+changed: an engine that is restored works on a copy of it.
+
+Spark writes absolute paths into its logs and state metadata. A generation that is copied to another folder needs
+`rewrite_paths`, or Spark reads and writes in the old one.
 """
 
 from __future__ import annotations
@@ -12,22 +15,22 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 import shutil
 import tempfile
-import unicodedata
 from pathlib import Path
-from typing import Any
-from urllib.parse import quote
+from typing import TYPE_CHECKING, Any
 
 from ...errors import CheckpointError
 from ..bins import blueprint
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 FILE = "snapshot.json"
 
 
 def write(location: Path, generation: str, target: Path) -> None:
-    """Copy the engine at ``location``, which is not running, to a new or empty folder. Raises CheckpointError."""
+    """Copy a stopped engine to a new or empty folder, atomically. Raises CheckpointError."""
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise CheckpointError(f"{target} is not an empty folder; a checkpoint never overwrites, so choose a new one")
     try:
@@ -36,7 +39,8 @@ def write(location: Path, generation: str, target: Path) -> None:
     except OSError as error:
         raise CheckpointError(f"{target}: cannot write there ({error.strerror}); choose another folder") from error
     try:
-        _copy(location, generation, work)
+        shutil.copytree(location / generation, work / generation)
+        shutil.copy2(location / blueprint.FILE, work / blueprint.FILE)
         files = {str(f.relative_to(work)): _digest(f) for f in sorted(work.rglob("*")) if f.is_file()}
         (work / FILE).write_text(json.dumps({"format": blueprint.FORMAT, "files": files}, indent=1))
         if target.exists():
@@ -44,19 +48,19 @@ def write(location: Path, generation: str, target: Path) -> None:
         os.replace(work, target)
     except OSError as error:
         raise CheckpointError(
-            f"{target}: the checkpoint was not written ({error.strerror or error}); nothing is left of it"
+            f"{target}: the checkpoint was not written ({error.strerror or error}); the partial copy is removed"
         ) from error
     finally:
         shutil.rmtree(work, ignore_errors=True)
 
 
 def is_copy(folder: Path) -> bool:
-    """Whether :func:`write` made this folder."""
+    """Whether `write` made this folder."""
     return (folder / FILE).is_file()
 
 
-def read(source: Path, location: Path) -> None:
-    """Check a copy, then put it to ``location``, a new or empty folder. Raises CheckpointError."""
+def restore(source: Path, location: Path, session: SparkSession) -> None:
+    """Verify a copy, then copy it to a new or empty folder, where an engine can start. Raises CheckpointError."""
     try:
         files = json.loads((source / FILE).read_text())["files"]
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -66,81 +70,64 @@ def read(source: Path, location: Path) -> None:
             found = _digest(source / name)
         except OSError as error:
             raise CheckpointError(
-                f"{source / name}: it cannot be read ({error.strerror}); the checkpoint is not whole, use another"
+                f"{source / name} cannot be read ({error.strerror}): the checkpoint is not complete; use another one"
             ) from error
         if found != digest:
-            raise CheckpointError(f"{source / name} is not what was written (SHA-256 differs); use another checkpoint")
-    there = [f for f in location.iterdir() if not f.name.startswith(".")] if location.exists() else []
-    if there:
-        raise CheckpointError(f"{location} is not empty; a checkpoint is restored to a new folder")
+            raise CheckpointError(f"{source / name} was changed (its SHA-256 differs); use another checkpoint")
+    if location.exists() and any(not f.name.startswith(".") for f in location.iterdir()):
+        raise CheckpointError(f"{location} is not empty; restore a checkpoint to a new folder")
     location.mkdir(parents=True, exist_ok=True)
-    _copy(source, blueprint.read(source)["options"]["generation"], location)
+    described = blueprint.read(source)
+    options = described["options"]
+    before, after = Path(options["home"]) / options["generation"], location / options["generation"]
+    shutil.copytree(source / options["generation"], after)
+    rewrite_paths(after, before, session)
+    options["home"] = str(location)
+    blueprint.put(location, described)
 
 
-def _copy(source: Path, generation: str, target: Path) -> None:
-    shutil.copytree(source / generation, target / generation)
-    shutil.copy2(source / blueprint.FILE, target / blueprint.FILE)
-
-
-def move_in(folder: Path, before: str) -> None:
-    """After a generation's folder came here from ``before``: mend the whole paths that Spark has written down."""
+def rewrite_paths(folder: Path, before: Path, session: SparkSession) -> None:
+    """Replace the path ``before`` by ``folder``, a copy of it, in all files in which Spark keeps absolute paths."""
     spark = folder / "spark"
-    # Logs of sources hold addresses, in which a blank is %20; the metadata of state holds paths as they are.
-    held = {True: spark.glob("sources/**/*"), False: spark.glob("state/*/_metadata/**/*")}
-    for address, logs in held.items():
-        old, new = (_written(path, address) + b"/" for path in (Path(before), folder))
-        for log in logs:
-            if log.is_file() and not log.name.startswith("."):
-                data = log.read_bytes()
-                moved = data.replace(old, new)
-                if moved != data:
-                    log.write_bytes(moved)
-                    # Spark would compare the file with the checksum beside it.
-                    log.with_name(f".{log.name}.crc").unlink(missing_ok=True)
+    # Source logs hold URIs, state metadata holds plain paths.
+    for as_uri, files in ((True, spark.glob("sources/**/*")), (False, spark.glob("state/*/_metadata/**/*"))):
+        old, new = (_written(path, as_uri, session) + b"/" for path in (before, folder))
+        for file in files:
+            if file.is_file() and not file.name.startswith("."):
+                data = file.read_bytes()
+                if old in data:
+                    file.write_bytes(data.replace(old, new))
+                    # The checksum beside it is that of the old text.
+                    file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
 
 
-def at_home(where: Path, told: dict[str, Any]) -> None:
-    """Tell a location, of which :func:`~..bins.blueprint.read` gave ``told``, that it was moved here, if it was."""
-    options = told["options"]
+def check_home(where: Path, options: dict[str, Any]) -> None:
+    """Refuse a location that was moved by hand: Spark's files in it name the old place. Raises CheckpointError."""
     if options["home"] != str(where):
-        move_in(where / options["generation"], f"{options['home']}/{options['generation']}")
-        options["home"] = str(where)
-        blueprint.put(where, told)
+        raise CheckpointError(
+            f"{where}: this checkpoint was moved here from {options['home']}, and Spark's files in it name that folder; "
+            "move it back, or write a copy with engine.checkpoint(path) and restore that"
+        )
 
 
-def clear(where: Path, generation: str) -> None:
-    """Remove the generations beside this one: an install or a rescaling left them that did not come to its end."""
+def remove_generations(where: Path, keep: str) -> None:
+    """Remove the generations beside ``keep``: leftovers of an install or a rescaling that was cut off."""
     for other in where.glob("g-*"):
-        if other.name != generation:
+        if other.name != keep:
             shutil.rmtree(other, ignore_errors=True)
 
 
-def forget(where: Path) -> None:
-    """Remove an engine that was begun and did not come up."""
+def discard(where: Path) -> None:
+    """Remove a location whose first start failed."""
     (where / blueprint.FILE).unlink(missing_ok=True)
-    clear(where, "")
+    remove_generations(where, "")
 
 
-def _written(path: Path, address: bool) -> bytes:
-    """A path as Spark writes it into a log: as Java does in an address, or as it is; both inside a JSON text."""
-    shown = "".join(c if _plain(c) else quote(c, safe="") for c in str(path)) if address else str(path)
-    text = json.dumps(shown, ensure_ascii=False)[1:-1]
-    if not address:
-        # What takes two units of UTF-16, as an emoji, is written there as these two.
-        text = re.sub(r"[\U00010000-\U0010ffff]", _units, text)
-    return text.encode()
-
-
-def _units(found: re.Match[str]) -> str:
-    units = found[0].encode("utf-16-be").hex().upper()
-    return f"\\u{units[:4]}\\u{units[4:]}"
-
-
-def _plain(c: str) -> bool:
-    """Whether Java's URI leaves a character in a path alone; Python's ``as_uri`` leaves fewer."""
-    if c.isascii():
-        return c.isalnum() or c in "/-_.!~*'():@&=+$,;"
-    return unicodedata.category(c) not in ("Zs", "Zl", "Zp", "Cc")
+def _written(path: Path, as_uri: bool, session: SparkSession) -> bytes:
+    """A path as Spark writes it into a JSON text."""
+    jvm: Any = session._jvm
+    text = jvm.org.apache.hadoop.fs.Path(str(path)).toUri().toString() if as_uri else str(path)
+    return json.dumps(text, ensure_ascii=False)[1:-1].encode()
 
 
 def _digest(file: Path) -> str:

@@ -21,20 +21,19 @@ import pandas as pd
 
 from ...changelog import validate
 from ...changelog.changes import Changes, sorted_frame
-from ...dataflow.operators import apply
-from ...engine.engine import Input
+from ...engine.engine import EpochInput
 from ...engine.state_tables import state_html
 from ...engine.trace import Trace
-from ...errors import Error, TimeError, ViewError, shorten, whole
+from ...errors import Error, TimeError, ViewError, is_integer, shorten
 from ...plan.view import View
 from ...storage import wire
 from ...storage.batch import Delta, concat
 from ...storage.encoding import Strings
 from ..bins import tables
-from ..bins.bins import ASK, COMPACT, OUT, Message, Names, ship
 from ..bins.blueprint import Blueprint
-from ..bins.messages import ticks
+from ..bins.messages import ASK, COMPACT, OUT, BinMessage, ticks
 from ..bins.route import Route
+from ..bins.strings import ProcessStrings
 
 C = TypeVar("C", bound=Callable[..., Any])
 
@@ -65,7 +64,7 @@ class EngineDriver(ABC):
         self._calls = self._turns()
         self._ticked = False
         # Strings of recent epochs: to look one up costs a tenth of adding it.
-        self._names = Names()
+        self._dictionary = ProcessStrings()
         self._told: set[str] = set()
         """Views that came late, whose contents ``install`` returned: before step 1, they alone owe it no first row."""
         self._use(plan, plan.checked())
@@ -76,7 +75,7 @@ class EngineDriver(ABC):
     # --- how messages travel ----------------------------------------------------
 
     @abstractmethod
-    def _run(self, messages: list[Message], kind: str, epoch: int) -> list[Message]:
+    def _run(self, messages: list[BinMessage], kind: str, epoch: int) -> list[BinMessage]:
         """Run one micro-batch; returns what came out for the driver. Raises the kit's error if a kernel refuses."""
 
     def _interrupted(self) -> None:  # noqa: B027
@@ -91,7 +90,7 @@ class EngineDriver(ABC):
         """The runs of one piece of state, of all bins, as of the last micro-batch."""
 
     @abstractmethod
-    def _rebuild(self, plan: Blueprint, route: Route) -> list[Message]:
+    def _rebuild(self, plan: Blueprint, route: Route) -> list[BinMessage]:
         """Go on with other views, from the base tables; returns what came out for the driver."""
 
     # --- the protocol -----------------------------------------------------------
@@ -117,7 +116,7 @@ class EngineDriver(ABC):
         return self._blueprint.catalog
 
     @one_at_a_time
-    def step(self, inputs: Input) -> dict[str, Changes]:
+    def step(self, inputs: EpochInput) -> dict[str, Changes]:
         """Apply one epoch; see :meth:`~sharedstate_lite.engine.engine.Engine.step`."""
         self._check_open()
         try:
@@ -136,7 +135,7 @@ class EngineDriver(ABC):
         """The rows of a view, or of one key; see :meth:`~sharedstate_lite.engine.engine.Engine.read`."""
         self._check_open()
         shown = self._blueprint._view(view)
-        if at is not None and not (whole(at) and at == self.epoch):
+        if at is not None and not (is_integer(at) and at == self.epoch):
             raise TimeError(
                 f"view {view}: on Spark a read answers for the last epoch, {self.epoch}, not for {shorten(at)}; "
                 "sharedstate_lite.spark.state(checkpoint, operator, batch) shows earlier batches"
@@ -155,7 +154,7 @@ class EngineDriver(ABC):
         number = self._route.views.index(shown.name)
         asked = json.dumps({"view": shown.name})
         stage = self._route.reader_stage[number]
-        messages = [Message(stage, where, ASK, asked, blob) for where in range(self.bins)]
+        messages = [BinMessage(stage, where, ASK, asked, blob) for where in range(self.bins)]
         out = self._run(messages, "read", self.epoch)
         return sorted_frame(shown, self._delta(shown, out, strings), strings)
 
@@ -189,7 +188,7 @@ class EngineDriver(ABC):
             )
         self._change_views(left)
 
-    def _change_views(self, views: list[View]) -> list[Message]:
+    def _change_views(self, views: list[View]) -> list[BinMessage]:
         plan = Blueprint(self.kind, views, self.join)
         route = plan.checked()
         before, names = self._told, {v.name for v in views}
@@ -208,7 +207,7 @@ class EngineDriver(ABC):
         """Merge all runs of all bins."""
         self._check_open()
         every = [
-            Message(stage, where, COMPACT, "", b"")
+            BinMessage(stage, where, COMPACT, "", b"")
             for stage in range(1, self._route.stages + 1)
             for where in range(self.bins)
         ]
@@ -275,37 +274,33 @@ class EngineDriver(ABC):
 
     # --- messages ---------------------------------------------------------------
 
-    def _epoch(self, inputs: Input) -> tuple[dict[str, Delta], list[Message]]:
+    def _epoch(self, inputs: EpochInput) -> tuple[dict[str, Delta], list[BinMessage]]:
         """An epoch that was read in and checked, and the messages that bring it to the bins."""
-        self._names.tidy()
-        strings = self._names.strings
+        self._dictionary.collect()
+        strings = self._dictionary.strings
         deltas = validate.epoch(inputs, self.catalog, strings)
         messages = [] if self._ticked else ticks(self._route.ticked())
-        for number, channel in enumerate(self._route.channels, 1):
-            relation = self._route.relation(channel)
-            if relation is None or relation not in deltas:
-                continue
-            delta = deltas[relation]
-            for at in channel.early:
-                delta = apply(self._route.operators[at].node, delta, strings)
-            messages += ship(number, channel, delta, self.bins, strings, net=True)
+        for relation, delta in deltas.items():
+            messages += self._route.relation_messages(relation, delta, self.bins, strings, net=True)
         return deltas, messages
 
-    def _owed(self) -> list[Message]:
+    def _owed(self) -> list[BinMessage]:
         """What step 1 emits beside what the bins send: they sent it when views came or went before it."""
         if self.epoch or not self._ticked:
             return []
         engine, out = self._blueprint, []
         for view in (v for v in self.views.values() if v.name not in self._told):
-            blob = wire.pack(engine._rows(view, None, None), [c.type for c in view.schema], engine.dictionary.strings)
-            out.append(Message(0, 0, OUT, view.name, blob))
+            blob = wire.pack(
+                engine.view_rows(view, None, None), [c.type for c in view.schema], engine.dictionary.strings
+            )
+            out.append(BinMessage(0, 0, OUT, view.name, blob))
         return out
 
-    def _delta(self, view: View, out: Sequence[Message], strings: Strings) -> Delta:
+    def _delta(self, view: View, out: Sequence[BinMessage], strings: Strings) -> Delta:
         parts = [wire.unpack(m.blob, strings) for m in out if m.channel == OUT and m.what == view.name]
         return concat(parts, len(view.schema))
 
-    def _changes(self, name: str, out: Sequence[Message]) -> Changes:
+    def _changes(self, name: str, out: Sequence[BinMessage]) -> Changes:
         view, strings = self.views[name], Strings()
         unique = view.key if view.unique else None
         return Changes.consolidated(view.schema, self._delta(view, out, strings), self.epoch, strings, unique)

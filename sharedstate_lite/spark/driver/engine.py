@@ -16,13 +16,13 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...errors import CheckpointError, Error, ViewError, whole
+from ...errors import CheckpointError, Error, ViewError, is_integer
 from ...system.cache import cache_dir
-from ...system.scratch import Scratch, hold
+from ...system.scratch import Scratch, lock_folder
 from ..bins import blueprint, tables
-from ..bins.bins import Message, Plan
+from ..bins.bin import Plan
 from ..bins.blueprint import Blueprint
-from ..bins.messages import ticks
+from ..bins.messages import BinMessage, ticks
 from ..bins.route import Route
 from ..query.query import Query
 from ..session.connect import ended, stateful, usable
@@ -67,12 +67,12 @@ class SparkEngine(EngineDriver):
             self.location = absolute(checkpoint)
         try:
             if copy is not None:
-                checkpoint_copy.read(copy, made(self.location))
+                checkpoint_copy.restore(copy, made(self.location), session)
             self._settle(bins)
         except BaseException:
             self._open = False
             if self._new:
-                checkpoint_copy.forget(self.location)
+                checkpoint_copy.discard(self.location)
             self._release()
             raise
         self._new = False
@@ -86,7 +86,7 @@ class SparkEngine(EngineDriver):
         self._label = dict(enumerate(options["labels"]))
         self._told = set(options.get("told", []))
         self._query = self._made(options, self._plan, self._route)
-        checkpoint_copy.clear(self.location, options["generation"])
+        checkpoint_copy.remove_generations(self.location, options["generation"])
         self._query.start()
 
     def _made(self, options: dict[str, Any], plan: Blueprint, route: Route) -> Query:
@@ -98,7 +98,7 @@ class SparkEngine(EngineDriver):
     def _options(self, bins: int | None) -> dict[str, Any]:
         """What the location says of itself, or is told now if it is new."""
         where, plan = self.location, self._plan
-        self._lock = hold(made(where))
+        self._lock = lock_folder(made(where))
         if checkpoint_copy.is_copy(where):
             raise CheckpointError(
                 f"{where} is a copy that stays as it is; spark.restore({str(where)!r}, session, checkpoint=...) begins "
@@ -113,7 +113,7 @@ class SparkEngine(EngineDriver):
                 raise CheckpointError(
                     f"{where}: {said}; go on without that option, as it was made, or choose a new folder"
                 )
-            checkpoint_copy.at_home(where, told)
+            checkpoint_copy.check_home(where, options)
             return options
         options, self._new = self._generation(), True
         blueprint.write(where, self._blueprint, plan.kind, options)
@@ -124,10 +124,10 @@ class SparkEngine(EngineDriver):
         more = {"began": int(time.time()), "told": sorted(self._told)}
         return blueprint.fresh(self.location, self._plan.join, self.bins, **more)
 
-    def _run(self, messages: list[Message], kind: str, epoch: int) -> list[Message]:
+    def _run(self, messages: list[BinMessage], kind: str, epoch: int) -> list[BinMessage]:
         return self._put([m._replace(bin=self._label[m.bin]) for m in messages], kind, epoch)
 
-    def _put(self, messages: list[Message] | Path, kind: str, epoch: int) -> list[Message]:
+    def _put(self, messages: list[BinMessage] | Path, kind: str, epoch: int) -> list[BinMessage]:
         try:
             return self._query.run(messages, kind, epoch)
         except Error:
@@ -156,7 +156,7 @@ class SparkEngine(EngineDriver):
         finally:
             self._query.start()
 
-    def _rebuild(self, plan: Blueprint, route: Route) -> list[Message]:
+    def _rebuild(self, plan: Blueprint, route: Route) -> list[BinMessage]:
         # Bins keep their numbers, so that what runs in the workers needs no map between two.
         options = self._generation() | {"labels": [self._label[n] for n in range(self.bins)]}
         before, after = self._query, self._made(options, plan, route)
@@ -214,7 +214,7 @@ def counted(bins: int | None) -> int | None:
     """How many bins were asked for, if any were. Raises ViewError for what is no such number."""
     if bins is None:
         return None
-    if not whole(bins) or bins < 1:
+    if not is_integer(bins) or bins < 1:
         raise ViewError(f"bins={bins!r}: it is a whole number from 1; {BINS} suits two cores")
     return int(bins)
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from ...partial.nodes import BaseNode
-from ...plan.graph import described
+from ...plan.graph import describe
 from ..bins import blueprint
 from ..bins.route import Route
 from ..session.paths import absolute
@@ -88,7 +88,7 @@ def _said(operator: Any, title: dict[str, str]) -> str:
     """An operator by its title; what pictures do not show by what it does."""
     if operator.name in title:
         return title[operator.name]
-    return " ".join(described(operator.node)[1:]).strip() if hasattr(operator, "node") else str(operator.name)
+    return " ".join(describe(operator.node)[1:]).strip() if hasattr(operator, "node") else str(operator.name)
 
 
 def _by(sender: str, schema: Any, columns: tuple[int, ...]) -> str:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from ..bins import tables
-from ..bins.bins import Message
+from ..bins.messages import BinMessage
 from ..query.inbox import table, write
 from ..query.processor import COLUMNS, WIRE
 from ..query.query import tried
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from .store import StateReader
 
 
-def rebuild(old: StateReader, new: Query, to: Route, label: dict[int, int], ticks: Iterable[Message]) -> Path:
+def rebuild(old: StateReader, new: Query, to: Route, label: dict[int, int], ticks: Iterable[BinMessage]) -> Path:
     """Write the first file of ``new`` from the base tables of ``old``; returns where it is."""
     from pyspark.sql import functions as f
 

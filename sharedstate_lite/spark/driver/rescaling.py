@@ -27,7 +27,7 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 
 from ...errors import CheckpointError, Error, TimeError
-from ...system.scratch import hold
+from ...system.scratch import lock_folder
 from ..bins import blueprint
 from ..query.inbox import Inbox
 from ..query.query import committed, reason
@@ -57,7 +57,7 @@ def rescale(checkpoint: str | os.PathLike[str], partitions: int, session: SparkS
             "rescale: Spark moves state between partitions only where the driver is in this process, and this session "
             "is of Spark Connect; use local[N], local-cluster or spark://host:port"
         )
-    lock = hold(where)
+    lock = lock_folder(where)
     try:
         told = blueprint.read(where)
         before = where / told["options"]["generation"]

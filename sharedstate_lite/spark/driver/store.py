@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from ...errors import CheckpointError, TimeError, whole
+from ...errors import CheckpointError, TimeError, is_integer
 from ..bins import blueprint, tables
 from ..bins.route import Route
 from ..query.inbox import Inbox
@@ -149,7 +149,7 @@ def kept(checkpoint: Path) -> list[int]:
 def _checked(checkpoint: Path, batch: int) -> int:
     """The number of a micro-batch that is kept. Raises TimeError."""
     there, where = kept(checkpoint), checkpoint.parents[1]
-    if not whole(batch):
+    if not is_integer(batch):
         raise TimeError(f"{where}: batch={batch!r}: a micro-batch has a whole number; batches() lists them")
     if batch in there and batch >= 0:
         return int(batch)

@@ -29,9 +29,9 @@ from pyspark.errors import PySparkException, StreamingQueryException
 
 from ...changelog.validate import relation as known
 from ...errors import CheckpointError, Error, RelationError
-from ...system.scratch import hold
+from ...system.scratch import lock_folder
 from ..bins import blueprint
-from ..bins.bins import Plan
+from ..bins.bin import Plan
 from ..bins.blueprint import Blueprint
 from ..driver import checkpoint_copy
 from ..driver.engine import BINS, counted
@@ -224,7 +224,7 @@ class Job:
             os.close(lock)
 
     def _forget(self) -> None:
-        checkpoint_copy.forget(self.location)
+        checkpoint_copy.discard(self.location)
 
     # --- what it is made from -----------------------------------------------------
 
@@ -239,13 +239,13 @@ class Job:
     def _settle(self, bins: int | None, sources: dict[str, str | None]) -> None:
         """Take the location, and go on with what it says of itself, or have it say so if it is new."""
         where, plan = self.location, self._plan
-        self._lock = hold(made(where))
+        self._lock = lock_folder(made(where))
         wanted = {"join": plan.join, "stream": True} | ({} if bins is None else {"bins": bins})
         if told := blueprint.found(where, self._blueprint, plan.kind, wanted, "a stream"):
             options = told["options"]
             feed.same(options.get("sources", sources), sources, where)
-            checkpoint_copy.clear(where, options["generation"])
-            checkpoint_copy.at_home(where, told)
+            checkpoint_copy.check_home(where, options)
+            checkpoint_copy.remove_generations(where, options["generation"])
         else:
             stateful(self.session, "a stream")
             self._new = True

@@ -26,14 +26,15 @@ from urllib.parse import unquote, urlparse
 import pyarrow as pa
 
 from ...changelog import read_tables
-from ...dataflow.operators import apply
 from ...errors import CheckpointError, Error, RelationError, RowError
 from ...plan.nodes import Schema, Type
-from ...storage.batch import Delta, concat
-from ..bins.bins import TICK, Message, Plan, alone, names, ship
-from ..bins.files import EACH, FILE, local, read, told
-from ..bins.messages import ROWS, ticks
+from ...storage.batch import concat
+from ..bins.bin import Plan
+from ..bins.files import DIRECT_BINS, FILE, local_path, read_file, receivers
+from ..bins.messages import ROWS, TICK, BinMessage, ticks
 from ..bins.route import Route
+from ..bins.strings import worker_strings
+from ..bins.worker_cache import collect_strings, lock
 from ..query.inbox import table
 from ..query.processor import WIRE, Refused
 from ..query.query import committed
@@ -128,7 +129,7 @@ def messages(source: DataFrame, relation: str, schema: Schema, plan: Plan, label
     """What :func:`frame` gave, as messages to the bins of the first stages."""
     routed, bins = plan.make, plan.bins
     files = len(source.columns) == 1
-    if files and bins <= EACH:
+    if files and bins <= DIRECT_BINS:
         return _paths(source, relation, routed(), bins, labels)
 
     def made(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -151,19 +152,19 @@ def _paths(source: DataFrame, relation: str, route: Route, bins: int, labels: Se
     first = [message(labels[0], stage, TICK, "", f.lit("")) for stage in route.ticked()]
     files = [
         message(labels[number], stage, channel, FILE, f.col("path"))
-        for number, stage, channel in told(route, relation, bins)
+        for number, stage, channel in receivers(route, relation, bins)
     ]
     return source.select(f.inline(f.array(*first, *files)))
 
 
 def _made(
     parts: list[pa.RecordBatch], files: bool, relation: str, schema: Schema, route: Route, bins: int
-) -> list[Message]:
+) -> list[BinMessage]:
     paths = [str(path) for part in parts for path in part.column(0).to_pylist()] if files else []
-    tables = [read(local(path), schema) for path in paths] if files else _whole(parts, schema)
-    with alone:
+    tables = [read_file(local_path(path), schema) for path in paths] if files else _whole(parts, schema)
+    with lock:
         out = _messages(tables, relation, schema, route, bins)
-    return out + [Message(0, 0, ROWS, path, b"0") for path in paths]
+    return out + [BinMessage(0, 0, ROWS, path, b"0") for path in paths]
 
 
 def _whole(parts: list[pa.RecordBatch], schema: Schema) -> list[pa.Table]:
@@ -171,21 +172,16 @@ def _whole(parts: list[pa.RecordBatch], schema: Schema) -> list[pa.Table]:
     return [pa.Table.from_batches(parts).rename_columns([*(c.name for c in schema), "diff"])] if parts else []
 
 
-def _messages(tables: list[pa.Table], relation: str, schema: Schema, route: Route, bins: int) -> list[Message]:
+def _messages(tables: list[pa.Table], relation: str, schema: Schema, route: Route, bins: int) -> list[BinMessage]:
     """Rows of one task to messages, in a worker."""
-    names.tidy()
-    strings = names.strings
+    collect_strings()
+    strings = worker_strings.strings
     try:
         delta = concat([read_tables.table(rows, schema, relation, strings)[0] for rows in tables], len(schema))
         out = ticks(route.ticked())
         if len(delta.diffs):
-            out.append(Message(0, 0, ROWS, "", str(len(delta.diffs)).encode()))
-        for number, channel in enumerate(route.channels, 1):
-            if route.relation(channel) == relation and len(delta.diffs):
-                moved: Delta = delta
-                for at in channel.early:
-                    moved = apply(route.operators[at].node, moved, strings)
-                out += ship(number, channel, moved, bins, strings)
+            out.append(BinMessage(0, 0, ROWS, "", str(len(delta.diffs)).encode()))
+            out += route.relation_messages(relation, delta, bins, strings)
     except Error as error:
         raise Refused(error) from error
     return out
@@ -200,7 +196,7 @@ def counted(rows: pa.Table) -> int:
 def opened(rows: pa.Table) -> set[Path]:
     """The files that a micro-batch has read, out of what it sent to the driver."""
     told: Any = zip(rows.column("channel").to_pylist(), rows.column("what").to_pylist(), strict=True)
-    return {local(path) for channel, path in told if channel == ROWS and path}
+    return {local_path(path) for channel, path in told if channel == ROWS and path}
 
 
 class Unopened(Exception):

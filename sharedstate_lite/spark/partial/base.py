@@ -22,7 +22,7 @@ import pandas as pd
 from ...engine.state_tables import StatePart
 from ...storage.batch import Delta
 from ...storage.encoding import Strings
-from ..bins.bins import Message
+from ..bins.messages import BinMessage
 
 if TYPE_CHECKING:
     from .messages import BaseUpquery
@@ -46,8 +46,8 @@ class BaseTables(ABC):
 
     @abstractmethod
     def answers(
-        self, asked: list[BaseUpquery], upto: int, rest: list[Message], places: Placement
-    ) -> list[Message] | Path:
+        self, asked: list[BaseUpquery], upto: int, rest: list[BinMessage], places: Placement
+    ) -> list[BinMessage] | Path:
         """``rest``, and what is there after epoch ``upto`` for those who asked: messages, or a file of them."""
 
     @abstractmethod

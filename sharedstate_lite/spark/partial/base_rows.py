@@ -28,7 +28,7 @@ from ...storage import wire
 from ...storage.arrangement import Arrangement
 from ...storage.batch import Delta
 from ...storage.encoding import Strings, Words
-from ..bins.bins import Message
+from ..bins.messages import BinMessage
 from ..query.inbox import table as rows_of
 from .base import BaseTables
 from .messages import BaseUpquery, answers, heads
@@ -139,8 +139,8 @@ class SparkBaseTables(BaseTables):
         return _delta(self._tried(netted.toArrow), self.schemas[relation], relation, strings)
 
     def answers(
-        self, asked: list[BaseUpquery], upto: int, rest: list[Message], places: Placement
-    ) -> list[Message] | Path:
+        self, asked: list[BaseUpquery], upto: int, rest: list[BinMessage], places: Placement
+    ) -> list[BinMessage] | Path:
         ahead = [*rest, *heads(asked, places, self._strings(asked), 0)]
         frames = self.session.createDataFrame(rows_of(m._replace(bin=self.label[m.bin]) for m in ahead))
         groups: dict[tuple[str, tuple[int, ...]], list[BaseUpquery]] = {}

@@ -1,6 +1,6 @@
 """One bin of one stage of partial state: the core's operators for the keys that somebody has asked for here.
 
-What :class:`~..bins.bins.Bin` is for the other strategies: a graph in memory, its arrangements
+What :class:`~..bins.bin.Bin` is for the other strategies: a graph in memory, its arrangements
 as runs in a state store, and beside them which keys are filled (``NAME keys``, with the
 operation that last used each) and the questions that are open (``open``). Letters that
 come in are delivered one after the other, each followed by all that it causes here;
@@ -20,8 +20,9 @@ from ...partial.nodes import BaseNode, PartialEdge, PartialNode, ReaderNode
 from ...storage import wire
 from ...storage.batch import Delta, concat
 from ...storage.encoding import NULL, Words
-from ..bins import bins
-from ..bins.bins import Message, Plan
+from ..bins.bin import Plan
+from ..bins.messages import BinMessage
+from ..bins.strings import worker_strings
 from .kept import StoredBin, WaitingLookup
 from .messages import (
     ASK,
@@ -65,7 +66,7 @@ class PartialBin(StoredBin):
         self.places: Placement = self.plan.make()
         self.graph = self.places.engine
         self.engine = self.graph  # type: ignore[assignment]
-        self.graph.dictionary.strings = bins.names.strings
+        self.graph.dictionary.strings = worker_strings.strings
         self.graph.place = (self.stage * self.plan.bins + self.number, (self.places.stages + 1) * self.plan.bins)
         self.graph.post, self.graph.found, self.graph.gone = self._post, self._found, self._gone_keys
         self.nodes = self.places.at(self.stage)
@@ -75,7 +76,7 @@ class PartialBin(StoredBin):
         for node in list(self.nodes):
             self._connect(node)
         self.memo = UpqueryCodec(self.strings, self._edge)
-        self.out: list[Message] = []
+        self.out: list[BinMessage] = []
         self.told: dict[str, list[Words]] = {}
 
     def _connect(self, node: Any) -> None:
@@ -108,7 +109,7 @@ class PartialBin(StoredBin):
 
     # --- a micro-batch ----------------------------------------------------------
 
-    def run(self, messages: list[Message]) -> list[Message]:
+    def run(self, messages: list[BinMessage]) -> list[BinMessage]:
         """Take one micro-batch's messages; returns those that follow. Raises the kit's errors."""
         self.out, self.told = [], {}
         # A lookup that meets no hole changes no more than when keys were used; see _asked for one that does.

@@ -19,7 +19,7 @@ import pandas as pd
 from ...changelog import validate
 from ...changelog.changes import Changes, sorted_frame
 from ...engine.engine import EpochInput
-from ...errors import Error, TimeError, ViewError, shorten, whole
+from ...errors import Error, TimeError, ViewError, is_integer, shorten
 from ...partial import build
 from ...partial.nodes import BaseNode
 from ...plan.view import View
@@ -28,8 +28,8 @@ from ...storage.arrangement import Arrangement
 from ...storage.batch import Delta, Layout, concat
 from ...storage.encoding import Strings, Words
 from ..bins import tables
-from ..bins.bins import Message
 from ..bins.blueprint import Blueprint
+from ..bins.messages import BinMessage
 from ..driver.driver import EngineDriver
 from .base import BaseTables
 from .keys import joined, order, tuples
@@ -83,7 +83,7 @@ class PartialDriver(RoundScheduler, EngineDriver):
         """The rows of a key of a view, filled if it is a hole; without a key, those of all filled keys."""
         self._check_open()
         shown = self._blueprint._view(view)
-        if at is not None and not (whole(at) and at == self.epoch):
+        if at is not None and not (is_integer(at) and at == self.epoch):
             raise TimeError(
                 f"view {view}: partial state is the last epoch's, {self.epoch}; a read at {shorten(at)} needs the shared "
                 "engine in one process"
@@ -107,7 +107,7 @@ class PartialDriver(RoundScheduler, EngineDriver):
         if words is not None:
             words = np.unique(words, axis=1) if len(words) else words[:, :1]
 
-        def rows(number: int, clock: int) -> list[Message]:
+        def rows(number: int, clock: int) -> list[BinMessage]:
             head = {"id": number, "view": view.name, "c": clock, "d": self._draws, "now": self.epoch}
             if words is None:
                 return [encode_message((stage, where, ASK), head, strings) for where in range(self.bins)]
@@ -125,7 +125,7 @@ class PartialDriver(RoundScheduler, EngineDriver):
         shown = self._blueprint._view(view)
         if key is not None and n is not None:
             raise ViewError(f"evict({view!r}): give a key or n, not both")
-        if n is not None and (not whole(n) or n < 0):
+        if n is not None and (not is_integer(n) or n < 0):
             raise ViewError(f"evict({view!r}, n={shorten(n)}): n is a number of keys, 0 or more")
         strings = Strings()
         words = None if key is None else validate.key_words(shown, key, strings)
@@ -200,7 +200,7 @@ class PartialDriver(RoundScheduler, EngineDriver):
         self._change_views([*self.views.values(), *more])
         return self._changed_rows(view, [], self.epoch)
 
-    def _change_views(self, views: list[View]) -> list[Message]:
+    def _change_views(self, views: list[View]) -> list[BinMessage]:
         plan = Blueprint(self.kind, views, self.join, self._plan.options, self._plan.place)
         route = plan.checked()
 
@@ -221,7 +221,7 @@ class PartialDriver(RoundScheduler, EngineDriver):
 
     # --- what the desk asks -----------------------------------------------------------
 
-    def _epoch_begins(self, job: EpochRequest, epoch: int) -> list[Message]:
+    def _epoch_begins(self, job: EpochRequest, epoch: int) -> list[BinMessage]:
         for relation, delta in job.deltas.items():
             self._checked(relation, delta, epoch - 1, job.strings)
         self._base.append(job.deltas, epoch, job.strings)
@@ -241,14 +241,14 @@ class PartialDriver(RoundScheduler, EngineDriver):
     def _take_back(self, epoch: int, late: bool) -> None:
         self._base.take_back(epoch)
 
-    def _answers(self, asked: list[BaseUpquery], upto: int, rest: list[Message]) -> list[Message] | Path:
+    def _answers(self, asked: list[BaseUpquery], upto: int, rest: list[BinMessage]) -> list[BinMessage] | Path:
         return self._base.answers(asked, self._as_of(asked, upto), rest, self._route)
 
     def _as_of(self, asked: list[BaseUpquery], upto: int) -> int:
         """Rule 18: a base table answers for all that it has sent; without the rule, as of when it was asked."""
         return min(a.asked for a in asked) if "rule18" in self._blueprint.without else upto  # type: ignore[attr-defined]
 
-    def _letters_of(self, deltas: dict[str, Delta], strings: Strings, epoch: int) -> list[Message]:
+    def _letters_of(self, deltas: dict[str, Delta], strings: Strings, epoch: int) -> list[BinMessage]:
         """An epoch as letters to those who read base tables."""
         out = []
         for edge in self._route.edges.values():
@@ -261,7 +261,7 @@ class PartialDriver(RoundScheduler, EngineDriver):
                     out.append(encode_message((stage, where, GRAPH), head, strings, delta=part, types=types))
         return out
 
-    def _orders(self, what: str, **more: Any) -> list[Message]:
+    def _orders(self, what: str, **more: Any) -> list[BinMessage]:
         head = {"o": what, "c": self.clock, **more}
         return [
             encode_message((stage, where, COMMAND), head, Strings())
@@ -322,7 +322,7 @@ class PartialDriver(RoundScheduler, EngineDriver):
         body = layout.body(delta.rows, delta.diffs, strings)
         return Delta(body[1 : 1 + layout.columns], body[1 + layout.columns])
 
-    def _changed_rows(self, view: View, out: Sequence[Message], epoch: int) -> Changes:
+    def _changed_rows(self, view: View, out: Sequence[BinMessage], epoch: int) -> Changes:
         strings = Strings()
         unique = view.key if view.unique else None
         return Changes.consolidated(view.schema, _delta(view, out, strings), epoch, strings, unique)
@@ -343,7 +343,7 @@ class PartialDriver(RoundScheduler, EngineDriver):
         return out
 
 
-def _delta(view: View, out: Sequence[Message], strings: Strings) -> Delta:
+def _delta(view: View, out: Sequence[BinMessage], strings: Strings) -> Delta:
     letters = (decode_message(m, strings) for m in out)
     parts = [x.delta for x in letters if x.head["view"] == view.name and x.delta is not None]
     return concat(parts, len(view.schema))

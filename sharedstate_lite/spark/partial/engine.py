@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from ...changelog.validate import relation as known
 from ...errors import CheckpointError, Error, RelationError
-from ..bins.bins import Message
 from ..bins.blueprint import Blueprint
+from ..bins.messages import BinMessage
 from ..driver.engine import SparkEngine
 from ..query.query import Query
 from .base import BaseTables
@@ -100,12 +100,12 @@ class PartialSparkEngine(PartialDriver, SparkEngine):
     def _generation(self) -> dict[str, Any]:
         return super()._generation() | {"partial": dict(self._plan.options), "base": sorted(self._given)}
 
-    def _run(self, messages: list[Message] | Path, kind: str, epoch: int) -> list[Message]:
+    def _run(self, messages: list[BinMessage] | Path, kind: str, epoch: int) -> list[BinMessage]:
         if not isinstance(messages, Path):
             messages = [m._replace(bin=self._label[m.bin]) for m in messages]
         return self._unlabelled(self._put(messages, kind, epoch))
 
-    def _unlabelled(self, messages: list[Message]) -> list[Message]:
+    def _unlabelled(self, messages: list[BinMessage]) -> list[BinMessage]:
         number = {label: n for n, label in self._label.items()}
         return [m._replace(bin=number[m.bin]) for m in messages]
 
@@ -159,7 +159,7 @@ class PartialSparkEngine(PartialDriver, SparkEngine):
         self._check_open()
         self._do(ExclusiveRequest(run=lambda: SparkEngine.checkpoint(self, path)))
 
-    def _rebuild(self, plan: Blueprint, route: Any) -> list[Message]:
+    def _rebuild(self, plan: Blueprint, route: Any) -> list[BinMessage]:
         from ..bins import blueprint
 
         options = self._generation() | {"labels": [self._label[n] for n in range(self.bins)]}

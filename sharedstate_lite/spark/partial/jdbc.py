@@ -1,13 +1,12 @@
 """Tables of PostgreSQL as DataFrames, and DataFrames as tables.
 
     frame = jdbc(session, server, "visit")           # a Server, or any DSN
-    frame.where("product = 'Apple' AND batch <= 7")  # PostgreSQL filters; only those rows come
-    write(frame, server, "visit")                    # every task copies its rows; there as a whole or not at all
+    frame.where("product = 'Apple' AND batch <= 7")  # PostgreSQL filters and sends only those rows
+    write(frame, server, "visit")                    # each task copies its rows; all of them appear, or none
 
-Reading goes through PostgreSQL's JDBC driver, from the jars that set-up fetched
-(:mod:`..session.jars`). Spark hands it filters, limits and the choice of columns; times have no
-zone on either side, whatever zone the JVM is in. Writing goes through COPY, since
-Spark's own JDBC writer inserts row by row.
+Reading uses PostgreSQL's JDBC driver, from the jars that set-up fetches (`session.jars`). Spark pushes filters,
+limits and the choice of columns down to it. Timestamps have no zone on either side, whatever the JVM's zone is.
+Writing uses COPY, because Spark's own JDBC writer inserts row by row.
 """
 
 from __future__ import annotations
@@ -32,22 +31,21 @@ if TYPE_CHECKING:
 
 DRIVER = "org.postgresql.Driver"
 FETCH_ROWS = 10_000
-"""Rows that the driver asks for at a time; by itself it would fetch a result whole, into the JVM's memory."""
+"""Rows per fetch. By default the driver fetches the whole result into the JVM's memory."""
 
 
 def jdbc(
     session: SparkSession, where: Server | str, table: str, *, partitions: int = 1, by: str | None = None
 ) -> DataFrame:
-    """A table, or a view, of PostgreSQL as a DataFrame, read anew by each action.
+    """A table or view of PostgreSQL as a DataFrame; each action reads it again.
 
-    ``where`` is a Server or a DSN; ``table`` a name, with its schema before a dot where it
-    has one. ``partitions`` tasks read at once if ``by`` names a column of numbers, dates
-    or times to part the rows by. Raises :class:`~sharedstate_lite.errors.Error` where the
-    driver's jar is absent, nobody answers, or there is no such table or column.
+    ``where`` is a Server or a DSN, ``table`` a name or ``schema.name``. With ``by``, a column of numbers, dates or
+    times, ``partitions`` tasks read ranges of it in parallel. Raises :class:`~sharedstate_lite.errors.Error` if the
+    session lacks the driver's jar, if the server does not answer, or if there is no such table or column.
     """
     _driver(session)
     if not isinstance(partitions, int) or partitions < 1 or (partitions > 1) != (by is not None):
-        raise Error(f"partitions={partitions}, by={by!r}: to read with several tasks, give their number and a column")
+        raise Error(f"partitions={partitions}, by={by!r}: reading with several tasks needs their number and a column")
     options = {"driver": DRIVER, "fetchsize": str(FETCH_ROWS), "preferTimestampNTZ": "true"}
     with connected(where) as connection:
         options |= _address(connection)
@@ -55,36 +53,35 @@ def jdbc(
         columns = _columns(connection, table)
         if by is not None:
             if by not in columns:
-                raise Error(f"table {table!r}: there is no column {by!r}; it has {', '.join(columns)}")
+                raise Error(f"table {table!r} has no column {by!r}; it has {', '.join(columns)}")
             options |= _bounds(connection, table, by, partitions)
     return session.read.format("jdbc").options(dbtable=name, **options).load()
 
 
 def write(frame: DataFrame, where: Server | str, table: str, *, append: bool = False, replace: bool = False) -> int:
-    """The rows of a DataFrame as a table of PostgreSQL; returns their number.
+    """Write the rows of a DataFrame to a table of PostgreSQL; returns their number.
 
-    Every task copies into a table that nobody sees yet, once, however often Spark runs it;
-    then that becomes the table, in one transaction. A table that is there is refused,
-    unless ``append`` or ``replace`` says what to do with it. Raises
-    :class:`~sharedstate_lite.errors.Error`, and leaves nothing behind then.
+    Each task copies its rows into a temporary table, exactly once even if Spark runs the task again. One transaction
+    then makes that the table. An existing table is refused unless ``append`` or ``replace`` is set. Raises
+    :class:`~sharedstate_lite.errors.Error`; a failed write leaves nothing behind.
     """
     from pyspark.sql.pandas.types import to_arrow_schema
 
     if getattr(frame, "isStreaming", True):
         raise Error(
-            f"table {table!r}: {frame!r} is no DataFrame that has an end; a stream's foreachBatch is given such"
+            f"table {table!r}: {frame!r} is not a batch DataFrame; of a stream, write the batches of its foreachBatch"
         )
     if append and replace:
-        raise Error(f"table {table!r}: append adds to a table as it is, and replace drops it; choose one")
+        raise Error(f"table {table!r}: append keeps its rows and replace drops them; choose one")
     dsn = where.dsn if isinstance(where, Server) else where
     mark = secrets.token_hex(6)
-    # In the schema of the table: a rename does not move it to another.
+    # In the schema of the table, because a rename does not change the schema.
     before, dot, _ = table.rpartition(".")
     loading, parts = (f"{before}{dot}loading {mark} {what}" for what in ("rows", "parts"))
     schema = to_arrow_schema(frame.schema)
     with connected(dsn) as connection:
         if not (append or replace) and _columns(connection, table, missing_ok=True):
-            raise Error(f"table {table!r}: it is there already; write with append=True or replace=True")
+            raise Error(f"table {table!r} exists already; write with append=True or replace=True")
         create(connection, loading, schema, words="UNLOGGED TABLE" if append else "TABLE")
         create(connection, parts, pa.schema([("part", pa.int32()), ("rows", pa.int64())]), ["part"], "UNLOGGED TABLE")
     try:
@@ -101,7 +98,7 @@ def write(frame: DataFrame, where: Server | str, table: str, *, append: bool = F
 def _copier(
     dsn: str, loading: str, parts: str, schema: pa.Schema
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """What a task does: copy its rows and enter its part, in one transaction, unless an earlier run of it has."""
+    """The function of a task: copy its rows and record its partition, in one transaction, unless an earlier run did."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pyspark import TaskContext
@@ -110,7 +107,7 @@ def _copier(
         assert context is not None
         with connected(dsn) as connection:
             enter = sql.SQL("INSERT INTO {} VALUES (%s, 0) ON CONFLICT DO NOTHING").format(identifier(parts))
-            # Another run of this task at the same time waits here for the outcome of the first.
+            # A concurrent run of this task waits here until the first one ends.
             if connection.execute(enter, (context.partitionId(),)).rowcount:
                 count = copy(connection, loading, schema, batches)
                 note = sql.SQL("UPDATE {} SET rows = %s WHERE part = %s").format(identifier(parts))
@@ -123,7 +120,7 @@ def _copier(
 def _publish(
     connection: psycopg.Connection[Any], loading: str, parts: str, table: str, append: list[str] | None, replace: bool
 ) -> int:
-    """Make what was loaded the table, or add these columns of it to the table; returns the number of rows."""
+    """Rename the loaded table to ``table``, or append these columns of it; returns the number of rows."""
     new, name = identifier(loading), identifier(table)
     try:
         if append is not None:
@@ -142,29 +139,26 @@ def _publish(
 
 
 def _driver(session: SparkSession) -> None:
-    """Refuse where the session's JVM does not have the driver."""
-    if getattr(session, "_jsc", None) is None:
-        # Spark Connect: what the server has is the server's.
-        return
+    """Raise Error if the session's JVM does not have the driver."""
     found, named = jars.find("postgresql"), _named(session)
     if "postgresql-" not in named and not any(path.name in named for path in found.paths):
         raise Error(
-            f"PostgreSQL's JDBC driver is not in this session: {found.absent or 'it was fetched after the start'}; "
-            + (found.mend or "start the session anew (sharedstate_lite.spark.stop())")
+            f"PostgreSQL's JDBC driver is not in this session: {found.absent or 'it was fetched after its start'}; "
+            + (found.mend or "call sharedstate_lite.spark.stop() and start another session")
         )
 
 
 def _named(session: SparkSession) -> str:
-    """The jars that a session was started with."""
+    """The jars that the session was started with."""
     return session.conf.get("spark.jars", "") or ""
 
 
 def _address(connection: psycopg.Connection[Any]) -> dict[str, str]:
-    """Where the connection goes, in JDBC's words."""
+    """The options of Spark's JDBC source for the server that a connection goes to."""
     info = connection.info
     if not info.host or info.host.startswith(("/", "@")):
         raise Error(
-            f"PostgreSQL at {info.host or 'a Unix socket'}: JDBC needs TCP; name a host, such as 127.0.0.1, in the DSN"
+            f"PostgreSQL at {info.host or 'a Unix socket'}: JDBC needs TCP; give a host such as 127.0.0.1 in the DSN"
         )
     host = f"[{info.host}]" if ":" in info.host else info.host
     given = info.get_parameters()
@@ -175,7 +169,7 @@ def _address(connection: psycopg.Connection[Any]) -> dict[str, str]:
 
 
 def _columns(connection: psycopg.Connection[Any], table: str, missing_ok: bool = False) -> list[str]:
-    """The columns of a table. Raises Error where there is none, with the tables that there are."""
+    """The columns of a table. Raises Error, with the names of the tables that exist, if there is none."""
     named = identifier(table).as_string(connection)
     found = connection.execute(
         "SELECT attname FROM pg_attribute WHERE attrelid = to_regclass(%s) AND attnum > 0 AND NOT attisdropped "
@@ -188,16 +182,17 @@ def _columns(connection: psycopg.Connection[Any], table: str, missing_ok: bool =
         "SELECT table_name FROM information_schema.tables "
         "WHERE table_schema NOT IN ('pg_catalog', 'information_schema') ORDER BY 1 LIMIT 20"
     ).fetchall()
-    raise Error(f"table {table!r}: there is none in {connection.info.dbname!r}; there is {[row[0] for row in there]}")
+    names = [row[0] for row in there]
+    raise Error(f"table {table!r} does not exist in {connection.info.dbname!r}; its tables are {names}")
 
 
 def _bounds(connection: psycopg.Connection[Any], table: str, by: str, partitions: int) -> dict[str, str]:
-    """Spark's options for reading ranges of a column; none where the table is empty."""
+    """Spark's options for reading ranges of a column; none if the table is empty."""
     query = sql.SQL("SELECT min({0})::text, max({0})::text FROM {1}").format(sql.Identifier(by), identifier(table))
-    kind = "SELECT format_type(atttypid, NULL) FROM pg_attribute WHERE attrelid = to_regclass(%s) AND attname = %s"
-    told = str(connection.execute(kind, (identifier(table).as_string(connection), by)).fetchall()[0][0])
-    if not re.match(r"smallint|integer|bigint|numeric|real|double|date|timestamp", told):
-        raise Error(f"table {table!r}: column {by!r} is {told}; rows are parted by numbers, dates or times")
+    types = "SELECT format_type(atttypid, NULL) FROM pg_attribute WHERE attrelid = to_regclass(%s) AND attname = %s"
+    kind = str(connection.execute(types, (identifier(table).as_string(connection), by)).fetchall()[0][0])
+    if not re.match(r"smallint|integer|bigint|numeric|real|double|date|timestamp", kind):
+        raise Error(f"table {table!r}: column {by!r} is {kind}; ranges need numbers, dates or times")
     low, high = connection.execute(query).fetchall()[0]
     if low is None:
         return {}

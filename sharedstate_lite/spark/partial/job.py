@@ -28,9 +28,9 @@ import pyarrow as pa
 from ...changelog.changes import Changes
 from ...changelog.validate import relation as known
 from ...errors import CheckpointError, Error
-from ..bins.bins import Message
 from ..bins.blueprint import Blueprint
-from ..bins.files import local, read
+from ..bins.files import local_path, read_file
+from ..bins.messages import BinMessage
 from ..jobs import sources as feed
 from ..jobs.job import Job
 from ..jobs.sink import Came
@@ -87,7 +87,7 @@ class PartialStreamEngine(PartialSparkEngine):
         first = self._query.wanted()
         assert first is not None, f"epoch {self.epoch} is in the log of {self._job._spark}"
         entries = [e for e in self._query.inbox.entries[first:] if e.kind != "rescale" and not e.void]
-        out: list[Message] = [m for e in entries for m in self._query.came_out(e.number) if change(m)]
+        out: list[BinMessage] = [m for e in entries for m in self._query.came_out(e.number) if change(m)]
         return {name: self._changed_rows(view, out, self.epoch) for name, view in self.views.items()}
 
 
@@ -171,8 +171,8 @@ class PartialJob(Job):
             if path is None:
                 parts.setdefault(relation, []).append(pa.ipc.open_stream(blob).read_all())
             else:
-                opened.add(local(path))
-                parts.setdefault(relation, []).append(read(local(path), self._schema(relation)))
+                opened.add(local_path(path))
+                parts.setdefault(relation, []).append(read_file(local_path(path), self._schema(relation)))
         given = {relation: pa.concat_tables(some, promote_options="permissive") for relation, some in parts.items()}
         return Came(opened, sum(len(some) for some in given.values()), lambda: self._step(given, number))
 

@@ -21,7 +21,8 @@ from ...partial.filled_keys import FilledKeys
 from ...partial.nodes import PartialNode
 from ...storage import wire
 from ...storage.encoding import Words
-from ..bins.bins import Bin, Store
+from ..bins.bin import Bin
+from ..bins.messages import Store
 from .nodes import BinGraph, schema_of
 from .upquery_codec import UpqueryCodec
 
@@ -64,7 +65,7 @@ class StoredBin(Bin):
         return [(node, side, filled) for node in self.nodes for side, filled in filled_keys_of(node)]
 
     def save(self, store: Store) -> None:
-        """Write what is new; see :meth:`..bins.bins.Bin.save`."""
+        """Write what is new; see :meth:`..bins.bin.Bin.save`."""
         now: dict[tuple[str, str], bytes] = {}
         for name, filled in self._sets().items():
             part, seen = (f"{name} keys", "0"), self.seen.get(name)

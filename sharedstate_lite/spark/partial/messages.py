@@ -25,7 +25,7 @@ from ...partial.filled_keys import FilledKeys
 from ...storage import wire
 from ...storage.batch import Delta
 from ...storage.encoding import Strings, Words
-from ..bins.bins import Message
+from ..bins.messages import BinMessage
 from .nodes import schema_of
 from .placement import Placement
 
@@ -57,16 +57,16 @@ def encode_message(
     key_types: Iterable[Any] = (),
     delta: Delta | None = None,
     types: Iterable[Any] = (),
-) -> Message:
+) -> BinMessage:
     """A message for (stage, bin, channel)."""
     first = b"" if keys is None else wire.encode(list(keys), list(key_types), strings)
     second = b"" if delta is None else wire.pack(delta, list(types), strings)
     more = {} if keys is None else {"q": keys.shape[1]}
     stage, where, channel = to
-    return Message(stage, where, channel, json.dumps({**head, **more}), _SIZE.pack(len(first)) + first + second)
+    return BinMessage(stage, where, channel, json.dumps({**head, **more}), _SIZE.pack(len(first)) + first + second)
 
 
-def decode_message(message: Message, strings: Strings) -> DecodedMessage:
+def decode_message(message: BinMessage, strings: Strings) -> DecodedMessage:
     """What a message says."""
     head = json.loads(message.what)
     (size,) = _SIZE.unpack_from(message.blob)
@@ -99,7 +99,7 @@ class BaseUpquery:
     strings: Strings
 
     @staticmethod
-    def of(message: Message, strings: Strings) -> BaseUpquery:
+    def of(message: BinMessage, strings: Strings) -> BaseUpquery:
         """Out of a UPQUERY message."""
         letter = decode_message(message, strings)
         assert letter.keys is not None
@@ -107,7 +107,7 @@ class BaseUpquery:
         return BaseUpquery(head["e"], message.bin, head["t"], head["a"], head["c"], letter.keys, strings)
 
 
-def heads(asked: Iterable[BaseUpquery], places: Placement, strings: Strings, number: int) -> list[Message]:
+def heads(asked: Iterable[BaseUpquery], places: Placement, strings: Strings, number: int) -> list[BinMessage]:
     """The responses to upqueries of base tables, without their rows; those come as further letters of the same tag."""
     out = []
     for n, each in enumerate(asked):
@@ -118,7 +118,9 @@ def heads(asked: Iterable[BaseUpquery], places: Placement, strings: Strings, num
     return out
 
 
-def answers(asked: Iterable[BaseUpquery], rows: Delta, places: Placement, bins: int, strings: Strings) -> list[Message]:
+def answers(
+    asked: Iterable[BaseUpquery], rows: Delta, places: Placement, bins: int, strings: Strings
+) -> list[BinMessage]:
     """Those of a base table's rows that each of some upqueries of it wants in its bin."""
     out = []
     for each in asked:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...partial.join import JoinNode
-from ...partial.nodes import BaseNode, PartialEdge, UnionUpquery, PartialNode, UnionNode
+from ...partial.nodes import BaseNode, PartialEdge, PartialNode, UnionNode, UnionUpquery
 from ...partial.partial import Partial
 from ...plan.nodes import Node
 from ...storage import wire

@@ -19,7 +19,7 @@ from ...engine.state_tables import StatePart
 from ...errors import ViewError
 from ...partial import build
 from ...partial.join import JoinNode
-from ...partial.nodes import BaseNode, PartialEdge, LinearNode, PartialNode, ReaderNode
+from ...partial.nodes import BaseNode, LinearNode, PartialEdge, PartialNode, ReaderNode
 from ...plan.nodes import Col, Join, Map
 from ...plan.view import View
 from .nodes import BinGraph

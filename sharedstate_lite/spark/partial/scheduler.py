@@ -24,7 +24,7 @@ from typing import Any
 from ...errors import Error
 from ...storage.batch import Delta
 from ...storage.encoding import Strings
-from ..bins.bins import Message
+from ..bins.messages import BinMessage
 from .messages import ASK, EVICTED, OUT, REPORT, UPQUERY, BaseUpquery, DecodedMessage, decode_message
 
 TRIES = 2
@@ -35,7 +35,7 @@ TRIES = 2
 class Request:
     """What a caller wants. ``out`` is what came for it."""
 
-    out: list[Message] = field(default_factory=list)
+    out: list[BinMessage] = field(default_factory=list)
     error: BaseException | None = None
     done: bool = False
 
@@ -44,7 +44,7 @@ class Request:
 class LookupRequest(Request):
     """Some keys of a view; ``messages`` makes the rows of the stream that ask for them, as of ``epoch``."""
 
-    messages: Callable[[int, int], list[Message]] = lambda number, clock: []
+    messages: Callable[[int, int], list[BinMessage]] = lambda number, clock: []
     number: int = 0
     left: int = 0
     epoch: int = 0
@@ -78,14 +78,14 @@ class RoundScheduler(ABC):
         self._busy = False
         self._lookups: dict[int, LookupRequest] = {}
         self._step: EpochRequest | None = None
-        self._letters: list[Message] = []
-        self._lazy: list[Message] = []
+        self._letters: list[BinMessage] = []
+        self._lazy: list[BinMessage] = []
         self._questions: list[BaseUpquery] = []
         self._just_stepped = self._broken = False
         self._numbers = self.clock = self.rounds = 0
         self._draws = 0
         """How often keys were drawn: each draw has a number, so that those after a restart are new ones."""
-        self._gone: list[Message] = []
+        self._gone: list[BinMessage] = []
         self.names = Strings()
         """Strings of the keys that are asked for, as long as somebody waits."""
 
@@ -94,15 +94,15 @@ class RoundScheduler(ABC):
     epoch = 0
 
     @abstractmethod
-    def _run(self, messages: list[Message] | Path, kind: str, epoch: int) -> list[Message]:
+    def _run(self, messages: list[BinMessage] | Path, kind: str, epoch: int) -> list[BinMessage]:
         """Run one micro-batch; returns what came out of it, whether for the driver or for bins of the next one."""
 
     @abstractmethod
-    def _answers(self, asked: list[BaseUpquery], upto: int, rest: list[Message]) -> list[Message] | Path:
+    def _answers(self, asked: list[BaseUpquery], upto: int, rest: list[BinMessage]) -> list[BinMessage] | Path:
         """A micro-batch: ``rest``, and what the base tables held after epoch ``upto``, for those who asked."""
 
     @abstractmethod
-    def _epoch_begins(self, job: EpochRequest, epoch: int) -> list[Message]:
+    def _epoch_begins(self, job: EpochRequest, epoch: int) -> list[BinMessage]:
         """Check an epoch and write it to the base tables; returns its letters. Raises the kit's errors."""
 
     @abstractmethod
@@ -110,7 +110,7 @@ class RoundScheduler(ABC):
         """The base tables as they were after ``epoch``; ``late`` if the epoch after it was a micro-batch already."""
 
     @abstractmethod
-    def _orders(self, what: str, **more: Any) -> list[Message]:
+    def _orders(self, what: str, **more: Any) -> list[BinMessage]:
         """An order to all bins."""
 
     @abstractmethod
@@ -169,9 +169,9 @@ class RoundScheduler(ABC):
         except BaseException as error:
             self._fail(error)
 
-    def _admit(self) -> list[Message]:
+    def _admit(self) -> list[BinMessage]:
         """Take jobs from the queue, in order, as far as they may begin; returns the lookups' rows."""
-        asks: list[Message] = []
+        asks: list[BinMessage] = []
         while self._queue:
             job = self._queue[0]
             if isinstance(job, ExclusiveRequest):
@@ -198,7 +198,7 @@ class RoundScheduler(ABC):
             asks += self._ask(job)
         return asks
 
-    def _ask(self, job: LookupRequest) -> list[Message]:
+    def _ask(self, job: LookupRequest) -> list[BinMessage]:
         self._numbers += 1
         self.clock += 1
         job.number, job.epoch, job.out = self._numbers, self.epoch, []
@@ -232,7 +232,7 @@ class RoundScheduler(ABC):
         self._step, self._just_stepped = job, True
         self._collect(out)
 
-    def _turn_once(self, asks: list[Message], kind: str = "") -> None:
+    def _turn_once(self, asks: list[BinMessage], kind: str = "") -> None:
         """Send on what waits, with the answers of base tables, and collect what comes."""
         upto = self.epoch + (self._step is not None)
         questions, self._questions = self._questions, []
@@ -242,7 +242,7 @@ class RoundScheduler(ABC):
         messages = self._answers(questions, upto, rest) if questions else rest
         self._collect(self._run(messages, kind, self.epoch))
 
-    def _collect(self, out: Sequence[Message]) -> None:
+    def _collect(self, out: Sequence[BinMessage]) -> None:
         self.rounds += 1
         for message in out:
             if message.stage > 0:
@@ -258,7 +258,7 @@ class RoundScheduler(ABC):
                 letter = decode_message(message, self.names)
                 self._noted(letter, (letter.head["stage"], message.bin))
 
-    def _came(self, message: Message) -> None:
+    def _came(self, message: BinMessage) -> None:
         if change(message):
             # Where no epoch is under way nobody waits for it (it was a killed driver's).
             if self._step is not None:
@@ -290,7 +290,7 @@ class RoundScheduler(ABC):
             del self._lookups[job.number]
             self._queue.appendleft(job)
 
-    def _turn_all(self, messages: list[Message], kind: str) -> None:
+    def _turn_all(self, messages: list[BinMessage], kind: str) -> None:
         """Within an errand: a micro-batch of orders, and all rounds that follow from it."""
         self._collect(self._run([*messages, *self._lazy], kind, self.epoch))
         self._lazy = []
@@ -334,7 +334,7 @@ class RoundScheduler(ABC):
         self._broken, self._step = False, None
 
 
-def change(message: Message) -> bool:
+def change(message: BinMessage) -> bool:
     """Whether a message is a view's change, as an epoch makes it, and no answer to a lookup."""
     return message.stage == 0 and message.channel == OUT and "id" not in json.loads(message.what)
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...partial.join import JoinNode, JoinUpquery
-from ...partial.nodes import PartialEdge, UnionUpquery, LinearNode, PartialNode, UnionNode
+from ...partial.nodes import LinearNode, PartialEdge, PartialNode, UnionNode, UnionUpquery
 from ...partial.reduce import ReduceNode, ReduceUpquery
 from ...plan.nodes import Type
 from ...storage import wire
@@ -67,7 +67,9 @@ class UpqueryCodec:
                 for t, q in node.open_upqueries.items()
             } or None
         if isinstance(node, ReduceNode):
-            waiting = {str(t): [self.edge(w.edge), self.words(w.keys, keys), w.asked] for t, w in node.open_upqueries.items()}
+            waiting = {
+                str(t): [self.edge(w.edge), self.words(w.keys, keys), w.asked] for t, w in node.open_upqueries.items()
+            }
             again = [[self.words(k, keys), self.delta(known, rows)] for k, known in node.rereads]
             return [waiting, again] if waiting or again else None
         if isinstance(node, StatefulJoinNode):

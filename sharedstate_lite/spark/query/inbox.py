@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from ...errors import CheckpointError
-from ..bins.bins import Message
+from ..bins.messages import BinMessage
 
 _FIELDS: Any = {
     "bin": pa.int32(),
@@ -76,7 +76,7 @@ class Inbox:
         """The last epoch that was put in and not voided."""
         return max((e.epoch for e in self.entries if not e.void), default=0)
 
-    def put(self, messages: Iterable[Message] | Path, kind: str, epoch: int) -> int:
+    def put(self, messages: Iterable[BinMessage] | Path, kind: str, epoch: int) -> int:
         """Hand one micro-batch, or a file that holds one, to Spark; returns its number."""
         number = len(self.entries)
         staged = self.folder / "staged" / self._name(number)
@@ -155,7 +155,7 @@ class Inbox:
         return f"{number:08d}.parquet"
 
 
-def table(messages: Iterable[Message]) -> pa.Table:
+def table(messages: Iterable[BinMessage]) -> pa.Table:
     """Messages as the table that a file holds."""
     rows = [(m.bin, m.stage, m.channel, m.what, m.blob) for m in messages]
     columns: Any = list(zip(*rows, strict=True)) if rows else [()] * len(SCHEMA)

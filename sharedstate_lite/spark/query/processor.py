@@ -1,7 +1,7 @@
 """The stateful operator that Spark runs: one stage's bins, through transformWithStateInPandas.
 
-A row is one message (:class:`~..bins.bins.Message`), a blob of many rows of a relation; rows
-of other stages pass through. All that is done with them is :func:`..bins.bins.work`.
+A row is one message (:class:`~..bins.messages.BinMessage`), a blob of many rows of a relation; rows
+of other stages pass through. All that is done with them is :func:`..bins.worker_cache.run_bin`.
 """
 
 from __future__ import annotations
@@ -17,8 +17,10 @@ from pyspark.sql.types import BinaryType, StringType, StructType
 
 from ...errors import Error
 from ..bins import files
-from ..bins.bins import Message, Plan, work
-from ..bins.worker_rpc import Neighbours
+from ..bins.bin import Plan
+from ..bins.messages import BinMessage
+from ..bins.worker_cache import run_bin
+from ..bins.worker_rpc import SocketRpc
 from .lazy_processor import Declared
 
 WIRE = "bin INT, stage INT, channel INT, what STRING, blob BINARY"
@@ -33,38 +35,38 @@ _HEAD, _RUN, _BLOB = (
     StructType().add("blob", BinaryType()),
 )
 
-_NEAR: list[Neighbours | None] = []
+_rpc: list[SocketRpc | None] = []
 
 
-def _near() -> Neighbours | None:
+def _worker_rpc() -> SocketRpc | None:
     """This process' neighbours; it can be asked itself from now on. None where no port may be opened."""
-    if not _NEAR:
+    if not _rpc:
         try:
-            _NEAR.append(Neighbours())
+            _rpc.append(SocketRpc())
         except OSError:
-            _NEAR.append(None)
-    return _NEAR[0]
+            _rpc.append(None)
+    return _rpc[0]
 
 
 class _Store:
-    """:class:`..bins.bins.Store` over Spark's."""
+    """:class:`..bins.messages.Store` over Spark's."""
 
     def __init__(self, states: Mapping[str, Any]) -> None:
         self._head, self._runs = states["head"], states["runs"]
 
     def head(self) -> str | None:
-        """See :meth:`..bins.bins.Store.head`."""
+        """See :meth:`..bins.messages.Store.head`."""
         found = self._head.get()
         return None if found is None else str(found[0])
 
     def run(self, part: str, name: str) -> bytes:
-        """See :meth:`..bins.bins.Store.run`."""
+        """See :meth:`..bins.messages.Store.run`."""
         found = self._runs.getValue((part, name))
         assert found is not None, f"the state store has lost the run {name} of {part}"
         return bytes(found[0])
 
     def write(self, head: str, fresh: Iterable[tuple[str, str, bytes]], gone: Iterable[tuple[str, str]]) -> None:
-        """See :meth:`..bins.bins.Store.write`."""
+        """See :meth:`..bins.messages.Store.write`."""
         for part, name, blob in fresh:
             self._runs.updateValue((part, name), (blob,))
         for part, name in gone:
@@ -89,11 +91,11 @@ class Stage:
         if len(frame):
             number = self.labels[int(key[0])]
             messages = [
-                Message(self.stage, number, int(c), str(w), bytes(b))
+                BinMessage(self.stage, number, int(c), str(w), bytes(b))
                 for c, w, b in zip(frame["channel"], frame["what"], frame["blob"], strict=True)
             ]
             try:
-                out = work(self.plan, self.stage, number, messages, _Store(states), _near())
+                out = run_bin(self.plan, self.stage, number, messages, _Store(states), _worker_rpc())
             except Error as error:
                 raise Refused(error) from error
             if out:
@@ -102,7 +104,7 @@ class Stage:
 
     def close(self) -> None:
         """Nothing is held beyond the batch but what the process keeps."""
-        files.forget()
+        files.clear()
 
 
 class Refused(Exception):

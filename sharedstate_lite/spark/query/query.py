@@ -30,7 +30,8 @@ from pyspark.errors import PySparkException, StreamingQueryException
 
 from ... import errors
 from ...errors import CheckpointError, Error
-from ..bins.bins import Message, Plan
+from ..bins.bin import Plan
+from ..bins.messages import BinMessage
 from ..session.paths import literal
 from .inbox import Inbox
 from .processor import MARK, WIRE, through
@@ -84,7 +85,7 @@ class Query:
         while (refusal := self._finish(asked=False)) is not None:
             self.refusal = refusal
 
-    def run(self, messages: Iterable[Message] | Path, kind: str, epoch: int) -> list[Message]:
+    def run(self, messages: Iterable[BinMessage] | Path, kind: str, epoch: int) -> list[BinMessage]:
         """Run one micro-batch; returns what came out. Raises the kit's error if a kernel refuses, and goes on."""
         if self._running is None or not self._running.isActive:
             self.start()
@@ -94,7 +95,7 @@ class Query:
             raise refusal
         return self.came_out(number)
 
-    def came_out(self, number: int) -> list[Message]:
+    def came_out(self, number: int) -> list[BinMessage]:
         """What a batch sent to the driver."""
         table = self._here.pop(number, None)
         if table is None:
@@ -102,7 +103,7 @@ class Query:
         rows = zip(
             *(table.column(name).to_pylist() for name in ("bin", "stage", "channel", "what", "blob")), strict=True
         )
-        return [Message(stage, where, channel, what, blob) for where, stage, channel, what, blob in rows]
+        return [BinMessage(stage, where, channel, what, blob) for where, stage, channel, what, blob in rows]
 
     def interrupted(self) -> None:
         """Raise what interrupted this thread when its batch was done already, now that what the batch did is known."""

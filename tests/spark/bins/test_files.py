@@ -16,7 +16,7 @@ import sharedstate_lite as ss
 from sharedstate_lite.changelog import read_tables
 from sharedstate_lite.spark.bins import files
 from sharedstate_lite.spark.bins.blueprint import Blueprint
-from sharedstate_lite.spark.bins.messages import ROWS, Message
+from sharedstate_lite.spark.bins.messages import ROWS, BinMessage
 from sharedstate_lite.spark.jobs import sources
 from sharedstate_lite.storage import wire
 from sharedstate_lite.storage.batch import Delta
@@ -36,12 +36,12 @@ def write(file: Path, pairs: list[Any]) -> None:
     pq.write_table(arrow("visit", pairs), file)
 
 
-def take(file: Path, route: Any, bins: int) -> tuple[dict[tuple[int, int, int], Delta], Strings, list[Message]]:
+def take(file: Path, route: Any, bins: int) -> tuple[dict[tuple[int, int, int], Delta], Strings, list[BinMessage]]:
     """What each bin takes, in the words of one dictionary, and what is told."""
     strings, counts, out = Strings(), [], {}
-    for number, stage, channel in files.told(route, "visit", bins):
-        message = Message(stage, number, channel, files.FILE, f"file:{file}".encode())
-        out[number, stage, channel], told = files.brought(message, route, bins, strings)
+    for number, stage, channel in files.receivers(route, "visit", bins):
+        message = BinMessage(stage, number, channel, files.FILE, f"file:{file}".encode())
+        out[number, stage, channel], told = files.rows_for_bin(message, route, bins, strings)
         counts += told
     return out, strings, counts
 
@@ -89,10 +89,10 @@ def test_a_value_that_cannot_be_is_told_by_its_row_in_the_file(tmp_path: Path, r
     pq.write_table(bad, tmp_path / "bad.parquet")
     with pytest.raises(ss.RowError) as here, ss.engine("full", views()) as engine:
         engine.step({"visit": bad})
-    for place in files.told(route, "visit", 3):
-        message = Message(place[1], place[0], place[2], files.FILE, f"file:{tmp_path}/bad.parquet".encode())
+    for place in files.receivers(route, "visit", 3):
+        message = BinMessage(place[1], place[0], place[2], files.FILE, f"file:{tmp_path}/bad.parquet".encode())
         with pytest.raises(ss.RowError) as there:
-            files.brought(message, route, 3, Strings())
+            files.rows_for_bin(message, route, 3, Strings())
         assert str(there.value) == str(here.value)
 
 
@@ -113,12 +113,12 @@ def test_texts_are_read_as_they_stand_in_the_file(tmp_path: Path, dictionary: bo
     file = tmp_path / "a.parquet"
     pq.write_table(pa.table(columns), file, use_dictionary=dictionary, row_group_size=groups)
     schema = ss.Catalog(t="once STRING, often STRING, never STRING, n INT").schema("t")
-    found = files.read(file, schema)
+    found = files.read_file(file, schema)
     coded = [name for name in found.column_names if pa.types.is_dictionary(found[name].type)]
     assert coded == (["Often", "never"] if dictionary and groups > 7 else coded)
     assert "once" not in coded and "n" not in coded
     told = [list(row.values()) for row in pq.read_table(file).to_pylist()]
     strings = Strings()
     delta = read_tables.table(found, schema, "t", strings)[0]
-    texts = [strings.listed(line) for line in delta.rows[:3]]
+    texts = [strings.to_list(line) for line in delta.rows[:3]]
     assert [list(row) for row in zip(*texts, delta.rows[3].tolist(), delta.diffs.tolist(), strict=True)] == told

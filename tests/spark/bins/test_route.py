@@ -43,7 +43,7 @@ def test_every_piece_of_state_has_one_place(name: str, kind: str) -> None:
     """Each row of state() lives in exactly one stage, and each base table is filled by exactly one channel."""
     found = Blueprint(kind, [CASES[name].declare()[1][-1]]).checked()
     places = [part for stage in range(1, found.stages + 1) for part in found.parts(stage)]
-    assert sorted(places) == sorted(h.operator for h in found.engine.held())
+    assert sorted(places) == sorted(h.operator for h in found.engine.state_parts())
     based = [found.relation(c) for c in found.channels if c.base]
     assert sorted(based, key=str) == sorted(found.engine.bases)
 
@@ -56,9 +56,9 @@ def test_rule_10_one_arrangement_serves_all_views() -> None:
         "SELECT category, user FROM info JOIN visit USING (product) WHERE length > 1",
         "SELECT product, MAX(length) AS top FROM visit GROUP BY product",
     )
-    arranged = [(h.relation, h.key) for h in many.engine.held() if h.base and h.relation in ("info", "visit")]
+    arranged = [(h.relation, h.key) for h in many.engine.state_parts() if h.base and h.relation in ("info", "visit")]
     assert sorted(arranged) == [("info", ("product",)), ("visit", ("product",))]
-    assert {h.kind for h in many.engine.held() if h.relation in RELATIONS and not h.base} == {"reader"}
+    assert {h.kind for h in many.engine.state_parts() if h.relation in RELATIONS and not h.base} == {"reader"}
 
 
 def test_what_stands_on_itself_has_a_copy() -> None:
@@ -72,7 +72,7 @@ def test_what_stands_on_itself_has_a_copy() -> None:
     )
     found = Blueprint("shared", [above]).checked()
     assert below in above.uses
-    info = [h.operator for h in found.engine.held() if h.relation == "info"]
+    info = [h.operator for h in found.engine.state_parts() if h.relation == "info"]
     assert info == ["info[product]", "info[product]#2"]
 
 
@@ -85,7 +85,7 @@ def test_an_arrangement_of_what_was_computed_may_be_there_twice() -> None:
         "CREATE VIEW far AS SELECT category FROM near JOIN info ON city = info.product JOIN last ON category = user"
     )
     found = Blueprint("shared", [far]).checked()
-    twice = [h.operator for h in found.engine.held() if h.relation == "γ(visit)" and h.key == ("user",)]
+    twice = [h.operator for h in found.engine.state_parts() if h.relation == "γ(visit)" and h.key == ("user",)]
     assert twice == ["γ(visit)[user]", "γ(visit)[user]#2"]
 
 

@@ -13,11 +13,11 @@ from cases import CASES
 from rehearsal import Dict
 
 import sharedstate_lite as ss
-from sharedstate_lite.spark.bins import bins
-from sharedstate_lite.spark.bins.bins import Message, Plan
+from sharedstate_lite.spark.bins import worker_cache
+from sharedstate_lite.spark.bins.bin import Plan
 from sharedstate_lite.spark.bins.blueprint import Blueprint
-from sharedstate_lite.spark.bins.messages import Done, Place
-from sharedstate_lite.spark.bins.worker_rpc import Neighbours
+from sharedstate_lite.spark.bins.messages import BinId, BinMessage, BinResult
+from sharedstate_lite.spark.bins.worker_rpc import SocketRpc
 from sharedstate_lite.storage import wire
 from sharedstate_lite.storage.encoding import Strings
 
@@ -33,21 +33,21 @@ class Owner:
     """A process that has bins, with its memory; whoever asks it has another memory."""
 
     def __init__(self) -> None:
-        self.door = Neighbours()
+        self.door = SocketRpc()
         self.port, self.memory, self.asked = 1, OrderedDict[Any, Any](), 0
 
-    def ask(self, port: int, place: Place, token: str, messages: list[Message]) -> Done | None:
-        """Over a real line, to a thread that sees the owner's memory. See :class:`~.messages.Near`."""
-        mine, bins._AROUND = bins._AROUND, self.memory
+    def call(self, port: int, bin_id: BinId, token: str, messages: list[BinMessage]) -> BinResult | None:
+        """Over a real line, to a thread that sees the owner's memory. See :class:`~.messages.WorkerRpc`."""
+        mine, worker_cache._cached = worker_cache._cached, self.memory
         try:
-            done = self.door.ask(port, place, token, messages)
+            done = self.door.call(port, bin_id, token, messages)
         finally:
-            bins._AROUND = mine
+            worker_cache._cached = mine
         self.asked += done is not None
         return done
 
 
-def sent(plan: Blueprint, step: dict[str, Any]) -> list[Message]:
+def sent(plan: Blueprint, step: dict[str, Any]) -> list[BinMessage]:
     """An epoch as messages to the one bin of the first stage."""
     route, strings, out = plan.routed(), Strings(), []
     for number, channel in enumerate(route.channels, 1):
@@ -56,27 +56,29 @@ def sent(plan: Blueprint, step: dict[str, Any]) -> list[Message]:
             rows = [[*row, diff] for row, diff in step[relation]]
             words = [strings.codes(c) if isinstance(c[0], str) else c for c in map(list, zip(*rows, strict=True))]
             blob = wire.encode([np.array(w) for w in words], channel.types, strings)
-            out.append(Message(1, 0, number, "", blob))
+            out.append(BinMessage(1, 0, number, "", blob))
     return out
 
 
 @pytest.mark.parametrize("kind", ["full", "shared"])
 def test_it_says_what_the_store_would_have_said(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is asked of a neighbour, and what it writes, equal a bin read anew; without its token it does nothing."""
-    monkeypatch.setattr(bins, "_AROUND", OrderedDict[Any, Any]())
+    monkeypatch.setattr(worker_cache, "_cached", OrderedDict[Any, Any]())
     blueprint, owner = Blueprint(kind, [VIEW]), Owner()
     plan, store = Plan("near", 1, blueprint.routed), Dict()
     first = sent(blueprint, STEPS[0])
-    bins.work(plan, 1, 0, first, store, owner.door)
-    owner.memory, bins._AROUND = bins._AROUND, OrderedDict()
+    worker_cache.run_bin(plan, 1, 0, first, store, owner.door)
+    owner.memory, worker_cache._cached = worker_cache._cached, OrderedDict()
     alone = store.copy()
     plain = Plan("alone", 1, blueprint.routed)
     for n, step in enumerate(STEPS[1:], 1):
         messages = sent(blueprint, step)
-        assert bins.work(plan, 1, 0, messages, store, owner) == bins.work(plain, 1, 0, messages, alone)
-        assert owner.asked == n and store.told != alone.told and not bins._has(("near", 1, 0), token(store))
+        assert worker_cache.run_bin(plan, 1, 0, messages, store, owner) == worker_cache.run_bin(
+            plain, 1, 0, messages, alone
+        )
+        assert owner.asked == n and store.told != alone.told and not worker_cache._has(("near", 1, 0), token(store))
         assert sorted(store.runs.values()) == sorted(alone.runs.values())
-    assert owner.ask(owner.door.port, ("near", 1, 0), "another token", first) is None
+    assert owner.call(owner.door.port, ("near", 1, 0), "another token", first) is None
 
 
 def token(store: Dict) -> str:
@@ -87,16 +89,16 @@ def token(store: Dict) -> str:
 
 def test_refusals_come_back_and_silence_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     """A neighbour's refusal is the kit's error, and it forgets the bin; where nobody listens the store is read."""
-    monkeypatch.setattr(bins, "_AROUND", OrderedDict[Any, Any]())
+    monkeypatch.setattr(worker_cache, "_cached", OrderedDict[Any, Any]())
     blueprint, owner = Blueprint("full", [VIEW]), Owner()
     plan, store = Plan("refused", 1, blueprint.routed), Dict()
-    bins.work(plan, 1, 0, sent(blueprint, STEPS[0]), store, owner.door)
-    owner.memory, bins._AROUND = bins._AROUND, OrderedDict()
+    worker_cache.run_bin(plan, 1, 0, sent(blueprint, STEPS[0]), store, owner.door)
+    owner.memory, worker_cache._cached = worker_cache._cached, OrderedDict()
     with pytest.raises(ss.Error, match="visit"):
-        bins.work(plan, 1, 0, sent(blueprint, {"visit": [(("a", "nobody", 1), -1)]}), store, owner)
+        worker_cache.run_bin(plan, 1, 0, sent(blueprint, {"visit": [(("a", "nobody", 1), -1)]}), store, owner)
     assert not owner.memory
-    assert bins.work(plan, 1, 0, sent(blueprint, STEPS[1]), store, owner)
-    assert bins._AROUND["refused", 1, 0].found == "missing"
+    assert worker_cache.run_bin(plan, 1, 0, sent(blueprint, STEPS[1]), store, owner)
+    assert worker_cache._cached["refused", 1, 0].found == "missing"
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
-    assert owner.door.ask(port, ("refused", 1, 0), "any", []) is None
+    assert owner.door.call(port, ("refused", 1, 0), "any", []) is None

@@ -149,7 +149,7 @@ def wander(spark: SparkSession, place: Path, checked: bool) -> list[str]:
     with ss.engine("full", views()) as here, ss.spark.engine("full", views(), spark, checkpoint=place) as there:
         there._query.stop()  # the next step starts it, with this
         # A neighbour that has the bin would be asked, and nothing be read anew.
-        there._query.plan.checked, there._query.plan.near = checked, False
+        there._query.plan.checked, there._query.plan.use_rpc = checked, False
         for n in range(MOST):
             step: Any = (
                 EPOCHS[0] if n == 0 else {"visit": [((f"p{i}", f"u{n % 3}", 100 * n + i), 1) for i in range(12)]}

@@ -13,7 +13,8 @@ from rehearsal import Rehearsal
 from support import Input, epochs, examples, keys_of, relations_of, tuples
 
 import sharedstate_lite as ss
-from sharedstate_lite.spark.bins import bins as rooms
+from sharedstate_lite.spark.bins import strings
+from sharedstate_lite.storage.encoding import Strings
 
 KINDS = {"full": ("full", "auto"), "full multi": ("full", "multi"), "shared": ("shared", "auto")}
 
@@ -91,8 +92,9 @@ def test_state_and_late_views_over_bins(name: str, kind: str) -> None:
 
 def test_strings_that_no_row_uses_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that has seen too many strings forgets those that no bin uses, and goes on as before."""
-    monkeypatch.setattr(rooms, "names", rooms.Names())
-    monkeypatch.setattr(rooms, "LEAST", 50)
+    monkeypatch.setattr(strings.worker_strings, "strings", Strings())
+    monkeypatch.setattr(strings.worker_strings, "limit", 0)
+    monkeypatch.setattr(strings, "MIN_STRINGS", 50)
     catalog = ss.Catalog(**RELATIONS)
     view = catalog.view("CREATE VIEW result AS SELECT user, COUNT(*) AS n FROM visit GROUP BY user")
     there = Rehearsal("full", [view])
@@ -101,6 +103,6 @@ def test_strings_that_no_row_uses_are_forgotten(monkeypatch: pytest.MonkeyPatch)
         rows = [(("a", f"user {number} {n}", 1), 1) for n in range(10)]
         assert len(there.step({"visit": rows})["result"]) == 10
         there.step({"visit": [(row, -1) for row, _ in rows] + [(("a", "x", number), 1)]})
-        seen.append(len(rooms.names.strings))
+        seen.append(len(strings.worker_strings.strings))
     assert max(seen) < 150
     assert tuples(there.read("result")) == [("x", 30)]

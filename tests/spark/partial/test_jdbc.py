@@ -145,15 +145,15 @@ def test_what_is_refused(spark: SparkSession, server: postgres.Server, monkeypat
     """What cannot be read or written is refused before Spark starts a job, with the way out."""
     frame = spark.range(3)
     for act, said in (
-        (lambda: jdbc(spark, server, "nowhere"), "there is none in 'postgres'; there is .*'visit'"),
+        (lambda: jdbc(spark, server, "nowhere"), "does not exist in 'postgres'; its tables are .*'visit'"),
         (lambda: jdbc(spark, server, "visit", partitions=2, by="length"), "no column 'length'; it has .*Length"),
-        (lambda: jdbc(spark, server, "visit", partitions=2), "give their number and a column"),
-        (lambda: jdbc(spark, server, "visit", by="Length"), "give their number and a column"),
+        (lambda: jdbc(spark, server, "visit", partitions=2), "needs their number and a column"),
+        (lambda: jdbc(spark, server, "visit", by="Length"), "needs their number and a column"),
         (lambda: jdbc(spark, "host=127.0.0.1 port=1 user=u", "visit"), "127.0.0.1:1.*correct the DSN"),
-        (lambda: write(frame, server, "visit"), "it is there already.*append=True or replace=True"),
+        (lambda: write(frame, server, "visit"), "exists already.*append=True or replace=True"),
         (lambda: write(frame, server, "visit", append=True, replace=True), "choose one"),
-        (lambda: write(server, frame, "visit"), "no DataFrame that has an end"),
-        (lambda: jdbc(spark, server, "visit", partitions=2, by="product"), "is text; rows are parted by"),
+        (lambda: write(server, frame, "visit"), "is not a batch DataFrame"),
+        (lambda: jdbc(spark, server, "visit", partitions=2, by="product"), "is text; ranges need"),
         (lambda: jdbc(spark, 5432, "visit"), "5432 is no PostgreSQL"),
         (lambda: write(frame, server, "visit", append=True), 'column "id".*does not exist'),
     ):

@@ -1,0 +1,231 @@
+"""One bin of one stage: an in-process engine that receives only the rows of its keys.
+
+Operators, kernels and arrangements are those of full and shared state. A bin adds two things: its messages are blobs,
+and the runs of its arrangements are also in a state store, each written once.
+
+    head    JSON: the epoch; for each arrangement its runs as [name, bytes, rows, first epoch]; a token; the process
+            that wrote it and the port on which other workers reach it
+    runs    (arrangement, run) -> blob
+
+The token is random and new in each write, so a bin in memory with the token of the store is up to date
+(:mod:`.worker_cache`). Merges in progress are not stored: a process that has the bin in memory continues them as far
+as their inputs are still there, another one starts them again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from socket import gethostname
+from typing import Any
+
+import numpy as np
+
+from ...dataflow.dataflow import Dataflow
+from ...storage import wire
+from ...storage.batch import Batch, Delta, concat
+from ...storage.encoding import Strings
+from . import files
+from .messages import ASK, COMPACT, OUT, TICK, BinMessage, Store
+from .route import Channel, Port, Route
+from .strings import worker_strings
+
+
+@dataclass
+class Plan:
+    """What a worker needs to build the bins of an engine; the same in all workers.
+
+    ``checked`` False makes a worker trust its memory without comparing tokens. Tests and lessons use it to show a wrong
+    answer that the token prevents.
+    """
+
+    generation: str
+    bins: int
+    make: Callable[[], Any]
+    """Builds the route, with an engine that holds no rows."""
+    checked: bool = True
+    use_rpc: bool = True
+    """Whether a worker asks the one that has a bin in memory; if not, it reads the bin from the store."""
+
+    def bin(self, stage: int, number: int) -> Bin:
+        """A bin without state."""
+        return Bin(self, stage, number)
+
+
+@dataclass
+class Bin:
+    """The operators of one stage for the keys of one bin; see the module."""
+
+    plan: Plan
+    stage: int
+    number: int
+    engine: Dataflow = field(init=False)
+    route: Route = field(init=False)
+    token: str = ""
+    time: int = 0
+    """The last epoch that changed the bin."""
+    found: str = "new"
+    """What the process had of the bin before the last epoch: a key of ``messages.FOUND``."""
+    port: int = 0
+    """The port on which other workers reach this process; 0 for none."""
+    changed: bool = False
+    """Whether the last messages may have changed the state."""
+
+    def __post_init__(self) -> None:
+        self.route = self.plan.make()
+        self.engine = self.route.engine
+        self.engine.dictionary.strings = worker_strings.strings
+        self.parts = self.route.parts(self.stage)
+        self.stored: dict[str, list[tuple[Batch, str, int]]] = {part: [] for part in self.parts}
+        """Arrangement -> the runs that are in the store: the run, its name and its blob's size in bytes."""
+        self.order = self.route.at(self.stage)
+        for held in self.engine.state_parts():
+            # A global aggregate starts with one row. Only the bin that receives TICK may have it.
+            held.arrangement.runs.clear()
+
+    @property
+    def strings(self) -> Strings:
+        """The dictionary of this process."""
+        return self.engine.dictionary.strings
+
+    # --- an epoch ---------------------------------------------------------------
+
+    def run(self, messages: list[BinMessage]) -> list[BinMessage]:
+        """Process the messages of one micro-batch; returns those that follow. Raises the errors of the kernels."""
+        out: list[BinMessage] = []
+        waiting: dict[Port, list[Delta]] = {}
+        # Senders that do not know whether an epoch is the first send TICK each time; it counts once.
+        ticked = self.time == 0 and any(m.channel == TICK for m in messages)
+        by: dict[int, list[Delta]] = {}
+        for message in messages:
+            if message.channel > 0:
+                delta, counts = files.rows_for_bin(message, self.route, self.plan.bins, self.strings)
+                if len(delta.diffs):
+                    by.setdefault(message.channel, []).append(delta)
+                out += counts
+        self.changed = bool(by) or any(m.channel in (COMPACT, TICK) for m in messages)
+        if by or ticked:
+            before, now = self.time, self.time + 1
+            for held in self.parts.values():
+                held.arrangement.upper = now
+            for number in sorted(by):
+                self._receive(self.route.channels[number - 1], by[number], waiting)
+            forced = set(self.route.globals()) if ticked else set()
+            for n in self.order:
+                self._step(n, before, n in forced, waiting, out)
+            self._update_readers(waiting, out)
+            self.time = now
+            for held in self.parts.values():
+                held.arrangement.commit(now + 1)
+        for message in messages:
+            if message.channel == COMPACT:
+                for held in self.parts.values():
+                    held.arrangement.compact()
+            elif message.channel == ASK:
+                out += self._read_view(message)
+        return out
+
+    def _receive(self, channel: Channel, parts: list[Delta], waiting: dict[Port, list[Delta]]) -> None:
+        delta = concat(parts, len(channel.types))
+        relation = self.route.relation(channel)
+        if channel.base and relation is not None:
+            netted = {relation: delta}
+            # Consolidates the rows, and raises for a retraction of a row that is not there.
+            self.engine.insert_bases(netted)
+            delta = netted[relation]
+        for chain, port in channel.takers:
+            waiting.setdefault(port, []).append(self.route.apply(chain, delta, self.strings))
+
+    def _step(self, n: int, before: int, forced: bool, waiting: dict[Port, list[Delta]], out: list[BinMessage]) -> None:
+        operator = self.route.operators[n]
+        given = [concat(waiting.pop((n, at), []), below.width) for at, below in enumerate(operator.inputs)]
+        if not forced and not any(len(delta.diffs) for delta in given):
+            return
+        change = operator.step(given, before)
+        if not len(change.diffs):
+            return
+        for chain, port in self.route.local.get(n, []):
+            waiting.setdefault(port, []).append(self.route.apply(chain, change, self.strings))
+        for chain, view in self.route.exits.get(n, []):
+            self._emit(view, self.route.apply(chain, change, self.strings), out)
+        out += self.route.operator_messages(n, change, self.plan.bins, self.strings)
+
+    def _update_readers(self, waiting: dict[Port, list[Delta]], out: list[BinMessage]) -> None:
+        for number, name in enumerate(self.route.views):
+            parts = waiting.pop((-1 - number, 0), [])
+            reader = self.engine.readers[name]
+            if any(len(part.diffs) for part in parts):
+                delta = concat(parts, len(reader.columns))
+                body = reader.arrangement.insert(delta.rows, delta.diffs, self.strings)
+                k = len(reader.columns)
+                self._emit(number, Delta(body[1 : 1 + k], body[1 + k]), out)
+
+    def _emit(self, view: int, delta: Delta, out: list[BinMessage]) -> None:
+        if len(delta.diffs):
+            name = self.route.views[view]
+            types = [c.type for c in self.engine.views[name].schema]
+            out.append(BinMessage(0, self.number, OUT, name, wire.pack(delta, types, self.strings)))
+
+    def _read_view(self, message: BinMessage) -> list[BinMessage]:
+        """The rows of a view, or of one of its keys, that are in this bin."""
+        name = json.loads(message.what)["view"]
+        number = self.route.views.index(name)
+        if self.route.reader_stage[number] != self.stage:
+            return []
+        key = wire.decode(message.blob, self.strings) if message.blob else None
+        out: list[BinMessage] = []
+        self._emit(number, self.engine.view_rows(self.engine.views[name], key, None), out)
+        return out
+
+    # --- the store --------------------------------------------------------------
+
+    def save(self, store: Store) -> None:
+        """Write the new runs, remove those that were merged away, and write the head with a new token."""
+        self.token = secrets.token_hex(8)
+        head: dict[str, list[list[Any]]] = {}
+        added: list[tuple[str, str, bytes]] = []
+        removed: list[tuple[str, str]] = []
+        for part, held in self.parts.items():
+            arrangement = held.arrangement
+            known = {id(batch): (name, size) for batch, name, size in self.stored[part]}
+            stored = []
+            for batch in arrangement.runs:
+                if id(batch) not in known:
+                    blob = wire.encode(list(batch.body[1:]), arrangement.layout.types, self.strings)
+                    known[id(batch)] = (f"{self.token}-{len(added)}", len(blob))
+                    added.append((part, known[id(batch)][0], blob))
+                stored.append((batch, *known[id(batch)]))
+            names = {name for _, name, _ in stored}
+            removed += [(part, name) for _, name, _ in self.stored[part] if name not in names]
+            self.stored[part] = stored
+            head[part] = [[name, size, len(batch), batch.lower] for batch, name, size in stored]
+        about = {
+            "token": self.token,
+            "time": self.time,
+            "port": self.port,
+            "by": [f"{os.getpid()}@{gethostname()}", self.found],
+        }
+        store.write(json.dumps(about | {"runs": head}), added, removed)
+
+    def load(self, head: dict[str, Any], store: Store) -> None:
+        """Take over the state in the store; runs that are in memory by name, and merges of such runs, stay."""
+        self.token, self.time = head["token"], head["time"]
+        for part, runs in head["runs"].items():
+            arrangement, here = self.parts[part].arrangement, {name: batch for batch, name, _ in self.stored[part]}
+            self.stored[part] = [
+                (here[name] if name in here else self._decode(part, store.run(part, name), lower), name, size)
+                for name, size, _, lower in runs
+            ]
+            arrangement.runs[:] = [batch for batch, _, _ in self.stored[part]]
+            arrangement.upper = self.time + 1
+            there = {id(batch) for batch in arrangement.runs}
+            arrangement.merges[:] = [m for m in arrangement.merges if all(id(b) in there for b in m.inputs)]
+
+    def _decode(self, part: str, blob: bytes, lower: int) -> Batch:
+        layout = self.parts[part].arrangement.layout
+        lines = wire.decode(blob, self.strings)
+        words = layout.sort_words(lines[: layout.columns], self.strings)
+        return Batch(np.concatenate([words[None, :], lines]), lower)
