@@ -28,7 +28,7 @@ import pyarrow.parquet
 from sharedstate_lite.changelog.convert import ARROW, DTYPES
 from sharedstate_lite.errors import Error, RowError, shorten
 from sharedstate_lite.plan.nodes import Column, Type
-from sharedstate_lite.sql.catalog import declared
+from sharedstate_lite.sql.catalog import parse_columns
 
 from . import cells, csvfile, typed
 from .cells import Arrow
@@ -78,7 +78,7 @@ def load(
             f"schema={shorten(schema)}: it declares columns, as 'product STRING, length INT' does; "
             "leave it out to have the types read off the file"
         )
-    wanted = None if schema is None else declared(root.name, schema)
+    wanted = None if schema is None else parse_columns(root.name, schema)
     parts = [_renamed(_read(file, root, sep), rename or {}) for file in _files(root)]
     first = parts[0]
     for part in parts[1:]:

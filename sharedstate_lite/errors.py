@@ -29,7 +29,7 @@ def shorten(value: object) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def whole(value: object) -> TypeGuard[int]:
+def is_integer(value: object) -> TypeGuard[int]:
     """Whether a value is a whole number, Python's or numpy's: no bool, and no span of time, which numpy calls one."""
     # Asked of the value: where numpy is not there, this module is (the doctor reads it).
     kind = getattr(getattr(value, "dtype", None), "kind", "i")

@@ -144,7 +144,7 @@ class Changes:
         rows = delta.rows.copy()
         for i, column in enumerate(self.schema):
             if column.type is Type.STRING:
-                rows[i] = convert.from_values(self._strings.listed(delta.rows[i]), column, "changes", strings)
+                rows[i] = convert.from_values(self._strings.to_list(delta.rows[i]), column, "changes", strings)
         return Delta(rows, delta.diffs)
 
     def __len__(self) -> int:

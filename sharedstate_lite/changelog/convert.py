@@ -284,7 +284,7 @@ def from_series(series: pd.Series[Any], column: Column, relation: str, strings: 
 def to_arrow(words: Words, kind: Type, strings: Strings) -> Any:
     """A column of words as an Arrow array of the contract's type."""
     if kind is Type.STRING:
-        return pa.array(strings.listed(words), type=pa.string())
+        return pa.array(strings.to_list(words), type=pa.string())
     null = words == NULL
     mask = null if null.any() else None
     if kind is Type.DOUBLE:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
-from ..errors import RowError, TimeError, shorten, whole
+from ..errors import RowError, TimeError, is_integer, shorten
 from ..plan.nodes import Column, Schema, Type
 from ..storage.batch import Delta
 from ..storage.encoding import NULL, Strings
@@ -79,7 +79,7 @@ def pairs(data: Iterable[Any], schema: Schema, relation: str, strings: Strings) 
             raise RowError(
                 f"{relation}: row {at} has {len(row)} values, the relation has {len(schema)} columns: {wanted}"
             )
-        if type(diff) is not int and not whole(diff):
+        if type(diff) is not int and not is_integer(diff):
             raise RowError(
                 f"{relation}: row {at} has the diff {shorten(diff)}; a diff is a whole number, +1 or -1 for one row"
             )

@@ -26,7 +26,7 @@ import numpy.typing as npt
 from ..errors import RowError
 from ..plan.nodes import Agg, Reduce, Type
 from ..storage.arrangement import Arrangement
-from ..storage.batch import Delta, Layout, concat, groups_of
+from ..storage.batch import Delta, Layout, concat, distinct_sorted
 from ..storage.encoding import NULL, Strings, Words, doubles, from_doubles
 from ..storage.multiplicity import LIMIT, MANY
 from . import float_sum
@@ -42,7 +42,7 @@ class Change(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Grouping:
+class ReducePlan:
     """What a Reduce node asks for, worked out once."""
 
     node: Reduce
@@ -95,11 +95,11 @@ class Grouping:
         return 1 + len(self.counted) + 2 * len(self.summed)
 
 
-class Groups:
+class ReduceState:
     """The state of one reduce, and the kernel over it. ``prefix`` names its arrangements."""
 
     def __init__(self, node: Reduce, prefix: str, upper: int) -> None:
-        self.plan = Grouping(node)
+        self.plan = ReducePlan(node)
         g, every = self.plan, tuple(range(len(node.keys)))
         self.output = Arrangement(f"{prefix}.output", Layout(tuple(c.type for c in node.schema), every), upper)
         self.accumulators = None
@@ -124,7 +124,7 @@ class Groups:
         plan, k = self.plan, self.plan.input.columns
         rows, diffs = body[1 : 1 + k], body[1 + k]
         keys = rows[list(plan.node.keys)]
-        first, kind = groups_of(keys, body[0], plan.types, strings)
+        first, kind = distinct_sorted(keys, body[0], plan.types, strings)
         groups = keys.take(first, axis=1)
         if not plan.node.keys:
             # A global aggregate has its one row even if nothing has come yet.

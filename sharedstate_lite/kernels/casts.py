@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import RowError
-from ..plan.explain import text
+from ..plan.explain import value_text
 from ..plan.nodes import Type
 from ..storage.encoding import NULL, Strings, Words, doubles, from_doubles
 
@@ -102,7 +102,7 @@ def cast(words: Words, source: Type, target: Type, strings: Strings) -> Words:
     if source is Type.STRING:
         return _distinct(words, lambda codes: _parsed(strings.texts(codes).tolist(), target))
     if target is Type.STRING:
-        return _distinct(words, lambda values: strings.codes(text(v, source) for v in values.tolist()))
+        return _distinct(words, lambda values: strings.codes(value_text(v, source) for v in values.tolist()))
     null = words == NULL
     if target is Type.DOUBLE:
         return from_doubles(np.where(null, np.nan, words.astype(np.float64)))

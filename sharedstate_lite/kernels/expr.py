@@ -223,7 +223,7 @@ def _compare(op: str, a: Words, b: Words, types: list[Type], strings: Strings) -
 def _ranks(a: Words, b: Words, strings: Strings) -> tuple[Words, Words]:
     """Codes as ranks in code-point order, over the distinct strings of both columns."""
     codes = np.union1d(a, b)
-    texts = strings.listed(codes)
+    texts = strings.to_list(codes)
     # Python compares str by code point; a NULL's rank is never looked at.
     order = sorted(range(len(codes)), key=lambda i: texts[i] or "")
     rank = np.empty(len(codes), dtype=np.int64)

@@ -33,15 +33,15 @@ class Multiway:
     paths: tuple[tuple[Step, ...], ...]
 
 
-Place = tuple[int, int]
+InputColumn = tuple[int, int]
 
 
 def flatten(node: Join) -> Multiway:
     """The inputs of a left-deep chain of inner joins, and the path of each. A LEFT JOIN ends the chain."""
     inputs: list[Node] = []
-    equal: list[tuple[Place, Place]] = []
+    equal: list[tuple[InputColumn, InputColumn]] = []
 
-    def visit(part: Node) -> list[Place]:
+    def visit(part: Node) -> list[InputColumn]:
         if not isinstance(part, Join) or part.outer:
             inputs.append(part)
             return [(len(inputs) - 1, i) for i in range(len(part.schema))]
@@ -54,12 +54,12 @@ def flatten(node: Join) -> Multiway:
     return Multiway(tuple(inputs), tuple(_path(start, inputs, equal) for start in range(len(inputs))))
 
 
-def _path(start: int, inputs: list[Node], equal: list[tuple[Place, Place]]) -> tuple[Step, ...]:
+def _path(start: int, inputs: list[Node], equal: list[tuple[InputColumn, InputColumn]]) -> tuple[Step, ...]:
     there, steps = {start}, []
     while len(there) < len(inputs):
         # The lowest input that is joined to what is there; a chain has one.
         following = min(b[0] for a, b in _both(equal) if a[0] in there and b[0] not in there)
-        pairs: dict[int, Place] = {}
+        pairs: dict[int, InputColumn] = {}
         checks = []
         for a, b in _both(equal):
             if a[0] in there and b[0] == following and pairs.setdefault(b[1], a) != a:
@@ -72,5 +72,5 @@ def _path(start: int, inputs: list[Node], equal: list[tuple[Place, Place]]) -> t
     return tuple(steps)
 
 
-def _both(equal: list[tuple[Place, Place]]) -> list[tuple[Place, Place]]:
+def _both(equal: list[tuple[InputColumn, InputColumn]]) -> list[tuple[InputColumn, InputColumn]]:
     return equal + [(b, a) for a, b in equal]

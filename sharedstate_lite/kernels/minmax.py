@@ -16,12 +16,12 @@ import numpy.typing as npt
 
 from ..plan.nodes import Type
 from ..storage.arrangement import Arrangement
-from ..storage.batch import LOW, distinct, prefix, ranges
+from ..storage.batch import LOW_BITS, distinct, prefix, ranges
 from ..storage.encoding import NULL, Strings, Words
 from ..storage.multiplicity import add_up
 
 
-class Order(NamedTuple):
+class Ordinals(NamedTuple):
     """Values of one type as integers that compare as the values do; NULL is the least of all."""
 
     ranks: tuple[npt.NDArray[np.int64], ...]
@@ -46,7 +46,7 @@ def _flip(words: Words) -> Words:
     return words ^ ((words >> 63) & np.int64(0x7FFFFFFFFFFFFFFF))
 
 
-def ordinals(kind: Type, reverse: bool, strings: Strings, *columns: Words) -> Order:
+def ordinals(kind: Type, reverse: bool, strings: Strings, *columns: Words) -> Ordinals:
     """Ranks of the columns' words, comparable among each other; ``reverse`` makes the least value the greatest rank.
 
     To reverse is to negate, not to complement: ``~(2**63 - 1)`` is NULL's word, and ``-w`` of a value never is.
@@ -56,7 +56,7 @@ def ordinals(kind: Type, reverse: bool, strings: Strings, *columns: Words) -> Or
         # Codes are in order of arrival; only the strings in question are ranked by text.
         used = np.unique(np.concatenate(columns))
         used = used[used != NULL]
-        text: list[Any] = strings.listed(used)
+        text: list[Any] = strings.to_list(used)
         turn = np.array(sorted(range(len(used)), key=text.__getitem__), dtype=np.intp)
         codes, place = used[turn], turn.argsort()
     ranks = []
@@ -69,7 +69,7 @@ def ordinals(kind: Type, reverse: bool, strings: Strings, *columns: Words) -> Or
         if reverse or rank is not words:  # else they are integers, and their own ranks, NULL included
             rank = np.where(words == NULL, NULL, -rank if reverse else rank)
         ranks.append(rank)
-    return Order(tuple(ranks), kind, reverse, codes)
+    return Ordinals(tuple(ranks), kind, reverse, codes)
 
 
 class Source:
@@ -118,14 +118,14 @@ class Source:
         owners, values, weights = [], [], []
         for batch in self.arrangement.runs:
             word = batch.body[0]
-            start, stop = word.searchsorted(low), word.searchsorted(low | LOW, side="right")
+            start, stop = word.searchsorted(low), word.searchsorted(low | LOW_BITS, side="right")
             size = np.minimum(stop - start, take)
             if not np.count_nonzero(size):
                 continue
             left = np.flatnonzero(stop - start > size)
             if len(left):
-                code = word[(start + size if least else stop - size - 1)[left]] & LOW
-                best = np.minimum(np.where(edge[left] == -1, LOW + 1, edge[left]), code) if least else code
+                code = word[(start + size if least else stop - size - 1)[left]] & LOW_BITS
+                best = np.minimum(np.where(edge[left] == -1, LOW_BITS + 1, edge[left]), code) if least else code
                 edge[left] = best if least else np.maximum(edge[left], code)
             index, owner = ranges(start if least else stop - size, size)
             part, owner = self.arrangement.verify(batch, index, owner, keys)

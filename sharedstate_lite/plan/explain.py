@@ -54,7 +54,7 @@ def _literal(lit: Lit) -> str:
     if lit.type is Type.STRING:
         return "'" + str(lit.value).replace("'", "''") + "'"
     if lit.type in (Type.DATE, Type.TIMESTAMP):
-        return f"{lit.type.value} '{text(int(lit.value), lit.type)}'"
+        return f"{lit.type.value} '{value_text(int(lit.value), lit.type)}'"
     return str(lit.value).upper() if lit.type is Type.BOOLEAN else str(lit.value)
 
 
@@ -79,7 +79,7 @@ def _operator(node: Node) -> str:
         return f"scan {node.relation}({', '.join(f'{c.name} {c.type.value}' for c in node.schema)})"
     if isinstance(node, Union):
         return "union all"
-    names = qualified(node if isinstance(node, Join) else node.inputs[0])
+    names = column_names(node if isinstance(node, Join) else node.inputs[0])
     if isinstance(node, Filter):
         return f"filter {expression(node.predicate, names)}"
     if isinstance(node, Map):
@@ -98,7 +98,7 @@ def _operator(node: Node) -> str:
     return f"reduce {', '.join(aggs)}" + (f" by {keys}" if keys else "")
 
 
-def qualified(node: Node) -> list[str]:
+def column_names(node: Node) -> list[str]:
     """What the columns of ``node`` are called in text: qualified only where a join brings two of one name."""
     names = [c.name for c in node.schema]
     count = Counter(n.lower() for n in names)
@@ -128,7 +128,7 @@ def _as(text: str, name: str) -> str:
     return text if text == name else f"{text} AS {name}"
 
 
-def text(value: int, source: Type) -> str:
+def value_text(value: int, source: Type) -> str:
     if source is Type.BOOLEAN:
         return "true" if value else "false"
     try:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from .explain import aggregate, expression, qualified
+from .explain import aggregate, column_names, expression
 from .nodes import Filter, Join, Map, Node, Reduce, Union
 
 OPERATORS = ["name", "kind", "title", "detail", "tables", "view"]
@@ -24,13 +24,13 @@ EDGES = ["source", "target", "kind"]
 Row = tuple[str, str, str, str, tuple[str, ...], str]
 
 
-def described(node: Node) -> tuple[str, str, str]:
+def describe(node: Node) -> tuple[str, str, str]:
     """kind, title and detail of a plan node."""
     if isinstance(node, Union):
         return "union", "UNION ALL", ""
     if not node.inputs:
         return "source", getattr(node, "relation", "?"), ""
-    names = qualified(node) if isinstance(node, Join) else [c.name for c in node.inputs[0].schema]
+    names = column_names(node) if isinstance(node, Join) else [c.name for c in node.inputs[0].schema]
     if isinstance(node, Filter):
         return "filter", "WHERE", expression(node.predicate, names)
     if isinstance(node, Map):

@@ -64,7 +64,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..errors import CheckpointError, ViewError, whole
+from ..errors import CheckpointError, ViewError, is_integer
 from ..plan.view import View
 from .partial.base_given import Postgres
 from .session.java import Java, find_java
@@ -109,7 +109,7 @@ def _asked(
     fixes = [without] if isinstance(without, str) or not isinstance(without, Iterable) else sorted(without, key=str)
     # Python's own numbers, whatever was given: they are written as JSON.
     numbers = {"max_rows": max_rows, "max_bytes": max_bytes, "seed": seed}
-    options = {name: int(n) if whole(n) else n for name, n in numbers.items()} | {"without": fixes}
+    options = {name: int(n) if is_integer(n) else n for name, n in numbers.items()} | {"without": fixes}
     if kind == "partial":
         from .partial.placement import place
 

@@ -16,9 +16,9 @@ from ..errors import SqlError
 from ..kernels import casts
 from ..plan.nodes import Call, Col, Expr, Lit, Type
 from .grammar import show
-from .type_rules import NULL_LITERAL, WIDENING, coerce, common, number, reading
+from .type_rules import NULL_LITERAL, WIDENING, coerce, common, number_literal, typed_literal
 
-DEPTH = 100
+MAX_DEPTH = 100
 """How deeply an expression may be nested, so that no later recursion over it runs out."""
 
 _TYPES = {
@@ -81,8 +81,8 @@ class Binder:
         Raises SqlError for what does not resolve or does not fit together.
         """
         self.depth += 1
-        if self.depth > DEPTH:
-            raise SqlError(f"an expression in {self.place} is nested more than {DEPTH} deep; split it over views")
+        if self.depth > MAX_DEPTH:
+            raise SqlError(f"an expression in {self.place} is nested more than {MAX_DEPTH} deep; split it over views")
         try:
             return self._bind(node)
         finally:
@@ -133,7 +133,7 @@ class Binder:
     def on_literal(self, node: exp.Literal) -> Expr:
         if node.is_string:
             return Lit(node.name, Type.STRING)
-        return number(node.name)
+        return number_literal(node.name)
 
     def on_boolean(self, node: exp.Boolean) -> Expr:
         return Lit(bool(node.this), Type.BOOLEAN)
@@ -164,7 +164,7 @@ class Binder:
 
     def on_neg(self, node: exp.Neg) -> Expr:
         if isinstance(node.this, exp.Literal) and not node.this.is_string:
-            return number("-" + node.this.name)
+            return number_literal("-" + node.this.name)
         arg = self.bind(node.this)
         if arg is NULL_LITERAL:
             return Lit(None, Type.INT)
@@ -243,7 +243,7 @@ class Binder:
                 f"CAST of {arg.type.value} to {target.value} is not supported ({show(node)}){_hint(arg.type)}"
             )
         if isinstance(arg, Lit) and arg.type is Type.STRING and target is not Type.STRING:
-            return reading(arg, target)
+            return typed_literal(arg, target)
         return arg if arg.type is target else Call("cast", (arg,), target)
 
     def _aggregate(self, fn: str, node: exp.Expr) -> Expr:

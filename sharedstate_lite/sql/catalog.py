@@ -18,9 +18,9 @@ from ..errors import RelationError, SqlError, ViewError, shorten
 from ..plan.nodes import Column, Schema, Type
 from ..plan.view import View
 from .compile import RESERVED, bind
-from .scope import WIDTH, match
+from .scope import MAX_COLUMNS, find_name
 
-HIGHEST = 150
+MAX_HEIGHT = 150
 """How many operators may stand one above the other, so that no recursion over a plan runs out."""
 _TYPES = {t.value: t for t in Type} | {
     "TEXT": Type.STRING,
@@ -47,9 +47,9 @@ class Catalog:
         self._relations: dict[str, Schema] = {}
         self._views: dict[str, View] = {}
         for name, declaration in relations.items():
-            if match(name, self._relations) is not None:
+            if find_name(name, self._relations) is not None:
                 raise RelationError(f"relation {name}: the name is taken, but for case; choose another")
-            self._relations[name] = declared(name, declaration)
+            self._relations[name] = parse_columns(name, declaration)
 
     @property
     def relations(self) -> Mapping[str, Schema]:
@@ -63,7 +63,7 @@ class Catalog:
 
     def schema(self, relation: str) -> Schema:
         """The columns of a relation; RelationError where there is none of that name."""
-        name = match(relation, self._relations) if isinstance(relation, str) else None
+        name = find_name(relation, self._relations) if isinstance(relation, str) else None
         if name is None:
             known = ", ".join(self._relations) or "none"
             raise RelationError(f"no relation is called {relation}; the catalog has: {known}")
@@ -78,13 +78,13 @@ class Catalog:
         among the output columns.
         """
         view = replace(bind(sql, self._relations, self._views, key), catalog=self)
-        if view.plan.height > HIGHEST:
+        if view.plan.height > MAX_HEIGHT:
             raise SqlError(
                 f"view {view.name} stands on {view.plan.height - 1} operators, one above the other; "
-                f"{HIGHEST} are the most, so state it over fewer views"
+                f"{MAX_HEIGHT} are the most, so state it over fewer views"
             )
         for kind, names in (("relation", self._relations), ("view", self._views)):
-            if match(view.name, names) is not None:
+            if find_name(view.name, names) is not None:
                 raise ViewError(f"view {view.name}: a {kind} of this catalog has that name; choose another")
         self._views[view.name] = view
         return view
@@ -104,7 +104,7 @@ class Catalog:
         return f"<table><thead><tr><th></th><th>name</th><th>columns</th></tr></thead><tbody>{cells}</tbody></table>"
 
 
-def declared(name: str, declaration: str) -> Schema:
+def parse_columns(name: str, declaration: str) -> Schema:
     """The columns that ``"product STRING, length INT"`` declares for relation ``name``.
 
     Raises RelationError, naming the relation, where it declares none, one twice, or a
@@ -127,13 +127,13 @@ def declared(name: str, declaration: str) -> Schema:
             types = ", ".join(t.value for t in Type)
             raise RelationError(f"relation {name}: {part.strip()!r} is no column; write a name and one of {types}")
         column = found[2] or found[1].replace('""', '"')
-        if match(column, (c.name for c in columns)) is not None:
+        if find_name(column, (c.name for c in columns)) is not None:
             raise RelationError(f"relation {name}: column {column} is declared twice; names differ in more than case")
         if column.lower() in RESERVED:
             raise RelationError(f"relation {name}: a column is called {column}, as changes call theirs; rename it")
         columns.append(Column(column, kind))
-    if len(columns) > WIDTH:
-        raise RelationError(f"relation {name}: {len(columns)} columns are more than {WIDTH}; split it in two")
+    if len(columns) > MAX_COLUMNS:
+        raise RelationError(f"relation {name}: {len(columns)} columns are more than {MAX_COLUMNS}; split it in two")
     return tuple(columns)
 
 

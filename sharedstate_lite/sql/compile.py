@@ -22,9 +22,9 @@ from ..plan.nodes import Agg, Call, Col, Column, Expr, Filter, Join, Lit, Map, N
 from ..plan.view import View
 from .binder import Aggregate, Binder, conjunction
 from .grammar import show
-from .joins import From
-from .parse import DEEP, parse
-from .scope import Place, Scope, fitting
+from .joins import FromClause
+from .parse import TOO_DEEP, parse
+from .scope import ColumnRef, Scope, check_width
 from .type_rules import coerce, common
 
 RESERVED = ("time", "diff")
@@ -56,7 +56,7 @@ def bind(
     try:
         name, query = parse(text)
     except RecursionError as error:
-        raise SqlError(DEEP) from error
+        raise SqlError(TOO_DEEP) from error
     try:
         reader = _Reader(relations, views)
         bound = reader.query(query)
@@ -64,7 +64,7 @@ def bind(
         # Cached in each operator, a view's hash costs its own operators, however deep the views below it.
         hash(bound.node)
     except RecursionError as error:
-        raise SqlError(f"view {name}: {DEEP}") from error
+        raise SqlError(f"view {name}: {TOO_DEEP}") from error
     except SqlError as error:
         raise type(error)(f"view {name}: {error}") from error.__cause__
     columns, unique = _key(name, bound, key)
@@ -150,7 +150,7 @@ class _Reader:
     def _select(self, node: exp.Select) -> Bound:
         if node.args.get("from_") is None:
             raise SqlError("a SELECT without FROM is not supported: a view is computed from relations")
-        source = From(Scope(self.relations, self.views))
+        source = FromClause(Scope(self.relations, self.views))
         source.read(node)
         scope = source.scope
         for used in scope.sources:
@@ -180,7 +180,7 @@ class _Select:
     offsets: Mapping[int, int]
     aggregates: list[Aggregate] = field(default_factory=list)
 
-    def col(self, place: Place) -> Col:
+    def col(self, place: ColumnRef) -> Col:
         """A column as the input carries it."""
         return Col(self.offsets[place.source] + place.column, self.scope.column(place).type)
 
@@ -299,7 +299,7 @@ class _Select:
             named = [n for n, e in zip(names, after, strict=True) if e == Col(i, column.type)]
             if named:
                 columns[i] = Column(named[0], column.type)
-        return Reduce(fitting(tuple(columns)), below, tuple(at[k] for k in keys), aggs)
+        return Reduce(check_width(tuple(columns)), below, tuple(at[k] for k in keys), aggs)
 
 
 def _check_names(names: Sequence[str]) -> None:
@@ -312,7 +312,7 @@ def _check_names(names: Sequence[str]) -> None:
 
 def _map(node: Node, exprs: Sequence[Expr], names: Sequence[str]) -> Node:
     """A projection, left out where it would change nothing."""
-    schema = fitting(tuple(Column(n, e.type) for n, e in zip(names, exprs, strict=True)))
+    schema = check_width(tuple(Column(n, e.type) for n, e in zip(names, exprs, strict=True)))
     same = all(isinstance(e, Col) and e.index == i for i, e in enumerate(exprs))
     return node if same and schema == node.schema else Map(schema, node, tuple(exprs))
 

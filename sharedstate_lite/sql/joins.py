@@ -17,20 +17,20 @@ from sqlglot import exp
 from ..errors import SqlError
 from ..plan.nodes import Join, Node, Type
 from .grammar import show
-from .scope import Place, Scope, fitting
+from .scope import ColumnRef, Scope, check_width
 
 _EQUI = "write JOIN ... USING (column) or ON a.x = b.y"
 
 
 @dataclass(frozen=True)
-class Edge:
+class Equality:
     """An equality between columns of two sources; ``owner`` is the source whose JOIN said it, None for WHERE."""
 
-    left: Place
-    right: Place
+    left: ColumnRef
+    right: ColumnRef
     owner: int | None
 
-    def toward(self, source: int) -> tuple[Place, Place] | None:
+    def ends_at(self, source: int) -> tuple[ColumnRef, ColumnRef] | None:
         """The two ends, the one at ``source`` last; None where neither is."""
         if self.right.source == source:
             return self.left, self.right
@@ -46,7 +46,7 @@ class Condition:
 
 
 @dataclass
-class From:
+class FromClause:
     """A FROM clause taken apart."""
 
     scope: Scope
@@ -54,7 +54,7 @@ class From:
     """Sources on the right of a LEFT JOIN."""
     item: list[int] = field(default_factory=list)
     """For each source, the number of its comma-separated item."""
-    edges: list[Edge] = field(default_factory=list)
+    equalities: list[Equality] = field(default_factory=list)
     rest: list[Condition] = field(default_factory=list)
 
     def read(self, select: exp.Expr) -> None:
@@ -80,14 +80,14 @@ class From:
         self.item.append(item)
         if outer:
             self.outer.add(new)
-        before = len(self.edges)
+        before = len(self.equalities)
         shared = []
         using = [name.name for name in join.args.get("using") or []]
         if len({name.lower() for name in using}) < len(using):
             raise SqlError(f"USING ({', '.join(using)}) names a column twice; name each once")
         for name in using:
             left, right = scope.find(name, among=among[:-1]), scope.find(name, among=[new])
-            self._edge(left, right, new)
+            self._equate(left, right, new)
             scope.merged.add(right)
             shared.append(left)
         star = [p for p in scope.stars[item] if p not in shared]
@@ -96,7 +96,7 @@ class From:
         for condition in conjuncts(on):
             pair = self._columns(condition, among)
             if pair and new in (pair[0].source, pair[1].source):
-                self._edge(*pair, new)
+                self._equate(*pair, new)
             elif isinstance(condition, exp.Column) and not self._boolean(condition, among):
                 raise SqlError(
                     f"ON {show(condition)} is no condition: write USING ({condition.name}) for a common column"
@@ -108,11 +108,11 @@ class From:
                 )
             else:
                 self.rest.append(Condition(condition, among))
-        if len(self.edges) == before:
+        if len(self.equalities) == before:
             what = f"ON {show(on)}" if on is not None else "no condition"
             raise SqlError(f"a join with {what} (a non-equi join) is not supported: {_EQUI}")
 
-    def _edge(self, left: Place, right: Place, owner: int | None) -> None:
+    def _equate(self, left: ColumnRef, right: ColumnRef, owner: int | None) -> None:
         if not self._joinable(left, right):
             a, b = self.scope.column(left).type.value, self.scope.column(right).type.value
             raise SqlError(
@@ -121,15 +121,15 @@ class From:
             )
         # a.x = b.x and b.x = a.x are one condition.
         left, right = sorted((left, right))
-        edge = Edge(left, right, owner)
-        if edge not in self.edges:
-            self.edges.append(edge)
+        edge = Equality(left, right, owner)
+        if edge not in self.equalities:
+            self.equalities.append(edge)
 
-    def _joinable(self, left: Place, right: Place) -> bool:
+    def _joinable(self, left: ColumnRef, right: ColumnRef) -> bool:
         types = {self.scope.column(left).type, self.scope.column(right).type}
         return len(types) == 1 or types == {Type.INT, Type.BIGINT}
 
-    def _columns(self, condition: exp.Expr, among: range) -> tuple[Place, Place] | None:
+    def _columns(self, condition: exp.Expr, among: range) -> tuple[ColumnRef, ColumnRef] | None:
         """The two columns of different sources that a condition equates, if that is all it does."""
         if not isinstance(condition, exp.EQ):
             return None
@@ -151,11 +151,11 @@ class From:
         for part in conjuncts(condition):
             pair = self._columns(part, every) if len(self.scope.stars) > 1 else None
             if pair and self.item[pair[0].source] != self.item[pair[1].source] and self._joinable(*pair):
-                self._edge(*pair, None)
+                self._equate(*pair, None)
             else:
                 self.rest.append(Condition(part, every))
 
-    def tree(self) -> tuple[Node, dict[int, int], list[Edge]]:
+    def tree(self) -> tuple[Node, dict[int, int], list[Equality]]:
         """The joins, the offset of each source in the joined row, and the equalities that no join checks.
 
         Raises SqlError where a table is reached by no equality.
@@ -184,28 +184,28 @@ class From:
                 return order
             order.append(found)
 
-    def _keys(self, source: int, order: list[int]) -> list[Edge]:
+    def _keys(self, source: int, order: list[int]) -> list[Equality]:
         """The equalities that join ``source`` to those in ``order``; none where it cannot be joined yet."""
-        reach = [e for e in self.edges if (ends := e.toward(source)) and ends[0].source in order]
+        reach = [e for e in self.equalities if (ends := e.ends_at(source)) and ends[0].source in order]
         if source not in self.outer:
             return reach
         # A LEFT JOIN pads by its own ON alone, and only once all of that can be checked.
-        own = [e for e in self.edges if e.owner == source]
+        own = [e for e in self.equalities if e.owner == source]
         return own if all(e in reach for e in own) else []
 
-    def _build(self, order: list[int]) -> tuple[Node, dict[int, int], list[Edge]]:
+    def _build(self, order: list[int]) -> tuple[Node, dict[int, int], list[Equality]]:
         sources = self.scope.sources
         node, offsets, used = sources[order[0]].node, {order[0]: 0}, []
         for position, new in enumerate(order[1:], start=1):
             keys = self._keys(new, order[:position])
-            pairs = [ends for e in keys if (ends := e.toward(new))]
+            pairs = [ends for e in keys if (ends := e.ends_at(new))]
             right = sources[new].node
             left_keys = tuple(offsets[a.source] + a.column for a, _ in pairs)
             offsets[new] = len(node.schema)
-            schema = fitting(node.schema + right.schema)
+            schema = check_width(node.schema + right.schema)
             node = Join(schema, node, right, left_keys, tuple(b.column for _, b in pairs), new in self.outer)
             used += keys
-        return node, offsets, [e for e in self.edges if e not in used]
+        return node, offsets, [e for e in self.equalities if e not in used]
 
 
 def _check_kind(join: exp.Expr) -> None:

@@ -26,7 +26,7 @@ from .grammar import check
 if TYPE_CHECKING:
     import duckdb
 
-DEEP = "the SQL is nested too deeply; split it over views"
+TOO_DEEP = "the SQL is nested too deeply; split it over views"
 _TEXTS = (TokenType.VARCHAR, TokenType.CHAR, TokenType.NVARCHAR, TokenType.NCHAR, TokenType.BPCHAR, TokenType.TEXT)
 # What may end a type's name; where it is several words (WITHOUT TIME ZONE), the last.
 _TYPE_ENDS = {*Dialect.get_or_raise("duckdb").parser_class.TYPE_TOKENS, TokenType.VAR}
@@ -72,7 +72,7 @@ def _statements(text: str) -> tuple[list[Token], list[exp.Expr]]:
             tokens = dialect.tokenize(text)
             parsed = dialect.parser().parse(tokens, text)
     except RecursionError as error:
-        raise SqlError(DEEP) from error
+        raise SqlError(TOO_DEEP) from error
     except SqlglotError as error:
         _check_syntax(text)
         raise SqlError(f"the SQL does not parse: {str(error).splitlines()[0]}") from error
@@ -146,7 +146,7 @@ def _check_syntax(text: str, tree: exp.Expr | None = None) -> None:
     except duckdb.Error as error:
         reason = str(error).splitlines()[0].removeprefix("Parser Error: ").replace('""', '"')
         if "expression depth" in reason:
-            raise SqlError(DEEP) from error
+            raise SqlError(TOO_DEEP) from error
         line = re.search(r"^LINE (\d+):", str(error), re.MULTILINE)
         raise SqlError(f"the SQL does not parse: {reason}{f', line {line[1]}' if line else ''}") from error
 

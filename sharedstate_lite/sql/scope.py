@@ -1,6 +1,6 @@
 """What names mean inside one SELECT: its tables, their columns, and what ``*`` is.
 
-A :class:`Place` is a column of one of the FROM clause's sources; where that column
+A :class:`ColumnRef` is a column of one of the FROM clause's sources; where that column
 stands in the joined row is settled only when the join order is (:mod:`.joins`).
 Names are case-insensitive and come out as declared. A column named by USING is one
 column when it is not qualified: the left side's (SQL:2016, 7.10).
@@ -17,7 +17,7 @@ from ..errors import RelationError, SqlError
 from ..plan.nodes import Column, Node, Scan, Schema
 from ..plan.view import View
 
-WIDTH = 60
+MAX_COLUMNS = 60
 """How many columns a relation, and any operator of a view, may have."""
 
 
@@ -26,7 +26,7 @@ class UnknownRelation(SqlError, RelationError):
 
 
 @dataclass(frozen=True, order=True)
-class Place:
+class ColumnRef:
     """Column ``column`` of source number ``source``, counted in FROM order."""
 
     source: int
@@ -34,7 +34,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Source:
+class FromTable:
     """A table of the FROM clause: the operator behind it, and the name it goes by."""
 
     name: str
@@ -53,10 +53,10 @@ class Scope:
 
     relations: Mapping[str, Schema]
     views: Mapping[str, View]
-    sources: list[Source] = field(default_factory=list)
-    merged: set[Place] = field(default_factory=set)
+    sources: list[FromTable] = field(default_factory=list)
+    merged: set[ColumnRef] = field(default_factory=set)
     """Right-hand columns of USING: they answer to a qualified name only."""
-    stars: list[list[Place]] = field(default_factory=list)
+    stars: list[list[ColumnRef]] = field(default_factory=list)
     """What ``*`` stands for, one list for each comma-separated item of FROM."""
 
     def add(self, table: exp.Expr) -> int:
@@ -68,32 +68,32 @@ class Scope:
         alias = table.alias or node_name(node, view, name)
         if any(s.name.lower() == alias.lower() for s in self.sources):
             raise SqlError(f"two tables are called {alias}; give one an alias: {name} AS other")
-        self.sources.append(Source(alias, node, view))
+        self.sources.append(FromTable(alias, node, view))
         return len(self.sources) - 1
 
     def _node(self, name: str) -> tuple[Node, View | None]:
-        view = match(name, self.views)
+        view = find_name(name, self.views)
         if view is not None:
             return self.views[view].plan, self.views[view]
-        relation = match(name, self.relations)
+        relation = find_name(name, self.relations)
         if relation is not None:
             return Scan(self.relations[relation], relation), None
         known = ", ".join([*self.relations, *self.views]) or "none"
         raise UnknownRelation(f"no relation or view is called {name}; the catalog has: {known}")
 
-    def places(self, source: int) -> list[Place]:
+    def places(self, source: int) -> list[ColumnRef]:
         """All columns of one source."""
-        return [Place(source, i) for i in range(len(self.sources[source].schema))]
+        return [ColumnRef(source, i) for i in range(len(self.sources[source].schema))]
 
-    def column(self, place: Place) -> Column:
+    def column(self, place: ColumnRef) -> Column:
         """The name and type of a column."""
         return self.sources[place.source].schema[place.column]
 
-    def label(self, place: Place) -> str:
+    def label(self, place: ColumnRef) -> str:
         """A column's qualified name, for messages."""
         return f"{self.sources[place.source].name}.{self.column(place).name}"
 
-    def find(self, name: str, table: str = "", among: Iterable[int] | None = None) -> Place:
+    def find(self, name: str, table: str = "", among: Iterable[int] | None = None) -> ColumnRef:
         """The column called ``name``, of ``table`` where that is given, among some sources only where those are.
 
         Raises SqlError where there is none, or more than one.
@@ -116,7 +116,7 @@ class Scope:
     def _names(self, among: Iterable[int] | None) -> str:
         return ", ".join(self.sources[n].name for n in (range(len(self.sources)) if among is None else among))
 
-    def star(self, table: str = "") -> list[Place]:
+    def star(self, table: str = "") -> list[ColumnRef]:
         """What ``*`` or ``table.*`` stands for."""
         if not table:
             return [p for item in self.stars for p in item]
@@ -126,16 +126,16 @@ class Scope:
         raise SqlError(f"no table is called {table} here; there are: {self._names(None)}")
 
 
-def fitting(schema: Schema) -> Schema:
-    """``schema``, where it is no wider than :data:`WIDTH`; else SqlError."""
-    if len(schema) > WIDTH:
+def check_width(schema: Schema) -> Schema:
+    """``schema``, where it is no wider than :data:`MAX_COLUMNS`; else SqlError."""
+    if len(schema) > MAX_COLUMNS:
         raise SqlError(
-            f"{len(schema)} columns side by side are more than {WIDTH}; select fewer, in views of single tables"
+            f"{len(schema)} columns side by side are more than {MAX_COLUMNS}; select fewer, in views of single tables"
         )
     return schema
 
 
-def match(name: str, names: Iterable[str]) -> str | None:
+def find_name(name: str, names: Iterable[str]) -> str | None:
     """The one of ``names`` that is ``name`` but for case, as declared."""
     return next((n for n in names if n.lower() == name.lower()), None)
 

@@ -42,13 +42,13 @@ def coerce(arg: Expr, target: Type) -> Expr:
         return arg
     if isinstance(arg, Lit) and arg.value is not None:
         if arg.type is Type.STRING:
-            return reading(arg, target)
+            return typed_literal(arg, target)
         if arg.type.numeric:
             return Lit(float(arg.value) if target is Type.DOUBLE else int(arg.value), target)
     return Call("cast", (arg,), target)
 
 
-def number(text: str) -> Lit:
+def number_literal(text: str) -> Lit:
     """A number literal: INT where it fits, then BIGINT; with a point or an exponent a DOUBLE."""
     if not any(c in text for c in ".eE"):
         # Python reads no more than 4,300 digits; forty are past every type.
@@ -66,7 +66,7 @@ def _unfit(text: str, kind: str) -> NoReturn:
     raise SqlError(f"{text[:40]} does not fit {kind}, the widest type of its kind")
 
 
-def reading(arg: Lit, target: Type) -> Lit:
+def typed_literal(arg: Lit, target: Type) -> Lit:
     """A string literal as a literal of another type."""
     try:
         value = casts.parse(str(arg.value), target)

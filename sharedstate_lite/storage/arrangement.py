@@ -12,7 +12,7 @@ follows the last epoch. The design is the shared arrangement (McSherry et al., V
 
 An epoch's batch is appended by :meth:`Arrangement.insert` and takes part in merges once
 :meth:`Arrangement.commit` has sealed the epoch. Batches are immutable, so to undo an
-epoch is to go back to a list (:meth:`Arrangement.mark`, :meth:`Arrangement.back`).
+epoch is to go back to a list (:meth:`Arrangement.mark`, :meth:`Arrangement.rollback`).
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from itertools import takewhile
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import TimeError, shorten, whole
+from ..errors import TimeError, is_integer, shorten
 from ..plan.nodes import Type
 from . import spine
-from .batch import LOW, Batch, Delta, Diffs, Layout, concat, gather, ranges
+from .batch import LOW_BITS, Batch, Delta, Diffs, Layout, concat, gather, ranges
 from .encoding import NULL, Strings, Words
 from .multiplicity import LIMIT, add_up, too_many
 
 
 @dataclass(frozen=True)
-class Span:
+class BatchInfo:
     """A batch as a reader sees it: epochs [lower, upper), its number of rows and bytes."""
 
     lower: int
@@ -66,7 +66,7 @@ class TraceHandle:
             raise TimeError(
                 f"{self.arrangement.name}: this handle is closed; take a new one with handle({shorten(time)})"
             )
-        if not whole(time) or time < self.time or time >= self.arrangement.upper:
+        if not is_integer(time) or time < self.time or time >= self.arrangement.upper:
             raise TimeError(
                 f"{self.arrangement.name}: a handle at {self.time} cannot advance to {shorten(time)}; "
                 f"it moves forward only, and stays below upper={self.arrangement.upper}"
@@ -78,7 +78,7 @@ class TraceHandle:
             self.open = False
             self.arrangement.handles.remove(self)
             if not self.arrangement.handles:
-                self.arrangement.refold()
+                self.arrangement.fold_times()
 
     def __enter__(self) -> TraceHandle:
         return self
@@ -110,11 +110,11 @@ class Arrangement:
         return max(self._floor, min((h.time for h in self.handles), default=self.upper - 1))
 
     @property
-    def batches(self) -> list[Span]:
+    def batches(self) -> list[BatchInfo]:
         """The batches in order of time: contiguous, from epoch 0 to upper."""
         lowers = [0, *(b.lower for b in self.runs[1:])]
         uppers = [*(b.lower for b in self.runs[1:]), self.upper]
-        return [Span(lo, up, len(b), b.nbytes) for lo, up, b in zip(lowers, uppers, self.runs, strict=False)]
+        return [BatchInfo(lo, up, len(b), b.nbytes) for lo, up, b in zip(lowers, uppers, self.runs, strict=False)]
 
     @property
     def rows(self) -> int:
@@ -128,7 +128,7 @@ class Arrangement:
 
     def check(self, time: int) -> None:
         """Raise TimeError unless ``since <= time < upper``."""
-        if not whole(time):
+        if not is_integer(time):
             raise TimeError(f"{self.name}: {shorten(time)} is no time; epochs are whole numbers")
         if time < self.since:
             raise TimeError(
@@ -168,7 +168,7 @@ class Arrangement:
         for batch in self._until(at):
             word = batch.body[0]
             start = word.searchsorted(low)
-            size = word.searchsorted(low | LOW, side="right") - start
+            size = word.searchsorted(low | LOW_BITS, side="right") - start
             if np.count_nonzero(size):
                 index, owner = ranges(start, size)
                 part, owner = self.verify(batch, index, owner, keys, at)
@@ -248,10 +248,10 @@ class Arrangement:
         self.runs.append(Batch(body, self.upper))
 
     def mark(self) -> tuple[list[Batch], list[spine.Merge], int, int]:
-        """What :meth:`back` needs: batches are immutable, so two lists are the whole state."""
+        """What :meth:`rollback` needs: batches are immutable, so two lists are the whole state."""
         return list(self.runs), list(self.merges), self.upper, self._floor
 
-    def back(self, mark: tuple[list[Batch], list[spine.Merge], int, int]) -> None:
+    def rollback(self, mark: tuple[list[Batch], list[spine.Merge], int, int]) -> None:
         """Undo everything since the mark. A merge that got further meanwhile stays valid: its inputs are the same."""
         self.runs, self.merges, self.upper, self._floor = list(mark[0]), list(mark[1]), mark[2], mark[3]
 
@@ -264,15 +264,15 @@ class Arrangement:
         fresh = sum(map(len, takewhile(lambda b: b.lower >= self.upper, reversed(self.runs))))
         self.upper = upper
         if fresh:
-            spine.work(self, fresh)
+            spine.merge_some(self, fresh)
 
     def compact(self) -> None:
         """Merge all that since allows, at once."""
-        spine.finish(self)
+        spine.compact(self)
 
     def recode(self, moved: Words) -> None:
         """Replace the codes of strings, ``moved`` from old to new. Hashes are of texts, so the order of rows stays."""
-        spine.complete(self)
+        spine.finish_merges(self)
         lines = [1 + i for i, kind in enumerate(self.layout.types) if kind is Type.STRING]
         for at, batch in enumerate(self.runs if lines else []):
             body = batch.body.copy()
@@ -280,9 +280,9 @@ class Arrangement:
                 body[line] = np.where(body[line] == NULL, NULL, moved.take(np.maximum(body[line], 0)))
             self.runs[at] = Batch(body, batch.lower, batch.timed)
 
-    def refold(self) -> None:
+    def fold_times(self) -> None:
         """After since has moved: fold the times that it let go of, so that what they kept apart can cancel."""
-        spine.refold(self)
+        spine.fold_times(self)
 
     def __repr__(self) -> str:
         held = f"rows={self.rows}, batches={len(self.runs)}"

@@ -36,8 +36,8 @@ from .multiplicity import MANY, check_halves, halves
 Diffs = npt.NDArray[np.int64]
 """int64[n], or int64[w, n] where a diff is a vector of accumulators."""
 
-LOW = 0xFFFFFFFF
-_LOW, _HIGH = np.uint64(LOW), np.uint64(LOW << 32)
+LOW_BITS = 0xFFFFFFFF
+_LOW, _HIGH = np.uint64(LOW_BITS), np.uint64(LOW_BITS << 32)
 
 
 def _odd(i: int) -> int:
@@ -115,7 +115,7 @@ class Layout:
         return Delta(body[1 : 1 + self.columns], body[1 + self.columns])
 
     def key_words(self, keys: Words, strings: Strings) -> Words:
-        """The smallest sort word of each key; keys int64[len(key), q]. The greatest is that ``| LOW``."""
+        """The smallest sort word of each key; keys int64[len(key), q]. The greatest is that ``| LOW_BITS``."""
         return (hash_rows(keys, self.key_types, strings) & _HIGH).view(np.int64)
 
     def sort_words(self, rows: Words, strings: Strings) -> Words:
@@ -143,9 +143,9 @@ class Layout:
             check_halves(*replace(self, width=2).body(rows, halves(diffs), strings)[1 + self.columns :])
         words = self.sort_words(rows, strings)
         lines = [words, *rows, *(diffs if self.width > 1 else diffs[None, :])]
-        index, sums = fold(lines, words.argsort(), self)
+        index, sums = consolidate(lines, words.argsort(), self)
         body = np.empty((len(lines), len(index)), dtype=np.int64)
-        write(lines, index, sums, body, self)
+        write_rows(lines, index, sums, body, self)
         return body
 
 
@@ -211,13 +211,13 @@ def prefix(words: Words, kind: Type, strings: Strings) -> npt.NDArray[np.uint64]
     return np.where(words == NULL, np.uint64(0), np.maximum(code, np.uint64(1)))
 
 
-def fold(
+def consolidate(
     lines: Sequence[Words] | Words, order: npt.NDArray[np.intp], layout: Layout
 ) -> tuple[npt.NDArray[np.intp], Diffs]:
     """Consolidate rows that ``order`` sorts by sort word: equal rows (and times) become one, what cancels goes.
 
     ``lines`` are those of a body, each int64[n], in no order. Returns the positions of the
-    rows that stay, in order, and their diffs int64[w, m]; see :func:`write`.
+    rows that stay, in order, and their diffs int64[w, m]; see :func:`write_rows`.
     """
     facts = [*lines[1 : 1 + layout.columns], *lines[1 + layout.columns + layout.width :]]
     words = lines[0].take(order)
@@ -239,10 +239,10 @@ def fold(
     return (order, diffs) if live.all() else (order.compress(live), diffs.compress(live, axis=1))
 
 
-def write(
+def write_rows(
     lines: Sequence[Words] | Words, index: npt.NDArray[np.intp], diffs: Diffs, out: Words, layout: Layout
 ) -> None:
-    """The rows that :func:`fold` left, into ``out`` int64[lines, m]; each value is moved once."""
+    """The rows that :func:`consolidate` left, into ``out`` int64[lines, m]; each value is moved once."""
     own = layout.diff_rows
     for n, (line, into) in enumerate(zip(lines, out, strict=True)):
         if own.start <= n < own.stop:
@@ -280,7 +280,7 @@ def merged(batches: Iterable[Batch], layout: Layout, strings: Strings) -> Words:
     return layout.body(rows, diffs if layout.width > 1 else diffs[0], strings)
 
 
-def groups_of(
+def distinct_sorted(
     rows: Words, words: Words, types: tuple[Type, ...], strings: Strings
 ) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
     """As :func:`distinct`, of keys int64[k, n] in the order of a body; ``words`` are its sort words."""

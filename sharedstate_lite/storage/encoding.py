@@ -30,7 +30,7 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
-from .shorts import WORTH, Shorts, pack
+from .short_strings import MIN_ROWS, ShortStrings, pack
 
 Words = npt.NDArray[np.int64]
 """One column as int64[n], or a batch of k columns as int64[k, n]."""
@@ -58,8 +58,8 @@ class Strings:
         # Bytes of the first so many strings: what a string takes may change while it is held, so it is asked once.
         self._sized, self._bytes = 0, 0
         # The first so many strings as Arrow lays them out: for those who hand over many, made when asked for.
-        self._laid: Any = pa.array([], pa.large_string())
-        self._shorts = Shorts()
+        self._arrow: Any = pa.array([], pa.large_string())
+        self._short = ShortStrings()
 
     def __len__(self) -> int:
         return len(self._text)
@@ -70,7 +70,7 @@ class Strings:
         # A code above 256 is an int object of its own, which the dictionary keeps alive.
         self._bytes += sum(sys.getsizeof(t) + 32 for t in self._text[self._sized :])
         self._sized = len(self)
-        arrays: int = self._hash.nbytes + self._prefix.nbytes + self._shorts.nbytes + self._laid.nbytes
+        arrays: int = self._hash.nbytes + self._prefix.nbytes + self._short.nbytes + self._arrow.nbytes
         return self._bytes + _dict_bytes(len(self._code)) + 8 * len(self) + arrays
 
     def code(self, text: str) -> int:
@@ -93,10 +93,10 @@ class Strings:
 
     def column(self, array: Any) -> Words:
         """Codes of a pyarrow StringArray or LargeStringArray (null is NULL); shape (n,). Raises UnicodeError."""
-        if len(array) < WORTH:
+        if len(array) < MIN_ROWS:
             return self.codes(array.to_pylist())
         packed = pack(array)
-        found = self._shorts.find(packed)
+        found = self._short.find(packed)
         if array.null_count:
             found[array.is_null().to_numpy(zero_copy_only=False)] = NULL
         missing = np.flatnonzero(found == -1)
@@ -105,7 +105,7 @@ class Strings:
             kinds, index = unknown.dictionary, unknown.indices.to_numpy().astype(np.intp)
             codes = self.codes(kinds.to_pylist())
             found[missing] = codes.take(index)
-            self._shorts.learn(pack(kinds), codes)
+            self._short.add(pack(kinds), codes)
         return found
 
     def _add(self, fresh: Sequence[str]) -> Words:
@@ -120,13 +120,13 @@ class Strings:
         self._code.update(zip(fresh, range(first, last), strict=True))
         return np.arange(first, last)
 
-    def forget(self, length: int) -> None:
+    def truncate(self, length: int) -> None:
         """Drop the codes from ``length`` on: what a refused step had brought."""
         gone = self._text[length:]
         if not gone:
             return
-        self._shorts.forget(length)
-        self._laid = self._laid[:length]
+        self._short.truncate(length)
+        self._arrow = self._arrow[:length]
         self._prefixed = min(self._prefixed, length)
         if self._sized > length:
             self._sized, self._bytes = 0, 0
@@ -148,21 +148,21 @@ class Strings:
     def texts(self, words: Words) -> npt.NDArray[Any]:
         """Strings of a column of codes as an object array, None where NULL; shape (n,)."""
         out = np.empty(len(words), dtype=object)
-        out[:] = self.listed(words)
+        out[:] = self.to_list(words)
         return out
 
-    def listed(self, words: Words) -> list[str | None]:
+    def to_list(self, words: Words) -> list[str | None]:
         """Strings of a column of codes, None where NULL; each distinct string is one shared object."""
         text = self._text
         # NULL alone is below zero.
         return [text[code] if code >= 0 else None for code in words.tolist()]
 
-    def laid(self, codes: Words) -> Any:
+    def to_arrow(self, codes: Words) -> Any:
         """Strings of codes, no NULL among them, as a pyarrow StringArray: a fifth of the time that a list takes."""
-        first, last = len(self._laid), len(self._text)
+        first, last = len(self._arrow), len(self._text)
         if first < last:
-            self._laid = pa.concat_arrays([self._laid, pa.array(self._text[first:], pa.large_string())])
-        return self._laid.take(pa.array(codes)).cast(pa.string())
+            self._arrow = pa.concat_arrays([self._arrow, pa.array(self._text[first:], pa.large_string())])
+        return self._arrow.take(pa.array(codes)).cast(pa.string())
 
     def hashes(self, words: Words) -> npt.NDArray[np.uint64]:
         """A 64-bit hash of the text of each code; NULL hashes to a constant. Shape (n,)."""

@@ -31,11 +31,11 @@ from typing import Literal, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from .batch import Batch, Layout, fold, write
+from .batch import Batch, Layout, consolidate, write_rows
 from .encoding import Words
 
 
-class Runs(Protocol):
+class Spine(Protocol):
     """The batches that are merged, oldest first, and what about them is kept apart."""
 
     layout: Layout
@@ -76,7 +76,7 @@ class _Progress(NamedTuple):
 class Merge:
     """The merge of neighbours, oldest first; resumable; folds times at or before ``since``."""
 
-    def __init__(self, arrangement: Runs, inputs: Sequence[Batch]) -> None:
+    def __init__(self, arrangement: Spine, inputs: Sequence[Batch]) -> None:
         self.arrangement, self.inputs = arrangement, tuple(inputs)
         layout = arrangement.layout
         self.since = arrangement.since
@@ -124,9 +124,9 @@ class Merge:
         parts = zip(self.inputs, start, ends, strict=True)
         lines, order = _zip([self._slice(batch, at, end) for batch, at, end in parts if at < end])
         read = len(order)
-        index, diffs = fold(lines, order, self.arrangement.layout)
+        index, diffs = consolidate(lines, order, self.arrangement.layout)
         kept = filled + len(index)
-        write(lines, index, diffs, self._out[:, filled:kept], self.arrangement.layout)
+        write_rows(lines, index, diffs, self._out[:, filled:kept], self.arrangement.layout)
         self._done = _Progress(kept, ends, left - read)
         return read
 
@@ -164,7 +164,7 @@ def _latest(batch: Batch) -> int:
     return int(batch.body[-1].max(initial=batch.lower)) if batch.timed else batch.lower
 
 
-def work(arrangement: Runs, fresh: int) -> None:
+def merge_some(arrangement: Spine, fresh: int) -> None:
     """Start the merges that are due and pay each its share for ``fresh`` new rows."""
     merges = arrangement.merges
     if not _waits(arrangement.runs):
@@ -194,40 +194,40 @@ def _waits(runs: Sequence[Batch]) -> bool:
     return 0 < young < FEW and (len(runs[0]) > SOME or sum(map(len, runs)) > SOME)
 
 
-def complete(arrangement: Runs) -> None:
+def finish_merges(arrangement: Spine) -> None:
     """Run the merges that are under way to their end."""
     for merge in list(arrangement.merges):
         merge.finish()
         _replace(arrangement, merge)
 
 
-def finish(arrangement: Runs) -> None:
+def compact(arrangement: Spine) -> None:
     """Merge everything into one batch, with the times that since allows."""
-    complete(arrangement)
-    refold(arrangement)
+    finish_merges(arrangement)
+    fold_times(arrangement)
     if len(arrangement.runs) > 1:
         arrangement.runs[:] = [Merge(arrangement, arrangement.runs).finish()]
     _trim(arrangement)
 
 
-def refold(arrangement: Runs) -> None:
+def fold_times(arrangement: Spine) -> None:
     """Rewrite each batch that keeps times apart which since has passed."""
     since = arrangement.since
     if not any(
         b.timed and (int(b.body[-1].min(initial=since)) < since or _latest(b) <= since) for b in arrangement.runs
     ):
         return
-    complete(arrangement)
+    finish_merges(arrangement)
     for at, batch in enumerate(arrangement.runs):
         if batch.timed:
             arrangement.runs[at] = Merge(arrangement, [batch]).finish()
     _drop_empty(arrangement)
     _start(arrangement)
-    complete(arrangement)
+    finish_merges(arrangement)
     _drop_empty(arrangement)
 
 
-def _start(arrangement: Runs, credit: int = 0) -> None:
+def _start(arrangement: Spine, credit: int = 0) -> None:
     """Begin the merge of the oldest batch that is due with all that are newer."""
     runs, merges = arrangement.runs, arrangement.merges
     busy = {id(batch) for merge in merges for batch in merge.inputs}
@@ -256,7 +256,7 @@ def _outweighed(runs: Sequence[Batch], newer: int, line: int) -> bool:
     return 3 * (newer + 2 * cancel) >= 2 * rows
 
 
-def _replace(arrangement: Runs, merge: Merge) -> None:
+def _replace(arrangement: Spine, merge: Merge) -> None:
     at = next(i for i, batch in enumerate(arrangement.runs) if batch is merge.inputs[0])
     result = merge.result()
     # In this order an interrupt loses a merge, never a batch.
@@ -264,7 +264,7 @@ def _replace(arrangement: Runs, merge: Merge) -> None:
     arrangement.runs[at : at + len(merge.inputs)] = [result]
 
 
-def _drop_empty(arrangement: Runs) -> None:
+def _drop_empty(arrangement: Spine) -> None:
     # An empty batch covers its epochs by the neighbour that grows over them: batches store only where they begin.
     if all(map(len, arrangement.runs)):
         return
@@ -272,7 +272,7 @@ def _drop_empty(arrangement: Runs) -> None:
     arrangement.runs[:] = [b for b in arrangement.runs if len(b) or id(b) in busy]
 
 
-def _trim(arrangement: Runs) -> None:
+def _trim(arrangement: Spine) -> None:
     _drop_empty(arrangement)
     for at, batch in enumerate(arrangement.runs):
         if batch.nbytes > batch.body.size * 8:

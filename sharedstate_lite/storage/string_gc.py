@@ -35,9 +35,9 @@ def sweep(dictionary: Dictionary, arrangements: Iterable[Arrangement], elsewhere
     return moved
 
 
-def forget(dictionary: Dictionary, length: int, shown: bool) -> None:
+def truncate(dictionary: Dictionary, length: int, shown: bool) -> None:
     """Drop the strings from ``length`` on; ``shown`` says that rows which are kept elsewhere may hold them."""
     if shown and len(dictionary.strings) > length:
         # Those rows keep the dictionary that they are of, and the engine goes on with a copy of its own part.
         dictionary.strings, _ = dictionary.strings.keep([np.arange(length)])
-    dictionary.strings.forget(length)
+    dictionary.strings.truncate(length)

@@ -35,7 +35,7 @@ _WIDTHS: dict[int, Any] = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.int64}
 _HIGH = np.uint64(32)
 _PLAIN = bytes(4)
 
-WORTH = 1 << 12
+COMPRESS_FROM = 1 << 12
 """Bytes from which a blob is compressed: it then takes half of them, and every process on its way a copy of half."""
 
 
@@ -52,7 +52,7 @@ def encode(lines: Sequence[Words], types: Sequence[Type], strings: Strings) -> b
             heads.append(_packed(line, parts))
     head = json.dumps([len(lines[0]) if lines else 0, heads], separators=(",", ":")).encode()
     plain = b"".join([struct.pack("<I", len(head)), head, *parts])
-    if not WORTH <= len(plain) < 1 << 32:
+    if not COMPRESS_FROM <= len(plain) < 1 << 32:
         return _PLAIN + plain
     return struct.pack("<I", len(plain)) + bytes(pa.compress(plain, codec="zstd", asbytes=True))
 
@@ -114,7 +114,7 @@ def _texts(codes: Words, strings: Strings) -> tuple[Words, bytes, bytes]:
         whole = np.full(len(codes), NULL)
         whole[~null] = number
         number = whole
-    _, offsets, text = strings.laid(used).buffers()
+    _, offsets, text = strings.to_arrow(used).buffers()
     ends = b"\0" * 4 if offsets is None else bytes(memoryview(offsets)[: 4 * (len(used) + 1)])
     last = struct.unpack_from("<i", ends, len(ends) - 4)[0]
     return number, ends, b"" if text is None else bytes(memoryview(text)[:last])

@@ -38,7 +38,7 @@ class Scratch:
         unborn = parent / f"{prefix}{secrets.token_hex(6)}{_UNBORN}"
         unborn.mkdir()
         self._held = os.open(unborn / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
-        lock(self._held)
+        try_lock(self._held)
         # Only now does it get a name that others clear, so that none is cleared before it is held.
         self.path = unborn.rename(unborn.with_name(unborn.name.removesuffix(_UNBORN)))
 
@@ -66,7 +66,7 @@ class Scratch:
         self.close()
 
 
-def lock(file: int) -> bool:
+def try_lock(file: int) -> bool:
     """Take the lock of an open file without waiting; False where another has it or the system has none."""
     try:
         import fcntl
@@ -79,13 +79,13 @@ def lock(file: int) -> bool:
     return True
 
 
-def hold(where: Path) -> int:
+def lock_folder(where: Path) -> int:
     """Take the lock of a checkpoint's folder for as long as the file stays open that is returned.
 
     Raises CheckpointError where another process, or this one, has it.
     """
     file = os.open(where / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
-    if not lock(file):
+    if not try_lock(file):
         os.close(file)
         raise CheckpointError(f"{where}: another engine is running there; close it first, or choose another folder")
     return file
@@ -97,7 +97,7 @@ def _clear(folder: Path) -> None:
     except OSError:
         return
     try:
-        if lock(file):
+        if try_lock(file):
             shutil.rmtree(folder, ignore_errors=True)
     finally:
         os.close(file)

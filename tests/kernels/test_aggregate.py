@@ -16,7 +16,7 @@ from support import examples
 
 import sharedstate_lite as ss
 from sharedstate_lite.changelog.changes import frame
-from sharedstate_lite.kernels.aggregate import Groups
+from sharedstate_lite.kernels.aggregate import ReduceState
 from sharedstate_lite.kernels.minmax import Source
 from sharedstate_lite.plan.nodes import Reduce
 from sharedstate_lite.storage.arrangement import Arrangement
@@ -87,7 +87,7 @@ class Reducing:
 
     def __init__(self, sql: str, whole: str = "INT") -> None:
         self.strings, self.node = Strings(), node(sql, whole)
-        self.groups = Groups(self.node, "v.group1", 1)
+        self.groups = ReduceState(self.node, "v.group1", 1)
         self.input = Arrangement("input", self.groups.plan.input)
         kinds = [c.type for c in self.node.input.schema]
         self.rows = st.tuples(*(st.sampled_from(domain(kind, self.strings)[:6]) for kind in kinds))
@@ -146,7 +146,7 @@ def test_what_is_emitted_adds_up_to_the_groups(name: str, level: str) -> None:
         run()
 
 
-def state_of(groups: Groups) -> list[Bag]:
+def state_of(groups: ReduceState) -> list[Bag]:
     """The contents of all state of a reduce."""
     return [bag(*a.contents()) for a in groups.arrangements]
 
@@ -243,7 +243,7 @@ def test_whole_sums_are_exact_to_the_last_bit(low: int) -> None:
 
 
 def test_every_group_column_counts() -> None:
-    """Groups that differ in one column only, NULL or not, are groups of their own."""
+    """ReduceState that differ in one column only, NULL or not, are groups of their own."""
     reducing = Reducing("SELECT k, s, COUNT(*) AS n FROM sample GROUP BY k, s")
     width = len(reducing.node.input.schema)
     every = [None, "", "a", "\0"]

@@ -69,7 +69,7 @@ class Model:
         self.arrangement.insert(some.rows, some.diffs, self.strings)
         if sealed:
             self.arrangement.commit(self.arrangement.upper + 1)
-        self.arrangement.back(mark)
+        self.arrangement.rollback(mark)
 
     def hold(self, data: st.DataObject) -> None:
         """Open a handle, move one on, or close one."""
@@ -150,7 +150,7 @@ def test_reads_are_those_of_a_history_of_bags(layout: Layout, pace: str, level: 
             elif action == "compact":
                 model.arrangement.compact()
             else:
-                model.arrangement.refold()
+                model.arrangement.fold_times()
             model.check(data)
         for handle in model.handles:
             handle.close()

@@ -15,19 +15,19 @@ from support import examples
 from sharedstate_lite.changelog.convert import from_values
 from sharedstate_lite.plan.nodes import Column, Type
 from sharedstate_lite.storage.batch import (
-    LOW,
+    LOW_BITS,
     Batch,
     Layout,
     concat,
+    consolidate,
     distinct,
-    fold,
     gather,
     hash_rows,
     merged,
     prefix,
     ranges,
 )
-from sharedstate_lite.storage.batch import write as write_lines
+from sharedstate_lite.storage.batch import write_rows as write_lines
 from sharedstate_lite.storage.encoding import NULL, Strings
 
 TYPES = (Type.STRING, Type.BIGINT, Type.DOUBLE)
@@ -48,7 +48,7 @@ def check_body(body: Any, layout: Layout, strings: Strings) -> None:
     assert (words[1:] >= words[:-1]).all()
     assert len(set(map(tuple, rows.T.tolist()))) == body.shape[1]
     low = layout.key_words(rows[list(layout.key)], strings)
-    assert ((low <= words) & (words <= (low | LOW))).all()
+    assert ((low <= words) & (words <= (low | LOW_BITS))).all()
 
 
 @hash_levels
@@ -112,7 +112,7 @@ def test_times_are_kept_apart(level: str) -> None:
         rows = matrix([(row,) for row, _, _ in given_], 1)
         body = np.concatenate([layout.sort_words(rows, strings)[None, :], matrix(given_, 3)])
         lines = list(body)
-        index, diffs = fold(lines, np.argsort(lines[0]), layout)
+        index, diffs = consolidate(lines, np.argsort(lines[0]), layout)
         out = np.empty((4, len(index)), dtype=np.int64)
         write_lines(lines, index, diffs, out, layout)
         assert (out[0][1:] >= out[0][:-1]).all()
@@ -172,7 +172,7 @@ def test_an_order_code_never_contradicts_the_values(kind: Type) -> None:
         codes = prefix(from_values(sorted(values), Column("c", kind), "t", strings), kind, strings)
         assert (np.diff(codes.astype(np.int64)) >= 0).all()
         assert codes.min() > 0
-        assert codes.max() <= LOW
+        assert codes.max() <= LOW_BITS
 
     run()
     assert prefix(np.array([NULL]), kind, strings).tolist() == [0]

@@ -39,7 +39,7 @@ def test_strings_are_a_dictionary(operations: list[Any]) -> None:
             assert [strings.find(t) for t in given_] == [model.index(t) if t in model else None for t in given_]
         elif what == "forget":
             model = model[: len(given_)]
-            strings.forget(len(given_))
+            strings.truncate(len(given_))
         else:
             used = [model.index(t) for t in given_ if t in model]
             kept = [t for n, t in enumerate(model) if n in used]
@@ -49,7 +49,7 @@ def test_strings_are_a_dictionary(operations: list[Any]) -> None:
         assert len(strings) == len(model)
         assert strings.texts(np.arange(len(model))).tolist() == model
         assert strings.texts(np.array([NULL])).tolist() == [None]
-        assert strings.laid(np.arange(len(model))[::-1]).to_pylist() == model[::-1]
+        assert strings.to_arrow(np.arange(len(model))[::-1]).to_pylist() == model[::-1]
         held = sum(map(sys.getsizeof, model))
         assert held <= strings.nbytes <= held + 40_000 + 200 * len(model)
 

@@ -86,7 +86,7 @@ def test_merges_run_for_many_epochs(monkeypatch: pytest.MonkeyPatch) -> None:
         asked = matrix([(0, 0), (66_666, 199_999)], 2)
         assert arrangement.multiplicity(asked, arrangement.layout.sort_words(asked, STRINGS)).tolist() == [0, 1]
     assert running > 20
-    spine.complete(arrangement)
+    spine.finish_merges(arrangement)
     assert not arrangement.merges
     assert len(bag(*arrangement.contents())) == 200_000 - deleted
 
@@ -172,7 +172,7 @@ def test_a_merge_is_the_net_of_its_inputs(level: str) -> None:
 
 def test_an_interrupt_loses_a_stroke_and_no_row(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wherever Ctrl-C meets a merge, what is read is as before, and the merge goes on from its last whole stroke."""
-    fold = spine.fold
+    consolidate = spine.consolidate
     calls = 0
 
     def interrupted(*arguments: Any) -> Any:
@@ -180,9 +180,9 @@ def test_an_interrupt_loses_a_stroke_and_no_row(monkeypatch: pytest.MonkeyPatch)
         calls += 1
         if calls % 3 == 0:
             raise KeyboardInterrupt
-        return fold(*arguments)
+        return consolidate(*arguments)
 
-    monkeypatch.setattr(spine, "fold", interrupted)
+    monkeypatch.setattr(spine, "consolidate", interrupted)
     arrangement, wanted, hits = Arrangement("a", LAYOUT), Counter[Row](), 0
     for epoch in range(40):
         ids = range(epoch * 500, epoch * 500 + 500)
@@ -192,7 +192,7 @@ def test_an_interrupt_loses_a_stroke_and_no_row(monkeypatch: pytest.MonkeyPatch)
             put(arrangement, ids)
         except KeyboardInterrupt:
             hits += 1
-            arrangement.back(mark)
+            arrangement.rollback(mark)
             assert len(bag(*arrangement.contents())) == epoch * 500
             arrangement.insert(np.stack([np.array(ids) // 3, np.array(ids)]), np.ones(500, dtype=np.int64), STRINGS)
             arrangement.upper += 1

@@ -1,4 +1,4 @@
-"""shorts: codes of short strings, looked up a column at a time; always those that the dictionary gives."""
+"""short_strings: codes of short strings, looked up a column at a time; always those that the dictionary gives."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from support import examples, fingerprint
 
 import sharedstate_lite as ss
-from sharedstate_lite.storage import encoding, shorts
+from sharedstate_lite.storage import encoding, short_strings
 from sharedstate_lite.storage.encoding import NULL, Strings
-from sharedstate_lite.storage.shorts import LONGEST, Shorts, pack
+from sharedstate_lite.storage.short_strings import MAX_BYTES, ShortStrings, pack
 
 LETTERS = ["a", "b", "\0", "\xff", "é", "\u20ac", "\U0001f600", "\x7f"]
 """One to four bytes of UTF-8 each, NUL among them."""
@@ -31,9 +31,9 @@ def test_packed_strings_are_equal_when_the_strings_are(kind: pa.DataType) -> Non
     every = [letter * n for letter in LETTERS for n in range(17)] + ["a" * 14 + "\0", "\0" * 15, "a\0b", "a\0", "ab"]
     every = list(dict.fromkeys(every))
     packed = list(zip(*pack(pa.array(every, kind)).tolist(), strict=True))
-    short = [p for t, p in zip(every, packed, strict=True) if len(t.encode()) <= LONGEST]
+    short = [p for t, p in zip(every, packed, strict=True) if len(t.encode()) <= MAX_BYTES]
     assert len(set(short)) == len(short)
-    assert [p[1] >> 56 != 0 for p in packed] == [len(t.encode()) <= LONGEST for t in every]
+    assert [p[1] >> 56 != 0 for p in packed] == [len(t.encode()) <= MAX_BYTES for t in every]
     # Neither what stands before a string in its buffer nor what stands after it is part of it.
     for start in range(0, len(every), 7):
         part = pa.array(every, kind).slice(start, 9)
@@ -48,7 +48,7 @@ def test_a_column_has_the_codes_of_its_texts(columns: list[Any]) -> None:
     """Over columns of any texts, nulls and slices, one after the other, codes are those of a plain dictionary."""
     with pytest.MonkeyPatch.context() as patch:
         # So few rows would not be worth the shortcut, and be looked up one by one.
-        patch.setattr(encoding, "WORTH", 0)
+        patch.setattr(encoding, "MIN_ROWS", 0)
         strings, model = Strings(), dict[str, int]()
         for given_, start, cut, large, forget in columns:
             array = pa.array(given_, pa.large_string() if large else pa.string())
@@ -63,7 +63,7 @@ def test_a_column_has_the_codes_of_its_texts(columns: list[Any]) -> None:
             assert strings.texts(found).tolist() == seen
             if forget:
                 length = len(model) // 2
-                strings.forget(length)
+                strings.truncate(length)
                 model = {t: code for t, code in model.items() if code < length}
 
 
@@ -81,7 +81,7 @@ def test_a_long_column_and_the_column_after_it(kind: pa.DataType) -> None:
         assert found.tolist() == plain.codes(array.to_pylist()).tolist()
         assert strings.column(array).tolist() == found.tolist()
     length = len(strings) // 3
-    strings.forget(length)
+    strings.truncate(length)
     plain.forget(length)
     array = pa.array(pool, kind)
     assert strings.column(array).tolist() == plain.codes(pool).tolist()
@@ -98,14 +98,14 @@ def test_the_table_is_a_dictionary(hashed: str) -> None:
         size = 2000
         if hashed == "one hash":
             size = 60
-            patch.setattr(shorts, "_hash", lambda packed: np.zeros(packed.shape[1], dtype=np.int64))
-        table, model = Shorts(), dict[str, int]()
+            patch.setattr(short_strings, "_hash", lambda packed: np.zeros(packed.shape[1], dtype=np.int64))
+        table, model = ShortStrings(), dict[str, int]()
         pool = list(dict.fromkeys(f"{draw.choice('ab')}{draw.randrange(10 * size)}" for _ in range(3 * size)))
         for _ in range(6):
             new = [t for t in draw.sample(pool, size // 4) if t not in model]
             codes = np.arange(len(model), len(model) + len(new), dtype=np.int64)
             # Those too long to be packed are left out.
-            table.learn(pack(pa.array([*new, "x" * 16])), np.append(codes, 9_999_999))
+            table.add(pack(pa.array([*new, "x" * 16])), np.append(codes, 9_999_999))
             model.update(zip(new, codes.tolist(), strict=True))
             assert table.find(pack(pa.array(pool))).tolist() == [model.get(t, -1) for t in pool]
             assert table.find(pack(pa.array(["x" * 16, "x" * 15]))).tolist() == [-1, -1]

@@ -20,9 +20,9 @@ import pyarrow as pa
 Packed = npt.NDArray[np.uint64]
 """Short strings as uint64[2, n]; the last byte is the length plus one, 0 where a string is not short."""
 
-LONGEST = 15
+MAX_BYTES = 15
 """Bytes of the longest string that fits."""
-WORTH = 256
+MIN_ROWS = 256
 """From this many rows on, the shortcut is quicker than one Python look-up a row."""
 
 _MASKS = np.array([(1 << 8 * k) - 1 for k in range(9)], dtype=np.uint64)
@@ -46,11 +46,11 @@ def pack(array: Any) -> Packed:
     out = np.empty((2, len(sizes)), dtype=np.uint64)
     out[0] = words.take(at) & _MASKS.take(np.minimum(sizes, 8))
     out[1] = words.take(np.minimum(at + 8, len(words) - 1)) & _MASKS.take(np.clip(sizes - 8, 0, 7))
-    out[1] |= np.where(sizes <= LONGEST, sizes + 1, 0).astype(np.uint64) << np.uint64(56)
+    out[1] |= np.where(sizes <= MAX_BYTES, sizes + 1, 0).astype(np.uint64) << np.uint64(56)
     return out
 
 
-class Shorts:
+class ShortStrings:
     """The codes of the short strings that came in columns."""
 
     def __init__(self) -> None:
@@ -86,7 +86,7 @@ class Shorts:
                 ask, slots = ask.take(on), (slots.take(on) + 1) & mask
         return out
 
-    def learn(self, packed: Packed, codes: npt.NDArray[np.int64]) -> None:
+    def add(self, packed: Packed, codes: npt.NDArray[np.int64]) -> None:
         """Remember codes int64[n] of distinct strings that are not known yet; those that are not short are left out."""
         short = np.flatnonzero(packed[1] >> np.uint64(56))
         packed, codes = packed.take(short, axis=1), codes.take(short)
@@ -102,13 +102,13 @@ class Shorts:
             first = 0
         self._place(np.arange(first, last))
 
-    def forget(self, length: int) -> None:
+    def truncate(self, length: int) -> None:
         """Drop the codes from ``length`` on."""
         if self._count and int(self._codes[: self._count].max()) >= length:
             kept = np.flatnonzero(self._codes[: self._count] < length)
             packed, codes = self._packed.take(kept, axis=1), self._codes.take(kept)
             self.__init__()  # type: ignore[misc]  # a gap in a run of slots would hide what lies behind it
-            self.learn(packed, codes)
+            self.add(packed, codes)
 
     def _place(self, places: npt.NDArray[np.int64]) -> None:
         mask = len(self._slots) - 1
