@@ -82,7 +82,7 @@ def test_a_long_column_and_the_column_after_it(kind: pa.DataType) -> None:
         assert strings.column(array).tolist() == found.tolist()
     length = len(strings) // 3
     strings.truncate(length)
-    plain.forget(length)
+    plain.truncate(length)
     array = pa.array(pool, kind)
     assert strings.column(array).tolist() == plain.codes(pool).tolist()
     fresh, moved = strings.keep([strings.codes(pool[:4000])])
@@ -110,9 +110,9 @@ def test_the_table_is_a_dictionary(hashed: str) -> None:
             assert table.find(pack(pa.array(pool))).tolist() == [model.get(t, -1) for t in pool]
             assert table.find(pack(pa.array(["x" * 16, "x" * 15]))).tolist() == [-1, -1]
         grown = table.nbytes
-        table.forget(len(model))
+        table.truncate(len(model))
         assert table.nbytes == grown
-        table.forget(len(model) // 3)
+        table.truncate(len(model) // 3)
         kept = {t: c for t, c in model.items() if c < len(model) // 3}
         assert table.find(pack(pa.array(pool))).tolist() == [kept.get(t, -1) for t in pool]
 
