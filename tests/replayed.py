@@ -45,7 +45,7 @@ def check_tables(recording: Recording, step: int, engine: ss.Engine) -> None:
                 assert table.total == len(bag(table.rows))
                 if table.ruler is not None:
                     spans = [(s.lower, s.upper, s.total) for s in table.ruler.spans]
-                    found = next(h.arrangement for h in engine.held() if h.operator == table.parts[0])
+                    found = next(h.arrangement for h in engine.state_parts() if h.operator == table.parts[0])
                     assert spans == [(b.lower, b.upper, b.rows) for b in found.batches]
                     assert (table.ruler.since, table.ruler.upper) == (found.since, found.upper)
         parts = [part for table in state.tables for part in table.parts]

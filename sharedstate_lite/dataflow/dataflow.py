@@ -20,16 +20,15 @@ import numpy as np
 import pandas as pd
 
 from ..changelog.changes import Changes
-from ..engine.engine import Engine
-from ..engine.engine import Input as Input_
-from ..engine.state_tables import Held
+from ..engine.engine import Engine, EpochInput
+from ..engine.state_tables import StatePart
 from ..plan import graph
 from ..plan.nodes import Col, Filter, Join, Map, Node, Reduce, Scan, Union
 from ..plan.view import View
 from ..storage.arrangement import Arrangement
 from ..storage.batch import Delta, Layout
 from ..storage.encoding import Words
-from .operators import Arrange, Input, Linear, Operator, Owner, ReduceCore, UnionAll, label
+from .operators import Arrange, Input, JoinOperator, Linear, Operator, ReduceCore, UnionAll, label
 
 
 @dataclass(frozen=True)
@@ -76,7 +75,7 @@ class Dataflow(Engine):
         root = self._build(view.plan, view)
         for node in view.plan.walk():
             if isinstance(node, Scan):
-                self._base(node.relation)
+                self.base(node.relation)
         self.views[view.name] = view
         for operator in self._fresh:
             operator.load()
@@ -165,7 +164,7 @@ class Dataflow(Engine):
 
     # --- running ----------------------------------------------------------------
 
-    def step(self, inputs: Input_) -> dict[str, Changes]:
+    def step(self, inputs: EpochInput) -> dict[str, Changes]:
         """See :meth:`~..engine.engine.Engine.step`."""
         self._check_open()
         with self._undoing():
@@ -192,7 +191,7 @@ class Dataflow(Engine):
             change = operator.step(given, self.epoch)
             out[id(operator)] = change
             if len(change.diffs):
-                for arrangement, _ in operator.held():
+                for arrangement, _ in operator.arrangements():
                     newest = arrangement.runs[-1] if arrangement.runs else None
                     if newest is not None and newest.lower >= arrangement.upper:
                         record("state", operator.name, arrangement.name, len(newest))
@@ -204,7 +203,7 @@ class Dataflow(Engine):
                 change = reader.arrangement.layout.delta(body)
             if self.epoch == 0 and name in self.initial:
                 # Nothing was emitted before: step 1's change is all that the view holds.
-                change = self._rows(self.views[name], None, None)
+                change = self.view_rows(self.views[name], None, None)
             if len(change.diffs):
                 record("message", reader.root.name, name, len(change.diffs), payload=self._payload(reader.root, change))
             result[name] = change
@@ -215,22 +214,22 @@ class Dataflow(Engine):
 
     # --- telling ----------------------------------------------------------------
 
-    def held(self) -> Iterator[Held]:
+    def state_parts(self) -> Iterator[StatePart]:
         told: set[int] = set()
         for relation, base in self.bases.items():
             told.add(id(base))
             schema = tuple(c.name for c in self.catalog.schema(relation))
-            yield Held(base.name, relation, self._base_kind, base, schema, base=True)
+            yield StatePart(base.name, relation, self._base_kind, base, schema, base=True)
         read = {id(r.arrangement): name for name, r in reversed(self.readers.items())}
         for operator in self.operators:
-            for arrangement, kind in operator.held():
+            for arrangement, kind in operator.arrangements():
                 if id(arrangement) not in told:
                     told.add(id(arrangement))
                     name, kind = (
                         (read[id(arrangement)], "reader") if id(arrangement) in read else (arrangement.name, kind)
                     )
                     schema = self._columns(operator, arrangement)
-                    yield Held(
+                    yield StatePart(
                         name,
                         self._relation_of(operator, arrangement),
                         kind,
@@ -240,21 +239,23 @@ class Dataflow(Engine):
                     )
         for name, reader in self.readers.items():
             if reader.own:
-                yield Held(name, name, "reader", reader.arrangement, tuple(c.name for c in self.views[name].schema))
+                yield StatePart(
+                    name, name, "reader", reader.arrangement, tuple(c.name for c in self.views[name].schema)
+                )
 
     _base_kind = "base"
 
     def graph(self) -> tuple[pd.DataFrame, pd.DataFrame]:
         """See :meth:`~..engine.engine.Engine.graph`."""
         self._check_open()
-        left = {id(h.arrangement): h.operator for h in self.held()}
+        left = {id(h.arrangement): h.operator for h in self.state_parts()}
         read = {id(r.arrangement): n for n, r in reversed(self.readers.items())}
         rows: list[graph.Row] = []
         edges: list[tuple[str, str, str]] = []
         arranged = {id(o.arrangement) for o in self.operators if isinstance(o, Arrange)}
         for operator in self.operators:
             kind, title, detail = graph.described(operator.node)
-            held = [a for a, _ in operator.held()]
+            held = [a for a, _ in operator.arrangements()]
             if isinstance(operator, Arrange):
                 by = ", ".join(operator.node.schema[i].name for i in operator.arrangement.layout.key)
                 kind, title, detail = "arrange", "ARRANGE", f"by {by}"
@@ -273,12 +274,12 @@ class Dataflow(Engine):
         return graph.frames(rows, edges)
 
     def _identity(self, operator: Operator, arrangement: Arrangement) -> str:
-        """See :class:`~..engine.engine.Held`."""
+        """See :class:`~..engine.engine.StatePart`."""
         return arrangement.name
 
     def _relation_of(self, operator: Operator, arrangement: Arrangement) -> str:
         """What the rows of an arrangement are rows of."""
-        for number, own in operator.owned if isinstance(operator, Owner) else []:
+        for number, own in operator.owned if isinstance(operator, JoinOperator) else []:
             if own is arrangement:
                 return label(operator.inputs[number].node)
         return label(operator.node.inputs[0] if isinstance(operator, ReduceCore) else operator.node)
@@ -291,12 +292,12 @@ class Dataflow(Engine):
                 return tuple(c.name for c in operator.node.schema)
             names = [operator.node.inputs[0].schema[i].name for i in _keys(operator.node)]
             return tuple([*names, arrangement.name.rsplit(".", 1)[1]][:k])
-        for number, own in operator.owned if isinstance(operator, Owner) else []:
+        for number, own in operator.owned if isinstance(operator, JoinOperator) else []:
             if own is arrangement:
                 return tuple(c.name for c in operator.inputs[number].node.schema)
         return tuple(c.name for c in operator.node.schema)
 
-    def _rows(self, view: View, key: Words | None, at: int | None) -> Delta:
+    def view_rows(self, view: View, key: Words | None, at: int | None) -> Delta:
         reader = self.readers[view.name]
         strings = self.dictionary.strings
         if key is None:
@@ -312,8 +313,8 @@ class Dataflow(Engine):
                 delta = delta.take((delta.rows[list(wanted)] == key).all(axis=0))
         return Delta(delta.rows[list(reader.columns)], delta.diffs)
 
-    def _whole(self, view: View) -> Delta:
-        return self._rows(view, None, None)
+    def view_contents(self, view: View) -> Delta:
+        return self.view_rows(view, None, None)
 
 
 def _keys(node: Node) -> tuple[int, ...]:

@@ -102,7 +102,7 @@ class Operator(ABC):
     def load(self) -> None:  # noqa: B027  (most operators have no state)
         """Fill the operator's own state from its inputs' contents."""
 
-    def held(self) -> list[tuple[Arrangement, str]]:
+    def arrangements(self) -> list[tuple[Arrangement, str]]:
         """The operator's own arrangements, each with its kind in ``state()``."""
         return []
 
@@ -167,12 +167,12 @@ class Arrange(Operator):
             delta = self.inputs[0].contents()
             self.arrangement.load(self.arrangement.layout.body(delta.rows, delta.diffs, self.dictionary.strings))
 
-    def held(self) -> list[tuple[Arrangement, str]]:
+    def arrangements(self) -> list[tuple[Arrangement, str]]:
         return [(self.arrangement, self.kind)]
 
 
 @dataclass(eq=False)
-class Owner(Operator):
+class JoinOperator(Operator):
     """A join that may keep its inputs itself: ``owned`` are (number of the input, its arrangement)."""
 
     owned: list[tuple[int, Arrangement]] = field(default_factory=list, kw_only=True)
@@ -186,12 +186,12 @@ class Owner(Operator):
             delta = self.inputs[side].contents()
             arrangement.load(arrangement.layout.body(delta.rows, delta.diffs, self.dictionary.strings))
 
-    def held(self) -> list[tuple[Arrangement, str]]:
+    def arrangements(self) -> list[tuple[Arrangement, str]]:
         return [(a, "join") for _, a in self.owned]
 
 
 @dataclass(eq=False)
-class JoinCore(Owner):
+class JoinCore(JoinOperator):
     """A binary join. Its inputs are the two delta streams, then whatever writes the sides (see :class:`Arrange`)."""
 
     sides: tuple[Lookup, Lookup] = field(kw_only=True)
@@ -228,7 +228,7 @@ Path = list[tuple[Step, Lookup]]
 
 
 @dataclass(eq=False)
-class DeltaJoin(Owner):
+class DeltaJoin(JoinOperator):
     """A join of n inputs without intermediate state: one path of half joins an input."""
 
     paths: list[Path] = field(kw_only=True)
@@ -273,12 +273,12 @@ class ReduceCore(Operator):
 
     def load(self) -> None:
         self.step([self.inputs[0].contents()], 0)
-        for arrangement, _ in self.held():
+        for arrangement, _ in self.arrangements():
             # What was written as this epoch's change was there before: it becomes the arrangement's first batch.
             body = arrangement.runs[-1].body if arrangement.runs else np.empty((2, 0), dtype=np.int64)
             arrangement.load(body)
 
-    def held(self) -> list[tuple[Arrangement, str]]:
+    def arrangements(self) -> list[tuple[Arrangement, str]]:
         return [(a, "aggregate") for a in [*self.multisets.values(), *self.groups.arrangements]]
 
 

@@ -2,7 +2,7 @@
 
 Holds what the three share: taking in an epoch, checking it against the base tables,
 undoing it when anything refuses, and telling what is held. A strategy says how a change
-reaches the views (:meth:`Engine.step`) and what state that leaves (:meth:`Engine.held`).
+reaches the views (:meth:`Engine.step`) and what state that leaves (:meth:`Engine.state_parts`).
 
 An engine never prints, sleeps or reads the clock; time comes in with the data.
 """
@@ -28,10 +28,10 @@ from ..storage.batch import Delta, Layout
 from ..storage.encoding import Dictionary, Strings, Words
 from ..storage.string_gc import forget, sweep
 from . import checkpoint
-from .state_tables import Handles, Held, check_names, state_html, state_rows, state_table
+from .state_tables import Handles, StatePart, check_names, state_html, state_rows, state_table
 from .trace import Trace
 
-Input = Mapping[str, Any]
+EpochInput = Mapping[str, Any]
 """Relation name -> rows with diffs, a pandas or Arrow table with a ``diff`` column, or Changes."""
 
 
@@ -61,12 +61,12 @@ class Engine(ABC):
         self._like = _like
         self._restoring = _like is not None
         for relation, key in (_like or {}).get("bases", {}).items():
-            self._base(relation, tuple(key))
+            self.base(relation, tuple(key))
         for view in validate.brought(views, self.views, self.catalog):
             self._add(view)
         self._changed()
         if _like is None:
-            check_names(list(self.held()), self.catalog.relations)
+            check_names(list(self.state_parts()), self.catalog.relations)
         self._restoring = False
         # What these hold is emitted in step 1; a view installed later returns it.
         self.initial = frozenset(self.views if _like is None else _like["initial"])
@@ -74,7 +74,7 @@ class Engine(ABC):
     # --- the protocol ---------------------------------------------------------
 
     @abstractmethod
-    def step(self, inputs: Input) -> dict[str, Changes]:
+    def step(self, inputs: EpochInput) -> dict[str, Changes]:
         """Apply one epoch to all its relations at once; returns the change of every installed view.
 
         Rows that cancel within it are not stored; where others do not, all its strings are, until compact().
@@ -94,7 +94,7 @@ class Engine(ABC):
         mark = len(self.dictionary.strings)
         try:
             words = None if key is None else validate.key_words(shown, key, self.dictionary.strings)
-            delta = self._rows(shown, words, at)
+            delta = self.view_rows(shown, words, at)
             return sorted_frame(shown, delta, self.dictionary.strings)
         finally:
             # A key that is nowhere must not stay in the dictionary.
@@ -103,7 +103,7 @@ class Engine(ABC):
     def state(self, operator: str | None = None) -> pd.DataFrame:
         """What is held: operator, relation, key, rows, bytes, kind, base. With an operator: its rows and their diff."""
         self._check_open()
-        held, strings = list(self.held()), self.dictionary.strings
+        held, strings = list(self.state_parts()), self.dictionary.strings
         return state_table(held, strings) if operator is None else state_rows(operator, held, strings)
 
     def install(self, view: View) -> Changes:
@@ -114,20 +114,20 @@ class Engine(ABC):
             for each in more:
                 self._add(each)
             self._changed()
-            check_names(list(self.held()), self.catalog.relations)
-        return self._changes(view, self._whole(view))
+            check_names(list(self.state_parts()), self.catalog.relations)
+        return self._changes(view, self.view_contents(view))
 
     def drop(self, view: str | View) -> None:
         """Remove a view and what only it needed. Raises ViewError if another view stands on it."""
         self._check_open()
-        gone, before = validate.leaving(view, self.views, self.catalog), self._all()
+        gone, before = validate.leaving(view, self.views, self.catalog), self.all_arrangements()
         with self._undoing(structure=True):
             del self.views[gone.name]
             self._remove(gone)
             self._changed()
             # Should it be installed again before step 1, install returns what it holds.
             self.initial -= {gone.name}
-        for arrangement in set(before) - set(self._all()):
+        for arrangement in set(before) - set(self.all_arrangements()):
             for handle in list(arrangement.handles):
                 handle.close()
 
@@ -146,9 +146,9 @@ class Engine(ABC):
         """Merge all batches that may be merged, and forget strings that no row uses."""
         self._check_open()
         with self._undoing(structure=True):
-            for held in self._all():
+            for held in self.all_arrangements():
                 held.compact()
-            moved = sweep(self.dictionary, self._all(), self._codes())
+            moved = sweep(self.dictionary, self.all_arrangements(), self._codes())
             if moved is not None:
                 self._recode(moved)
 
@@ -156,7 +156,7 @@ class Engine(ABC):
         """Hold every arrangement at ``time`` (default: the last epoch), view outputs included."""
         self._check_open()
         when = self.epoch if time is None else time
-        arrangements = self._timed()
+        arrangements = self.epoch_arrangements()
         for arrangement in arrangements:
             arrangement.check(when)
         return Handles([a.handle(when) for a in arrangements], when)
@@ -164,7 +164,7 @@ class Engine(ABC):
     def arrangements(self) -> list[Arrangement]:
         """The arrangements, as objects with batches, since, upper and handle(t)."""
         self._check_open()
-        return [h.arrangement for h in self.held() if h.kind == "arrangement"]
+        return [h.arrangement for h in self.state_parts() if h.kind == "arrangement"]
 
     @abstractmethod
     def graph(self) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -185,7 +185,7 @@ class Engine(ABC):
     # --- what a strategy gives ------------------------------------------------
 
     @abstractmethod
-    def held(self) -> Iterable[Held]:
+    def state_parts(self) -> Iterable[StatePart]:
         """All state, base tables first."""
 
     @abstractmethod
@@ -197,16 +197,16 @@ class Engine(ABC):
         """Let go of what only this view needed."""
 
     @abstractmethod
-    def _rows(self, view: View, key: Words | None, at: int | None) -> Delta:
+    def view_rows(self, view: View, key: Words | None, at: int | None) -> Delta:
         """The view's rows, or those of one key int64[len(key), 1], at a time."""
 
     @abstractmethod
-    def _whole(self, view: View) -> Delta:
+    def view_contents(self, view: View) -> Delta:
         """A view's contents, as its change from nothing."""
 
     def _save(self) -> Callable[[], None]:
         """What takes the engine back to now: batches are immutable, so that is going back to lists."""
-        marks = [(a, a.mark()) for a in self._all()]
+        marks = [(a, a.mark()) for a in self.all_arrangements()]
         rest = self.initial, self.dictionary.strings
         return partial(self._back, dict(self.views), dict(self.bases), self.epoch, marks, rest)
 
@@ -227,7 +227,7 @@ class Engine(ABC):
 
     def parts(self) -> dict[str, Arrangement]:
         """Every arrangement under a name that another engine with the same views gives it too. Raises ViewError."""
-        held = list(self.held())
+        held = list(self.state_parts())
         named = {h.identity or h.operator: h.arrangement for h in held}
         if len(named) < len(held):  # of an older checkpoint: a new engine refuses it at once
             check_names(held, {})
@@ -240,7 +240,7 @@ class Engine(ABC):
     def resume_at(self, epoch: int) -> None:
         """Go on after ``epoch``: all state has been filled in."""
         self.epoch = self.trace.epoch = epoch
-        for arrangement in self._all():
+        for arrangement in self.all_arrangements():
             arrangement.commit(epoch + 1)
 
     # --- an epoch -------------------------------------------------------------
@@ -248,7 +248,7 @@ class Engine(ABC):
     def _relation(self, name: object) -> tuple[str, Schema]:
         return validate.relation(self.catalog, name)
 
-    def _base(self, relation: str, key: tuple[int, ...] | None = None) -> Arrangement:
+    def base(self, relation: str, key: tuple[int, ...] | None = None) -> Arrangement:
         if relation not in self.bases:
             _, schema = self._relation(relation)
             layout = Layout(tuple(c.type for c in schema), tuple(range(len(schema))) if key is None else key)
@@ -257,20 +257,20 @@ class Engine(ABC):
             self._changed()
         return self.bases[relation]
 
-    def _take_in(self, inputs: Input) -> dict[str, Delta]:
+    def _take_in(self, inputs: EpochInput) -> dict[str, Delta]:
         """Read an epoch in, check it and write it to the base tables; returns the net changes."""
         length = len(self.dictionary.strings)
         deltas = validate.epoch(inputs, self.catalog, self.dictionary.strings)
-        self._insert_bases(deltas)
+        self.insert_bases(deltas)
         if not any(len(delta.diffs) for delta in deltas.values()):
             self.dictionary.strings.forget(length)  # all that came cancelled
         return deltas
 
-    def _insert_bases(self, deltas: dict[str, Delta]) -> None:
+    def insert_bases(self, deltas: dict[str, Delta]) -> None:
         for relation, delta in deltas.items():
             if not len(delta.diffs):
                 continue
-            base = self._base(relation)
+            base = self.base(relation)
             body = base.layout.body(delta.rows, delta.diffs, self.dictionary.strings)
             validate.check(base, self._relation(relation)[1], relation, body, self.dictionary.strings)
             base.insert_body(body)
@@ -279,7 +279,7 @@ class Engine(ABC):
     def _commit(self) -> None:
         self.epoch += 1
         self.trace.epoch = self.epoch
-        for arrangement in self._all():
+        for arrangement in self.all_arrangements():
             arrangement.commit(self.epoch + 1)
 
     @contextmanager
@@ -297,15 +297,15 @@ class Engine(ABC):
 
     # --- small services -------------------------------------------------------
 
-    def _all(self) -> list[Arrangement]:
+    def all_arrangements(self) -> list[Arrangement]:
         """Every arrangement once, base tables included."""
         if self._every is None:
-            self._every = list(dict.fromkeys([*self.bases.values(), *(h.arrangement for h in self.held())]))
+            self._every = list(dict.fromkeys([*self.bases.values(), *(h.arrangement for h in self.state_parts())]))
         return self._every
 
-    def _timed(self) -> list[Arrangement]:
+    def epoch_arrangements(self) -> list[Arrangement]:
         """The arrangements whose times are epochs."""
-        return self._all()
+        return self.all_arrangements()
 
     def _changed(self) -> None:
         """Arrangements came or went."""

@@ -1,6 +1,6 @@
 """What an engine holds, as tables; and handles that hold it at a time.
 
-A strategy tells its state as a list of :class:`Held`; what ``state()`` shows is made of
+A strategy tells its state as a list of :class:`StatePart`; what ``state()`` shows is made of
 that here, so it reads the same for every strategy, and on Spark.
 """
 
@@ -20,7 +20,7 @@ from ..storage.encoding import Strings
 
 
 @dataclass(frozen=True)
-class Held:
+class StatePart:
     """One piece of state: a row of ``state()``. ``schema`` names the columns of its rows."""
 
     operator: str
@@ -40,7 +40,7 @@ class Held:
         return tuple(self.schema[i] for i in self.arrangement.layout.key)
 
 
-def check_names(held: Sequence[Held], relations: Mapping[str, Schema]) -> None:
+def check_names(held: Sequence[StatePart], relations: Mapping[str, Schema]) -> None:
     """Raise ViewError where two pieces of state have one name, those included that ``relations`` without rows may yet
     have: a relation that no view uses has its base table from its first row on."""
     later = relations.keys() - {h.relation for h in held if h.base}
@@ -55,7 +55,7 @@ def check_names(held: Sequence[Held], relations: Mapping[str, Schema]) -> None:
             seen[name] = f"{h.kind} of {h.relation}"
 
 
-def state_table(held: Iterable[Held], strings: Strings) -> pd.DataFrame:
+def state_table(held: Iterable[StatePart], strings: Strings) -> pd.DataFrame:
     """One row a piece of state: operator, relation, key, rows, bytes, kind, base."""
     held = list(held)
     first = next((h for h in held if h.base), None)
@@ -68,7 +68,7 @@ def state_table(held: Iterable[Held], strings: Strings) -> pd.DataFrame:
     return out.astype({"rows": "int64", "bytes": "int64", "base": "bool"})
 
 
-def state_rows(operator: str, held: Iterable[Held], strings: Strings) -> pd.DataFrame:
+def state_rows(operator: str, held: Iterable[StatePart], strings: Strings) -> pd.DataFrame:
     """The consolidated rows of one piece of state in order, then their diff (and further accumulators)."""
     held = list(held)
     found = next((h for h in held if h.operator == operator), None)

@@ -20,7 +20,7 @@ import pandas as pd
 from ..changelog.changes import frame
 from ..dataflow.dataflow import Dataflow
 from ..dataflow.operators import DeltaJoin, Lookup
-from ..engine.state_tables import Held
+from ..engine.state_tables import StatePart
 from ..errors import ViewError
 from ..kernels.join import Matches, delta_path
 from ..plan.nodes import Column
@@ -137,10 +137,12 @@ def _size(join: DeltaJoin) -> int:
     return int(np.sum(join.contents().diffs))
 
 
-def _held(engine: Dataflow, name: str) -> Held:
-    found = next((h for h in engine.held() if h.operator == name), None)
+def _held(engine: Dataflow, name: str) -> StatePart:
+    found = next((h for h in engine.state_parts() if h.operator == name), None)
     if found is None:
-        raise ViewError(f"no operator is called {name}; state() lists: {', '.join(h.operator for h in engine.held())}")
+        raise ViewError(
+            f"no operator is called {name}; state() lists: {', '.join(h.operator for h in engine.state_parts())}"
+        )
     return found
 
 

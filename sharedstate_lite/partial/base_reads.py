@@ -20,7 +20,7 @@ from ..storage.arrangement import Arrangement
 from ..storage.batch import Delta
 from ..storage.encoding import NULL, Strings, Words
 from ..storage.multiplicity import add_up
-from .nodes import Edge, Position, traced
+from .nodes import PartialEdge, Position, traced
 
 
 def stateless(node: Node) -> bool:
@@ -29,7 +29,7 @@ def stateless(node: Node) -> bool:
 
 
 @dataclass(frozen=True)
-class Asked:
+class UpqueryRoute:
     """How a join is asked by columns ``ask``: the primary side, its columns, and which of ``ask`` they answer."""
 
     primary: int
@@ -45,7 +45,7 @@ class Asked:
     """Positions in ``ask`` that only the finished rows decide."""
 
 
-def plan_ask(node: Join, ask: tuple[int, ...]) -> Asked:
+def plan_upquery(node: Join, ask: tuple[int, ...]) -> UpqueryRoute:
     """Choose the side that answers most of ``ask``; a column of the join key is on both sides."""
     wide = len(node.left.schema)
     options = []
@@ -63,7 +63,7 @@ def plan_ask(node: Join, ask: tuple[int, ...]) -> Asked:
             columns.append(local)
             answers.append(position)
         rest = tuple(i for i in range(len(ask)) if i not in answers)
-        options.append(Asked(side, tuple(columns), tuple(answers), rest))
+        options.append(UpqueryRoute(side, tuple(columns), tuple(answers), rest))
     inputs = node.inputs
     return min(options, key=lambda o: (len(o.rest), not stateless(inputs[o.primary]), o.primary))
 
@@ -84,7 +84,7 @@ Index = Callable[[str, tuple[int, ...]], Arrangement]
 
 def fetch(
     node: Node,
-    edge: Edge,
+    edge: PartialEdge,
     columns: tuple[int, ...],
     keys: Words,
     at: Position,
@@ -113,7 +113,7 @@ def fetch(
         owners, rows_, diffs_ = zip(*parts, strict=True)
         return np.concatenate(owners), np.concatenate(rows_, axis=1), np.concatenate(diffs_, axis=1)
     assert isinstance(node, Join)
-    asked = plan_ask(node, columns)
+    asked = plan_upquery(node, columns)
     side, own, other = asked.primary, node.left_keys, node.right_keys
     if side:
         own, other = other, own

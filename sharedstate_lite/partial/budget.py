@@ -15,8 +15,8 @@ from ..errors import ViewError, shorten, whole
 from .join import JoinNode
 
 if TYPE_CHECKING:
-    from .filled_keys import Filled
-    from .nodes import Node_, Services
+    from .filled_keys import FilledKeys
+    from .nodes import PartialNode, Services
 
 
 class Budget:
@@ -36,7 +36,7 @@ class Budget:
 
     def excess(self, flow: Services) -> float:
         """The share of what is held that is too much; 0.0 within the budget."""
-        own = [h for h in flow.held() if not h.base]
+        own = [h for h in flow.state_parts() if not h.base]
         rows = sum(h.arrangement.rows for h in own)
         size = sum(h.arrangement.nbytes + h.extra for h in own)
         over = 0.0
@@ -56,13 +56,13 @@ class Budget:
 
     def _merge(self, flow: Services) -> None:
         # Rows that cancel count until they are merged away; merge first, evict then.
-        for held in flow.held():
+        for held in flow.state_parts():
             if not held.base:
                 held.arrangement.compact()
 
     def _evict(self, flow: Services, share: float) -> bool:
         """Make the oldest keys holes: about ``share`` of them, at least one."""
-        holders = [(node, side, filled) for node in flow.nodes.values() for side, filled in held_by(node)]
+        holders = [(node, side, filled) for node in flow.nodes.values() for side, filled in filled_keys_of(node)]
         used = np.concatenate([f.used for _, _, f in holders]) if holders else np.empty(0, dtype=np.int64)
         if not len(used):
             return False
@@ -85,8 +85,8 @@ class Budget:
         return True
 
 
-def held_by(node: Node_) -> list[tuple[int, Filled]]:
+def filled_keys_of(node: PartialNode) -> list[tuple[int, FilledKeys]]:
     """The sets of filled keys of a node that are not empty, each with the side of the join that it is of."""
     if isinstance(node, JoinNode):
-        return [(side, held[2]) for side, held in enumerate(node.held) if held is not None and len(held[2])]
+        return [(side, held[2]) for side, held in enumerate(node.cached) if held is not None and len(held[2])]
     return [(0, node.filled)] if node.filled is not None and len(node.filled) else []

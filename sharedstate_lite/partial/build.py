@@ -19,25 +19,25 @@ from ..plan.nodes import Col, Filter, Join, Map, Node, Reduce, Scan, Union, dige
 from ..plan.view import View
 from ..storage.arrangement import Arrangement
 from ..storage.encoding import Words
-from .base_reads import fetch, plan_ask
+from .base_reads import fetch, plan_upquery
 from .join import JoinNode
 from .nodes import (
     BaseNode,
-    Between,
-    Edge,
+    Downstream,
+    InnerNode,
     LinearNode,
-    Node_,
+    PartialEdge,
+    PartialNode,
     ReaderNode,
-    Source,
-    Target,
     UnionNode,
+    Upstream,
     traced,
     untraceable,
 )
 from .reduce import ReduceNode
 
 if TYPE_CHECKING:
-    from .filled_keys import Filled
+    from .filled_keys import FilledKeys
     from .nodes import Services
 
 
@@ -73,17 +73,17 @@ def blame(node: Node, column: int) -> str | None:
     return "comes from the right side of a LEFT JOIN" if node.outer else blame(node.right, column - wide)
 
 
-def build(flow: Services, node: Node, ask: tuple[int, ...], view: View) -> Source:
+def build(flow: Services, node: Node, ask: tuple[int, ...], view: View) -> Upstream:
     """The operator that answers for columns ``ask`` of a plan node."""
     if isinstance(node, Scan):
         if node.relation not in flow.nodes:
             flow.nodes[node.relation] = BaseNode(flow, node.relation, node, "", ())
         base = flow.nodes[node.relation]
-        assert isinstance(base, Source)
+        assert isinstance(base, Upstream)
         return base
     if (node, ask) in flow.nodes:
         known = flow.nodes[node, ask]
-        assert isinstance(known, Source)
+        assert isinstance(known, Upstream)
         return known
     kind, what, asks = _operator(flow, node, ask, view)
     below = [build(flow, n, columns, view) for n, columns in zip(node.inputs, asks, strict=True)]
@@ -100,7 +100,7 @@ def build(flow: Services, node: Node, ask: tuple[int, ...], view: View) -> Sourc
 
 def _operator(
     flow: Services, node: Node, ask: tuple[int, ...], view: View
-) -> tuple[type[Between], str, list[tuple[int, ...]]]:
+) -> tuple[type[InnerNode], str, list[tuple[int, ...]]]:
     """The class of a node's operator, the stem of its name, and the columns it asks each input by."""
     if isinstance(node, Filter):
         return LinearNode, "filter", [ask]
@@ -111,7 +111,7 @@ def _operator(
     if isinstance(node, Reduce):
         return ReduceNode, "group" if node.aggs else "distinct", [tuple(node.keys[i] for i in ask)]
     assert isinstance(node, Join)
-    asked = plan_ask(node, ask)
+    asked = plan_upquery(node, ask)
     keys = (node.left_keys, node.right_keys)
     asks = [asked.columns if side == asked.primary else keys[side] for side in (0, 1)]
     for below, columns in zip(node.inputs, asks, strict=True):
@@ -128,7 +128,7 @@ def _operator(
 def _prime(flow: Services, node: JoinNode) -> None:
     """Make the indexes that the join's look-ups will need, while there is no epoch in hand."""
     for side, edge in enumerate(node.inputs):
-        if node.held[side] is None:
+        if node.cached[side] is None:
             columns = node.keys[side]
             none = np.empty((len(columns), 0), dtype=np.int64)
             fetch(edge.source.plan, edge, columns, none, {}, flow.index, None, flow.strings, node.view)
@@ -139,9 +139,9 @@ def _name(flow: Services, view: View, what: str) -> str:
     return next(n for n in (f"{view.name}.{what}{i}" for i in range(1, len(taken) + 2)) if n not in taken)
 
 
-def connect(flow: Services, source: Source, target: Target, ask: tuple[int, ...]) -> None:
+def connect(flow: Services, source: Upstream, target: Downstream, ask: tuple[int, ...]) -> None:
     """A new edge; it begins at the position that its source has reached."""
-    edge = Edge(flow.number(), source, target, len(target.inputs), ask)
+    edge = PartialEdge(flow.number(), source, target, len(target.inputs), ask)
     if isinstance(source, BaseNode):
         flow.index(source.name_of_relation, ask)
         edge.at = {edge.number: flow.epoch}
@@ -164,7 +164,7 @@ def remove(flow: Services, view: View) -> None:
 
 def touch(reader: ReaderNode, keys: Words) -> None:
     """Note the use of a key at the reader and in the state above it that goes by the same key."""
-    node: Node_ = reader
+    node: PartialNode = reader
     while True:
         if node.filled is not None:
             node.filled.touch(keys, reader.flow.strings, reader.flow.clock)
@@ -172,52 +172,52 @@ def touch(reader: ReaderNode, keys: Words) -> None:
         if above is None:
             return
         if isinstance(node, JoinNode):
-            held = node.held[node.asked.primary]
+            held = node.cached[node.route.primary]
             if held is not None:
                 held[2].touch(keys, reader.flow.strings, reader.flow.clock)
         node = above
 
 
-def _congruent(node: Node_) -> Node_ | None:
+def _congruent(node: PartialNode) -> PartialNode | None:
     """The operator above that is asked by the same keys, if there is one."""
     if isinstance(node, JoinNode):
-        return None if node.asked.rest else node.inputs[node.asked.primary].source
+        return None if node.route.rest else node.inputs[node.route.primary].source
     if isinstance(node, UnionNode | BaseNode):
         return None
     return node.inputs[0].source
 
 
-def top_of_chain(reader: ReaderNode) -> Node_:
+def top_of_chain(reader: ReaderNode) -> PartialNode:
     """The highest operator of the reader's own view that holds state by the reader's key."""
-    best: Node_ = reader
-    node: Node_ | None = reader
+    best: PartialNode = reader
+    node: PartialNode | None = reader
     while node is not None and node.view == reader.view:
         best = node if node.filled is not None else best
         node = _congruent(node)
     return best
 
 
-def part_names(node: Node_) -> list[str]:
+def part_names(node: PartialNode) -> list[str]:
     """Names for ``state()``: an operator's main part goes by the operator's name."""
     parts = node.parts()
     main = len(parts) - 1 if node.filled is not None else -1
     return [node.name if i == main else p[0].name for i, p in enumerate(parts)]
 
 
-def filled_parts(nodes: Iterable[Node_]) -> dict[str, Filled]:
+def filled_parts(nodes: Iterable[PartialNode]) -> dict[str, FilledKeys]:
     """The sets of filled keys under the names that ``state()`` has for what they are keys of."""
     parts = ((name, part[3]) for n in nodes for name, part in zip(part_names(n), n.parts(), strict=True))
     return {name: filled for name, filled in parts if filled is not None}
 
 
-def identity(node: Node_, arrangement: Arrangement) -> str:
+def identity(node: PartialNode, arrangement: Arrangement) -> str:
     """A name for checkpoints that does not depend on which views came and went."""
     if isinstance(node, ReaderNode):
         return f"reader:{node.name}"
     return f"{digest(node.plan)}:{node.ask}:{arrangement.name.rsplit('.', 1)[-1]}"
 
 
-def relation_of(node: Node_) -> str:
+def relation_of(node: PartialNode) -> str:
     """What an operator's rows are rows of, for ``state()``."""
     if isinstance(node, ReaderNode):
         return node.name
@@ -225,10 +225,10 @@ def relation_of(node: Node_) -> str:
 
 
 def described(flow: Services) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The graph as two frames (see :mod:`..plan.graph`): every edge carries changes down, and may carry upqueries up."""
+    """The graph as two frames (see :mod:`..plan.graph`). Every edge carries changes down and upqueries up."""
     rows: list[graph.Row] = []
     edges: list[tuple[str, str, str]] = []
-    bases = {h.relation: h.operator for h in flow.held() if h.base}
+    bases = {h.relation: h.operator for h in flow.state_parts() if h.base}
     for node in flow.nodes.values():
         kind, title, detail = graph.described(node.plan)
         tables = tuple(part_names(node))

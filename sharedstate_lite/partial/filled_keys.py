@@ -17,7 +17,7 @@ from ..storage.encoding import NULL, Strings, Words
 Mask = npt.NDArray[np.bool_]
 
 
-class Filled:
+class FilledKeys:
     """A set of keys, words int64[len(types), n], sorted by their hash."""
 
     def __init__(self, types: tuple[Type, ...]) -> None:
@@ -87,9 +87,9 @@ class Filled:
         if len(self):
             self.used[self.positions(keys, strings)[1]] = now
 
-    def copy(self) -> Filled:
+    def copy(self) -> FilledKeys:
         """The same set, to go back to: arrays are replaced, never written, but for the counts of use."""
-        out = Filled(self.types)
+        out = FilledKeys(self.types)
         out.keys, out.used, out._hash = self.keys, self.used, self._hash
         return out
 

@@ -24,16 +24,16 @@ from ..plan.nodes import Join
 from ..storage.arrangement import Arrangement
 from ..storage.batch import Delta, Layout, concat, distinct
 from ..storage.encoding import NULL, Words
-from .base_reads import JoinSide, plan_ask, stateless
-from .filled_keys import Filled
-from .nodes import Between, Edge, Position
+from .base_reads import JoinSide, plan_upquery, stateless
+from .filled_keys import FilledKeys
+from .nodes import InnerNode, PartialEdge, Position
 
 
 @dataclass
-class Question:
+class JoinUpquery:
     """An upquery that the join is answering, and what is held of each side (None before its first answer)."""
 
-    edge: Edge
+    edge: PartialEdge
     keys: Words
     asked: int
     tags: dict[int, int] = field(default_factory=dict)
@@ -42,46 +42,46 @@ class Question:
     covered: Words | None = None
 
 
-class JoinNode(Between):
+class JoinNode(InnerNode):
     """See the module."""
 
     plan: Join
 
     def prepare(self) -> None:
         """After the inputs are connected: make the sides' state where a side is an aggregate."""
-        self.asked = plan_ask(self.plan, self.ask)
+        self.route = plan_upquery(self.plan, self.ask)
         self.keys = (self.plan.left_keys, self.plan.right_keys)
         self.types = tuple(self.plan.left.schema[i].type for i in self.plan.left_keys)
-        self.held: list[tuple[Arrangement, Arrangement, Filled] | None] = []
+        self.cached: list[tuple[Arrangement, Arrangement, FilledKeys] | None] = []
         for side, below in enumerate(self.plan.inputs):
-            if not self.holds(side):
-                self.held.append(None)
+            if not self.caches(side):
+                self.cached.append(None)
                 continue
             types = tuple(c.type for c in below.schema)
             ask = self.inputs[side].ask
             rows = Arrangement(f"{self.name}.{('left', 'right')[side]}", Layout(types, ask))
             by = rows if ask == self.keys[side] else Arrangement(f"{rows.name}.by", Layout(types, self.keys[side]))
-            self.held.append((rows, by, Filled(rows.layout.key_types)))
-        self._open: dict[int, Question] = {}
+            self.cached.append((rows, by, FilledKeys(rows.layout.key_types)))
+        self.open_upqueries: dict[int, JoinUpquery] = {}
 
-    def holds(self, side: int) -> bool:
+    def caches(self, side: int) -> bool:
         """Whether rows of a side are held here: what is base tables alone is looked up in them."""
         return not stateless(self.plan.inputs[side])
 
     # --- questions --------------------------------------------------------------
 
-    def on_upquery(self, edge: Edge, tag: int, keys: Words, asked: int) -> None:
-        self._open[tag] = Question(edge, keys, asked)
-        self._ask_primary(self._open[tag])
-        self._go_on(tag, self._open[tag])
+    def on_upquery(self, edge: PartialEdge, tag: int, keys: Words, asked: int) -> None:
+        self.open_upqueries[tag] = JoinUpquery(edge, keys, asked)
+        self._ask_primary(self.open_upqueries[tag])
+        self._go_on(tag, self.open_upqueries[tag])
 
-    def _ask_primary(self, question: Question) -> None:
-        side = self.asked.primary
+    def _ask_primary(self, question: JoinUpquery) -> None:
+        side = self.route.primary
         question.primary = question.other = question.covered = None
         question.tags.clear()
-        keys = question.keys[list(self.asked.answers)]
+        keys = question.keys[list(self.route.answers)]
         first, _ = distinct(
-            keys, tuple(self.plan.schema[self.ask[i]].type for i in self.asked.answers), self.flow.strings
+            keys, tuple(self.plan.schema[self.ask[i]].type for i in self.route.answers), self.flow.strings
         )
         keys = keys.take(first, axis=1)
         question.primary = self._local(side, keys)
@@ -90,7 +90,7 @@ class JoinNode(Between):
 
     def _local(self, side: int, keys: Words) -> Delta | None:
         """The rows of keys of a side that is held here, if none of them is a hole."""
-        held = self.held[side]
+        held = self.cached[side]
         if held is None:
             return None
         rows, _, filled = held
@@ -100,30 +100,30 @@ class JoinNode(Between):
         _, found, diffs = rows.match(keys, self.flow.strings)
         return Delta(found, diffs[0])
 
-    def _ask(self, question: Question, side: int, keys: Words) -> None:
+    def _ask(self, question: JoinUpquery, side: int, keys: Words) -> None:
         tag = self.flow.tag()
         question.tags[tag] = side
         self.flow.send("upquery", self.inputs[side], keys=keys, tag=tag, asked=question.asked)
 
-    def on_response(self, edge: Edge, tag: int, keys: Words, delta: Delta) -> None:
-        name, question = next(((n, q) for n, q in self._open.items() if tag in q.tags), (0, None))
+    def on_response(self, edge: PartialEdge, tag: int, keys: Words, delta: Delta) -> None:
+        name, question = next(((n, q) for n, q in self.open_upqueries.items() if tag in q.tags), (0, None))
         self._fill(edge.slot, keys, delta)
         if question is None:
             return
         side = question.tags.pop(tag)
-        if side == self.asked.primary:
+        if side == self.route.primary:
             question.primary = delta
         else:
             self._cover(question, keys, delta)
         self._go_on(name, question)
 
     @staticmethod
-    def _cover(question: Question, keys: Words, delta: Delta) -> None:
+    def _cover(question: JoinUpquery, keys: Words, delta: Delta) -> None:
         question.other = delta if question.other is None else concat([question.other, delta], len(delta.rows))
         question.covered = keys if question.covered is None else np.concatenate([question.covered, keys], axis=1)
 
     def _fill(self, side: int, keys: Words, delta: Delta) -> None:
-        held = self.held[side]
+        held = self.cached[side]
         if held is not None:
             rows, by, filled = held
             fresh = keys.compress(~filled.mask(keys, self.flow.strings), axis=1)
@@ -138,9 +138,9 @@ class JoinNode(Between):
             by.insert(delta.rows, delta.diffs, self.flow.strings)
         self.flow.wrote(self, delta)
 
-    def _missing(self, question: Question) -> Words:
+    def _missing(self, question: JoinUpquery) -> Words:
         """Join keys of the primary rows that the other side has not been asked for yet."""
-        side = self.asked.primary
+        side = self.route.primary
         assert question.primary is not None
         keys = question.primary.rows[list(self.keys[side])]
         keys = keys.compress((keys != NULL).all(axis=0), axis=1)
@@ -151,11 +151,11 @@ class JoinNode(Between):
             keys = keys.compress(~self.flow.among(keys, question.covered, schema, self.keys[side]), axis=1)
         return keys
 
-    def _go_on(self, name: int, question: Question) -> None:
+    def _go_on(self, name: int, question: JoinUpquery) -> None:
         """Ask for what is missing, or answer."""
         if question.tags or question.primary is None:
             return
-        other = 1 - self.asked.primary
+        other = 1 - self.route.primary
         missing = self._missing(question)
         if missing.shape[1]:
             found = self._local(other, missing)
@@ -163,7 +163,7 @@ class JoinNode(Between):
                 self._ask(question, other, missing)
                 return
             self._cover(question, missing, found)
-        del self._open[name]
+        del self.open_upqueries[name]
         rows = Delta.empty(len(self.plan.inputs[other].schema)) if question.other is None else question.other
         answer = self._joined(question.primary, rows)
         schema = self.plan.schema
@@ -172,7 +172,7 @@ class JoinNode(Between):
 
     def _joined(self, primary: Delta, other: Delta) -> Delta:
         """The join of what is held of the two sides."""
-        side = self.asked.primary
+        side = self.route.primary
         keys, strings = self.keys, self.flow.strings
         layout = Layout(tuple(c.type for c in self.plan.inputs[1 - side].schema), keys[1 - side])
         table = Arrangement("held", layout)
@@ -188,14 +188,14 @@ class JoinNode(Between):
 
     # --- changes ----------------------------------------------------------------
 
-    def on_change(self, edge: Edge, delta: Delta, before: Position) -> None:
+    def on_change(self, edge: PartialEdge, delta: Delta, before: Position) -> None:
         side, strings = edge.slot, self.flow.strings
-        held = self.held[side]
+        held = self.cached[side]
         if held is not None:
             rows, by, filled = held
             delta = self.keep_filled(filled, delta, edge)
             self._write(rows, by, delta)
-        for question in self._open.values():
+        for question in self.open_upqueries.values():
             self._keep_current(question, side, delta)
         if len(delta.diffs):
             lost = self._lost(side, delta)
@@ -210,38 +210,38 @@ class JoinNode(Between):
             self.send_change(concat(parts, len(self.plan.schema)))
             if lost is not None:
                 self.pass_evict(keys)
-        for name, question in list(self._open.items()):
-            if name in self._open:
+        for name, question in list(self.open_upqueries.items()):
+            if name in self.open_upqueries:
                 self._go_on(name, question)
 
-    def _keep_current(self, question: Question, side: int, delta: Delta) -> None:
+    def _keep_current(self, question: JoinUpquery, side: int, delta: Delta) -> None:
         """Add a change to the half of a question that has been answered, and only to that."""
         if "rule18" in self.flow.without or "rule22" in self.flow.without or not len(delta.diffs):
             return
         schema = self.plan.inputs[side].schema
-        if side == self.asked.primary and question.primary is not None:
-            keys = question.keys[list(self.asked.answers)]
-            meant = self.flow.among(delta.rows[list(self.asked.columns)], keys, schema, self.asked.columns)
+        if side == self.route.primary and question.primary is not None:
+            keys = question.keys[list(self.route.answers)]
+            meant = self.flow.among(delta.rows[list(self.route.columns)], keys, schema, self.route.columns)
             question.primary = concat([question.primary, delta.take(meant)], len(schema))
-        elif side != self.asked.primary and question.covered is not None and question.other is not None:
+        elif side != self.route.primary and question.covered is not None and question.other is not None:
             meant = self.flow.among(delta.rows[list(self.keys[side])], question.covered, schema, self.keys[side])
             question.other = concat([question.other, delta.take(meant)], len(schema))
 
     def _lost(self, side: int, delta: Delta) -> tuple[Delta, Words | None] | None:
         """Of a primary change: the part whose partners are a hole here, as the keys to evict; and the rest."""
-        held = self.held[1 - side]
-        if held is None or side != self.asked.primary:
+        held = self.cached[1 - side]
+        if held is None or side != self.route.primary:
             return None
         keys = delta.rows[list(self.keys[side])]
         there = held[2].mask(keys, self.flow.strings) | (keys == NULL).any(axis=0)
         if there.all() or "rule20" in self.flow.without:
             return None
         gone = delta.rows.compress(~there, axis=1)
-        wanted = gone[list(self.asked.columns)] if not self.asked.rest else None
+        wanted = gone[list(self.route.columns)] if not self.route.rest else None
         return delta.take(there), wanted
 
     def _side(self, which: int, moving: int, before: Position) -> JoinSide:
-        edge, held, strings = self.inputs[which], self.held[which], self.flow.strings
+        edge, held, strings = self.inputs[which], self.cached[which], self.flow.strings
         columns = len(self.plan.inputs[which].schema)
         if held is not None:
             _, by, _ = held
@@ -258,35 +258,35 @@ class JoinNode(Between):
 
     # --- eviction ---------------------------------------------------------------
 
-    def on_evict(self, edge: Edge, keys: Words | None) -> None:
-        side, held = edge.slot, self.held[edge.slot]
+    def on_evict(self, edge: PartialEdge, keys: Words | None) -> None:
+        side, held = edge.slot, self.cached[edge.slot]
         if keys is None:
             keys = held[2].keys if held is not None else None
         below = (
             None
-            if keys is None or self.asked.rest
+            if keys is None or self.route.rest
             else keys
-            if side == self.asked.primary
+            if side == self.route.primary
             else self._dependants(side, keys)
         )
         if keys is not None:
             self._forget(side, keys)
         self.pass_evict(below)
-        for name, question in list(self._open.items()):
+        for name, question in list(self.open_upqueries.items()):
             # A held half may miss changes from now on: begin again.
             self._ask_primary(question)
             self._go_on(name, question)
 
     def _dependants(self, side: int, keys: Words) -> Words:
         """The keys below whose rows have partners among ``keys`` of the other side."""
-        primary = self.asked.primary
+        primary = self.route.primary
         _, rows, _ = self._side(primary, -1, {}).match(keys, None)
-        found = rows[list(self.asked.columns)]
+        found = rows[list(self.route.columns)]
         first, _ = distinct(found, tuple(self.plan.schema[i].type for i in self.ask), self.flow.strings)
         return found.take(first, axis=1)
 
     def _forget(self, side: int, keys: Words) -> None:
-        held = self.held[side]
+        held = self.cached[side]
         if held is not None:
             rows, by, filled = held
             gone = filled.remove(keys, self.flow.strings)
@@ -302,9 +302,9 @@ class JoinNode(Between):
 
     # --- state ------------------------------------------------------------------
 
-    def parts(self) -> list[tuple[Arrangement, str, tuple[str, ...], Filled | None]]:
-        out: list[tuple[Arrangement, str, tuple[str, ...], Filled | None]] = []
-        for side, held in enumerate(self.held):
+    def parts(self) -> list[tuple[Arrangement, str, tuple[str, ...], FilledKeys | None]]:
+        out: list[tuple[Arrangement, str, tuple[str, ...], FilledKeys | None]] = []
+        for side, held in enumerate(self.cached):
             if held is not None:
                 names = tuple(c.name for c in self.plan.inputs[side].schema)
                 out.append((held[0], "join", names, held[2]))
@@ -313,17 +313,17 @@ class JoinNode(Between):
         return out
 
     def save(self) -> Any:
-        filled = [None if h is None else h[2].copy() for h in self.held]
-        return filled, {n: replace(q, tags=dict(q.tags)) for n, q in self._open.items()}
+        filled = [None if h is None else h[2].copy() for h in self.cached]
+        return filled, {n: replace(q, tags=dict(q.tags)) for n, q in self.open_upqueries.items()}
 
     def back(self, saved: Any) -> None:
-        filled, self._open = saved
-        self.held = [
-            None if h is None or f is None else (h[0], h[1], f) for h, f in zip(self.held, filled, strict=True)
+        filled, self.open_upqueries = saved
+        self.cached = [
+            None if h is None or f is None else (h[0], h[1], f) for h, f in zip(self.cached, filled, strict=True)
         ]
 
     def recode(self, moved: Words) -> None:
-        for held in self.held:
+        for held in self.cached:
             if held is not None:
                 held[2].recode(moved)
 

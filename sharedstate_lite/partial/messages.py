@@ -20,7 +20,7 @@ from typing import Any
 from ..errors import Error
 from ..storage.batch import Delta, concat
 from ..storage.encoding import Words
-from .nodes import Edge, Node_, Position
+from .nodes import PartialEdge, PartialNode, Position
 
 
 @dataclass(eq=False)
@@ -29,7 +29,7 @@ class Message:
 
     number: int
     kind: str
-    edge: Edge
+    edge: PartialEdge
     op: int
     keys: Words | None = None
     delta: Delta | None = None
@@ -50,22 +50,22 @@ class Message:
         return self.edge.number, self.kind == "upquery"
 
 
-class Wires:
+class InFlight:
     """All messages under way, in the order sent."""
 
     def __init__(self) -> None:
-        self.waiting: list[Message] = []
+        self.queue: list[Message] = []
         self._sent = 0
 
     def send(self, message: Message) -> None:
         """Put a message on its edge."""
         self._sent += 1
         message.number = self._sent
-        self.waiting.append(message)
+        self.queue.append(message)
 
     def blocked_by(self, message: Message) -> Message | None:
         """The message that must arrive before this one, if there is one."""
-        first = next(m for m in self.waiting if m.lane == message.lane)
+        first = next(m for m in self.queue if m.lane == message.lane)
         return None if first is message else first
 
     def joined(self) -> tuple[list[Message], Message]:
@@ -75,27 +75,27 @@ class Wires:
         the message, which is under way in their place.
         """
         # Edges are numbered as they are made, those into an operator before those out of it.
-        lane = min(self.waiting, key=lambda m: m.edge.number).lane
-        down = list(takewhile(lambda m: m.kind in ("change", "evict"), (m for m in self.waiting if m.lane == lane)))
+        lane = min(self.queue, key=lambda m: m.edge.number).lane
+        down = list(takewhile(lambda m: m.kind in ("change", "evict"), (m for m in self.queue if m.lane == lane)))
         # Of a key that becomes a hole no change is wanted, so the evictions go first.
         evict = next((m for m in down if m.kind == "evict"), None)
         if evict is not None or len(down) < 2:
-            return [], evict or next(m for m in self.waiting if m.lane == lane)
+            return [], evict or next(m for m in self.queue if m.lane == lane)
         *before, last = down
         delta = concat([m.delta for m in down if m.delta is not None], len(last.edge.source.plan.schema))
         whole = replace(last, delta=delta)
-        self.waiting = [whole if m is last else m for m in self.waiting if m not in before]
+        self.queue = [whole if m is last else m for m in self.queue if m not in before]
         return before, whole
 
     def __iter__(self) -> Iterator[Message]:
-        return iter(self.waiting)
+        return iter(self.queue)
 
     def __len__(self) -> int:
-        return len(self.waiting)
+        return len(self.queue)
 
 
 @dataclass(frozen=True)
-class Sent:
+class MessageInfo:
     """A message under way as a caller sees it: ``edge`` is (sender, receiver), ``key`` a list of keys or None."""
 
     edge: tuple[str, str]
@@ -105,7 +105,7 @@ class Sent:
     rows: int
 
     @classmethod
-    def of(cls, message: Message, decode: Callable[[Words, Edge], list[tuple[Any, ...]]]) -> Sent:
+    def of(cls, message: Message, decode: Callable[[Words, PartialEdge], list[tuple[Any, ...]]]) -> MessageInfo:
         """The public face of a message."""
         key = None if message.keys is None else decode(message.keys, message.edge)
         rows = 0 if message.delta is None else len(message.delta.diffs)
@@ -117,13 +117,13 @@ class Pending:
 
     def __init__(
         self,
-        wires: Wires,
+        in_flight: InFlight,
         op: int,
         make: Callable[[], Any] | None,
-        reader: Node_ | None = None,
+        reader: PartialNode | None = None,
         keys: Words | None = None,
     ) -> None:
-        self._wires, self._op, self._make, self._result = wires, op, make, None
+        self._in_flight, self._op, self._make, self._result = in_flight, op, make, None
         self.reader, self.keys, self.answered = reader, keys, False
         self._why: Error | None = None
 
@@ -148,14 +148,14 @@ class Pending:
         """Whether the answer is there."""
         if self._make is None:
             return self.answered
-        return self.answered or all(m.op != self._op for m in self._wires)
+        return self.answered or all(m.op != self._op for m in self._in_flight)
 
     def result(self) -> Any:
         """The answer. Raises Error while it is not there, RowError if what was asked has been taken back."""
         if self._why is not None:
             raise type(self._why)(str(self._why))
         if not self.done:
-            left = sum(m.op == self._op for m in self._wires)
+            left = sum(m.op == self._op for m in self._in_flight)
             raise Error(f"the answer is not there yet: {left} of its messages are under way; deliver them, or resume()")
         if self._make is not None and not self.answered:
             self.answer(self._make())

@@ -24,7 +24,7 @@ from typing import Any, Protocol
 
 from ..changelog.changes import Changes
 from ..dataflow.operators import apply
-from ..engine.state_tables import Held
+from ..engine.state_tables import StatePart
 from ..engine.trace import Trace
 from ..errors import ViewError
 from ..kernels.join import Matches
@@ -32,14 +32,14 @@ from ..plan.nodes import Col, Map, Node, Schema
 from ..storage.arrangement import Arrangement
 from ..storage.batch import Delta, Layout, concat
 from ..storage.encoding import Strings, Words
-from .filled_keys import Filled, Mask
+from .filled_keys import FilledKeys, Mask
 
 Position = dict[int, int]
-"""Edge out of a base table (by number) -> the epoch up to which its changes were taken in."""
+"""PartialEdge out of a base table (by number) -> the epoch up to which its changes were taken in."""
 
 
 @dataclass(eq=False)
-class Edge:
+class PartialEdge:
     """From ``source`` down to ``target``, whose input number ``slot`` it is.
 
     ``ask`` are the source's columns that the target asks by; ``at`` is the position of
@@ -47,15 +47,15 @@ class Edge:
     """
 
     number: int
-    source: Source
-    target: Target
+    source: Upstream
+    target: Downstream
     slot: int
     ask: tuple[int, ...]
     at: Position = field(default_factory=dict)
 
 
 class Services(Protocol):
-    """What an operator may use of the dataflow that it belongs to; :class:`~.scheduler.Delivery` provides it."""
+    """What an operator may use of its dataflow. :class:`~.scheduler.MessageScheduler` provides it."""
 
     now: int
     op: int
@@ -63,38 +63,38 @@ class Services(Protocol):
     epoch: int
     without: frozenset[str]
     trace: Trace
-    nodes: dict[Any, Node_]
+    nodes: dict[Any, PartialNode]
     join_node: Any
 
     @property
     def strings(self) -> Strings: ...
     def tag(self) -> int: ...
     def number(self) -> int: ...
-    def send(self, kind: str, edge: Edge, **what: Any) -> None: ...
+    def send(self, kind: str, edge: PartialEdge, **what: Any) -> None: ...
     def among(self, keys: Words, wanted: Words, schema: Schema, columns: tuple[int, ...]) -> Any: ...
     def index(self, relation: str, columns: tuple[int, ...]) -> Arrangement: ...
-    def fetch(self, edge: Edge, columns: tuple[int, ...], keys: Words, at: Position) -> Matches: ...
+    def fetch(self, edge: PartialEdge, columns: tuple[int, ...], keys: Words, at: Position) -> Matches: ...
     def changes(self, schema: Schema, delta: Delta, some: Mask) -> Callable[[], Changes]: ...
-    def wrote(self, node: Node_, delta: Delta) -> None: ...
-    def evicted(self, node: Node_, keys: Words, part: str) -> None: ...
+    def wrote(self, node: PartialNode, delta: Delta) -> None: ...
+    def evicted(self, node: PartialNode, keys: Words, part: str) -> None: ...
     def answered(self, reader: ReaderNode, keys: Words) -> None: ...
-    def held(self) -> Iterator[Held]: ...
-    def settle(self, node: Node_) -> None: ...
+    def state_parts(self) -> Iterator[StatePart]: ...
+    def settle(self, node: PartialNode) -> None: ...
     def drain(self) -> None: ...
 
 
-class Node_:
+class PartialNode:
     """An operator of the graph. ``view`` is the view it was built for, ``ask`` the columns it is asked by."""
 
     def __init__(self, flow: Services, name: str, plan: Node, view: str, ask: tuple[int, ...]) -> None:
         self.flow, self.name, self.plan, self.view, self.ask = flow, name, plan, view, ask
-        self.inputs: list[Edge] = []
-        self.outputs: list[Edge] = []
-        self.filled: Filled | None = None
+        self.inputs: list[PartialEdge] = []
+        self.outputs: list[PartialEdge] = []
+        self.filled: FilledKeys | None = None
 
     # State.
 
-    def parts(self) -> list[tuple[Arrangement, str, tuple[str, ...], Filled | None]]:
+    def parts(self) -> list[tuple[Arrangement, str, tuple[str, ...], FilledKeys | None]]:
         """State held: arrangement, kind, column names, and the keys that are filled in it."""
         return []
 
@@ -140,7 +140,7 @@ class Node_:
             self.flow.evicted(self, gone, self.name)
         self.pass_evict(keys)
 
-    def keep_filled(self, filled: Filled, delta: Delta, edge: Edge) -> Delta:
+    def keep_filled(self, filled: FilledKeys, delta: Delta, edge: PartialEdge) -> Delta:
         """The rows of a change on an edge whose key is filled; the rest falls."""
         kept = filled.mask(delta.rows[list(edge.ask)], self.flow.strings)
         fell = int((~kept).sum())
@@ -150,38 +150,38 @@ class Node_:
         return delta if not fell else delta.take(kept)
 
 
-class Source(Node_, ABC):
+class Upstream(PartialNode, ABC):
     """An operator that is asked. ``tag`` names the upquery; ``keys`` are words int64[len(ask), q]."""
 
     @abstractmethod
-    def on_upquery(self, edge: Edge, tag: int, keys: Words, asked: int) -> None:
+    def on_upquery(self, edge: PartialEdge, tag: int, keys: Words, asked: int) -> None:
         """A question from below; ``asked`` is the epoch in which it was first put."""
 
 
-class Target(Node_, ABC):
+class Downstream(PartialNode, ABC):
     """An operator that asks, and takes changes."""
 
     @abstractmethod
-    def on_change(self, edge: Edge, delta: Delta, before: Position) -> None:
+    def on_change(self, edge: PartialEdge, delta: Delta, before: Position) -> None:
         """A change from above; ``before`` is the edge's position without it."""
 
     @abstractmethod
-    def on_response(self, edge: Edge, tag: int, keys: Words, delta: Delta) -> None:
+    def on_response(self, edge: PartialEdge, tag: int, keys: Words, delta: Delta) -> None:
         """The answer to an upquery of this operator's."""
 
-    def on_evict(self, edge: Edge, keys: Words | None) -> None:
+    def on_evict(self, edge: PartialEdge, keys: Words | None) -> None:
         """Keys (of the edge's ask columns) that the operator above cannot keep up to date any more; None for all."""
         self.pass_evict(keys)
 
 
-class Between(Source, Target):
+class InnerNode(Upstream, Downstream):
     """An operator between base tables and readers."""
 
 
-class BaseNode(Source):
+class BaseNode(Upstream):
     """A base table: always full, indexed by whatever is asked."""
 
-    def on_upquery(self, edge: Edge, tag: int, keys: Words, asked: int) -> None:
+    def on_upquery(self, edge: PartialEdge, tag: int, keys: Words, asked: int) -> None:
         # The base holds all that it has sent on this edge; without the fix, it answers as of the question.
         at = asked if "rule18" in self.flow.without else None
         _, rows, diffs = self.flow.index(self.name_of_relation, edge.ask).match(keys, self.flow.strings, at)
@@ -200,63 +200,63 @@ class BaseNode(Source):
             self.flow.send("change", edge, delta=delta, at={edge.number: epoch})
 
 
-class LinearNode(Between):
+class LinearNode(InnerNode):
     """Filter or Map: passes everything on, applied."""
 
     def __init__(self, flow: Services, name: str, plan: Node, view: str, ask: tuple[int, ...]) -> None:
         super().__init__(flow, name, plan, view, ask)
-        self._from: dict[int, Edge] = {}
+        self.askers: dict[int, PartialEdge] = {}
 
-    def on_upquery(self, edge: Edge, tag: int, keys: Words, asked: int) -> None:
-        self._from[tag] = edge
+    def on_upquery(self, edge: PartialEdge, tag: int, keys: Words, asked: int) -> None:
+        self.askers[tag] = edge
         self.flow.send("upquery", self.inputs[0], keys=keys, tag=tag, asked=asked)
 
-    def on_change(self, edge: Edge, delta: Delta, before: Position) -> None:
+    def on_change(self, edge: PartialEdge, delta: Delta, before: Position) -> None:
         self.send_change(apply(self.plan, delta, self.flow.strings))
 
-    def on_response(self, edge: Edge, tag: int, keys: Words, delta: Delta) -> None:
+    def on_response(self, edge: PartialEdge, tag: int, keys: Words, delta: Delta) -> None:
         answer = apply(self.plan, delta, self.flow.strings)
-        self.flow.send("response", self._from.pop(tag), keys=keys, delta=answer, tag=tag, at=self.at())
+        self.flow.send("response", self.askers.pop(tag), keys=keys, delta=answer, tag=tag, at=self.at())
 
     def save(self) -> Any:
-        return dict(self._from)
+        return dict(self.askers)
 
     def back(self, saved: Any) -> None:
-        self._from = saved
+        self.askers = saved
 
 
 @dataclass
-class Halves:
+class UnionUpquery:
     """A question to a union: the answers so far, one an input (None: not yet)."""
 
-    edge: Edge
+    edge: PartialEdge
     keys: Words
     asked: int
     answers: list[Delta | None]
     tags: dict[int, int] = field(default_factory=dict)
 
 
-class UnionNode(Between):
+class UnionNode(InnerNode):
     """UNION ALL: asks all inputs, and sends one combined response."""
 
     def __init__(self, flow: Services, name: str, plan: Node, view: str, ask: tuple[int, ...]) -> None:
         super().__init__(flow, name, plan, view, ask)
-        self._open: dict[int, Halves] = {}
+        self.open_upqueries: dict[int, UnionUpquery] = {}
 
-    def on_upquery(self, edge: Edge, tag: int, keys: Words, asked: int) -> None:
-        self._open[tag] = Halves(edge, keys, asked, [None] * len(self.inputs))
+    def on_upquery(self, edge: PartialEdge, tag: int, keys: Words, asked: int) -> None:
+        self.open_upqueries[tag] = UnionUpquery(edge, keys, asked, [None] * len(self.inputs))
         for slot in range(len(self.inputs)):
-            self._ask(self._open[tag], slot)
+            self._ask(self.open_upqueries[tag], slot)
 
-    def _ask(self, question: Halves, slot: int) -> None:
+    def _ask(self, question: UnionUpquery, slot: int) -> None:
         tag = self.flow.tag()
         question.tags[tag] = slot
         question.answers[slot] = None
         self.flow.send("upquery", self.inputs[slot], keys=question.keys, tag=tag, asked=question.asked)
 
-    def on_change(self, edge: Edge, delta: Delta, before: Position) -> None:
+    def on_change(self, edge: PartialEdge, delta: Delta, before: Position) -> None:
         if "rule22" not in self.flow.without:
-            for question in self._open.values():
+            for question in self.open_upqueries.values():
                 held = question.answers[edge.slot]
                 if held is not None:
                     meant = self.flow.among(
@@ -265,48 +265,51 @@ class UnionNode(Between):
                     question.answers[edge.slot] = concat([held, delta.take(meant)], len(self.plan.schema))
         self.send_change(delta)
 
-    def on_response(self, edge: Edge, tag: int, keys: Words, delta: Delta) -> None:
-        for name, question in self._open.items():
+    def on_response(self, edge: PartialEdge, tag: int, keys: Words, delta: Delta) -> None:
+        for name, question in self.open_upqueries.items():
             if tag in question.tags:
                 question.answers[question.tags.pop(tag)] = delta
                 answers = [a for a in question.answers if a is not None]
                 if len(answers) == len(self.inputs):
-                    del self._open[name]
+                    del self.open_upqueries[name]
                     answer = concat(answers, len(self.plan.schema))
                     self.flow.send("response", question.edge, keys=question.keys, delta=answer, tag=name, at=self.at())
                 return
 
-    def on_evict(self, edge: Edge, keys: Words | None) -> None:
-        for question in self._open.values():
+    def on_evict(self, edge: PartialEdge, keys: Words | None) -> None:
+        for question in self.open_upqueries.values():
             # The half held here will miss changes from now on: ask for it again.
             if question.answers[edge.slot] is not None:
                 self._ask(question, edge.slot)
         self.pass_evict(keys)
 
     def save(self) -> Any:
-        return {t: Halves(q.edge, q.keys, q.asked, list(q.answers), dict(q.tags)) for t, q in self._open.items()}
+        return {
+            t: UnionUpquery(q.edge, q.keys, q.asked, list(q.answers), dict(q.tags))
+            for t, q in self.open_upqueries.items()
+        }
 
     def back(self, saved: Any) -> None:
-        self._open = saved
+        self.open_upqueries = saved
 
 
-class ReaderNode(Target):
+class ReaderNode(Downstream):
     """Where a view is read: the rows of the keys that were read before."""
 
     def __init__(self, flow: Services, name: str, plan: Node, view: str, ask: tuple[int, ...]) -> None:
         super().__init__(flow, name, plan, view, ask)
         self.rows = Arrangement(name, Layout(tuple(c.type for c in plan.schema), ask))
-        self.filled: Filled = Filled(self.rows.layout.key_types)
+        self.filled: FilledKeys = FilledKeys(self.rows.layout.key_types)
         self.emitted: dict[int, list[Delta]] = {}
 
-    def on_change(self, edge: Edge, delta: Delta, before: Position) -> None:
+    def on_change(self, edge: PartialEdge, delta: Delta, before: Position) -> None:
         delta = self.keep_filled(self.filled, delta, edge)
         if len(delta.diffs):
             body = self.rows.insert(delta.rows, delta.diffs, self.flow.strings)
             self.flow.wrote(self, delta)
             self.emitted.setdefault(self.flow.op, []).append(self.rows.layout.delta(body))
 
-    def on_response(self, edge: Edge, tag: int, keys: Words, delta: Delta) -> None:
+    def on_response(self, edge: PartialEdge, tag: int, keys: Words, delta: Delta) -> None:
         fresh = keys.compress(~self.filled.mask(keys, self.flow.strings), axis=1)
         if fresh.shape[1]:
             self.rows.insert(delta.rows, delta.diffs, self.flow.strings)
@@ -314,7 +317,7 @@ class ReaderNode(Target):
             self.flow.wrote(self, delta)
         self.flow.answered(self, keys)
 
-    def on_evict(self, edge: Edge, keys: Words | None) -> None:
+    def on_evict(self, edge: PartialEdge, keys: Words | None) -> None:
         self.evict(self.filled.keys if keys is None else keys)
 
     def drop(self, keys: Words) -> Words:
@@ -324,7 +327,7 @@ class ReaderNode(Target):
             self.rows.insert(rows, -diffs[0], self.flow.strings)
         return gone
 
-    def parts(self) -> list[tuple[Arrangement, str, tuple[str, ...], Filled | None]]:
+    def parts(self) -> list[tuple[Arrangement, str, tuple[str, ...], FilledKeys | None]]:
         return [(self.rows, "reader", tuple(c.name for c in self.plan.schema), self.filled)]
 
     def save(self) -> Any:

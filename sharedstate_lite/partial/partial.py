@@ -18,8 +18,8 @@ import pandas as pd
 
 from ..changelog import validate
 from ..changelog.changes import Changes, sorted_frame
-from ..engine.engine import Input
-from ..engine.state_tables import Held
+from ..engine.engine import EpochInput
+from ..engine.state_tables import StatePart
 from ..errors import Error, RowError, ViewError, shorten, whole
 from ..plan.nodes import Type
 from ..plan.view import View
@@ -28,16 +28,16 @@ from ..storage.batch import Delta
 from ..storage.encoding import Words
 from . import build
 from .budget import Budget
-from .filled_keys import Filled
+from .filled_keys import FilledKeys
 from .join import JoinNode
 from .messages import Pending
 from .nodes import BaseNode
-from .scheduler import Delivery
+from .scheduler import MessageScheduler
 
 FIXES = ("rule18", "rule20", "rule22")
 
 
-class Partial(Delivery):
+class Partial(MessageScheduler):
     """See the module. Options: ``max_rows`` or ``max_bytes`` (own state, base tables aside), ``seed``, ``without``."""
 
     kind = "partial"
@@ -70,7 +70,7 @@ class Partial(Delivery):
 
     # --- the protocol -----------------------------------------------------------
 
-    def step(self, inputs: Input) -> Any:
+    def step(self, inputs: EpochInput) -> Any:
         """See :meth:`~..engine.engine.Engine.step`; while paused, a Pending of the same answer."""
         self._check_open()
         op, again = self._begin(), dict[str, Any]()
@@ -84,13 +84,13 @@ class Partial(Delivery):
         # evicts after the second time alone.
         return self._step(op, again, self._advance, {})
 
-    def _step(self, op: int, inputs: Input, carry: Callable[[], None], again: dict[str, Any]) -> Any:
+    def _step(self, op: int, inputs: EpochInput, carry: Callable[[], None], again: dict[str, Any]) -> Any:
         """One epoch; what it brought is left in ``again`` if it was good and carrying its messages refused."""
         with self._undoing():
             deltas = self._take_in(inputs)
             self.now = self.epoch + 1
             if self.paused:
-                self._pending[op] = Pending(self.wires, op, lambda: self._emitted(op))
+                self._pending[op] = Pending(self.in_flight, op, lambda: self._emitted(op))
             for relation, delta in deltas.items():
                 node = self.nodes.get(relation)
                 if isinstance(node, BaseNode) and len(delta.diffs):
@@ -127,7 +127,7 @@ class Partial(Delivery):
             self.trace.record("hole", reader.name, rows=1)
             self.send("upquery", reader.inputs[0], keys=words, tag=self.tag(), asked=self.epoch)
             if self.paused:
-                self._pending[op] = Pending(self.wires, op, None, reader, words)
+                self._pending[op] = Pending(self.in_flight, op, None, reader, words)
                 return self._pending[op]
             self.drain()
             out = self._frame(shown, words)
@@ -195,11 +195,11 @@ class Partial(Delivery):
     def _commit(self) -> None:
         self.epoch += 1
         self.trace.epoch = self.epoch
-        for arrangement in self._timed():
+        for arrangement in self.epoch_arrangements():
             arrangement.commit(self.epoch + 1)
 
-    def _insert_bases(self, deltas: dict[str, Delta]) -> None:
-        super()._insert_bases(deltas)
+    def insert_bases(self, deltas: dict[str, Delta]) -> None:
+        super().insert_bases(deltas)
         for (relation, _), arrangement in self.indexes.items():
             if arrangement is not self.bases.get(relation) and relation in deltas:
                 arrangement.insert(deltas[relation].rows, deltas[relation].diffs, self.strings)
@@ -232,7 +232,7 @@ class Partial(Delivery):
             "random": self.random.bit_generator.state,
         }
 
-    def filled_sets(self) -> dict[str, Filled]:
+    def filled_sets(self) -> dict[str, FilledKeys]:
         """See :meth:`~..engine.engine.Engine.filled_sets`."""
         return {
             build.identity(node, part[0]): part[3]
@@ -255,15 +255,15 @@ class Partial(Delivery):
             for edge in node.inputs:
                 edge.at = dict.fromkeys(edge.at, epoch)
 
-    def held(self) -> Iterator[Held]:
+    def state_parts(self) -> Iterator[StatePart]:
         for relation, base in self.bases.items():
             names = tuple(c.name for c in self.catalog.schema(relation))
             more = sum(a.nbytes for (r, _), a in self.indexes.items() if r == relation and a is not base)
-            yield Held(base.name, relation, "base", base, names, True, more)
+            yield StatePart(base.name, relation, "base", base, names, True, more)
         for node in self.nodes.values():
             for name, (arrangement, kind, columns, filled) in zip(build.part_names(node), node.parts(), strict=True):
                 extra = filled.nbytes if filled is not None else 0
-                yield Held(
+                yield StatePart(
                     name,
                     build.relation_of(node),
                     kind,
@@ -274,9 +274,9 @@ class Partial(Delivery):
                     build.identity(node, arrangement),
                 )
 
-    def _all(self) -> list[Arrangement]:
+    def all_arrangements(self) -> list[Arrangement]:
         if self._every is None:
-            self._every = list(dict.fromkeys([*super()._all(), *self.indexes.values()]))
+            self._every = list(dict.fromkeys([*super().all_arrangements(), *self.indexes.values()]))
         return self._every
 
     def graph(self) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -284,27 +284,33 @@ class Partial(Delivery):
         self._check_open()
         return build.described(self)
 
-    def _timed(self) -> list[Arrangement]:
+    def epoch_arrangements(self) -> list[Arrangement]:
         # What is partial counts messages, not epochs.
         return list(dict.fromkeys([*self.bases.values(), *self.indexes.values()]))
 
-    def _rows(self, view: View, key: Words | None, at: int | None) -> Delta:
+    def view_rows(self, view: View, key: Words | None, at: int | None) -> Delta:
         rows = self.reader(view).rows
         if key is None:
             return rows.contents(strings=self.strings)
         _, found, diffs = rows.match(key, self.strings)
         return rows.layout.delta(rows.layout.body(found, diffs[0], self.strings))
 
-    def _whole(self, view: View) -> Delta:
+    def view_contents(self, view: View) -> Delta:
         return Delta.empty(len(view.schema))
 
     def _frame(self, view: View, words: Words) -> pd.DataFrame:
-        return sorted_frame(view, self._rows(view, words, None), self.strings)
+        return sorted_frame(view, self.view_rows(view, words, None), self.strings)
 
     def _save(self) -> Callable[[], None]:
         nodes = [(name, n, n.save(), list(n.outputs), [e.at for e in n.inputs]) for name, n in self.nodes.items()]
         pending = [(op, p, p.mark()) for op, p in self._pending.items()]
-        rest = dict(self.indexes), list(self.wires.waiting), self._paused_at, self.now, self.random.bit_generator.state
+        rest = (
+            dict(self.indexes),
+            list(self.in_flight.queue),
+            self._paused_at,
+            self.now,
+            self.random.bit_generator.state,
+        )
         # No closure: a copy of a paused engine goes back to states of its own.
         return partial(self._all_back, super()._save(), nodes, pending, rest)
 
@@ -319,7 +325,7 @@ class Partial(Delivery):
         self._pending = {op: p for op, p, _ in pending}
         for _, p, mark in pending:
             p.back(mark)
-        self.indexes, self.wires.waiting, self._paused_at, self.now, self.random.bit_generator.state = rest
+        self.indexes, self.in_flight.queue, self._paused_at, self.now, self.random.bit_generator.state = rest
 
     def _codes(self) -> Iterable[Words]:
         for node in self.nodes.values():
@@ -336,4 +342,6 @@ class Partial(Delivery):
     def _check_idle(self, what: str) -> None:
         self._check_open()
         if self.paused:
-            raise Error(f"{what}: the engine is paused with {len(self.wires)} messages under way; call resume() first")
+            raise Error(
+                f"{what}: the engine is paused with {len(self.in_flight)} messages under way; call resume() first"
+            )

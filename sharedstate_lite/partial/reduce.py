@@ -12,23 +12,23 @@ from ..plan.nodes import Node, Reduce
 from ..storage.arrangement import Arrangement
 from ..storage.batch import Delta, Layout, concat, distinct
 from ..storage.encoding import Words
-from .filled_keys import Filled
-from .nodes import Between, Edge, Position
+from .filled_keys import FilledKeys
+from .nodes import InnerNode, PartialEdge, Position
 
 if TYPE_CHECKING:
     from .nodes import Services
 
 
 @dataclass
-class Waiting:
+class ReduceUpquery:
     """A question that waits for holes to be filled."""
 
-    edge: Edge
+    edge: PartialEdge
     keys: Words
     asked: int
 
 
-class ReduceNode(Between):
+class ReduceNode(InnerNode):
     """GROUP BY and DISTINCT: state for the keys that were asked for, and for no other.
 
     An aggregate that cannot be kept up by the change alone (the extremum was deleted)
@@ -41,28 +41,28 @@ class ReduceNode(Between):
         assert isinstance(plan, Reduce)
         self.groups = Groups(plan, name, 1)
         types = tuple(plan.schema[i].type for i in ask)
-        self.filled: Filled = Filled(types)
+        self.filled: FilledKeys = FilledKeys(types)
         self._rows = self.groups.output
         if ask != self.groups.output.layout.key:
             self._rows = Arrangement(f"{name}.by", Layout(tuple(c.type for c in plan.schema), ask))
-        self._waiting: dict[int, Waiting] = {}
-        self._again: list[tuple[Words, Delta]] = []
+        self.open_upqueries: dict[int, ReduceUpquery] = {}
+        self.rereads: list[tuple[Words, Delta]] = []
 
-    def on_upquery(self, edge: Edge, tag: int, keys: Words, asked: int) -> None:
+    def on_upquery(self, edge: PartialEdge, tag: int, keys: Words, asked: int) -> None:
         self.filled.touch(keys, self.flow.strings, self.flow.clock)
-        self._waiting[tag] = Waiting(edge, keys, asked)
+        self.open_upqueries[tag] = ReduceUpquery(edge, keys, asked)
         hit = bool(self.filled.mask(keys, self.flow.strings).all())
         self.flow.trace.record("hit" if hit else "hole", self.name, rows=keys.shape[1])
         self._answer(tag)
 
     def _answer(self, tag: int) -> None:
         """Answer a question if no key of it is a hole, else ask above for those that are."""
-        question = self._waiting[tag]
+        question = self.open_upqueries[tag]
         holes = question.keys.compress(~self.filled.mask(question.keys, self.flow.strings), axis=1)
         if holes.shape[1]:
             self.flow.send("upquery", self.inputs[0], keys=holes, tag=tag, asked=question.asked)
             return
-        del self._waiting[tag]
+        del self.open_upqueries[tag]
         self.flow.send(
             "response", question.edge, keys=question.keys, delta=self._held(question.keys), tag=tag, at=self.at()
         )
@@ -84,7 +84,7 @@ class ReduceNode(Between):
         self.flow.wrote(self, change.delta)
         return change.delta, change.lost
 
-    def on_change(self, edge: Edge, delta: Delta, before: Position) -> None:
+    def on_change(self, edge: PartialEdge, delta: Delta, before: Position) -> None:
         delta = self.keep_filled(self.filled, delta, edge)
         if not len(delta.diffs):
             return
@@ -99,11 +99,11 @@ class ReduceNode(Between):
         keys = keys.take(first, axis=1)
         known = self._held(keys)
         self.drop(keys)
-        self._again.append((keys, known))
+        self.rereads.append((keys, known))
         tag = self.flow.tag()
         self.flow.send("upquery", self.inputs[0], keys=keys, tag=tag, asked=self.flow.now)
 
-    def on_response(self, edge: Edge, tag: int, keys: Words, delta: Delta) -> None:
+    def on_response(self, edge: PartialEdge, tag: int, keys: Words, delta: Delta) -> None:
         strings = self.flow.strings
         fresh = keys.compress(~self.filled.mask(keys, strings), axis=1)
         if fresh.shape[1]:
@@ -111,13 +111,13 @@ class ReduceNode(Between):
             self._reduce(delta.take(meant))
             self.filled.add(fresh, strings, self.flow.clock)
             self._correct(fresh)
-        if tag in self._waiting:
+        if tag in self.open_upqueries:
             self._answer(tag)
 
     def _correct(self, fresh: Words) -> None:
         """Keys that were read again are back: send what is different from what was emitted before."""
         rest = []
-        for keys, known in self._again:
+        for keys, known in self.rereads:
             back = self.flow.among(keys, fresh, self.plan.schema, self.ask)
             mine = keys.compress(back, axis=1)
             if mine.shape[1]:
@@ -127,14 +127,14 @@ class ReduceNode(Between):
                 keys, known = keys.compress(~back, axis=1), known.take(~meant)
             if keys.shape[1]:
                 rest.append((keys, known))
-        self._again = rest
+        self.rereads = rest
 
-    def on_evict(self, edge: Edge, keys: Words | None) -> None:
+    def on_evict(self, edge: PartialEdge, keys: Words | None) -> None:
         if keys is None:
-            keys = np.concatenate([self.filled.keys, *(k for k, _ in self._again)], axis=1)
-        self._again = [
+            keys = np.concatenate([self.filled.keys, *(k for k, _ in self.rereads)], axis=1)
+        self.rereads = [
             (k.compress(~self.flow.among(k, keys, self.plan.schema, self.ask), axis=1), known)
-            for k, known in self._again
+            for k, known in self.rereads
         ]
         self.evict(keys)
 
@@ -148,12 +148,12 @@ class ReduceNode(Between):
             self.groups.forget(groups if len(groups) else gone[:, :1], self.flow.strings)
         return gone
 
-    def parts(self) -> list[tuple[Arrangement, str, tuple[str, ...], Filled | None]]:
+    def parts(self) -> list[tuple[Arrangement, str, tuple[str, ...], FilledKeys | None]]:
         assert isinstance(self.plan, Reduce)
         names = tuple(c.name for c in self.plan.schema)
         keys = names[: len(self.plan.keys)]
         inner = [(a, "aggregate", (*keys, "window")[: a.layout.columns], None) for a in self.groups.arrangements[:-1]]
-        out: list[tuple[Arrangement, str, tuple[str, ...], Filled | None]] = [
+        out: list[tuple[Arrangement, str, tuple[str, ...], FilledKeys | None]] = [
             *inner,
             (self.groups.output, "aggregate", names, None),
         ]
@@ -162,7 +162,7 @@ class ReduceNode(Between):
         return [*out[:-1], (*out[-1][:3], self.filled)]
 
     def save(self) -> Any:
-        return self.filled.copy(), dict(self._waiting), list(self._again)
+        return self.filled.copy(), dict(self.open_upqueries), list(self.rereads)
 
     def back(self, saved: Any) -> None:
-        self.filled, self._waiting, self._again = saved
+        self.filled, self.open_upqueries, self.rereads = saved

@@ -1,8 +1,8 @@
 """Carrying the messages of a partial dataflow, by itself or one at a time by hand.
 
-By itself every message is delivered before a call returns, oldest first. Between
-:meth:`Delivery.pause` and :meth:`Delivery.resume` messages wait, and
-:meth:`Delivery.deliver` hands over one, in any order that keeps each edge first in, first
+By itself every message is delivered before a call returns, oldest first. InnerNode
+:meth:`MessageScheduler.pause` and :meth:`MessageScheduler.resume` messages wait, and
+:meth:`MessageScheduler.deliver` hands over one, in any order that keeps each edge first in, first
 out: that is how a race is written down as a test.
 
 A step takes its rows in before a paused engine computes with them. What then overflows is
@@ -32,19 +32,19 @@ from ..storage.batch import Delta, Layout, concat
 from ..storage.encoding import Strings, Words
 from . import build
 from .base_reads import fetch
-from .filled_keys import Filled, Mask
-from .messages import Message, Pending, Sent, Wires
-from .nodes import Edge, Node_, Position, ReaderNode
+from .filled_keys import FilledKeys, Mask
+from .messages import InFlight, Message, MessageInfo, Pending
+from .nodes import PartialEdge, PartialNode, Position, ReaderNode
 
 
-class Delivery(Engine):
+class MessageScheduler(Engine):
     """Messages under way, and the services that operators call."""
 
     def _start(self, without: Iterable[str]) -> None:
         self.without = frozenset(without)
-        self.nodes: dict[Any, Node_] = {}
+        self.nodes: dict[Any, PartialNode] = {}
         self.indexes: dict[tuple[str, tuple[int, ...]], Arrangement] = {}
-        self.wires = Wires()
+        self.in_flight = InFlight()
         self.clock = self.op = 0
         self._tags = self._edges = 0
         self._paused_at: int | None = None
@@ -75,10 +75,10 @@ class Delivery(Engine):
             self._paused_at = self.epoch
             self._holds = [a.handle(self.epoch) for a in self.indexes.values()]
 
-    def messages(self) -> list[Sent]:
+    def messages(self) -> list[MessageInfo]:
         """What is under way, in the order sent: edge (sender, receiver), kind, view, key (a list of keys), rows."""
         self._check_open()
-        return [Sent.of(m, lambda w, e: self._decode(w, e.source.plan.schema, e.ask)) for m in self.wires]
+        return [MessageInfo.of(m, lambda w, e: self._decode(w, e.source.plan.schema, e.ask)) for m in self.in_flight]
 
     def deliver(self, i: int) -> None:
         """Hand over message ``i`` of :meth:`messages`. Raises Error unless it is the oldest on its edge.
@@ -88,12 +88,12 @@ class Delivery(Engine):
         self._check_open()
         if not self.paused:
             raise Error("deliver: nothing waits; call pause() first, then step or read")
-        if not whole(i) or not 0 <= i < len(self.wires):
-            raise Error(f"deliver({shorten(i)}): there are {len(self.wires)} messages under way, numbered from 0")
-        message = self.wires.waiting[i]
-        first = self.wires.blocked_by(message)
+        if not whole(i) or not 0 <= i < len(self.in_flight):
+            raise Error(f"deliver({shorten(i)}): there are {len(self.in_flight)} messages under way, numbered from 0")
+        message = self.in_flight.queue[i]
+        first = self.in_flight.blocked_by(message)
         if first is not None:
-            at = self.wires.waiting.index(first)
+            at = self.in_flight.queue.index(first)
             raise Error(
                 f"deliver({i}): the edge {message.ends[0]} -> {message.ends[1]} is first in, first out; "
                 f"message {at} comes before it"
@@ -127,7 +127,7 @@ class Delivery(Engine):
             lost = [p for op, p in self._pending.items() if op >= self.op]
             self._before[self.op]()
             self._before = {op: back for op, back in self._before.items() if op < self.op}
-            for arrangement in self._timed():
+            for arrangement in self.epoch_arrangements():
                 for handle in arrangement.handles:
                     handle.time = min(handle.time, self.epoch)
             # Strings that came since stay until compact(): an answer that was given may hold them.
@@ -145,7 +145,7 @@ class Delivery(Engine):
         for pending in self._pending.values():
             if not pending.answered:
                 pending.refuse(Error("this engine was closed before the answer was asked for"))
-        self.nodes, self.indexes, self.wires, self._holds = {}, {}, Wires(), []
+        self.nodes, self.indexes, self.in_flight, self._holds = {}, {}, InFlight(), []
         self._pending, self._before, self._paused_at = {}, {}, None
 
     # --- what operators call ----------------------------------------------------
@@ -168,10 +168,10 @@ class Delivery(Engine):
         self._tags += 1
         return self._tags
 
-    def send(self, kind: str, edge: Edge, **what: Any) -> None:
+    def send(self, kind: str, edge: PartialEdge, **what: Any) -> None:
         """Put a message on an edge."""
         message = Message(0, kind, edge, self.op, **what)
-        self.wires.send(message)
+        self.in_flight.send(message)
         rows = (
             len(message.delta.diffs)
             if message.delta is not None
@@ -186,7 +186,7 @@ class Delivery(Engine):
 
     def among(self, keys: Words, wanted: Words, schema: Schema, columns: tuple[int, ...]) -> Any:
         """Which of keys int64[k, n] are in ``wanted`` int64[k, q]; bool[n]."""
-        known = Filled(tuple(schema[i].type for i in columns))
+        known = FilledKeys(tuple(schema[i].type for i in columns))
         known.add(wanted, self.strings, 0)
         return known.mask(keys, self.strings)
 
@@ -209,7 +209,7 @@ class Delivery(Engine):
             self._changed()
         return found
 
-    def fetch(self, edge: Edge, columns: tuple[int, ...], keys: Words, at: Position) -> Matches:
+    def fetch(self, edge: PartialEdge, columns: tuple[int, ...], keys: Words, at: Position) -> Matches:
         """Rows of a stateless operator by any columns, as of a position (see :func:`~.join.fetch`)."""
         floor = None if "rule18" in self.without else self._paused_at if self._paused_at is not None else self.epoch
         return fetch(edge.source.plan, edge, columns, keys, at, self.index, floor, self.strings, edge.target.view)
@@ -218,12 +218,12 @@ class Delivery(Engine):
         """What makes Changes of some rows of a delta, for the trace."""
         return lambda: Changes.consolidated(schema, delta.take(some), self.trace.epoch, self.strings)
 
-    def wrote(self, node: Node_, delta: Delta) -> None:
+    def wrote(self, node: PartialNode, delta: Delta) -> None:
         """Note that an operator's state changed."""
         if len(delta.diffs):
             self.trace.record("state", node.name, rows=len(delta.diffs))
 
-    def evicted(self, node: Node_, keys: Words, part: str) -> None:
+    def evicted(self, node: PartialNode, keys: Words, part: str) -> None:
         """Note that keys of an operator became holes, in a part of its state (see :func:`~.build.part_names`)."""
         self.trace.record("evicted", node.name, rows=keys.shape[1])
         if self._gone is not None:
@@ -272,8 +272,8 @@ class Delivery(Engine):
         return self.op
 
     def drain(self) -> None:
-        while len(self.wires):
-            self._deliver(self.wires.waiting[0])
+        while len(self.in_flight):
+            self._deliver(self.in_flight.queue[0])
 
     def _advance(self) -> None:
         """Deliver an epoch as a whole.
@@ -281,14 +281,14 @@ class Delivery(Engine):
         One after the other, the changes of two base tables show operators pairs of rows that were never there
         together, and sums with what came but still with what went: those may overflow where the epoch does not.
         """
-        while len(self.wires):
-            before, message = self.wires.joined()
+        while len(self.in_flight):
+            before, message = self.in_flight.joined()
             for each in before:
                 self._arrived(each, "change, with the next")
             self._deliver(message)
 
     def _deliver(self, message: Message) -> None:
-        self.wires.waiting.remove(message)
+        self.in_flight.queue.remove(message)
         self.op = message.op
         self._arrived(message, message.kind)
         edge, keys, delta = message.edge, message.keys, message.delta
@@ -312,7 +312,7 @@ class Delivery(Engine):
         if self.trace.keep_rows:
             self.trace.record("delivered", *message.ends, note=note, payload=lambda: message.number)
 
-    def settle(self, node: Node_) -> None:
+    def settle(self, node: PartialNode) -> None:
         """Seal what a message wrote, so that the next one is told apart from it."""
         for arrangement, _, _, _ in node.parts():
             if arrangement.runs and arrangement.runs[-1].lower >= arrangement.upper:
@@ -337,7 +337,7 @@ class Delivery(Engine):
         lines = [to_arrow(w, schema[i].type, self.strings).to_pylist() for w, i in zip(words, columns, strict=True)]
         return list(zip(*lines, strict=True)) if lines else [()] * words.shape[1]
 
-    def _tuples(self, words: Words, filled: Filled) -> list[tuple[Any, ...]]:
+    def _tuples(self, words: Words, filled: FilledKeys) -> list[tuple[Any, ...]]:
 
         schema = tuple(Column(str(i), kind) for i, kind in enumerate(filled.types))
         keys = self._decode(words, schema, tuple(range(len(schema))))

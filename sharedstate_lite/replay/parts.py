@@ -91,7 +91,7 @@ def structure(engine: Engine) -> Structure:
     owners = {t: name for name, r in told.items() for t in r["tables"]}
     pieces = {
         h.operator: Piece(h.operator, owners.get(h.operator, ""), h.arrangement, h.schema, h.kind, h.base, h.relation)
-        for h in engine.held()
+        for h in engine.state_parts()
     }
     views = engine.views.values()
     schemas: dict[str, Schema] = {v.name: v.schema for v in views}
@@ -144,7 +144,7 @@ def _partial(engine: Partial, s: Structure) -> Structure:
         if _picks(node.plan):
             plain.add(node.name)
         if isinstance(node, JoinNode):
-            for held, below in zip(node.held, node.inputs, strict=True):
+            for held, below in zip(node.cached, node.inputs, strict=True):
                 for part in held[:2] if held is not None else ():
                     s.sides[part.name] = _label(engine, below.source.plan)
         if isinstance(node, ReduceNode):
@@ -215,7 +215,7 @@ class Snap:
 def snaps(engine: Engine, s: Structure, held: Mapping[int, str]) -> dict[str, Snap]:
     """Every piece of state now; ``held`` tells whose a trace handle is, by id."""
     filled = filled_of(engine)
-    told = {h.operator: h for h in engine.held()}
+    told = {h.operator: h for h in engine.state_parts()}
     first = next((h.operator for h in told.values() if h.base), None)
     out = {}
     for name, piece in s.pieces.items():

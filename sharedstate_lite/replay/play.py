@@ -92,7 +92,7 @@ class _Run:
     def _look(self) -> None:
         """What the engine consists of now."""
         self.s: Structure = structure(self.engine)
-        self._seen = [id(a) for a in self.engine._all()]
+        self._seen = [id(a) for a in self.engine.all_arrangements()]
         self.watch.follow(self.s.arrangements)
         self.held: dict[str, Snap] = snaps(self.engine, self.s, self.whose)
 
@@ -117,7 +117,9 @@ class _Run:
         entries = self.watch.take(len(self.engine.dictionary.strings))
         if refused:
             entries = []  # it was undone
-        if [id(a) for a in self.engine._all()] != self._seen or (isinstance(message, Install | Drop) and not refused):
+        if [id(a) for a in self.engine.all_arrangements()] != self._seen or (
+            isinstance(message, Install | Drop) and not refused
+        ):
             self._look()
         else:
             self.held = snaps(self.engine, self.s, self.whose)
@@ -125,7 +127,7 @@ class _Run:
             number, message, message.text, self.engine.epoch, entries, refused, s, self.s, held, self.held, answer
         )
         if isinstance(self.engine, Partial):
-            chapter.waiting = tuple(m.number for m in self.engine.wires)
+            chapter.waiting = tuple(m.number for m in self.engine.in_flight)
         for of, pending in list(self.pending):
             if pending.done:
                 self.pending.remove((of, pending))
@@ -178,7 +180,7 @@ class _Run:
             known.advance(message.time)
         else:
             self.handles[message.reader] = self.engine.handle(message.time)
-            for arrangement in self.engine._timed():
+            for arrangement in self.engine.epoch_arrangements():
                 self.whose[id(arrangement.handles[-1])] = message.reader
 
     def _by_hand(self, message: Pause | Deliver | Resume) -> None:

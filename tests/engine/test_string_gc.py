@@ -75,7 +75,7 @@ def test_a_closed_engine_holds_nothing(label: str) -> None:
     """Its arrangements and its dictionary are gone, and what it emitted can still be read."""
     engine = engine_of(label, TOP, "CREATE VIEW w AS SELECT s, y FROM a JOIN b USING (s)")
     out = engine.step({"a": [(("p", 7), 1)]})["v"]
-    kept = [weakref.ref(a) for a in engine._all()]
+    kept = [weakref.ref(a) for a in engine.all_arrangements()]
     assert kept
     engine.close()
     engine.close()

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from sharedstate_lite.partial.filled_keys import Filled
+from sharedstate_lite.partial.filled_keys import FilledKeys
 from sharedstate_lite.plan.nodes import Type
 from sharedstate_lite.storage.encoding import Strings
 
@@ -14,7 +14,7 @@ def keys(*values: int) -> np.ndarray:
 
 def test_a_key_named_twice_goes_once() -> None:
     """Removing returns each key once however often it is named, or its rows would be retracted twice (a bug once)."""
-    filled, strings = Filled((Type.BIGINT,)), Strings()
+    filled, strings = FilledKeys((Type.BIGINT,)), Strings()
     filled.add(keys(1, 2, 3, 2), strings, 1)
     assert len(filled) == 3
     assert filled.remove(keys(2, 2, 9, 2), strings).tolist() == [[2]]
@@ -24,7 +24,7 @@ def test_a_key_named_twice_goes_once() -> None:
 
 def test_the_empty_key_is_a_key() -> None:
     """A view without key columns has the one key (), a hole until it is filled."""
-    filled, strings = Filled(()), Strings()
+    filled, strings = FilledKeys(()), Strings()
     empty = np.empty((0, 1), dtype=np.int64)
     assert not filled.mask(empty, strings).any()
     filled.add(empty, strings, 1)
@@ -35,7 +35,7 @@ def test_the_empty_key_is_a_key() -> None:
 
 def test_use_is_remembered() -> None:
     """Each key keeps the count of the operation that used it last; filling again does not touch it."""
-    filled, strings = Filled((Type.BIGINT,)), Strings()
+    filled, strings = FilledKeys((Type.BIGINT,)), Strings()
     filled.add(keys(1, 2), strings, 1)
     filled.touch(keys(2), strings, 5)
     filled.add(keys(1, 2, 3), strings, 9)
