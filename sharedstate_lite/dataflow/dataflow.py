@@ -254,7 +254,7 @@ class Dataflow(Engine):
         edges: list[tuple[str, str, str]] = []
         arranged = {id(o.arrangement) for o in self.operators if isinstance(o, Arrange)}
         for operator in self.operators:
-            kind, title, detail = graph.described(operator.node)
+            kind, title, detail = graph.describe(operator.node)
             held = [a for a, _ in operator.arrangements()]
             if isinstance(operator, Arrange):
                 by = ", ".join(operator.node.schema[i].name for i in operator.arrangement.layout.key)

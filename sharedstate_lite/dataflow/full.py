@@ -11,7 +11,7 @@ state).
 from __future__ import annotations
 
 from ..errors import ViewError
-from ..kernels.aggregate import Groups
+from ..kernels.aggregate import ReduceState
 from ..kernels.join_order import flatten
 from ..kernels.minmax import Source
 from ..plan.nodes import Join, Node, Reduce
@@ -66,7 +66,7 @@ class Full(Dataflow):
         below = self._build(node.input, view)
         name = self._name(view, node, "group" if node.aggs else "distinct")
         multisets = own_multisets(node, name, self.epoch + 1)
-        groups = Groups(node, name, self.epoch + 1)
+        groups = ReduceState(node, name, self.epoch + 1)
         sources = {c: Source(a, len(node.keys)) for c, a in multisets.items()}
         return self._new(
             ReduceCore(name, node, [below], self.dictionary, groups=groups, multisets=multisets, sources=sources)

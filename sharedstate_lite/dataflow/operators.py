@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import RowError
-from ..kernels.aggregate import Grouping, Groups
+from ..kernels.aggregate import ReducePlan, ReduceState
 from ..kernels.expr import evaluate
 from ..kernels.join import Matches, delta_path, join_core, net, padding
 from ..kernels.join_order import Step
@@ -250,7 +250,7 @@ class DeltaJoin(JoinOperator):
 class ReduceCore(Operator):
     """GROUP BY and DISTINCT. Extremes come from ``multisets`` it writes itself (full) or from ``sources`` (shared)."""
 
-    groups: Groups = field(kw_only=True)
+    groups: ReduceState = field(kw_only=True)
     multisets: dict[int, Arrangement] = field(default_factory=dict, kw_only=True)
     sources: dict[int, Any] = field(default_factory=dict, kw_only=True)
 
@@ -284,7 +284,7 @@ class ReduceCore(Operator):
 
 def own_multisets(node: Reduce, prefix: str, upper: int) -> dict[int, Arrangement]:
     """For each column under MAX or MIN: its values by group, in order."""
-    plan = Grouping(node)
+    plan = ReducePlan(node)
     key = tuple(range(len(plan.types)))
     # The other parts of a reduce have these names; a self-join brings columns of one name from both sides.
     taken = {"output", "accumulators", *(f"limbs{c}" for c in plan.floated)}

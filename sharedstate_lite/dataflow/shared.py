@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..kernels.aggregate import Grouping, Groups
+from ..kernels.aggregate import ReducePlan, ReduceState
 from ..kernels.join_order import Multiway, flatten
-from ..kernels.minmax import Order, Source, ordinals
+from ..kernels.minmax import Ordinals, Source, ordinals
 from ..plan.nodes import Col, Filter, Join, Map, Node, Reduce, Scan, digest
 from ..plan.view import View
 from ..storage.arrangement import Arrangement
@@ -52,7 +52,7 @@ class LookupSource:
 
 def _survivors(
     owner: npt.NDArray[np.intp], values: Words, diffs: npt.NDArray[np.int64], kind: Any, least: bool, strings: Strings
-) -> tuple[Order, npt.NDArray[np.intp]]:
+) -> tuple[Ordinals, npt.NDArray[np.intp]]:
     from ..kernels.join import net
 
     owner, rows, _ = net(owner, values[None, :], diffs, (kind,), strings)
@@ -177,9 +177,9 @@ class Shared(Dataflow):
         return missing(delta) <= missing(linear)
 
     def _reduce(self, node: Reduce, view: View) -> Operator:
-        plan = Grouping(node)
+        plan = ReducePlan(node)
         name = self._name(view, node, "reduce" if node.aggs else "distinct")
-        groups = Groups(node, name, self.epoch + 1)
+        groups = ReduceState(node, name, self.epoch + 1)
         if not plan.extremes:
             inputs, sources = [self._build(node.input, view)], {}
         else:

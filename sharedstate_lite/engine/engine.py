@@ -20,13 +20,13 @@ import pandas as pd
 
 from ..changelog import validate
 from ..changelog.changes import Changes, sorted_frame
-from ..errors import Error, TimeError, ViewError, shorten, whole
+from ..errors import Error, TimeError, ViewError, is_integer, shorten
 from ..plan.nodes import Schema
 from ..plan.view import View
 from ..storage.arrangement import Arrangement
 from ..storage.batch import Delta, Layout
 from ..storage.encoding import Dictionary, Strings, Words
-from ..storage.string_gc import forget, sweep
+from ..storage.string_gc import sweep, truncate
 from . import checkpoint
 from .state_tables import Handles, StatePart, check_names, state_html, state_rows, state_table
 from .trace import Trace
@@ -98,7 +98,7 @@ class Engine(ABC):
             return sorted_frame(shown, delta, self.dictionary.strings)
         finally:
             # A key that is nowhere must not stay in the dictionary.
-            self.dictionary.strings.forget(mark)
+            self.dictionary.strings.truncate(mark)
 
     def state(self, operator: str | None = None) -> pd.DataFrame:
         """What is held: operator, relation, key, rows, bytes, kind, base. With an operator: its rows and their diff."""
@@ -213,7 +213,7 @@ class Engine(ABC):
     def _back(self, views: Any, bases: Any, epoch: int, marks: list[Any], rest: tuple[frozenset[str], Strings]) -> None:
         self.views, self.bases = views, bases
         for arrangement, mark in marks:
-            arrangement.back(mark)
+            arrangement.rollback(mark)
         self.epoch = self.trace.epoch = epoch
         self.initial, self.dictionary.strings = rest
         self._changed()
@@ -263,7 +263,7 @@ class Engine(ABC):
         deltas = validate.epoch(inputs, self.catalog, self.dictionary.strings)
         self.insert_bases(deltas)
         if not any(len(delta.diffs) for delta in deltas.values()):
-            self.dictionary.strings.forget(length)  # all that came cancelled
+            self.dictionary.strings.truncate(length)  # all that came cancelled
         return deltas
 
     def insert_bases(self, deltas: dict[str, Delta]) -> None:
@@ -292,7 +292,7 @@ class Engine(ABC):
         except BaseException as error:
             self.trace.record("refused", self.kind, note=str(error)[:200])
             back()
-            forget(self.dictionary, length, shown=self.trace.keep_rows)
+            truncate(self.dictionary, length, shown=self.trace.keep_rows)
             raise
 
     # --- small services -------------------------------------------------------
@@ -315,7 +315,7 @@ class Engine(ABC):
         return validate.named(name, self.views)
 
     def _check_time(self, view: str, at: int | None) -> None:
-        if at is not None and not (whole(at) and at == self.epoch):
+        if at is not None and not (is_integer(at) and at == self.epoch):
             raise TimeError(
                 f"view {view}: {self.kind} state is the last epoch's, {self.epoch}; "
                 f"a read at {shorten(at)} needs the shared engine"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..errors import ViewError, shorten, whole
+from ..errors import ViewError, is_integer, shorten
 from .join import JoinNode
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ class Budget:
 
     def __init__(self, rows: int | None, size: int | None) -> None:
         for name, value in (("max_rows", rows), ("max_bytes", size)):
-            if value is not None and (not whole(value) or value < 0):
+            if value is not None and (not is_integer(value) or value < 0):
                 raise ViewError(f"{name}={shorten(value)}: a budget is a whole number, 0 or more")
         # Python's own numbers, whatever was given: a checkpoint writes them as JSON.
         self.rows, self.bytes = (None if value is None else int(value) for value in (rows, size))

@@ -230,7 +230,7 @@ def described(flow: Services) -> tuple[pd.DataFrame, pd.DataFrame]:
     edges: list[tuple[str, str, str]] = []
     bases = {h.relation: h.operator for h in flow.state_parts() if h.base}
     for node in flow.nodes.values():
-        kind, title, detail = graph.described(node.plan)
+        kind, title, detail = graph.describe(node.plan)
         tables = tuple(part_names(node))
         if isinstance(node, BaseNode):
             tables = tuple(name for relation, name in bases.items() if relation == node.name_of_relation)

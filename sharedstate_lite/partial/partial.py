@@ -20,7 +20,7 @@ from ..changelog import validate
 from ..changelog.changes import Changes, sorted_frame
 from ..engine.engine import EpochInput
 from ..engine.state_tables import StatePart
-from ..errors import Error, RowError, ViewError, shorten, whole
+from ..errors import Error, RowError, ViewError, is_integer, shorten
 from ..plan.nodes import Type
 from ..plan.view import View
 from ..storage.arrangement import Arrangement
@@ -58,7 +58,7 @@ class Partial(MessageScheduler):
         named = list(without) if isinstance(without, Iterable) and not isinstance(without, str) else [without]
         if not all(fix in FIXES for fix in named):
             raise ViewError(f"without={shorten(without)}: the fixes that can be switched off are {', '.join(FIXES)}")
-        if not whole(seed) or seed < 0:
+        if not is_integer(seed) or seed < 0:
             raise ViewError(f"seed={shorten(seed)}: a seed is a whole number, 0 or more")
         self._start(named)
         self.budget = Budget(max_rows, max_bytes)
@@ -143,7 +143,7 @@ class Partial(MessageScheduler):
         shown = self._view(view)
         if key is not None and n is not None:
             raise ViewError(f"evict({view!r}): give a key or n, not both")
-        if n is not None and (not whole(n) or n < 0):
+        if n is not None and (not is_integer(n) or n < 0):
             raise ViewError(f"evict({view!r}, n={shorten(n)}): n is a number of keys, 0 or more")
         reader = self.reader(shown)
         self._begin()

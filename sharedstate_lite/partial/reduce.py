@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..kernels.aggregate import Groups
+from ..kernels.aggregate import ReduceState
 from ..plan.nodes import Node, Reduce
 from ..storage.arrangement import Arrangement
 from ..storage.batch import Delta, Layout, concat, distinct
@@ -39,7 +39,7 @@ class ReduceNode(InnerNode):
     def __init__(self, flow: Services, name: str, plan: Node, view: str, ask: tuple[int, ...]) -> None:
         super().__init__(flow, name, plan, view, ask)
         assert isinstance(plan, Reduce)
-        self.groups = Groups(plan, name, 1)
+        self.groups = ReduceState(plan, name, 1)
         types = tuple(plan.schema[i].type for i in ask)
         self.filled: FilledKeys = FilledKeys(types)
         self._rows = self.groups.output

@@ -23,7 +23,7 @@ import pandas as pd
 from ..changelog.changes import Changes
 from ..changelog.convert import to_arrow
 from ..engine.engine import Engine
-from ..errors import Error, RowError, shorten, whole
+from ..errors import Error, RowError, is_integer, shorten
 from ..kernels.join import Matches
 from ..plan.nodes import Column, Schema
 from ..plan.view import View
@@ -88,7 +88,7 @@ class MessageScheduler(Engine):
         self._check_open()
         if not self.paused:
             raise Error("deliver: nothing waits; call pause() first, then step or read")
-        if not whole(i) or not 0 <= i < len(self.in_flight):
+        if not is_integer(i) or not 0 <= i < len(self.in_flight):
             raise Error(f"deliver({shorten(i)}): there are {len(self.in_flight)} messages under way, numbered from 0")
         message = self.in_flight.queue[i]
         first = self.in_flight.blocked_by(message)
