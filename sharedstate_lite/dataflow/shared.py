@@ -24,7 +24,8 @@ import numpy.typing as npt
 from ..kernels.aggregate import ReducePlan, ReduceState
 from ..kernels.join_order import Multiway, flatten
 from ..kernels.minmax import Ordinals, Source, ordinals
-from ..plan.nodes import Col, Filter, Join, Map, Node, Reduce, Scan, digest
+from ..plan.lineage import input_columns
+from ..plan.nodes import Filter, Join, Map, Node, Reduce, Scan, digest
 from ..plan.view import View
 from ..storage.arrangement import Arrangement
 from ..storage.batch import Layout
@@ -207,11 +208,10 @@ def lift(node: Node, key: tuple[int, ...]) -> tuple[Node, tuple[int, ...], list[
     chain: list[Node] = []
     at, columns = node, key
     while isinstance(at, Filter | Map):
-        if isinstance(at, Map):
-            exprs = [at.exprs[i] for i in columns]
-            if not all(isinstance(e, Col) for e in exprs):
-                return node, key, []
-            columns = tuple(e.index for e in exprs if isinstance(e, Col))
+        below = input_columns(at, columns)
+        if below is None:
+            return node, key, []
+        columns = below
         chain.append(at)
         at = at.input
     if not isinstance(at, Scan) or len(set(columns)) < len(columns):

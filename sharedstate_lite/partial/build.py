@@ -15,7 +15,8 @@ import pandas as pd
 from ..dataflow.operators import label
 from ..errors import ViewError
 from ..plan import graph
-from ..plan.nodes import Col, Filter, Join, Map, Node, Reduce, Scan, Union, digest
+from ..plan.lineage import why_computed
+from ..plan.nodes import Filter, Join, Map, Node, Reduce, Scan, Union, digest
 from ..plan.view import View
 from ..storage.arrangement import Arrangement
 from ..storage.encoding import Words
@@ -44,33 +45,13 @@ if TYPE_CHECKING:
 def add(flow: Services, view: View) -> None:
     """Build what a view needs. Raises ViewError where its key cannot be traced."""
     for column in view.key:
-        why = blame(view.plan, column)
+        why = why_computed(view.plan, column)
         if why is not None:
             raise untraceable(view.name, view.schema, column, why)
     root = build(flow, view.plan, view.key, view)
     reader = ReaderNode(flow, view.name, view.plan, view.name, view.key)
     flow.nodes["reader", view.name] = reader
     connect(flow, root, reader, view.key)
-
-
-def blame(node: Node, column: int) -> str | None:
-    """Why an output column cannot be traced to base columns; None if it can."""
-    if isinstance(node, Scan):
-        return None
-    if isinstance(node, Filter):
-        return blame(node.input, column)
-    if isinstance(node, Map):
-        expr = node.exprs[column]
-        return blame(node.input, expr.index) if isinstance(expr, Col) else "is computed"
-    if isinstance(node, Reduce):
-        return blame(node.input, node.keys[column]) if column < len(node.keys) else "is an aggregate"
-    if isinstance(node, Union):
-        return next((w for w in (blame(p, column) for p in node.parts) if w is not None), None)
-    assert isinstance(node, Join)
-    wide = len(node.left.schema)
-    if column < wide:
-        return blame(node.left, column)
-    return "comes from the right side of a LEFT JOIN" if node.outer else blame(node.right, column - wide)
 
 
 def build(flow: Services, node: Node, ask: tuple[int, ...], view: View) -> Upstream:
@@ -116,7 +97,7 @@ def _operator(
     asks = [asked.columns if side == asked.primary else keys[side] for side in (0, 1)]
     for below, columns in zip(node.inputs, asks, strict=True):
         for column in columns:
-            why = blame(below, column)
+            why = why_computed(below, column)
             if why is not None:
                 raise ViewError(
                     f"view {view.name}: it joins on column {below.schema[column].name}, which {why}, so an upquery "

@@ -28,7 +28,8 @@ from ..engine.state_tables import StatePart
 from ..engine.trace import Trace
 from ..errors import ViewError
 from ..kernels.join import Matches
-from ..plan.nodes import Col, Map, Node, Schema
+from ..plan.lineage import copied_from, input_columns
+from ..plan.nodes import Map, Node, Schema
 from ..storage.arrangement import Arrangement
 from ..storage.batch import Delta, Layout, concat
 from ..storage.encoding import Strings, Words
@@ -339,13 +340,10 @@ class ReaderNode(Downstream):
 
 def traced(plan: Map, ask: tuple[int, ...], view: str) -> tuple[int, ...]:
     """The input columns behind output columns ``ask`` of a Map. Raises ViewError where one is computed."""
-    out = []
-    for column in ask:
-        expr = plan.exprs[column]
-        if not isinstance(expr, Col):
-            raise untraceable(view, plan.schema, column, "is computed")
-        out.append(expr.index)
-    return tuple(out)
+    columns = input_columns(plan, ask)
+    if columns is None:
+        raise untraceable(view, plan.schema, next(c for c in ask if not copied_from(plan, c)), "is computed")
+    return columns
 
 
 def untraceable(view: str, schema: Schema, column: int, why: str) -> ViewError:
