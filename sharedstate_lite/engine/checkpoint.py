@@ -15,9 +15,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -33,6 +30,7 @@ from ..plan.view import View
 from ..sql.catalog import Catalog
 from ..storage.batch import Layout, merged
 from ..storage.encoding import Dictionary, Strings, Words
+from ..system.folders import atomic_folder
 
 if TYPE_CHECKING:
     from ..storage.arrangement import Arrangement
@@ -72,18 +70,9 @@ def folder(path: Any) -> Path:
 
 def write(engine: Stored, path: Path) -> None:
     """Write ``engine`` to ``path``, a folder that does not exist or is empty. Raises CheckpointError."""
-    if path.exists() and (not path.is_dir() or any(path.iterdir())):
-        raise CheckpointError(f"{path} is not an empty folder; a checkpoint never overwrites, so choose a new one")
     if engine.catalog is None:
         raise CheckpointError("an engine without a catalog cannot be written; make its views with catalog.view(...)")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        work = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
-    except OSError as error:
-        raise CheckpointError(
-            f"{path}: cannot write there ({error.strerror}); choose a folder you may write to"
-        ) from error
-    try:
+    with atomic_folder(path) as work:
         parts = {}
         for number, (name, table) in enumerate(_tables(engine)):
             file = f"{number:04d}.arrow"
@@ -100,16 +89,6 @@ def write(engine: Stored, path: Path) -> None:
         (work / "manifest.json").write_text(
             json.dumps({"sha256": _digest(text.encode()), "manifest": manifest}, indent=1)
         )
-        _sync(work)
-        if path.exists():
-            path.rmdir()
-        os.replace(work, path)
-    except OSError as error:
-        raise CheckpointError(
-            f"{path}: the checkpoint was not written ({error.strerror or error}); nothing is left of it"
-        ) from error
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
 
 
 def read(path: str | Path, make: Callable[..., Restored]) -> Restored:
@@ -227,15 +206,6 @@ def _manifest(folder: Path) -> dict[str, Any]:
 
 def _digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
-
-
-def _sync(folder: Path) -> None:
-    for file in [*folder.iterdir(), folder]:
-        descriptor = os.open(file, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 def catalog_of(engine: Stored) -> dict[str, Any]:

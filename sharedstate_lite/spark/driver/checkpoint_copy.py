@@ -14,13 +14,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...errors import CheckpointError
+from ...system.folders import atomic_folder
 from ..bins import blueprint
 
 if TYPE_CHECKING:
@@ -31,27 +30,11 @@ FILE = "snapshot.json"
 
 def write(location: Path, generation: str, target: Path) -> None:
     """Copy a stopped engine to a new or empty folder, atomically. Raises CheckpointError."""
-    if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise CheckpointError(f"{target} is not an empty folder; a checkpoint never overwrites, so choose a new one")
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        work = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
-    except OSError as error:
-        raise CheckpointError(f"{target}: cannot write there ({error.strerror}); choose another folder") from error
-    try:
+    with atomic_folder(target) as work:
         shutil.copytree(location / generation, work / generation)
         shutil.copy2(location / blueprint.FILE, work / blueprint.FILE)
         files = {str(f.relative_to(work)): _digest(f) for f in sorted(work.rglob("*")) if f.is_file()}
         (work / FILE).write_text(json.dumps({"format": blueprint.FORMAT, "files": files}, indent=1))
-        if target.exists():
-            target.rmdir()
-        os.replace(work, target)
-    except OSError as error:
-        raise CheckpointError(
-            f"{target}: the checkpoint was not written ({error.strerror or error}); the partial copy is removed"
-        ) from error
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
 
 
 def is_copy(folder: Path) -> bool:
