@@ -1,23 +1,29 @@
-"""Is this machine ready? One line for each thing the kit needs, and what mends it.
+"""Checks whether this machine can run the kit, and starts JupyterLab.
 
-    python -m sharedstate_lite.doctor            a few seconds, starts nothing
-    python -m sharedstate_lite.doctor --spark    also runs a small Spark query on RocksDB
+    python -m sharedstate_lite.doctor            ten checks in a few seconds; starts nothing
+    python -m sharedstate_lite.doctor --spark    also runs a small Spark query
+    python -m sharedstate_lite.doctor.lab        what `make lab` runs: the doctor, the example, JupyterLab
 
-    finding.py    what a check says: a level, a finding, a mend
-    machine.py    Python, packages, ports, folders, memory, disk
-    engine.py     what Spark needs: Java, protobuf, RocksDB
-    services.py   PostgreSQL, and the jars that PySpark does not bring
-    proof.py      the query of --spark, in a process of its own
-    report.py     runs the checks, each by itself, and prints them
+Each check is a function that returns a `Finding`: a level, what was found, and how to fix it. The exit status is 0 if
+everything required works, 1 if something works with limits (``warn``), and 2 if something is broken (``FAIL``). A
+course can add checks of its own:
 
-Exit status: 0 everything needed is there (notes tell of optional things), 1 all of
-it works, but something will be slow, cramped or unlike the lock (``warn``), 2
-something is broken (``FAIL``). The rooms of this folder use the standard library alone
-and import neither PySpark nor the engines, so that they can speak where those are
-what is missing.
+>>> from sharedstate_lite import doctor
+>>> def registry():
+...     return doctor.warn("the course registry answers slowly", fix="use the campus network")
+>>> for name, finding in doctor.examine([("registry", registry)]):
+...     print(doctor.line(name, finding))
+warn  registry:   the course registry answers slowly; fix: use the campus network
+
+Modules, from the bottom: ``finding`` is the result of a check; ``machine`` checks Python, packages, ports, folders and
+memory; ``services`` checks Java, RocksDB, PostgreSQL and jars; ``smoke_test`` is the Spark query; ``report`` runs and
+prints the checks; ``lab`` starts and stops JupyterLab. Importing this package needs the standard library alone, so that
+it can report missing packages.
+
+Modelled on ``brew doctor`` and ``flutter doctor``.
 """
 
-from sharedstate_lite.doctor.finding import Finding, Level
-from sharedstate_lite.doctor.report import examine, main
+from sharedstate_lite.doctor.finding import Finding, Level, fail, note, ok, warn
+from sharedstate_lite.doctor.report import CHECKS, examine, line, main
 
-__all__ = ["Finding", "Level", "examine", "main"]
+__all__ = ["CHECKS", "Finding", "Level", "examine", "fail", "line", "main", "note", "ok", "warn"]

@@ -1,4 +1,4 @@
-"""What a check says."""
+"""The result of one check: a level, what was found, and how to fix it."""
 
 from __future__ import annotations
 
@@ -7,50 +7,50 @@ from enum import IntEnum
 
 
 class Level(IntEnum):
-    """How bad it is; the worst of all decides the exit status."""
+    """How serious a finding is. The highest level of a report decides the exit status."""
 
     OK = 0
     NOTE = 1
-    """Something optional is absent; nothing else suffers."""
+    """Something optional is missing; everything else works."""
     WARN = 2
-    """It works, but slowly, with little room, or unlike the lock."""
+    """It works, but slowly, with little memory or disk, or with other package versions than the locked ones."""
     FAIL = 3
-    """A part of the kit will not work."""
+    """A part of the kit does not work."""
 
     @property
     def status(self) -> int:
-        """The exit status that this level asks for: 0, 0, 1, 2."""
-        return (0, 0, 1, 2)[self]
+        """The exit status: 0 for OK and NOTE, 1 for WARN, 2 for FAIL."""
+        return max(0, self - 1)
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One line of the report: what was found and, unless all is well, what mends it."""
+    """One line of the report. ``fix`` says what to do; it is empty only if the level is OK."""
 
     level: Level
     text: str
-    mend: str = ""
+    fix: str = ""
 
     def __post_init__(self) -> None:
-        if self.level is not Level.OK and not self.mend:
-            raise ValueError(f"finding '{self.text}': whatever is not ok must say what mends it")
+        if self.level is not Level.OK and not self.fix:
+            raise ValueError(f"finding {self.text!r}: a finding that is not ok needs a fix; pass fix=...")
 
 
 def ok(text: str) -> Finding:
-    """All is well."""
+    """A finding at level OK."""
     return Finding(Level.OK, text)
 
 
-def note(text: str, mend: str) -> Finding:
-    """An optional thing is absent."""
-    return Finding(Level.NOTE, text, mend)
+def note(text: str, fix: str) -> Finding:
+    """A finding at level NOTE."""
+    return Finding(Level.NOTE, text, fix)
 
 
-def warn(text: str, mend: str) -> Finding:
-    """It works, with less than it should have."""
-    return Finding(Level.WARN, text, mend)
+def warn(text: str, fix: str) -> Finding:
+    """A finding at level WARN."""
+    return Finding(Level.WARN, text, fix)
 
 
-def fail(text: str, mend: str) -> Finding:
-    """A part will not work."""
-    return Finding(Level.FAIL, text, mend)
+def fail(text: str, fix: str) -> Finding:
+    """A finding at level FAIL."""
+    return Finding(Level.FAIL, text, fix)

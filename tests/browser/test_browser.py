@@ -16,8 +16,7 @@ from typing import Any
 import nbformat
 import pytest
 
-from sharedstate_lite.doctor.lab.server import Server
-from sharedstate_lite.doctor.lab.watch import Watch
+from sharedstate_lite.doctor.lab import Server
 from sharedstate_lite.system.cache import cache_dir
 
 HERE = Path(__file__).resolve().parent
@@ -48,12 +47,11 @@ def address(tools: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> 
         # Settings of its own, so that nobody's theme is changed; the package as it lies here.
         patch.setenv("SHAREDSTATE_LITE_CACHE", str(tmp_path_factory.mktemp("cache")))
         patch.setenv("PYTHONPATH", str(ROOT))
-        with Watch(parent=False) as watch:
-            server = Server(root, "lab")
-            try:
-                yield server.ready(watch)
-            finally:
-                server.stop(watch)
+        server = Server(root, "lab")
+        try:
+            yield server.ready()
+        finally:
+            server.stop()
 
 
 def steppers(path: Path) -> int:

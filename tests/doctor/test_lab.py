@@ -1,4 +1,4 @@
-"""``make lab`` as a person runs it: real processes, a real kernel, every way to end it."""
+"""``make lab`` as a person runs it: real processes, a real kernel, every way to stop it."""
 
 from __future__ import annotations
 
@@ -20,29 +20,35 @@ import psutil
 import pytest
 from jupyter_client.blocking.client import BlockingKernelClient
 
-from sharedstate_lite.doctor.lab import kin, launch
-from sharedstate_lite.doctor.lab.watch import Ended, Watch
+from sharedstate_lite.doctor import lab
 
 ROOT = Path(__file__).resolve().parents[2]
 ADDRESS = re.compile(r"http://127\.0\.0\.1:(\d+)/(\S+)\?token=(\w+)\n")
 MAKE = ["make", "lab", "SETUP=:", f"VENV={sys.executable}"]
-"""The Makefile's own recipe, on the environment that the tests run in."""
+"""The Makefile's own recipe, in the environment that the tests run in."""
+SERVER = [
+    sys.executable,
+    "-c",
+    "from pathlib import Path; from sharedstate_lite.doctor.lab import Server; "
+    "server = Server(Path.cwd(), 'lab'); print(server.ready(), flush=True); server._process.wait()",
+]
+"""JupyterLab alone, without doctor and example."""
 
 PROGRAM = "import subprocess as s; print(s.Popen(['python', '-c', 'import time; time.sleep(3600)']).pid, end='')"
-"""What a kernel runs: a program that would go on for an hour; `python` is the environment's, by the PATH."""
+"""Kernel code that starts a program which runs for an hour; ``python`` is the environment's, by the PATH."""
 SPARK = (
     "import psutil; from sharedstate_lite.spark import session; session(); "
     "print(*[p.pid for p in psutil.Process().children(recursive=True) if p.name() == 'java'], end='')"
 )
-"""What a kernel runs: a Spark session; the process id is the JVM's."""
+"""Kernel code that starts a Spark session and prints the JVM's process id."""
 
 
 class Lab:
-    """A running `make lab`: what it has printed, its address, its processes."""
+    """A running lab: its output so far, its address, its processes."""
 
-    def __init__(self, cache: Path, command: list[str] = MAKE, **variables: str) -> None:
+    def __init__(self, cache: Path, command: list[str], **variables: str) -> None:
         self.cache = cache
-        self.make = subprocess.Popen(
+        self.process = subprocess.Popen(
             command,
             cwd=ROOT,
             env={**os.environ, "SHAREDSTATE_LITE_CACHE": str(cache), **variables},
@@ -51,99 +57,92 @@ class Lab:
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-        self.said = ""
+        self.output = ""
         self.all: list[psutil.Process] = []
 
-    def read(self, until: Callable[[], bool], seconds: float = 90) -> None:
-        """Read what it prints until the condition holds; fails after the time or at the end of its output."""
-        assert self.make.stdout is not None
-        limit = time.monotonic() + seconds
+    def read(self, until: Callable[[], bool]) -> None:
+        """Read the output until the condition holds; fails at the end of the output or after three minutes."""
+        assert self.process.stdout is not None
+        limit = time.monotonic() + 180
         while not until():
-            assert time.monotonic() < limit, self.said
-            if select.select([self.make.stdout], [], [], 0.2)[0]:
-                chunk = os.read(self.make.stdout.fileno(), 65536)
-                assert chunk, self.said
-                self.said += chunk.decode()
+            assert time.monotonic() < limit, self.output
+            if select.select([self.process.stdout], [], [], 0.2)[0]:
+                chunk = os.read(self.process.stdout.fileno(), 65536)
+                assert chunk, self.output
+                self.output += chunk.decode()
 
     def started(self) -> re.Match[str]:
         """Wait for the address. Returns its match: port, page, token."""
-        self.read(lambda: ADDRESS.search(self.said) is not None)
-        found = ADDRESS.search(self.said)
+        self.read(lambda: ADDRESS.search(self.output) is not None)
+        found = ADDRESS.search(self.output)
         assert found
         return found
 
     def ask(self, path: str, body: bytes | None = None) -> Any:
-        """Ask JupyterLab's own interface, as the page does."""
+        """Send a request to JupyterLab, as its page does."""
         found = self.started()
         request = urllib.request.Request(f"http://127.0.0.1:{found[1]}/{path}", data=body)
         request.add_header("Authorization", f"token {found[3]}")
-        with urllib.request.urlopen(request, timeout=30) as answer:
+        with urllib.request.urlopen(request, timeout=60) as answer:
             return json.loads(answer.read())
 
     def kernel(self, code: str = PROGRAM) -> int:
         """Start a kernel and run code in it that starts a program. Returns the process id that it prints."""
         kernel = self.ask("api/kernels", b"{}")
-        client = BlockingKernelClient(
-            connection_file=str(self.cache / "jupyter/runtime" / f"kernel-{kernel['id']}.json")
-        )
+        file = self.cache / "jupyter/runtime" / f"kernel-{kernel['id']}.json"
+        client = BlockingKernelClient(connection_file=str(file))
         client.load_connection_file()
-        client.start_channels(hb=False)  # a heart that is silent for a second, as on a busy machine, counts as dead
-        client.wait_for_ready(timeout=60)
-        said: list[str] = []
-        client.execute_interactive(
-            code + "; import sys; print('', sys.executable)",
-            output_hook=lambda message: said.append(message["content"].get("text", "")),
-            timeout=120,
-        )
-        client.stop_channels()
-        number, _, executable = "".join(said).strip().partition(" ")
+        client.start_channels(hb=False)  # a busy machine delays heartbeats by more than the second they may take
+        try:
+            client.wait_for_ready(timeout=120)
+            output: list[str] = []
+            client.execute_interactive(
+                code + "; import sys; print('', sys.executable)",
+                output_hook=lambda message: output.append(message["content"].get("text", "")),
+                timeout=180,
+            )
+        finally:
+            client.stop_channels()
+        number, _, executable = "".join(output).strip().partition(" ")
         assert executable == sys.executable
         return int(number)
 
     def processes(self) -> list[psutil.Process]:
-        """make and everything below it, remembered for the end."""
-        top = psutil.Process(self.make.pid)
+        """The first process and everything below it, remembered for the end."""
+        top = psutil.Process(self.process.pid)
         self.all = [top, *top.children(recursive=True)]
         return self.all
 
-    def launcher(self) -> int:
-        """The process id of the launcher."""
-        return next(each.pid for each in self.processes() if "--watch-parent" in each.cmdline())
+    def find(self, argument: str) -> psutil.Process:
+        """The process with this argument in its command line."""
+        return next(each for each in self.processes() if argument in each.cmdline())
 
-    def jupyter(self) -> int:
-        """The process id of JupyterLab."""
-        return next(each.pid for each in self.processes() if "sharedstate_lite.doctor.lab.serve" in each.cmdline())
+    def running(self) -> list[psutil.Process]:
+        """The remembered processes that still run."""
+        return [each for each in self.all if each.is_running() and each.status() != psutil.STATUS_ZOMBIE]
 
-    def left(self) -> list[psutil.Process]:
-        """Which of the remembered processes still run."""
-        return [each for each in self.all if kin.runs(each)]
-
-    def wait_gone(self, seconds: float = 45) -> None:
-        """Wait until none of the remembered processes runs; fails after the time."""
-        limit = time.monotonic() + seconds
-        while self.left() and time.monotonic() < limit:
-            if self.make.poll() is None and self.make.stdout is not None:
-                if select.select([self.make.stdout], [], [], 0.1)[0]:
-                    self.said += os.read(self.make.stdout.fileno(), 65536).decode()
-            else:
-                psutil.wait_procs(self.left(), timeout=0.2)
-        assert self.left() == [], self.said
+    def wait_stopped(self) -> None:
+        """Wait until none of the remembered processes runs; fails after a minute."""
+        limit = time.monotonic() + 60
+        self.output += self.process.communicate(timeout=60)[0].decode()
+        while self.running() and time.monotonic() < limit:
+            psutil.wait_procs(self.running(), timeout=0.2)
+        assert self.running() == [], self.output
 
     def close(self) -> None:
-        """End what a failed test has left."""
-        for each in self.left() or self.all:
-            if kin.runs(each):
-                each.kill()
-        if self.make.poll() is None:
-            self.make.kill()
-        self.make.wait()
-        assert self.make.stdout is not None
-        self.make.stdout.close()
+        """Kill what a failed test left running."""
+        for each in self.running():
+            each.kill()
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        assert self.process.stdout is not None
+        self.process.stdout.close()
 
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Callable[..., Lab]]:
-    """Starts labs that share a caches folder, and ends them after the test."""
+    """Starts labs that share a cache folder, and closes them after the test."""
     labs: list[Lab] = []
 
     def begin(command: list[str] = MAKE, **variables: str) -> Lab:
@@ -151,200 +150,131 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Lab]]:
         return labs[-1]
 
     yield begin
-    for lab in labs:
-        lab.close()
+    for each in labs:
+        each.close()
 
 
-def interrupt_group(lab: Lab) -> None:
-    """Ctrl-C: the terminal sends SIGINT to all of the foreground."""
-    os.killpg(lab.make.pid, signal.SIGINT)
-
-
-def terminate_group(lab: Lab) -> None:
-    """What a supervisor sends to all of a service."""
-    os.killpg(lab.make.pid, signal.SIGTERM)
-
-
-def terminate_make(lab: Lab) -> None:
-    """SIGTERM to make alone."""
-    lab.make.terminate()
-
-
-def interrupt_make(lab: Lab) -> None:
-    """SIGINT to make alone, which make does not pass on."""
-    if not sys.platform.startswith("linux"):
-        pytest.skip("seen through /proc only")
-    lab.make.send_signal(signal.SIGINT)
-
-
-def hang_up_make(lab: Lab) -> None:
-    """SIGHUP to make alone, which make keeps to itself as well."""
-    lab.make.send_signal(signal.SIGHUP)
-
-
-def quit_make(lab: Lab) -> None:
-    """SIGQUIT to make alone."""
-    lab.make.send_signal(signal.SIGQUIT)
-
-
-def kill_make(lab: Lab) -> None:
-    """make is gone without a word."""
-    lab.make.kill()
-
-
-def kill_launcher(lab: Lab) -> None:
-    """The launcher is gone without a word, so JupyterLab must notice by itself."""
-    os.kill(lab.launcher(), signal.SIGKILL)
-
-
-def kill_jupyter(lab: Lab) -> None:
-    """JupyterLab is gone without a word, as when memory runs out."""
-    os.kill(lab.jupyter(), signal.SIGKILL)
-
-
-ENDINGS = [
-    interrupt_make,
-    kill_launcher,
-    *(
-        pytest.param(way, marks=pytest.mark.slow)
-        for way in (interrupt_group, terminate_make, terminate_group, hang_up_make, quit_make, kill_make, kill_jupyter)
-    ),
-]
-
-
-@pytest.mark.parametrize("ending", ENDINGS)
-def test_leaves_nothing_running(start: Callable[..., Lab], ending: Callable[[Lab], None]) -> None:
-    """However the lab ends, make, launcher, JupyterLab, kernel and what the kernel started are all gone."""
-    lab = start()
-    lab.started()
-    program = lab.kernel()
-    assert program in [each.pid for each in lab.processes()] and len(lab.all) >= 5
-    ending(lab)
-    lab.wait_gone()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("ending", [interrupt_group, kill_launcher])
-def test_leaves_no_spark_running(start: Callable[..., Lab], ending: Callable[[Lab], None]) -> None:
-    """A Spark session in a kernel ends with the lab, JVM included."""
-    lab = start()
-    jvm = lab.kernel(SPARK)
-    assert jvm in [each.pid for each in lab.processes()]
-    ending(lab)
-    lab.wait_gone()
-
-
-def test_address_is_last_and_opens(start: Callable[..., Lab], tmp_path: Path) -> None:
-    """Doctor and example come first, the address last; it opens with its token and not without; the log is a file."""
-    lab = start()
-    found = lab.started()
-    assert lab.said.endswith(found[0])
-    assert re.search(r"^doctor: \d+ of \d+ ok", lab.said, re.MULTILINE)
-    with urllib.request.urlopen(found[0].strip(), timeout=30) as page:
-        assert page.status == 200 and b"jupyter" in page.read().lower()
-    bare = urllib.request.Request(f"http://127.0.0.1:{found[1]}/api/contents")
-    with pytest.raises(urllib.error.HTTPError, match="403"):
-        urllib.request.urlopen(bare, timeout=30)
-    log = re.search(r"its log is (\S+)", lab.said)
-    assert log and Path(log[1]).is_relative_to(tmp_path) and "127.0.0.1" in Path(log[1]).read_text()
-    if (ROOT / launch.START_HERE).is_file():
-        assert found[2] == f"lab/tree/{launch.START_HERE}"
-
-
-def test_second_lab_beside_the_first(start: Callable[..., Lab]) -> None:
-    """Two labs run side by side on two ports, and ending one leaves the other."""
-    first, second = start(), start()
-    assert first.started()[1] != second.started()[1]
-    second.processes()
-    second.make.terminate()
-    second.wait_gone()
-    assert first.ask("api/status")["kernels"] == 0
-
-
-def test_ignores_a_persons_own_jupyter(start: Callable[..., Lab], tmp_path: Path) -> None:
-    """A broken configuration and a foreign kernel of the person's own change nothing; nobody is asked about news."""
+def test_a_lab_from_start_to_ctrl_c(start: Callable[..., Lab], tmp_path: Path) -> None:
+    """The address is the last line and needs its token; the user's own Jupyter settings change nothing; Ctrl-C stops
+    make, JupyterLab, the kernel and the kernel's program."""
     own = tmp_path / "own"
     (own / "kernels" / "python3").mkdir(parents=True)
     (own / "jupyter_server_config.py").write_text("raise SystemExit('mine')\n")
-    (own / "kernels" / "python3" / "kernel.json").write_text(
-        '{"argv": ["/none"], "display_name": "x", "language": "x"}'
-    )
+    (own / "kernels" / "python3" / "kernel.json").write_text('{"argv": ["/no"], "display_name": "x", "language": "x"}')
     variables = ["JUPYTER_CONFIG_DIR", "JUPYTER_CONFIG_PATH", "JUPYTER_PATH", "JUPYTER_DATA_DIR", "IPYTHONDIR"]
-    lab = start(**dict.fromkeys(variables, str(own)), http_proxy="http://127.0.0.1:9", HTTP_PROXY="http://127.0.0.1:9")
-    lab.started()
-    assert lab.kernel() > 0
-    assert list(lab.ask("api/kernelspecs")["kernelspecs"]) == ["python3"]
-    setting = lab.ask("lab/api/settings/@jupyterlab/apputils-extension:notification")
-    assert setting["schema"]["properties"]["fetchNews"]["default"] == "false"
-    assert setting["settings"] == {}
+    made = start(**dict.fromkeys(variables, str(own)), http_proxy="http://127.0.0.1:9", HTTP_PROXY="http://127.0.0.1:9")
+    found = made.started()
+    assert re.search(r"^doctor: \d+ of \d+ ok", made.output, re.MULTILINE) and made.output.endswith(found[0])
+    assert found[2] == f"lab/tree/{lab.START_HERE}"
+    with urllib.request.urlopen(found[0].strip(), timeout=60) as page:
+        assert page.status == 200 and b"jupyter" in page.read().lower()
+    with pytest.raises(urllib.error.HTTPError, match="403"):
+        urllib.request.urlopen(f"http://127.0.0.1:{found[1]}/api/contents", timeout=60)
+    log = re.search(r"its log is (\S+)", made.output)
+    assert log and Path(log[1]).is_relative_to(tmp_path) and "127.0.0.1" in Path(log[1]).read_text()
+    assert list(made.ask("api/kernelspecs")["kernelspecs"]) == ["python3"]
+    setting = made.ask("lab/api/settings/@jupyterlab/apputils-extension:notification")
+    assert setting["schema"]["properties"]["fetchNews"]["default"] == "false" and setting["settings"] == {}
+    program = made.kernel()
+    assert program in [each.pid for each in made.processes()] and len(made.all) >= 5
+    os.killpg(made.process.pid, signal.SIGINT)
+    made.wait_stopped()
+    assert made.process.returncode in (0, 2, -signal.SIGINT) and "Traceback" not in made.output
 
 
-def test_closed_standard_input(start: Callable[..., Lab]) -> None:
-    """With standard input closed, not merely empty, it starts and ends all the same."""
-    lab = start(["sh", "-c", 'exec "$@" <&-', "sh", *MAKE])
-    lab.started()
-    lab.processes()
-    lab.make.terminate()
-    lab.wait_gone()
+def test_killed_launcher(start: Callable[..., Lab]) -> None:
+    """After SIGKILL of the process that started it, JupyterLab stops itself, its kernel and the kernel's program."""
+    made = start(SERVER)
+    made.started()
+    program = made.kernel()
+    assert program in [each.pid for each in made.processes()]
+    made.process.kill()
+    made.wait_stopped()
 
 
-def test_ended_while_it_starts(start: Callable[..., Lab]) -> None:
-    """Ctrl-C before the address is there leaves nothing running either."""
-    lab = start()
-    lab.read(lambda: "doctor:" in lab.said)
-    lab.processes()
-    interrupt_group(lab)
-    lab.wait_gone()
-    assert not ADDRESS.search(lab.said) and "Traceback" not in lab.said
+ENDINGS: dict[str, Callable[[Lab], None]] = {
+    "SIGTERM to all": lambda made: os.killpg(made.process.pid, signal.SIGTERM),
+    "SIGKILL to make and launcher": lambda made: os.killpg(made.process.pid, signal.SIGKILL),
+    "SIGTERM to make": lambda made: made.process.terminate(),
+    "SIGINT to make": lambda made: made.process.send_signal(signal.SIGINT),
+    "SIGKILL to make": lambda made: made.process.kill(),
+    "SIGKILL to JupyterLab": lambda made: made.find(lab.SERVE).kill(),
+}
 
 
-def test_example_that_fails_is_said(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """If the example fails, JupyterLab is ended again, one sentence says why, and the status is 1."""
-    monkeypatch.setenv("SHAREDSTATE_LITE_CACHE", str(tmp_path))
-    monkeypatch.setattr(launch, "run", lambda module, *arguments: 3 if module.endswith("demo") else 0)
-    before = set(psutil.Process().children(recursive=True))
-    assert launch.main(["--no-browser"]) == 1
-    assert "the example ended with status 3" in capsys.readouterr().err
-    assert set(psutil.Process().children(recursive=True)) <= before
+@pytest.mark.slow
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_leaves_nothing_running(start: Callable[..., Lab], ending: str) -> None:
+    """Every way to stop a lab stops make, the launcher, JupyterLab, the kernel and the kernel's program."""
+    if ending == "SIGINT to make" and sys.platform != "linux":
+        pytest.skip("needs /proc")
+    made = start()
+    made.started()
+    made.kernel()
+    made.processes()
+    ENDINGS[ending](made)
+    made.wait_stopped()
 
 
-def test_kit_that_does_not_load_is_said(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Where the doctor finds the kit broken and it does not load, nothing is started, and one sentence says so."""
-    monkeypatch.setenv("SHAREDSTATE_LITE_CACHE", str(tmp_path))
-    monkeypatch.setattr(launch, "run", lambda module, *arguments: 2)
-    monkeypatch.setattr(launch, "Server", None)
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    (tmp_path / "duckdb.py").write_text("raise ImportError('of another machine')\n")
-    (tmp_path / "numpy.py").write_text("raise ImportError('of another machine')\n")
-    assert launch.main(["--no-browser"]) == 1
-    said = capsys.readouterr()
-    assert "the kit does not load" in said.err and "Traceback" not in said.err
+@pytest.mark.slow
+@pytest.mark.parametrize("ending", ["SIGTERM to all", "SIGKILL to make and launcher"])
+def test_leaves_no_spark_running(start: Callable[..., Lab], ending: str) -> None:
+    """A Spark session in a kernel ends with the lab, its JVM included."""
+    made = start()
+    jvm = made.kernel(SPARK)
+    assert jvm in [each.pid for each in made.processes()]
+    ENDINGS[ending](made)
+    made.wait_stopped()
 
 
-def test_no_browser_where_nobody_looks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a display, or without a terminal, no browser is sought."""
+@pytest.mark.slow
+def test_stopped_while_it_starts(start: Callable[..., Lab]) -> None:
+    """Ctrl-C before the address is printed leaves nothing running either."""
+    made = start()
+    made.read(lambda: "doctor:" in made.output)
+    made.processes()
+    os.killpg(made.process.pid, signal.SIGINT)
+    made.wait_stopped()
+    assert not ADDRESS.search(made.output) and "Traceback" not in made.output
+
+
+def test_failed_example(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """If the example fails, JupyterLab is stopped, one line says why, and the status is 1."""
+    calls: list[str] = []
+
+    class Fake:
+        def __init__(self, root: Path, page: str) -> None:
+            calls.append("start")
+
+        def stop(self) -> None:
+            calls.append("stop")
+
+    monkeypatch.setattr(lab, "Server", Fake)
+    monkeypatch.setattr(lab, "run_module", lambda module, *arguments: 3 if module.endswith("demo") else 0)
+    assert lab.main(["--no-browser"]) == 1
+    assert "the example ended with status 3" in capsys.readouterr().err and calls == ["start", "stop"]
+
+
+def test_no_browser_without_a_desktop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a display, or without a terminal, no browser opens."""
 
     def never(*arguments: object) -> None:
-        raise AssertionError("a browser was sought")
+        raise AssertionError("a browser was opened")
 
-    monkeypatch.setattr(launch.webbrowser, "get", never)
+    monkeypatch.setattr(lab.webbrowser, "open", never)
     for name in ("DISPLAY", "WAYLAND_DISPLAY"):
         monkeypatch.delenv(name, raising=False)
-    launch.show("http://127.0.0.1/")
+    lab.open_browser("http://127.0.0.1/")
     monkeypatch.setenv("DISPLAY", ":0")
-    launch.show("http://127.0.0.1/")
+    lab.open_browser("http://127.0.0.1/")
 
 
-def test_watch_raises_once() -> None:
-    """The first signal raises Ended, the second only says to hurry, so that ending is never cut short."""
-    with Watch(parent=False) as watch:
-        with pytest.raises(Ended):
-            os.kill(os.getpid(), signal.SIGTERM)
-            watch.pause(10)
-        os.kill(os.getpid(), signal.SIGTERM)
-        watch.pause(0.1)
-        assert watch.hurry
+def test_only_the_first_signal_raises() -> None:
+    """The first signal raises Stop and later ones are ignored, so that stopping is never cut short."""
+    before = signal.getsignal(signal.SIGTERM)
+    with lab.stop_on_signals():
+        with pytest.raises(lab.Stop):
+            signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(signal.SIGINT)
+    assert signal.getsignal(signal.SIGTERM) is before

@@ -1,0 +1,301 @@
+"""``make lab``: the doctor, the example in the terminal, then JupyterLab until Ctrl-C.
+
+    python -m sharedstate_lite.doctor.lab [--no-browser] [--watch-parent]
+
+Prints JupyterLab's address last. Ctrl-C, SIGTERM and SIGHUP stop JupyterLab, its kernels and every process that these
+started; so does the end of this process, even by SIGKILL. Two mechanisms do that:
+
+- JupyterLab's standard input is a pipe that this process holds open. When this process ends, the pipe closes, and a
+  thread in JupyterLab's process stops it.
+- An environment variable marks JupyterLab. Its descendants inherit the variable, so those that are still running can
+  be found and killed, also if their parent is gone.
+
+JupyterLab's settings, log and runtime files are in the cache folder. The user's own Jupyter configuration is neither
+read nor changed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import re
+import secrets
+import signal
+import subprocess
+import sys
+import threading
+import time
+import webbrowser
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FrameType
+
+import psutil
+
+from sharedstate_lite.errors import Error
+from sharedstate_lite.system.cache import cache_dir, checkout, new_log
+
+START_HERE = "notebooks/00-start-here.ipynb"
+MARK = "SHAREDSTATE_LITE_LAB"
+"""The environment variable that marks the processes of one lab."""
+SERVE = "--serve"
+"""The first argument of JupyterLab's process; JupyterLab's own arguments follow."""
+FIRST_PORT = 8888
+"""If it is taken, JupyterLab tries the next 50."""
+START_SECONDS = 120.0
+STOP_SECONDS = 15.0
+"""How long JupyterLab may take to stop its kernels."""
+LEFT_SECONDS = 3.0
+"""How long a kernel's processes may take to stop after the kernel, before they are killed."""
+SETTINGS = {"@jupyterlab/apputils-extension:notification": {"fetchNews": "false"}}
+"""Defaults of the Settings menu. Without this one, JupyterLab asks every new user about its news feed."""
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Stop(BaseException):
+    """Raised in the main thread by the first signal of `SIGNALS`."""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """The command line. Returns 0 after an orderly stop, 1 if something could not start."""
+    parser = argparse.ArgumentParser(
+        prog="python -m sharedstate_lite.doctor.lab", description="The doctor, the example, then JupyterLab."
+    )
+    parser.add_argument("--no-browser", action="store_true", help="open no browser")
+    parser.add_argument("--watch-parent", action="store_true", help="stop when the calling process ends")
+    options = parser.parse_args(arguments)
+    try:
+        with stop_on_signals():
+            lab(browser=not options.no_browser, stopping=parent_stops() if options.watch_parent else lambda: False)
+    except (Error, OSError) as error:
+        print(f"lab: {error}", file=sys.stderr, flush=True)
+        return 1
+    return 0
+
+
+def lab(*, browser: bool, stopping: Callable[[], bool]) -> None:
+    """Run the doctor, the example and JupyterLab, until a signal comes or ``stopping()`` is true. Raises Error."""
+    root = checkout() or Path.cwd()
+    page = f"lab/tree/{START_HERE}" if (root / START_HERE).is_file() else "lab"
+    server: Server | None = None
+    try:
+        run_module("sharedstate_lite.doctor", "--short")
+        print(flush=True)
+        server = Server(root, page)  # it starts while the example runs
+        if status := run_module("sharedstate_lite.lessons.demo"):
+            raise Error(f"the example ended with status {status}: see the lines above; run make clean, then make lab")
+        address = server.ready()
+        if browser:
+            open_browser(address)
+        print(f"\nJupyterLab is running; its log is {server.log}", flush=True)
+        print(f"Open this address in a browser; press Ctrl-C here to stop:\n{address}", flush=True)
+        while server.running():
+            if stopping():
+                raise Stop
+            time.sleep(0.5)
+        server.check_status()
+    except Stop:
+        with contextlib.suppress(OSError):  # the terminal may be closed
+            print("\nlab: stopping JupyterLab and its kernels", flush=True)
+    finally:
+        if server is not None:
+            server.stop()
+
+
+@contextlib.contextmanager
+def stop_on_signals() -> Iterator[None]:
+    """Raise `Stop` at the first signal and ignore later ones. SIGHUP stays ignored under nohup."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        for each in SIGNALS:
+            signal.signal(each, signal.SIG_IGN)
+        raise Stop
+
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+    for number, handler in before.items():
+        if (number, handler) != (signal.SIGHUP, signal.SIG_IGN):
+            signal.signal(number, stop)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def parent_stops() -> Callable[[], bool]:
+    """Returns a function that is true once the parent process, make, has ended or was interrupted.
+
+    GNU make passes SIGTERM to its recipe. At SIGINT it only restores the signal's default action and waits for the
+    recipe, because a terminal sends SIGINT to both. On Linux /proc shows that make no longer catches the signal.
+    """
+    parent = os.getppid()
+
+    def catches_sigint() -> bool:
+        try:
+            found = re.search(r"^SigCgt:\s*([0-9a-f]+)$", Path(f"/proc/{parent}/status").read_text(), re.MULTILINE)
+        except OSError:
+            return False
+        return bool(found and int(found[1], 16) >> (signal.SIGINT - 1) & 1)
+
+    before = catches_sigint()
+    return lambda: os.getppid() != parent or (before and not catches_sigint())
+
+
+def run_module(module: str, *arguments: str) -> int:
+    """Run a module to its end and return its exit status. In a session of its own: only this process sees Ctrl-C."""
+    command = [sys.executable, "-m", module, *arguments]
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True) as process:
+        try:
+            return process.wait()
+        except BaseException:
+            process.kill()
+            raise
+
+
+def open_browser(address: str) -> None:
+    """Open the address in the desktop's browser, if a person at a desktop runs this."""
+    desktop = sys.platform == "darwin" or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+    if desktop and sys.stdout.isatty():
+        with contextlib.suppress(webbrowser.Error, OSError):
+            webbrowser.open(address)
+
+
+class Server:
+    """JupyterLab in a process of its own, starting in the folder ``root``; ``page`` is the path of its first page."""
+
+    def __init__(self, root: Path, page: str) -> None:
+        self._token, self._mark = secrets.token_hex(24), secrets.token_hex(8)
+        self._page = page
+        self.log = new_log("jupyter")
+        environment = server_environment(self._token, self._mark)
+        self._runtime = Path(environment["JUPYTER_RUNTIME_DIR"])
+        settings = Path(environment["JUPYTER_CONFIG_DIR"]) / "labconfig" / "default_setting_overrides.json"
+        settings.parent.mkdir(exist_ok=True)
+        settings.write_text(json.dumps(SETTINGS))
+        with self.log.open("wb") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", __spec__.name, SERVE, *server_options(root, page)],
+                cwd=root,
+                env=environment,
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def ready(self) -> str:
+        """Wait until JupyterLab listens and return the address of the page with the token. Raises Error if it fails."""
+        deadline = time.monotonic() + START_SECONDS
+        file = self._runtime / f"jpserver-{self._process.pid}.json"  # written once it listens
+        while time.monotonic() < deadline:
+            if not self.running():
+                raise Error(f"JupyterLab did not start: see {self.log}, then run make lab again")
+            with contextlib.suppress(OSError, ValueError):
+                return f"{json.loads(file.read_text())['url']}{self._page}?token={self._token}"
+            time.sleep(0.1)
+        raise Error(f"JupyterLab did not start within {START_SECONDS:.0f} s: see {self.log}, then run make lab again")
+
+    def running(self) -> bool:
+        """Whether JupyterLab's process runs."""
+        return self._process.poll() is None
+
+    def check_status(self) -> None:
+        """Raise Error if JupyterLab ended with an error; its menu's Shut Down is none."""
+        if status := self._process.returncode:
+            raise Error(f"JupyterLab ended with status {status}: see {self.log}, then run make lab again")
+
+    def stop(self) -> None:
+        """Stop JupyterLab, its kernels and the processes that these started; returns when all have ended."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        try:
+            self._process.wait(STOP_SECONDS + LEFT_SECONDS + 5)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        stop_marked(self._mark)
+
+
+def server_environment(token: str, mark: str) -> dict[str, str]:
+    """JupyterLab's environment variables: its folders in the cache, and this Python first on the PATH."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("JUPYTER", "IPYTHON"))}
+    return {
+        **kept,
+        "JUPYTER_CONFIG_DIR": str(cache_dir("jupyter", "config")),
+        "JUPYTER_DATA_DIR": str(cache_dir("jupyter", "data")),
+        "JUPYTER_RUNTIME_DIR": str(cache_dir("jupyter", "runtime")),
+        "JUPYTER_PREFER_ENV_PATH": "1",
+        "JUPYTER_TOKEN": token,
+        "IPYTHONDIR": str(cache_dir("jupyter", "ipython")),
+        "PATH": os.pathsep.join([str(Path(sys.executable).parent), kept.get("PATH", os.defpath)]),
+        **({"VIRTUAL_ENV": sys.prefix} if sys.prefix != sys.base_prefix else {}),
+        MARK: mark,
+    }
+
+
+def server_options(root: Path, page: str) -> list[str]:
+    """JupyterLab's arguments. It asks the network for nothing: no news, no updates, no extension catalogue."""
+    return [
+        "--no-browser",
+        "--allow-root",
+        "--ip=127.0.0.1",
+        f"--port={FIRST_PORT}",
+        "--ServerApp.port_retries=50",
+        f"--ServerApp.root_dir={root}",
+        f"--LabApp.default_url=/{page}",
+        "--LabApp.news_url=None",
+        "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
+        "--LabApp.extension_manager=readonly",
+        "--KernelSpecManager.allowed_kernelspecs=python3",
+    ]
+
+
+def serve(arguments: list[str]) -> None:
+    """JupyterLab's process: run it until it ends or standard input closes, then stop what it started."""
+    from jupyterlab.labapp import main as jupyterlab
+
+    mark = os.environ[MARK]
+
+    def stop_with_launcher() -> None:
+        os.read(0, 1)
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(STOP_SECONDS)  # the process normally ends during this
+        stop_marked(mark)
+        os._exit(1)
+
+    threading.Thread(target=stop_with_launcher, daemon=True).start()
+    try:
+        jupyterlab(argv=arguments)
+    finally:
+        stop_marked(mark)
+
+
+def stop_marked(mark: str) -> None:
+    """Wait `LEFT_SECONDS` for the marked processes, then kill those that are left."""
+    psutil.wait_procs(marked(mark), timeout=LEFT_SECONDS)
+    for _ in range(5):  # a process may start another one before it is killed
+        if not (left := marked(mark)):
+            return
+        for each in left:
+            with contextlib.suppress(psutil.Error):
+                each.kill()
+        psutil.wait_procs(left, timeout=1)
+
+
+def marked(mark: str) -> list[psutil.Process]:
+    """The running processes with this mark, except this one."""
+    found = []
+    for each in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):  # zombies, and processes of other users
+            if each.pid != os.getpid() and each.environ().get(MARK) == mark:
+                found.append(each)
+    return found
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == [SERVE]:
+        serve(sys.argv[2:])
+    else:
+        sys.exit(main())
