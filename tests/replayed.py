@@ -9,7 +9,7 @@ from support import pairs, tuples
 
 import sharedstate_lite as ss
 from sharedstate_lite.replay.messages import Drop, Epoch, Evict, Hold, Install, Read
-from sharedstate_lite.replay.recording import Recording, Step, Table
+from sharedstate_lite.replay.recording import RecordedStep, Recording, Table
 
 
 def bag(rows: Any) -> Counter[Any]:
@@ -43,18 +43,18 @@ def check_tables(recording: Recording, step: int, engine: ss.Engine) -> None:
                 read = Counter(tuples(engine.read(name))) if operator.kind == "view" else stored(engine, table.parts[0])
                 assert bag(table.rows) == read, table.name
                 assert table.total == len(bag(table.rows))
-                if table.ruler is not None:
-                    spans = [(s.lower, s.upper, s.total) for s in table.ruler.spans]
+                if table.arrangement is not None:
+                    spans = [(s.lower, s.upper, s.total) for s in table.arrangement.spans]
                     found = next(h.arrangement for h in engine.state_parts() if h.operator == table.parts[0])
                     assert spans == [(b.lower, b.upper, b.rows) for b in found.batches]
-                    assert (table.ruler.since, table.ruler.upper) == (found.since, found.upper)
+                    assert (table.arrangement.since, table.arrangement.upper) == (found.since, found.upper)
         parts = [part for table in state.tables for part in table.parts]
         rows, size = (sum(sizes[p][n] for p in parts) for n in (0, 1))
         # A base's bytes have the dictionary in them, and CPython counts a string's bytes differently once it is used.
         assert state.rows == rows and (state.bytes == size or (state.base and abs(state.bytes - size) < 512)), name
     assert len(told) == len(set(told)) and set(told) <= set(sizes)
     rest = held[~held["operator"].isin(told)]
-    assert rest["base"].all() and not set(rest["relation"]) & {o.title for o in recording.there(step)[0]}, rest
+    assert rest["base"].all() and not set(rest["relation"]) & {o.title for o in recording.graph_at(step)[0]}, rest
     total = recording.totals(step)
     assert total.rows == held.loc[~held["base"], "rows"].sum() and total.bytes == held.loc[~held["base"], "bytes"].sum()
     assert total.base_rows == held.loc[held["base"], "rows"].sum()
@@ -118,7 +118,7 @@ def contents(state: Any) -> Any:
     ]  # fmt: skip
 
 
-def check_edges(recording: Recording, steps: list[Step], engine: ss.Engine, before: Counter[Any]) -> None:
+def check_edges(recording: Recording, steps: list[RecordedStep], engine: ss.Engine, before: Counter[Any]) -> None:
     """The rows that moved along each edge are those of the trace."""
     moved: Counter[Any] = Counter()
     for step in steps:

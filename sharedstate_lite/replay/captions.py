@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from .messages import Values, told
+from .messages import Values, typed_values
 from .questions import Question
-from .recording import Change, Move, Operator, Step
+from .recording import Move, RecordedOperator, RecordedStep, RowChange
 
 MOST = 6
 """Rows that a question may ask for."""
@@ -16,21 +16,21 @@ LONG = 28
 
 
 @dataclass(frozen=True)
-class Facts:
+class StepFacts:
     """A step without caption and question, and what it takes to write them.
 
     ``held``: the operator keeps rows of its own. ``partial``: its keys may be holes.
     ``looked``: what it looked up, (table, keys) each.
     """
 
-    step: Step
-    operators: Mapping[str, Operator]
+    step: RecordedStep
+    operators: Mapping[str, RecordedOperator]
     kind: str
     held: bool = False
     partial: bool = False
     word: str = ""
     text: str = ""
-    looked: tuple[tuple[str, tuple[Values, ...]], ...] = ()
+    looked_up: tuple[tuple[str, tuple[Values, ...]], ...] = ()
     merged: tuple[str, ...] = ()
     evicted: tuple[Values, ...] = ()
     key: tuple[Values, ...] | None = None
@@ -58,12 +58,12 @@ class Facts:
         return "" if found is None else found.kind
 
 
-def caption(f: Facts) -> str:
+def caption(f: StepFacts) -> str:
     """The sentence."""
     return _WRITERS[f.step.kind](f)
 
 
-def question(f: Facts) -> Question | None:
+def question(f: StepFacts) -> Question | None:
     """The question before the step, where its answer is not plain to see."""
     step = f.step
     if step.kind == "read" and f.partial and len(step.hits) + len(step.holes) == 1:
@@ -84,7 +84,7 @@ def _yes(yes: bool) -> tuple[Values, ...]:
     return (("yes",),) if yes else (("no",),)
 
 
-def _asked(f: Facts) -> Question | None:
+def _asked(f: StepFacts) -> Question | None:
     step = f.step
     answers = [m for m in step.sent if m.kind == "response"]
     if f.what == "source" and len(answers) == 1 and len(answers[0].rows) <= MOST:
@@ -99,7 +99,7 @@ def _asked(f: Facts) -> Question | None:
     return None
 
 
-def _sends(f: Facts) -> Question | None:
+def _sends(f: StepFacts) -> Question | None:
     sent = [m for m in f.step.sent if m.kind == "change"]
     rows = sent[0].rows if sent else ()
     if any(m.kind == "evict" for m in f.step.sent):
@@ -112,20 +112,20 @@ def _sends(f: Facts) -> Question | None:
     return Question(f"What will {f.name} send on?", "rows", expected, f"{hint}, or: nothing")
 
 
-def _sign(change: Change) -> str:
+def _sign(change: RowChange) -> str:
     return change.kind if change.kind and abs(change.diff) == 1 else f"{change.diff:+d}"
 
 
 # --- sentences ------------------------------------------------------------------
 
 
-def _rows(rows: Sequence[Change], most: int = 2) -> str:
+def _rows(rows: Sequence[RowChange], most: int = 2) -> str:
     """``+1 Potato, Eve, 60`` and ``-U Vegetable, 50``, or their number."""
     if len(rows) > most:
         return f"{len(rows):,} rows"
     if not len(rows):
         return "rows that cancel"
-    return " and ".join(f"{_sign(c)} ({told(c.row)})" for c in rows)
+    return " and ".join(f"{_sign(c)} ({typed_values(c.row)})" for c in rows)
 
 
 def _keys(keys: Sequence[Values] | None, most: int = 3) -> str:
@@ -133,7 +133,7 @@ def _keys(keys: Sequence[Values] | None, most: int = 3) -> str:
         return "all keys"
     if len(keys) > most:
         return f"{len(keys):,} keys"
-    return _and([told(k) or "the one row" for k in keys])
+    return _and([typed_values(k) or "the one row" for k in keys])
 
 
 def _and(parts: Sequence[str]) -> str:
@@ -141,7 +141,7 @@ def _and(parts: Sequence[str]) -> str:
     return " and ".join([", ".join(parts[:-1]), parts[-1]]) if len(parts) > 1 else "".join(parts)
 
 
-def _arrive(f: Facts) -> str:
+def _arrive(f: StepFacts) -> str:
     rows = f.step.sent[0].rows if f.step.sent else None
     return f"{f.name} takes in {_rows(rows)}." if rows is not None else f"{f.name} takes in the change."
 
@@ -154,7 +154,7 @@ def _sent(moves: Sequence[Move]) -> str:
     return _rows(changes[0].rows)
 
 
-def _change(f: Facts) -> str:
+def _change(f: StepFacts) -> str:
     step = f.step
     if step.dropped:
         met = "that key is a hole" if len(step.dropped) == 1 else "their keys are holes"
@@ -183,9 +183,9 @@ def _change(f: Facts) -> str:
     return f"{f.name} sends {_sent(step.sent)} on."
 
 
-def _joined(f: Facts) -> str:
+def _joined(f: StepFacts) -> str:
     step = f.step
-    looked = _and([f"{_keys(keys)} in {where}" for where, keys in f.looked if keys])
+    looked = _and([f"{_keys(keys)} in {where}" for where, keys in f.looked_up if keys])
     notes = f"notes {_rows(step.taken[0].rows)}" if step.taken else "acts"
     did = f"{f.name} {notes}" if f.held else f"{f.name} holds no rows"
     looks = f", looks up {looked}," if looked else ""
@@ -194,7 +194,7 @@ def _joined(f: Facts) -> str:
     return f"{did}{looks} and sends {_sent(step.sent)} on."
 
 
-def _reduced(f: Facts) -> str:
+def _reduced(f: StepFacts) -> str:
     step = f.step
     sent = [m for m in step.sent if m.kind == "change"]
     if not step.taken:
@@ -217,7 +217,7 @@ def _reduced(f: Facts) -> str:
     return f"{f.name} takes in {took} and sends {_rows(sent[0].rows)} on."
 
 
-def _upquery(f: Facts) -> str:
+def _upquery(f: StepFacts) -> str:
     step = f.step
     keys = _keys(step.taken[0].keys)
     asks = [m for m in step.sent if m.kind == "upquery"]
@@ -235,7 +235,7 @@ def _upquery(f: Facts) -> str:
     return f"{f.name} is asked for {keys}, and waits for what it asked before."
 
 
-def _response(f: Facts) -> str:
+def _response(f: StepFacts) -> str:
     step = f.step
     got = step.taken[0]
     came = f"{len(got.rows):,} {_plural(got.rows)}"
@@ -259,7 +259,7 @@ def _plural(rows: Sequence[object]) -> str:
     return "row" if len(rows) == 1 else "rows"
 
 
-def _evict(f: Facts) -> str:
+def _evict(f: StepFacts) -> str:
     if not f.step.operator:
         return "Nothing was filled, so nothing is evicted."
     if f.evicted:
@@ -267,7 +267,7 @@ def _evict(f: Facts) -> str:
     return f"{f.name} holds nothing of what is evicted."
 
 
-def _read(f: Facts) -> str:
+def _read(f: StepFacts) -> str:
     step = f.step
     if step.holes:
         asks = f.title(step.sent[0].target) if step.sent else "above"
@@ -278,7 +278,7 @@ def _read(f: Facts) -> str:
     return f"A read of {keys} in {f.name} is answered with {len(step.answer):,} {_plural(step.answer)}."
 
 
-def _seal(f: Facts) -> str:
+def _seal(f: StepFacts) -> str:
     since = f"; since moves to {f.since}" if f.since is not None else ""
     if f.slow is not None and f.slow[1] < f.step.epoch:
         since = f"; since does not pass {f.slow[1]}, where {f.slow[0]} holds a handle"
@@ -289,7 +289,7 @@ def _seal(f: Facts) -> str:
     return f"Epoch {f.step.epoch} is complete{since}{merged}."
 
 
-def _other(f: Facts) -> str:
+def _other(f: StepFacts) -> str:
     return {
         "install": f"{f.text}: the view is there now, with its state.",
         "drop": f"{f.text}: the view is gone, with what only it needed.",
@@ -300,7 +300,7 @@ def _other(f: Facts) -> str:
     }[f.step.kind]
 
 
-def _refused(f: Facts) -> str:
+def _refused(f: StepFacts) -> str:
     return f"Refused: {f.word}"
 
 

@@ -27,7 +27,7 @@ class Branch:
     name: str
     recording: Recording
     parent: Branch | None = None
-    leaves: int = 1
+    forked_at: int = 1
     label: str = ""
     """What the edit was: ``Carrot, Bob, 50 → 45`` and the like."""
 
@@ -38,14 +38,14 @@ class Branch:
 
 
 @dataclass(eq=False)
-class Branches:
+class BranchTree:
     """The tree: ``all[0]`` is main. ``edit`` adds a branch."""
 
     play: Play
     all: list[Branch] = field(default_factory=list)
 
     @classmethod
-    def of(cls, play: Play, messages: Iterable[Any]) -> Branches:
+    def of(cls, play: Play, messages: Iterable[Any]) -> BranchTree:
         """A tree with main alone."""
         return cls(play, [Branch("main", play(messages))])
 
@@ -96,7 +96,7 @@ class Branches:
         here: Branch | None = branch
         last = len(branch.messages)
         while here is not None:
-            first = here.leaves if here.parent is not None else 1
+            first = here.forked_at if here.parent is not None else 1
             if first <= last:
                 out.append((here, first, last))
             last = min(last, first - 1)

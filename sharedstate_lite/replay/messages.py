@@ -37,7 +37,7 @@ class Epoch:
         """``+1 visit Potato, Eve, 60``; several by semicolons, many by their number."""
         if len(self.changes) > 3:
             return f"{len(self.changes)} changes"
-        parts = (f"{_diff(d)} {named(relation)} {told(row)}" for relation, row, d in self.changes)
+        parts = (f"{_diff(d)} {typed_name(relation)} {typed_values(row)}" for relation, row, d in self.changes)
         return "; ".join(parts) or "empty epoch"
 
 
@@ -51,7 +51,7 @@ class Read:
     @property
     def text(self) -> str:
         """``read result Vegetable``."""
-        return f"read {named(self.view)}" + ("" if self.key is None else f" {told(self.key) or '()'}")
+        return f"read {typed_name(self.view)}" + ("" if self.key is None else f" {typed_values(self.key) or '()'}")
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Evict:
     @property
     def text(self) -> str:
         """``evict result Vegetable``."""
-        return f"evict {named(self.view)}" + ("" if self.key is None else f" {told(self.key) or '()'}")
+        return f"evict {typed_name(self.view)}" + ("" if self.key is None else f" {typed_values(self.key) or '()'}")
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Install:
     @property
     def text(self) -> str:
         """``install visits``."""
-        return f"install {named(self.view)}"
+        return f"install {typed_name(self.view)}"
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class Drop:
     @property
     def text(self) -> str:
         """``drop visits``."""
-        return f"drop {named(self.view)}"
+        return f"drop {typed_name(self.view)}"
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class Hold:
     @property
     def text(self) -> str:
         """``hold slow 3``."""
-        return f"hold {named(self.reader)}" + ("" if self.time is None else f" {_told(self.time)}")
+        return f"hold {typed_name(self.reader)}" + ("" if self.time is None else f" {_typed(self.time)}")
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ class Deliver:
     @property
     def text(self) -> str:
         """``deliver result.group1 result``."""
-        return f"deliver {named(self.sender)} {named(self.receiver)}"
+        return f"deliver {typed_name(self.sender)} {typed_name(self.receiver)}"
 
 
 @dataclass(frozen=True)
@@ -132,17 +132,17 @@ class Resume:
 
 
 @dataclass(frozen=True)
-class Unread:
+class Unreadable:
     """Something that is no message; ``why`` says so in plain words. Kept in its place, so that nothing is lost."""
 
     text: str
     why: str
 
 
-Message = Epoch | Read | Evict | Install | Drop | Hold | Pause | Deliver | Resume | Unread
+Message = Epoch | Read | Evict | Install | Drop | Hold | Pause | Deliver | Resume | Unreadable
 
 
-def named(name: str) -> str:
+def typed_name(name: str) -> str:
     """A name as it is typed: between double quotes where blanks, or quotes, would end it too early."""
     plain = re.fullmatch(r"\w[^\s;,'\"(\[]*", name)
     return name if plain else '"' + name.replace('"', '""') + '"'
@@ -152,12 +152,12 @@ def _diff(diff: Any) -> str:
     return f"{diff:+d}" if isinstance(diff, int) and abs(diff) < 1 << 64 else errors.shorten(diff)
 
 
-def told(values: Values) -> str:
+def typed_values(values: Values) -> str:
     """Values as they are typed: ``Potato, Eve, 60``; NULL for None, text in quotes where it would be misread."""
-    return ", ".join(map(_told, values))
+    return ", ".join(map(_typed, values))
 
 
-def _told(value: Any) -> str:
+def _typed(value: Any) -> str:
     if value is None:
         return "NULL"
     if isinstance(value, bool):

@@ -1,4 +1,4 @@
-"""A history of messages played to an engine, and recorded: messages in, a :class:`~.recording.Recording` out.
+"""A history of messages played to an engine, and record: messages in, a :class:`~.recording.Recording` out.
 
     replay = ss.replay("full", [result])
     recording = replay([("info", ("Potato", "Vegetable")), ("visit", ("Potato", "Eve", 60))])
@@ -8,7 +8,7 @@ again, and equal histories give equal recordings. Under partial state a race is 
 too: ``("pause",)``, then ``("deliver", sender, receiver)`` in any order that keeps each edge
 first in, first out, then ``("resume",)``. A message that cannot be taken is kept in
 its place with the reason in plain words, and the rest goes on as if it were not there.
-The engine itself runs as ever; :mod:`.watch` stands beside it.
+The engine itself runs as ever; :mod:`.observer` stands beside it.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from ..errors import Error, ViewError, shorten
 from ..partial.messages import Pending
 from ..partial.partial import Partial
 from ..plan.view import View
-from .messages import Deliver, Drop, Epoch, Evict, Hold, Install, Message, Pause, Read, Resume, Unread, Values
-from .parts import Snap, Structure, filled_of, snaps, structure
-from .read import Reader
+from .messages import Deliver, Drop, Epoch, Evict, Hold, Install, Message, Pause, Read, Resume, Unreadable, Values
+from .observer import Observer
+from .parse import MessageParser
+from .recorder import record
 from .recording import Recording
-from .steps import Chapter
-from .told import recorded
-from .watch import Watch
+from .steps import PlayedMessage
+from .structure import Snapshot, Structure, filled_keys, snapshots, structure
 
 
 class Replay:
@@ -66,8 +66,8 @@ class Replay:
         return self._engine(self.kind, self.views, **self._options)
 
     def message(self, given: Any) -> Message:
-        """A message from a short form or a typed text; see :mod:`.read`. Raises Error, in one plain sentence."""
-        return Reader(self._catalog.relations, self._catalog.views).message(given)
+        """A message from a short form or a typed text; see :mod:`.parse`. Raises Error, in one plain sentence."""
+        return MessageParser(self._catalog.relations, self._catalog.views).message(given)
 
     def __call__(self, messages: Iterable[Any] = ()) -> Recording:
         """Play a history. Never raises for a message: what is wrong with one is told at its place."""
@@ -83,7 +83,9 @@ class _Run:
     def __init__(self, engine: Engine, catalog: Any, read: Any) -> None:
         self.engine, self.catalog, self.read = engine, catalog, read
         partial = isinstance(engine, Partial)
-        self.watch = Watch(engine, (lambda: {n: k for n, (k, _) in filled_of(engine).items()}) if partial else None)
+        self.observer = Observer(
+            engine, (lambda: {n: k for n, (k, _) in filled_keys(engine).items()}) if partial else None
+        )
         self.handles: dict[str, Handles] = {}
         self.whose: dict[int, str] = {}
         self.pending: list[tuple[int, Pending]] = []
@@ -93,28 +95,28 @@ class _Run:
         """What the engine consists of now."""
         self.s: Structure = structure(self.engine)
         self._seen = [id(a) for a in self.engine.all_arrangements()]
-        self.watch.follow(self.s.arrangements)
-        self.held: dict[str, Snap] = snaps(self.engine, self.s, self.whose)
+        self.observer.follow(self.s.arrangements)
+        self.held: dict[str, Snapshot] = snapshots(self.engine, self.s, self.whose)
 
     def play(self, messages: Iterable[Any]) -> Recording:
         """All messages, in order."""
         first = self.s, self.held
-        self.watch.take(0)
-        chapters = [self._chapter(number, given) for number, given in enumerate(messages, 1)]
-        return recorded(self.engine, self.catalog, chapters, first)
+        self.observer.take(0)
+        messages = [self._played(number, given) for number, given in enumerate(messages, 1)]
+        return record(self.engine, self.catalog, messages, first)
 
-    def _chapter(self, number: int, given: Any) -> Chapter:
+    def _played(self, number: int, given: Any) -> PlayedMessage:
         s, held = self.s, self.held
         try:
             message = self.read(given)
         except Error as error:
-            message = Unread((given if isinstance(given, str) else shorten(given))[:80], str(error))
+            message = Unreadable((given if isinstance(given, str) else shorten(given))[:80], str(error))
         refused, answer = "", None
         try:
             answer = self._apply(number, message)
         except Error as error:
             refused = str(error)
-        entries = self.watch.take(len(self.engine.dictionary.strings))
+        entries = self.observer.take(len(self.engine.dictionary.strings))
         if refused:
             entries = []  # it was undone
         if [id(a) for a in self.engine.all_arrangements()] != self._seen or (
@@ -122,22 +124,22 @@ class _Run:
         ):
             self._look()
         else:
-            self.held = snaps(self.engine, self.s, self.whose)
-        chapter = Chapter(
+            self.held = snapshots(self.engine, self.s, self.whose)
+        played = PlayedMessage(
             number, message, message.text, self.engine.epoch, entries, refused, s, self.s, held, self.held, answer
         )
         if isinstance(self.engine, Partial):
-            chapter.waiting = tuple(m.number for m in self.engine.in_flight)
+            played.waiting = tuple(m.number for m in self.engine.in_flight)
         for of, pending in list(self.pending):
             if pending.done:
                 self.pending.remove((of, pending))
-                chapter.answered.append((of, _rows(pending.result())))
-        return chapter
+                played.answered.append((of, _rows(pending.result())))
+        return played
 
     def _apply(self, number: int, message: Message) -> tuple[Values, ...] | None:
         """Send one message; returns what a read gave."""
         engine = self.engine
-        if isinstance(message, Unread):
+        if isinstance(message, Unreadable):
             raise Error(message.why)
         if isinstance(message, Epoch):
             inputs: dict[str, list[tuple[Values, int]]] = {}
@@ -198,7 +200,7 @@ class _Run:
     def _deliver(self, sender: str, receiver: str) -> None:
         """Deliver the oldest message between two operators, through projections that only pass it on."""
         assert isinstance(self.engine, Partial)
-        engine, plain = self.engine, self.s.plain
+        engine, plain = self.engine, self.s.projections
         while True:
             waiting = engine.messages()
             at = next((i for i, m in enumerate(waiting) if m.edge[0] == sender and self._leads(m.edge, receiver)), None)
@@ -214,7 +216,7 @@ class _Run:
     def _leads(self, edge: tuple[str, str], receiver: str) -> bool:
         """Whether a message on an edge gets to a receiver, perhaps through projections."""
         here, before = edge[1], edge[0]
-        while here in self.s.plain and here != receiver:
+        while here in self.s.projections and here != receiver:
             nexts = [b for a, b, _ in self.s.edges if a == here and b != before]
             if receiver in nexts:
                 return True

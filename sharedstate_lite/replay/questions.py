@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .messages import Values, told
+from .messages import Values, typed_values
 
 NOTHING = ("nothing", "none", "no", "no change", "no changes", "no rows", "nothing at all", "0", "-", "()", "[]")
 YES, NO = ("yes", "y", "true", "dropped"), ("no", "n", "false", "kept")
@@ -51,7 +51,7 @@ class Question:
     @property
     def answer(self) -> str:
         """The expected answer as it would be typed."""
-        shown = [" ".join(str(v) if i == 0 and self.form != "keys" else told((v,)) for i, v in enumerate(row))
+        shown = [" ".join(str(v) if i == 0 and self.form != "keys" else typed_values((v,)) for i, v in enumerate(row))
                  for row in self.expected]  # fmt: skip
         return ", ".join(shown) or "nothing"
 

@@ -28,13 +28,181 @@ import pandas as pd
 
 from .messages import Message, Values
 from .questions import Question
-from .recording_tables import MOST, Bag, Group, Key, Pin, Row, Ruler, Span, State, Table, Totals
+
+# --- what operators hold --------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of a table as it is after a step. ``count`` is how often it is there, ``before`` how often it was
+    at the beginning of this message; ``old`` are the values that it replaced, where the table has a unique key.
+
+    ``now``: it became so in this step, not earlier in the message. ``looked``: it was looked up in this step.
+    ``time`` is the row's time in an arrangement's batch; ``folded`` says that times up to it are not told apart.
+    """
+
+    values: Values
+    count: int
+    before: int
+    old: Values | None = None
+    now: bool = False
+    looked_up: bool = False
+    time: int | None = None
+    folded: bool = False
+
+    @property
+    def mark(self) -> str:
+        """inserted, deleted, changed, or '' for a row that is as it was."""
+        if self.old is not None:
+            return "changed"
+        if self.count == self.before:
+            return ""
+        return "inserted" if not self.before else "deleted" if not self.count else "changed"
+
+
+@dataclass(frozen=True)
+class Key:
+    """A key of a partial table that has no rows. ``filled``: an answer without rows; else a hole that was met.
+
+    ``now``: it became so in this step; ``new``: in this message.
+    """
+
+    key: Values
+    filled: bool
+    now: bool = False
+    new: bool = False
+
+
+@dataclass(frozen=True)
+class Bag:
+    """The values that a group keeps under MAX or MIN, in order: ``items`` have one value each."""
+
+    column: str
+    items: tuple[Row, ...]
+    total: int
+
+
+@dataclass(frozen=True)
+class Group:
+    """A group of a reduce: its ``key``, a bag for each column under MAX or MIN (full state), and its ``result``,
+    the aggregates last said (None where there is none)."""
+
+    key: Values
+    bags: tuple[Bag, ...]
+    result: Row | None
+
+
+@dataclass(frozen=True)
+class RecordedBatch:
+    """A batch of an arrangement: epochs [lower, upper). ``fresh``: it was appended or merged in this step."""
+
+    lower: int
+    upper: int
+    rows: tuple[Row, ...]
+    total: int
+    fresh: bool = False
+
+
+@dataclass(frozen=True)
+class ReaderPosition:
+    """A reader's place on an arrangement's ruler: operators that read it, and readers that hold it open.
+
+    ``before`` is where it stood at the beginning of the step; None: it was not there.
+    """
+
+    reader: str
+    time: int
+    before: int | None
+    held: bool = False
+    """A handle of somebody outside (see :class:`~.messages.Hold`), which keeps since from passing it."""
+
+
+@dataclass(frozen=True)
+class ArrangementState:
+    """An arrangement in time: its batches, oldest first, since and upper, and who reads it where."""
+
+    spans: tuple[RecordedBatch, ...]
+    since: int
+    upper: int
+    since_before: int
+    upper_before: int
+    pins: tuple[ReaderPosition, ...]
+
+
+@dataclass(frozen=True)
+class Table:
+    """One piece of state of an operator, after a step.
+
+    ``form`` says which fields tell the contents: rows (``rows``), groups (``groups``, with
+    ``measures`` and ``results`` as names of their bags and results), arrangement (``ruler``;
+    ``rows`` are its consolidated contents as well). ``caption`` tells it apart from the
+    operator's other tables (``info side``), else ''. ``key`` are the columns it is looked up
+    by. ``rows`` (or groups) are in order of value, at most :data:`MOST` and then all that are
+    marked and the first of the others; ``total`` counts them all. Rows deleted in this
+    message stay until it ends, and are not in ``total``.
+
+    ``partial``: keys may be holes; ``keys`` are those without rows that the trace has met,
+    and all others are holes. ``parts`` are the names of ``engine.state()`` that it shows;
+    ``stored`` and ``bytes`` are what those hold, rows that a merge will cancel included.
+    """
+
+    name: str
+    form: str
+    caption: str
+    columns: tuple[str, ...]
+    key: tuple[str, ...]
+    rows: tuple[Row, ...] = ()
+    total: int = 0
+    groups: tuple[Group, ...] = ()
+    measures: tuple[str, ...] = ()
+    results: tuple[str, ...] = ()
+    arrangement: ArrangementState | None = None
+    partial: bool = False
+    keys: tuple[Key, ...] = ()
+    filled: int = 0
+    """Keys that are filled, with rows or without."""
+    parts: tuple[str, ...] = ()
+    stored: int = 0
+    bytes: int = 0
+
+
+MOST = 500
+"""Rows or groups that a table gives, unless more are marked."""
+
+
+@dataclass(frozen=True)
+class OperatorState:
+    """What an operator holds after a step. ``rows`` and ``bytes`` as ``engine.state()`` counts them.
+
+    ``asked``: keys that it was asked for and has not answered (partial). ``reads``: keys
+    that reads of this view wait for.
+    """
+
+    operator: str
+    tables: tuple[Table, ...] = ()
+    rows: int = 0
+    bytes: int = 0
+    base: bool = False
+    asked: tuple[Values, ...] = ()
+    reads: tuple[Values, ...] = ()
+
+
+@dataclass(frozen=True)
+class Totals:
+    """Rows and bytes held after a step: base tables, and own state beside them; and own rows when the message began."""
+
+    rows: int
+    bytes: int
+    base_rows: int
+    base_bytes: int
+    rows_before: int
+
 
 # --- the graph ------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class Operator:
+class RecordedOperator:
     """An operator; fields as in :mod:`..plan.graph`. ``born`` is the message that brought it, 0 for the start;
     ``gone`` the message that took it away, None while it is there."""
 
@@ -44,26 +212,26 @@ class Operator:
     detail: str
     tables: tuple[str, ...]
     view: str
-    born: int = 0
-    gone: int | None = None
+    added_at: int = 0
+    removed_at: int | None = None
 
 
 @dataclass(frozen=True)
-class Edge:
+class RecordedEdge:
     """Where messages run. ``kind`` is change, read (through a trace handle) or upquery (source asks target)."""
 
     source: str
     target: str
     kind: str
-    born: int = 0
-    gone: int | None = None
+    added_at: int = 0
+    removed_at: int | None = None
 
 
 # --- what moves -----------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class Change:
+class RowChange:
     """A row with its diff; ``kind`` is +I, -U, +U or -D where the rows have a unique key, else ''."""
 
     row: Values
@@ -71,18 +239,18 @@ class Change:
     kind: str = ""
 
 
-class Rows(Sequence[Change]):
+class Rows(Sequence[RowChange]):
     """Changes of one message, decoded when first looked at. ``len`` costs nothing; ``first(n)`` is cheap."""
 
-    def __init__(self, count: int, make: Callable[[int], Sequence[Change]]) -> None:
+    def __init__(self, count: int, make: Callable[[int], Sequence[RowChange]]) -> None:
         self._count, self._make = count, make
 
-    def first(self, most: int) -> Sequence[Change]:
+    def first(self, most: int) -> Sequence[RowChange]:
         """The first ``most`` changes."""
         return self._all[:most] if "_all" in self.__dict__ else self._make(most)
 
     @cached_property
-    def _all(self) -> Sequence[Change]:
+    def _all(self) -> Sequence[RowChange]:
         return self._make(self._count)
 
     def __len__(self) -> int:
@@ -95,7 +263,7 @@ class Rows(Sequence[Change]):
         return f"Rows({list(self.first(6))!r}{', ...' if len(self) > 6 else ''})"
 
 
-NONE = Rows(0, lambda _: ())
+NO_ROWS = Rows(0, lambda _: ())
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +281,7 @@ class Move:
     source: str
     target: str
     kind: str
-    rows: Rows = NONE
+    rows: Rows = NO_ROWS
     columns: tuple[str, ...] = ()
     keys: tuple[Values, ...] | None = None
     key_columns: tuple[str, ...] = ()
@@ -129,7 +297,7 @@ class Move:
 
 
 @dataclass(frozen=True, eq=False)
-class Step:
+class RecordedStep:
     """One operator acts; see the module.
 
     ``kind``: arrive (rows come into a table), change (an operator takes changes), upquery
@@ -152,8 +320,8 @@ class Step:
     caption: str
     taken: tuple[Move, ...] = ()
     sent: tuple[Move, ...] = ()
-    dropped: Rows = NONE
-    emitted: Rows = NONE
+    dropped: Rows = NO_ROWS
+    emitted: Rows = NO_ROWS
     answer: tuple[Values, ...] | None = None
     hits: tuple[Values, ...] = ()
     holes: tuple[Values, ...] = ()
@@ -161,7 +329,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Told:
+class RecordedMessage:
     """A message of the history and its steps, ``first`` to ``last``; a refused one has a single step.
 
     ``number`` counts from 1. ``epoch`` is the engine's epoch after it. ``refused`` says in
@@ -188,11 +356,11 @@ class Recording:
 
     kind: str
     sql: tuple[str, ...]
-    operators: tuple[Operator, ...]
-    edges: tuple[Edge, ...]
-    messages: tuple[Told, ...]
-    steps: tuple[Step, ...]
-    load: Callable[[int], Mapping[str, State]] = field(repr=False)
+    operators: tuple[RecordedOperator, ...]
+    edges: tuple[RecordedEdge, ...]
+    messages: tuple[RecordedMessage, ...]
+    steps: tuple[RecordedStep, ...]
+    load: Callable[[int], Mapping[str, OperatorState]] = field(repr=False)
     count: Callable[[int], Totals] = field(repr=False)
     schemas: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict, repr=False)
     """Relation -> its columns as (name, type): what a row may be typed as."""
@@ -202,16 +370,16 @@ class Recording:
         """The number of the last step."""
         return len(self.steps)
 
-    def step(self, number: int) -> Step | None:
+    def step(self, number: int) -> RecordedStep | None:
         """Step ``number``, 1 to ``last``; None for 0, before the first message."""
         return self.steps[number - 1] if number else None
 
-    def message_of(self, number: int) -> Told | None:
+    def message_of(self, number: int) -> RecordedMessage | None:
         """The message that a step belongs to; None for step 0."""
         step = self.step(number)
         return None if step is None else self.messages[step.message - 1]
 
-    def state(self, number: int) -> Mapping[str, State]:
+    def state(self, number: int) -> Mapping[str, OperatorState]:
         """What every operator holds after step ``number``, by operator."""
         return self._state(self._checked(number))
 
@@ -232,12 +400,14 @@ class Recording:
         moves = {id(m): m for s in self.steps[first - 1 : number] for m in (*s.taken, *s.sent)}
         return tuple(m for m in moves.values() if m.taken is not None and m.taken <= number)
 
-    def there(self, number: int) -> tuple[tuple[Operator, ...], tuple[Edge, ...]]:
+    def graph_at(self, number: int) -> tuple[tuple[RecordedOperator, ...], tuple[RecordedEdge, ...]]:
         """The operators and edges that exist at step ``number``."""
         step = self.step(number)
         at = 0 if step is None else step.message
-        here = [o for o in self.operators if o.born <= at and (o.gone is None or at < o.gone)]
-        return tuple(here), tuple(e for e in self.edges if e.born <= at and (e.gone is None or at < e.gone))
+        here = [o for o in self.operators if o.added_at <= at and (o.removed_at is None or at < o.removed_at)]
+        return tuple(here), tuple(
+            e for e in self.edges if e.added_at <= at and (e.removed_at is None or at < e.removed_at)
+        )
 
     def described(self) -> tuple[pd.DataFrame, pd.DataFrame]:
         """The graph as the two frames of :mod:`..plan.graph`."""
@@ -255,7 +425,7 @@ class Recording:
         return number
 
     @cached_property
-    def _state(self) -> Callable[[int], Mapping[str, State]]:
+    def _state(self) -> Callable[[int], Mapping[str, OperatorState]]:
         return lru_cache(maxsize=64)(self.load)
 
     @cached_property
@@ -277,23 +447,23 @@ class Recording:
 
 __all__ = [
     "MOST",
-    "NONE",
+    "NO_ROWS",
     "Bag",
-    "Change",
-    "Edge",
+    "RowChange",
+    "RecordedEdge",
     "Group",
     "Key",
     "Move",
-    "Operator",
-    "Pin",
+    "RecordedOperator",
+    "ReaderPosition",
     "Recording",
     "Row",
     "Rows",
-    "Ruler",
-    "Span",
-    "State",
-    "Step",
+    "ArrangementState",
+    "RecordedBatch",
+    "OperatorState",
+    "RecordedStep",
     "Table",
-    "Told",
+    "RecordedMessage",
     "Totals",
 ]

@@ -70,7 +70,7 @@ class Content:
 
 
 @dataclass(frozen=True, eq=False)
-class Marked:
+class MarkedRows:
     """Rows now and at the beginning of the message, deleted ones included: words, counts, and marks."""
 
     layout: Layout
@@ -82,7 +82,7 @@ class Marked:
     """What the rows are, where none of them is a deleted one."""
 
     @classmethod
-    def of(cls, held: Content, change: Content, last: Content, strings: Strings) -> Marked:
+    def of(cls, held: Content, change: Content, last: Content, strings: Strings) -> MarkedRows:
         """``held`` now; ``change`` since the message began, ``last`` in this step alone."""
         places = held.places(change.rows, strings)
         gone = change.rows.compress(places < 0, axis=1)
@@ -98,9 +98,9 @@ class Marked:
             now[at[found[found >= 0]]] = True
         return cls(held.layout, rows, counts, before, now, None if gone.shape[1] else held)
 
-    def taken(self, places: npt.NDArray[np.intp]) -> Marked:
+    def taken(self, places: npt.NDArray[np.intp]) -> MarkedRows:
         """The rows at some places."""
-        return Marked(
+        return MarkedRows(
             self.layout, self.rows.take(places, axis=1), self.counts[places], self.before[places], self.now[places]
         )
 
@@ -145,6 +145,6 @@ def paired(rows: Sequence[Row], key: Sequence[int]) -> list[Row]:
         at = tuple(row.values[i] for i in key)
         if row.mark == "inserted" and at in gone:
             used.add(id(gone[at]))
-            row = Row(row.values, row.count, row.before, gone[at].values, row.now, row.looked)
+            row = Row(row.values, row.count, row.before, gone[at].values, row.now, row.looked_up)
         out.append(row)
     return [r for r in out if id(r) not in used]

@@ -15,25 +15,25 @@ from ..changelog.changes import Changes
 from ..storage.batch import Batch
 from ..storage.encoding import Strings, Words
 from .messages import Values
-from .parts import Snap, Structure
 from .recording import Totals
 from .rows import decode
-from .steps import Chapter, Draft
+from .steps import PlayedMessage, StepDraft
+from .structure import Snapshot, Structure
 
 MANY = 1000
 """Dropped rows of one step whose keys are looked at."""
 
 
 @dataclass(eq=False)
-class Line:
+class PieceHistory:
     """One piece of state over time: ``snaps[i]`` holds from step ``steps[i]`` on; None where it is not there."""
 
     steps: list[int] = field(default_factory=list)
-    snaps: list[Snap | None] = field(default_factory=list)
+    snaps: list[Snapshot | None] = field(default_factory=list)
     inserts: dict[int, list[Batch]] = field(default_factory=dict)
     """Step -> what it brought."""
 
-    def at(self, step: int) -> Snap | None:
+    def at(self, step: int) -> Snapshot | None:
         """The piece after a step."""
         place = bisect_right(self.steps, step) - 1
         return self.snaps[place] if place >= 0 else None
@@ -42,7 +42,7 @@ class Line:
         """The batches that came after step ``start`` and not after ``step``, by id: the step that brought each."""
         return {id(b): s for s, batches in self.inserts.items() if start < s <= step for b in batches}
 
-    def put(self, step: int, snap: Snap | None) -> None:
+    def put(self, step: int, snap: Snapshot | None) -> None:
         """The piece is so from this step on."""
         if self.steps and self.steps[-1] == step:
             self.snaps[-1] = snap
@@ -52,22 +52,22 @@ class Line:
 
 
 @dataclass(eq=False)
-class History:
+class StateHistory:
     """All pieces over all steps, and what operators were asked."""
 
-    chapters: Sequence[Chapter]
-    drafts: Sequence[Draft]
+    messages: Sequence[PlayedMessage]
+    drafts: Sequence[StepDraft]
     strings: Strings
-    first: tuple[Structure, dict[str, Snap]]
+    first: tuple[Structure, dict[str, Snapshot]]
     """What there was before the first message."""
     shared: bool = False
-    lines: dict[str, Line] = field(default_factory=dict)
+    pieces: dict[str, PieceHistory] = field(default_factory=dict)
     spans: dict[int, tuple[int, int]] = field(default_factory=dict)
     """Number of a message -> its first and last step."""
     met: dict[str, list[tuple[int, Values]]] = field(default_factory=dict)
     """Piece -> keys that were met as holes, with the step of the first time."""
     asked: list[tuple[str, int, int | None, tuple[Values, ...]]] = field(default_factory=list)
-    """Operator, the steps between which it was being asked, keys."""
+    """RecordedOperator, the steps between which it was being asked, keys."""
     reads: list[tuple[str, int, int | None, tuple[Values, ...]]] = field(default_factory=list)
     """View, the steps between which a read waited, keys."""
 
@@ -75,59 +75,59 @@ class History:
 
     def __post_init__(self) -> None:
         for name, snap in self.first[1].items():
-            self._line(name).put(0, snap)
-        by_message: dict[int, list[Draft]] = {}
+            self._piece(name).put(0, snap)
+        by_message: dict[int, list[StepDraft]] = {}
         for draft in self.drafts:
             by_message.setdefault(draft.message, []).append(draft)
-        for chapter in self.chapters:
-            steps = by_message[chapter.number]
-            self.spans[chapter.number] = steps[0].number, steps[-1].number
-            self._chapter(chapter, steps)
+        for played in self.messages:
+            steps = by_message[played.number]
+            self.spans[played.number] = steps[0].number, steps[-1].number
+            self._played(played, steps)
         self._questions()
 
-    def _line(self, name: str) -> Line:
-        return self.lines.setdefault(name, Line())
+    def _piece(self, name: str) -> PieceHistory:
+        return self.pieces.setdefault(name, PieceHistory())
 
-    def _chapter(self, chapter: Chapter, steps: Sequence[Draft]) -> None:
+    def _played(self, played: PlayedMessage, steps: Sequence[StepDraft]) -> None:
         for draft in steps:
-            touched: dict[str, Snap] = {}
+            touched: dict[str, Snapshot] = {}
             for name, batch in draft.inserts:
-                line = self._line(name)
-                snap = touched.get(name) or line.at(draft.number)
+                past = self._piece(name)
+                snap = touched.get(name) or past.at(draft.number)
                 if snap is not None:
                     touched[name] = snap.then(batch)
-                    line.inserts.setdefault(draft.number, []).append(batch)
+                    past.inserts.setdefault(draft.number, []).append(batch)
             for name, keys in draft.filled.items():
-                snap = touched.get(name) or self._line(name).at(draft.number)
+                snap = touched.get(name) or self._piece(name).at(draft.number)
                 if snap is not None:
                     self._met(name, draft.number, snap, keys)
                     touched[name] = replace(snap, filled=keys)
-            self._holes(chapter.before, draft)
+            self._holes(played.before, draft)
             for name, snap in touched.items():
-                self._line(name).put(draft.number, snap)
+                self._piece(name).put(draft.number, snap)
         last = steps[-1].number
-        for name in {**chapter.start, **chapter.end}:
-            line, new = self._line(name), chapter.end.get(name)
-            old = chapter.start.get(name)
-            if new is not old or line.at(last) is not new:
-                line.put(last, new)
+        for name in {**played.start, **played.end}:
+            past, new = self._piece(name), played.end.get(name)
+            old = played.start.get(name)
+            if new is not old or past.at(last) is not new:
+                past.put(last, new)
             if new is not None and (old is None or old.piece.arrangement is not new.piece.arrangement):
-                line.inserts[last] = list(new.runs)
+                past.inserts[last] = list(new.runs)
 
-    def _met(self, name: str, step: int, before: Snap, after: Words) -> None:
+    def _met(self, name: str, step: int, before: Snapshot, after: Words) -> None:
         """Keys that were filled and are holes now."""
         if before.filled is not None and before.filled.shape[1]:
             left = self.keys(before, after)
             self._meet(name, step, [k for k in self.keys(before, before.filled) if k not in left])
 
-    def _holes(self, s: Structure, draft: Draft) -> None:
+    def _holes(self, s: Structure, draft: StepDraft) -> None:
         """Keys that a question, a read or a dropped change met as holes."""
         for name, piece in s.pieces.items():
-            snap = self._line(name).at(draft.number) if piece.owner == draft.operator else None
+            snap = self._piece(name).at(draft.number) if piece.owner == draft.operator else None
             if snap is None or snap.filled is None:
                 continue
             wanted: list[Values] = []
-            if name in s.sides:
+            if name in s.join_sides:
                 # A join asks for the holes of a side that it holds.
                 key = tuple(piece.columns[i] for i in snap.layout.key)
                 wanted += [k for f in draft.sent if f.kind == "upquery" and f.key_columns == key for k in f.keys or ()]
@@ -144,7 +144,7 @@ class History:
         seen = {k for _, k in known}
         known += [(step, k) for k in dict.fromkeys(keys) if k not in seen]
 
-    def keys(self, snap: Snap, words: Words | None) -> dict[Values, None]:
+    def keys(self, snap: Snapshot, words: Words | None) -> dict[Values, None]:
         """Filled keys as values, in order; remembered, for they change seldom."""
         if words is None:
             return {}
@@ -171,27 +171,27 @@ class History:
 
     # --- asking -----------------------------------------------------------------
 
-    def chapter(self, step: int) -> Chapter | None:
-        """The chapter of a step; None for step 0."""
-        return self.chapters[self.drafts[step - 1].message - 1] if step else None
+    def played(self, step: int) -> PlayedMessage | None:
+        """The played of a step; None for step 0."""
+        return self.messages[self.drafts[step - 1].message - 1] if step else None
 
     def structure(self, step: int) -> Structure:
         """The structure at a step."""
-        chapter = self.chapter(step)
-        return self.first[0] if chapter is None else chapter.after
+        played = self.played(step)
+        return self.first[0] if played is None else played.after
 
     def start(self, step: int) -> int:
         """The last step before the message of this one."""
-        chapter = self.chapter(step)
-        return 0 if chapter is None else self.spans[chapter.number][0] - 1
+        played = self.played(step)
+        return 0 if played is None else self.spans[played.number][0] - 1
 
     def totals(self, step: int) -> Totals:
         """Rows and bytes held."""
         sums = {True: [0, 0], False: [0, 0]}
         before = 0
-        for line in self.lines.values():
+        for past in self.pieces.values():
             for at, now in ((self.start(step), False), (step, True)):
-                snap = line.at(at)
+                snap = past.at(at)
                 if snap is not None and not snap.piece.hidden:
                     if now:
                         sums[snap.piece.base][0] += snap.stored

@@ -1,6 +1,6 @@
 """From what happened inside an engine to steps: which operator acts, what it takes, changes and sends.
 
-A :class:`Draft` is a step under construction, a :class:`Flight` a message on an edge. Here
+A :class:`StepDraft` is a step in_flight construction, a :class:`MoveDraft` a message on an edge. Here
 is what every strategy has in common: names as they are shown (operators that are left out
 are passed without a step), and the bookkeeping of which batch came in which step. Who acts
 when is told by :mod:`.flow` (full, shared) and :mod:`.asked` (partial).
@@ -9,19 +9,20 @@ when is told by :mod:`.flow` (full, shared) and :mod:`.asked` (partial).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..changelog.changes import Changes
+from ..engine.trace import Event
 from ..plan.nodes import Schema
 from ..storage.batch import Batch, Delta
 from ..storage.encoding import Strings, Words
-from .messages import Message, Values
-from .parts import Snap, Structure
-from .watch import Entry, Look
+from .messages import Epoch, Message, Read, Values
+from .observer import ArrangementRead, BatchInsert, Entry, Probe
+from .structure import Snapshot, Structure
 
 
 @dataclass(eq=False)
-class Flight:
+class MoveDraft:
     """A message on an edge; see :class:`~.recording.Move`. ``tag`` ties an answer to its question."""
 
     source: str
@@ -41,16 +42,16 @@ class Flight:
 
 
 @dataclass(eq=False)
-class Draft:
-    """A step under construction; fields as in :class:`~.recording.Step`."""
+class StepDraft:
+    """A step in_flight construction; fields as in :class:`~.recording.RecordedStep`."""
 
     kind: str
     operator: str
     message: int
     epoch: int = 0
     number: int = 0
-    taken: list[Flight] = field(default_factory=list)
-    sent: list[Flight] = field(default_factory=list)
+    taken: list[MoveDraft] = field(default_factory=list)
+    sent: list[MoveDraft] = field(default_factory=list)
     dropped: list[Changes] = field(default_factory=list)
     inserts: list[tuple[str, Batch]] = field(default_factory=list)
     """Batches that pieces of state were given, by piece."""
@@ -67,7 +68,7 @@ class Draft:
 
 
 @dataclass(eq=False)
-class Chapter:
+class PlayedMessage:
     """One message as it was recorded, before it is cut into steps."""
 
     number: int
@@ -78,16 +79,16 @@ class Chapter:
     refused: str
     before: Structure
     after: Structure
-    start: dict[str, Snap]
-    end: dict[str, Snap]
+    start: dict[str, Snapshot]
+    end: dict[str, Snapshot]
     answer: tuple[Values, ...] | None = None
     answered: list[tuple[int, tuple[Values, ...]]] = field(default_factory=list)
     """Reads of earlier messages that were answered in this one: (number of the message, rows)."""
     waiting: tuple[int, ...] = ()
-    """Messages inside a partial engine that are under way at the end, by the engine's numbers."""
+    """Messages inside a partial engine that are in_flight way at the end, by the engine's numbers."""
 
 
-class Names:
+class ShownGraph:
     """What is left out of the picture, and what stands for it; and the strings that all rows are written in."""
 
     def __init__(self, structures: Sequence[Structure], strings: Strings) -> None:
@@ -95,13 +96,13 @@ class Names:
         seen: dict[str, list[bool]] = {}
         for s in structures:
             for name in s.operators:
-                seen.setdefault(name, []).append(name in s.plain or name in s.behind)
-        self.folded = frozenset(name for name, marks in seen.items() if all(marks))
+                seen.setdefault(name, []).append(name in s.projections or name in s.arranged_as)
+        self.hidden = frozenset(name for name, marks in seen.items() if all(marks))
 
-    def shown(self, s: Structure, name: str) -> str:
+    def stand_in(self, s: Structure, name: str) -> str:
         """The operator that stands for ``name``: its input for a projection, its arrangement for a source."""
-        while name in self.folded:
-            name = s.behind[name] if name in s.behind else self._input(s, name)
+        while name in self.hidden:
+            name = s.arranged_as[name] if name in s.arranged_as else self._input(s, name)
         return name
 
     def changes(self, schema: Schema, delta: Delta, unique: tuple[int, ...] | None) -> Changes:
@@ -113,26 +114,26 @@ class Names:
         return next(a for a, b, kind in s.edges if b == name and kind != "upquery")
 
 
-class Cutter:
-    """What both ways of cutting a chapter into steps share."""
+class StepBuilder:
+    """What both ways of cutting a played into steps share."""
 
-    def __init__(self, chapter: Chapter, names: Names) -> None:
-        self.chapter, self.names, self.s = chapter, names, chapter.before
-        self.steps: list[Draft] = []
+    def __init__(self, played: PlayedMessage, graph: ShownGraph) -> None:
+        self.played, self.graph, self.s = played, graph, played.before
+        self.steps: list[StepDraft] = []
         self._pieces = {id(p.arrangement): p for p in self.s.pieces.values() if not p.hidden}
         self._pieces |= {id(p.arrangement): p for p in self.s.pieces.values() if p.hidden}
         self._told = {id(p.arrangement): p for p in self.s.pieces.values() if not p.hidden}
 
-    def step(self, kind: str, operator: str) -> Draft:
+    def step(self, kind: str, operator: str) -> StepDraft:
         """A new step."""
-        self.steps.append(Draft(kind, operator, self.chapter.number))
+        self.steps.append(StepDraft(kind, operator, self.played.number))
         return self.steps[-1]
 
-    def last(self, operator: str) -> Draft | None:
+    def last(self, operator: str) -> StepDraft | None:
         """The last step so far in which an operator acts."""
         return next((d for d in reversed(self.steps) if d.operator == operator), None)
 
-    def look(self, draft: Draft | None, entry: Look) -> None:
+    def look(self, draft: StepDraft | None, entry: ArrangementRead) -> None:
         """Note a look-up, unless an operator only looks at what it said last."""
         if draft is None:
             return
@@ -143,16 +144,235 @@ class Cutter:
             name, key = self.s.indexes[id(entry.arrangement)]
         else:
             return
-        shape = self.s.shapes.get(draft.operator)
+        shape = self.s.reduces.get(draft.operator)
         own = self._pieces.get(id(entry.arrangement))
         if shape is not None and own is not None and own.owner == draft.operator and not entry.rows:
             return
         draft.looks.append((name, None if entry.rows else key, entry.words))
 
-    def flight(self, source: str, target: str, kind: str, weight: int, changes: Changes | None) -> Flight:
-        """A message from one operator of the trace to another, under the names that are shown."""
+    def move(self, source: str, target: str, kind: str, weight: int, changes: Changes | None) -> MoveDraft:
+        """A message from one operator of the trace to another, in_flight the names that are shown."""
         views = self.s.operators.get(target, {}).get("kind") == "view"
         unique = self.s.unique.get(target) if views else self.s.unique.get(source)
-        shown = self.names.shown(self.s, source), self.names.shown(self.s, target)
-        keyed = kind == "change" and (views or (unique is not None and source in self.s.shapes))
-        return Flight(*shown, kind, (source, target), weight, changes, unique, keyed)
+        shown = self.graph.stand_in(self.s, source), self.graph.stand_in(self.s, target)
+        keyed = kind == "change" and (views or (unique is not None and source in self.s.reduces))
+        return MoveDraft(*shown, kind, (source, target), weight, changes, unique, keyed)
+
+
+def dataflow_steps(played: PlayedMessage, graph: ShownGraph, kind: str) -> list[StepDraft]:
+    """The steps of a message to a full or a shared engine."""
+    flow = _DataflowSteps(played, graph)
+    message = played.message
+    if isinstance(message, Read):
+        draft = flow.step("read", _spelled(message.view, played))
+        draft.key, draft.answer = message.key, played.answer
+        for entry in played.entries:
+            if isinstance(entry, ArrangementRead):
+                flow.look(draft, entry)
+    elif isinstance(message, Epoch):
+        flow.epoch()
+        if kind == "shared" or not flow.steps:
+            flow.step("seal", "")
+    else:
+        flow.step(type(message).__name__.lower(), "")
+    return flow.steps
+
+
+def _spelled(view: str, played: PlayedMessage) -> str:
+    return next((n for n in played.before.operators if n.lower() == view.lower()), view)
+
+
+class _DataflowSteps(StepBuilder):
+    def act(self, operator: str, kind: str = "change") -> StepDraft:
+        """The step of an operator, made when it is first heard of."""
+        return self.last(operator) or self.step(kind, operator)
+
+    def epoch(self) -> None:
+        current: StepDraft | None = None
+        for entry in self.played.entries:
+            if isinstance(entry, BatchInsert):
+                piece = self._pieces.get(id(entry.arrangement))
+                if piece is not None:
+                    current = self.act(self._owner(piece.owner), "arrive" if piece.base else "change")
+                    current.inserts.append((piece.name, entry.batch))
+            elif isinstance(entry, ArrangementRead):
+                self.look(current, entry)
+            elif isinstance(entry, Event) and entry.name == "message":
+                if entry.target not in self.graph.hidden and self._taken(entry):
+                    # Who has said nothing yet in this epoch may have had something to say from the start.
+                    self.act(self.graph.stand_in(self.s, entry.source))
+                    current = self.act(entry.target)
+                    self._message(entry, current)
+        for draft in self.steps:
+            self._view(draft)
+
+    def _owner(self, operator: str) -> str:
+        return self.graph.stand_in(self.s, operator)
+
+    def _taken(self, event: Event) -> bool:
+        """Whether the target takes this change: not where it only reads the arrangement that was written."""
+        if self.graph.stand_in(self.s, event.source) == event.target:
+            return False
+        streams = self.s.change_inputs.get(event.target)
+        return streams is None or event.source in streams
+
+    def _message(self, event: Event, draft: StepDraft) -> None:
+        move = self.move(event.source, event.target, "change", event.rows, event.payload)
+        draft.taken.append(move)
+        self.act(move.source).sent.append(move)
+
+    def _view(self, draft: StepDraft) -> None:
+        """A view takes in what its root sent, and tells it to its readers."""
+        if self.s.operators.get(draft.operator, {}).get("kind") == "view":
+            for move in draft.taken:
+                draft.emitted = move.changes
+            # Where the view is read from the output of its last reduce, the same batches are shown here.
+            told = next((p for p in self.s.pieces.values() if p.owner == draft.operator), None)
+            if told is not None and not draft.inserts:
+                twin = next((p for p in self.s.pieces.values() if p.hidden and p.arrangement is told.arrangement), None)
+                source = None if twin is None else self.last(twin.owner)
+                if twin is not None and source is not None:
+                    draft.inserts += [(told.name, b) for n, b in source.inserts if n == twin.name]
+
+
+SENDS = {"message": "change", "upquery": "upquery", "response": "response"}
+
+InFlight = dict[int, MoveDraft]
+"""Messages in_flight way, by the number that the engine gave them; kept from one played to the next."""
+
+
+def partial_steps(played: PlayedMessage, graph: ShownGraph, in_flight: InFlight) -> list[StepDraft]:
+    """The steps of a message to a partial engine, those of operators that are left out included; see :func:`without_hidden`."""
+    asked = _PartialSteps(played, graph, in_flight)
+    asked.run()
+    if not asked.steps:
+        asked.step("seal" if isinstance(played.message, Epoch) else type(played.message).__name__.lower(), "")
+    return asked.steps
+
+
+def take_back(draft: StepDraft, played: PlayedMessage, in_flight: InFlight, seen: InFlight) -> None:
+    """A row that refuses takes steps back: what they sent is gone, and what had arrived since is under way again."""
+    draft.taken += [in_flight.pop(number) for number in list(in_flight) if number not in played.waiting]
+    for number in played.waiting:
+        if number not in in_flight and number in seen:
+            in_flight[number] = replace(seen[number])
+            draft.sent.append(in_flight[number])
+
+
+def without_hidden(steps: list[StepDraft], graph: ShownGraph) -> list[StepDraft]:
+    """The steps without those of operators that are left out: what they passed on stands for what they took."""
+    holders = {id(move): draft.sent for draft in steps for move in draft.sent}
+    for draft in steps:
+        if draft.operator in graph.hidden:
+            for taken in draft.taken:
+                holder = holders.get(id(taken), [])
+                at = next(n for n, f in enumerate(holder) if f is taken)
+                # Of several that were taken together the last one stands for all.
+                holder[at : at + 1] = draft.sent if taken is draft.taken[-1] else []
+                if taken is not draft.taken[-1]:
+                    continue
+                for move in draft.sent:
+                    move.source = taken.source
+                    holders[id(move)] = holder
+    return [draft for draft in steps if draft.operator not in graph.hidden]
+
+
+class _PartialSteps(StepBuilder):
+    def __init__(self, played: PlayedMessage, graph: ShownGraph, in_flight: InFlight) -> None:
+        super().__init__(played, graph)
+        self.in_flight = in_flight
+        self.current: StepDraft | None = None
+        self._since: list[StepDraft] = []
+        """The steps since the filled keys were last looked at."""
+        self._together: list[MoveDraft] = []
+        """What has arrived and is taken with the message that arrives next."""
+        self._filled = {n: snap.filled for n, snap in played.start.items() if snap.filled is not None}
+
+    def run(self) -> None:
+        """Cut."""
+        message = self.played.message
+        if isinstance(message, Read):
+            view = next((n for n in self.s.operators if n.lower() == message.view.lower()), message.view)
+            self._open("read", view).key = message.key
+        for entry in self.played.entries:
+            if isinstance(entry, Probe):
+                self._probe(entry)
+            elif isinstance(entry, BatchInsert):
+                self._insert(entry)
+            elif isinstance(entry, ArrangementRead):
+                self.look(self.current, entry)
+            elif entry.name in SENDS:
+                self._send(entry)
+            elif entry.name == "delivered":
+                self._together.append(self.in_flight.pop(entry.payload))
+                if not entry.note.endswith("with the next"):
+                    self._open(self._together[-1].kind, entry.target).taken += self._together
+                    self._together = []
+            elif entry.name == "refused":
+                # The epoch follows as a whole, or this played is not cut: nothing of before has happened.
+                self.in_flight.clear()
+                self.steps.clear()
+                self._since, self.current = [], None
+            elif entry.name == "dropped" and self.current is not None:
+                self.current.dropped.append(entry.payload)
+            elif entry.name == "evicted" and (self.current is None or self.current.operator != entry.source):
+                self._open("evict", entry.source)
+        for draft in self.steps:
+            self._view(draft)
+
+    def _open(self, kind: str, operator: str) -> StepDraft:
+        self.current = self.step(kind, operator)
+        self._since.append(self.current)
+        return self.current
+
+    def _probe(self, entry: Probe) -> None:
+        """Keys that were filled or became holes since the last look belong to the step of their operator."""
+        for name, keys in entry.filled.items():
+            if self._filled.get(name) is not keys and self._since:
+                owner = self.s.pieces[name].owner if name in self.s.pieces else ""
+                mine = [d for d in self._since if d.operator == owner]
+                (mine[-1] if mine else self._since[-1]).filled[name] = keys
+            self._filled[name] = keys
+        self._since = self._since[-1:]
+
+    def _insert(self, entry: BatchInsert) -> None:
+        piece = self._pieces.get(id(entry.arrangement))
+        if piece is None:
+            return
+        if self.current is None or self.current.operator != piece.owner:
+            self._open("arrive" if piece.base else "evict", piece.owner)
+        assert self.current is not None
+        self.current.inserts.append((piece.name, entry.batch))
+
+    def _send(self, event: Event) -> None:
+        kind = "evict" if event.note == "evict" else SENDS[event.name]
+        told = event.payload
+        move = self.move(event.source, event.target, kind, event.rows, told["rows"])
+        move.source, move.target = self._end(event.source, kind, False), self._end(event.target, kind, True)
+        move.tag = told["tag"]
+        move.key_columns = told["by"]
+        if told["key"] is not None:
+            move.keys = tuple(dict.fromkeys(told["key"]))
+        self.in_flight[told["number"]] = move
+        draft = self.current if self.current is not None and self.current.operator == event.source else None
+        draft = draft or self.last(event.source) or self._open("change", event.source)
+        draft.sent.append(move)
+
+    def _end(self, name: str, kind: str, target: bool) -> str:
+        """The operator at an end of a message, beyond those that are left out."""
+        while name in self.graph.hidden:
+            up = (kind == "upquery") == target
+            ends = [(a, b) for a, b, k in self.s.edges if k == "change"]
+            name = next(a for a, b in ends if b == name) if up else next(b for a, b in ends if a == name)
+        return name
+
+    def _view(self, draft: StepDraft) -> None:
+        """What a view tells its readers: the changes that met a filled key."""
+        if self.s.operators.get(draft.operator, {}).get("kind") == "view" and draft.kind == "change":
+            for name, batch in draft.inserts:
+                columns = self.s.pieces[name].arrangement.layout.columns
+                draft.emitted = self.graph.changes(
+                    self.s.schemas[draft.operator],
+                    Delta(batch.body[1 : 1 + columns], batch.body[1 + columns]),
+                    self.s.unique.get(draft.operator),
+                )

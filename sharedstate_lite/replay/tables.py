@@ -9,15 +9,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..changelog.changes import value_order
+from ..plan.nodes import Column
 from ..storage.batch import Batch, distinct
 from ..storage.encoding import Words
-from .parts import Shape, Snap, Structure
-from .recording import Bag, Group, Key, Row, State, Table
-from .rows import Content, Marked, decode, paired
-from .ruler import Rulers
-from .state import History, Line
+from .recording import ArrangementState, Bag, Group, Key, OperatorState, ReaderPosition, RecordedBatch, Row, Table
+from .rows import Content, MarkedRows, decode, paired
+from .state import PieceHistory, StateHistory
+from .structure import Piece, ReduceTables, Snapshot, Structure
 
-BAG = 40
+BAG_VALUES = 40
 """Values of a group that are given, beside those that are marked."""
 KEPT = 3_000_000
 """Rows of consolidated contents that are remembered."""
@@ -26,21 +27,21 @@ KEPT = 3_000_000
 class Tables:
     """Makes what every operator holds after a step."""
 
-    def __init__(self, history: History, operators: Sequence[str], kind: str) -> None:
+    def __init__(self, history: StateHistory, operators: Sequence[str], kind: str) -> None:
         self._history, self._operators, self._kind = history, operators, kind
         self._strings = history.strings
         self._contents: dict[Any, Content] = {}
-        self._rulers = Rulers(history)
+        self._rulers = ArrangementStates(history)
 
-    def state(self, step: int) -> dict[str, State]:
-        """Operator -> what it holds after a step; those that are not there yet hold nothing."""
+    def state(self, step: int) -> dict[str, OperatorState]:
+        """RecordedOperator -> what it holds after a step; those that are not there yet hold nothing."""
         s = self._history.structure(step)
         return {name: self._operator(name, s, step) for name in self._operators}
 
-    def _operator(self, name: str, s: Structure, step: int) -> State:
+    def _operator(self, name: str, s: Structure, step: int) -> OperatorState:
         told = s.operators.get(name, {"tables": (), "kind": ""})
-        snaps = {t: snap for t in told["tables"] if (snap := self._history.lines[t].at(step)) is not None}
-        shape = s.shapes.get(name)
+        snaps = {t: snap for t in told["tables"] if (snap := self._history.pieces[t].at(step)) is not None}
+        shape = s.reduces.get(name)
         tables: list[Table] = []
         if shape is not None:
             parts = tuple(snaps)
@@ -50,7 +51,7 @@ class Tables:
             tables += [self._table(snap, s, step, len(snaps) > 1) for snap in snaps.values()]
         between = [q for q in self._history.asked if q[0] == name and q[1] <= step and (q[2] is None or step < q[2])]
         reads = [q for q in self._history.reads if q[0] == name and q[1] <= step and (q[2] is None or step < q[2])]
-        return State(
+        return OperatorState(
             name,
             tuple(tables),
             sum(x.stored for x in snaps.values()),
@@ -62,7 +63,7 @@ class Tables:
 
     # --- contents ---------------------------------------------------------------
 
-    def _content(self, batches: Sequence[Batch], snap: Snap) -> Content:
+    def _content(self, batches: Sequence[Batch], snap: Snapshot) -> Content:
         key = (id(snap.layout), tuple(map(id, batches)))
         found = self._contents.get(key)
         if found is None:
@@ -72,20 +73,20 @@ class Tables:
             # The batches are kept by the history, so an id stays what it is.
         return found
 
-    def _marked(self, name: str, step: int) -> Marked:
+    def _marked(self, name: str, step: int) -> MarkedRows:
         """The rows of a piece with what became of them in the message of a step."""
-        line = self._history.lines[name]
-        snap = line.at(step)
+        past = self._history.pieces[name]
+        snap = past.at(step)
         assert snap is not None
-        held, change = self._content(snap.runs, snap), self._change(line, snap, step)
-        return Marked.of(held, change, self._content(line.inserts.get(step, []), snap), self._strings)
+        held, change = self._content(snap.runs, snap), self._change(past, snap, step)
+        return MarkedRows.of(held, change, self._content(past.inserts.get(step, []), snap), self._strings)
 
-    def _change(self, line: Line, snap: Snap, step: int) -> Content:
+    def _change(self, past: PieceHistory, snap: Snapshot, step: int) -> Content:
         """What a piece was given since the message of a step began."""
-        since = [b for s, batches in line.inserts.items() if self._history.start(step) < s <= step for b in batches]
+        since = [b for s, batches in past.inserts.items() if self._history.start(step) < s <= step for b in batches]
         return self._content(since, snap)
 
-    def _looked(self, name: str, step: int, marked: Marked) -> npt.NDArray[np.bool_]:
+    def _looked(self, name: str, step: int, marked: MarkedRows) -> npt.NDArray[np.bool_]:
         """Which rows of a piece were looked up in a step."""
         out = np.zeros(len(marked.counts), dtype=bool)
         if not step:
@@ -98,7 +99,7 @@ class Tables:
 
     # --- rows -------------------------------------------------------------------
 
-    def _table(self, snap: Snap, s: Structure, step: int, several: bool) -> Table:
+    def _table(self, snap: Snapshot, s: Structure, step: int, several: bool) -> Table:
         piece = snap.piece
         marked = self._marked(piece.name, step)
         looked = self._looked(piece.name, step, marked)
@@ -106,12 +107,12 @@ class Tables:
         rows = marked.told(chosen, looked, self._strings)
         unique = s.unique.get(piece.owner)
         if unique is not None and piece.name == piece.owner:
-            columns = s.read.get(piece.owner, tuple(range(len(piece.columns))))
+            columns = s.view_columns.get(piece.owner, tuple(range(len(piece.columns))))
             rows = paired(rows, [columns[i] for i in unique])
         ruled = self._kind == "shared"
-        change = self._change(self._history.lines[piece.name], snap, step)
+        change = self._change(self._history.pieces[piece.name], snap, step)
         caption = ""
-        if piece.name in s.sides:
+        if piece.name in s.join_sides:
             caption = _side(snap, s)
         elif several:
             caption = piece.name.rsplit(".", 1)[-1]
@@ -123,25 +124,25 @@ class Tables:
             tuple(piece.columns[i] for i in snap.layout.key),
             tuple(rows),
             int((marked.counts > 0).sum()),
-            ruler=self._rulers.ruler(snap, s, step, change) if ruled else None,
+            arrangement=self._rulers.ruler(snap, s, step, change) if ruled else None,
             parts=(piece.name,),
             stored=snap.stored,
             bytes=snap.bytes,
             **self._holes(snap, marked, step),
         )
-        return _selected(made, s) if piece.name in s.read else made
+        return _selected(made, s) if piece.name in s.view_columns else made
 
-    def _holes(self, snap: Snap, marked: Marked, step: int) -> dict[str, Any]:
+    def _holes(self, snap: Snapshot, marked: MarkedRows, step: int) -> dict[str, Any]:
         """Keys without rows, of a table where keys may be holes."""
         if snap.filled is None:
             return {}
         name, history = snap.piece.name, self._history
-        line = history.lines[name]
+        past = history.pieces[name]
         key = list(snap.layout.key)
         present = marked.counts > 0
         rows = set(decode(marked.rows[key].compress(present, axis=1), snap.layout.key_types, self._strings))
         now = history.keys(snap, snap.filled)
-        earlier = [line.at(at) for at in (history.start(step), step - 1 if step else 0)]
+        earlier = [past.at(at) for at in (history.start(step), step - 1 if step else 0)]
         was, last = (history.keys(x, x.filled) if x is not None else {} for x in earlier)
         empty = [k for k in now if k not in rows]
         met = [(at, k) for at, k in history.met.get(name, []) if at <= step and k not in now]
@@ -152,8 +153,8 @@ class Tables:
 
     # --- groups -----------------------------------------------------------------
 
-    def _grouped(self, name: str, shape: Shape, parts: tuple[str, ...], s: Structure, step: int) -> list[Table]:
-        lines = self._history.lines
+    def _grouped(self, name: str, shape: ReduceTables, parts: tuple[str, ...], s: Structure, step: int) -> list[Table]:
+        lines = self._history.pieces
         if shape.counts:
             snap = lines[shape.counts].at(step)
             main = lines[shape.output].at(step)
@@ -162,7 +163,7 @@ class Tables:
             table = self._table(snap, s, step, False)
             held = self._sizes(parts, step)
             holes = self._holes(main, self._marked(shape.output, step), step)
-            ruler = {"form": "rows", "ruler": None} | holes
+            ruler = {"form": "rows", "arrangement": None} | holes
             return [replace(table, name=name, parts=parts, **held, **ruler)]
         main = lines[shape.output].at(step)
         if main is None:
@@ -200,10 +201,10 @@ class Tables:
         ]
 
     def _sizes(self, parts: Sequence[str], step: int) -> dict[str, Any]:
-        snaps = [snap for p in parts if (snap := self._history.lines[p].at(step)) is not None]
+        snaps = [snap for p in parts if (snap := self._history.pieces[p].at(step)) is not None]
         return {"stored": sum(x.stored for x in snaps), "bytes": sum(x.bytes for x in snaps)}
 
-    def _split(self, part: str, bag: Marked, keys: Words, step: int) -> list[tuple[tuple[Row, ...], int]]:
+    def _split(self, part: str, bag: MarkedRows, keys: Words, step: int) -> list[tuple[tuple[Row, ...], int]]:
         """The values of some groups int64[k, q]: the rows to give, and how many there are, for each."""
         k = len(keys)
         looked = self._looked(part, step, bag)
@@ -216,22 +217,24 @@ class Tables:
         for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
             places = order[start:end]
             mine, seen = bag.taken(places), looked[places]
-            items = mine.told(mine.chosen(seen, self._strings, BAG), seen, self._strings)
-            single = tuple(Row(r.values[k:], r.count, r.before, None, r.now, r.looked) for r in items)
+            items = mine.told(mine.chosen(seen, self._strings, BAG_VALUES), seen, self._strings)
+            single = tuple(Row(r.values[k:], r.count, r.before, None, r.now, r.looked_up) for r in items)
             out.append((single, int(np.maximum(mine.counts, 0).sum())))
         return out
 
 
 def _group(row: Row, k: int, bags: Sequence[Bag]) -> Group:
     old = None if row.old is None else row.old[k:]
-    return Group(row.values[:k], tuple(bags), Row(row.values[k:], row.count, row.before, old, row.now, row.looked))
+    return Group(row.values[:k], tuple(bags), Row(row.values[k:], row.count, row.before, old, row.now, row.looked_up))
 
 
-def _side(snap: Snap, s: Structure) -> str:
+def _side(snap: Snapshot, s: Structure) -> str:
     """What a piece of a join is called: by what it is rows of, and where that is not enough, by key or side."""
     piece = snap.piece
-    rows = s.sides[piece.name]
-    others = [p for n, p in s.pieces.items() if n != piece.name and p.owner == piece.owner and s.sides.get(n) == rows]
+    rows = s.join_sides[piece.name]
+    others = [
+        p for n, p in s.pieces.items() if n != piece.name and p.owner == piece.owner and s.join_sides.get(n) == rows
+    ]
     if not others:
         return f"{rows} side"
     if all(p.arrangement.layout.key != snap.layout.key for p in others):
@@ -242,7 +245,7 @@ def _side(snap: Snap, s: Structure) -> str:
 
 def _selected(table: Table, s: Structure) -> Table:
     """A view's table with its columns in SELECT order and under their names."""
-    columns = s.read[table.name]
+    columns = s.view_columns[table.name]
     names = tuple(c.name for c in s.schemas[table.name])
     key = tuple(names[columns.index(table.columns.index(k))] for k in table.key)
     if columns == tuple(range(len(table.columns))):
@@ -258,10 +261,10 @@ def _selected(table: Table, s: Structure) -> Table:
             for r in rows
         )
 
-    ruler = table.ruler
+    ruler = table.arrangement
     if ruler is not None:
         ruler = replace(ruler, spans=tuple(replace(x, rows=turned(x.rows)) for x in ruler.spans))
-    return replace(table, columns=names, key=key, rows=turned(table.rows), ruler=ruler)
+    return replace(table, columns=names, key=key, rows=turned(table.rows), arrangement=ruler)
 
 
 def _sorted(key: Key) -> tuple[Any, ...]:
@@ -281,3 +284,80 @@ def _among(lines: Words, wanted: Words) -> npt.NDArray[np.bool_]:
         good = [row in known for row in zip(*lines.take(some, axis=1).tolist(), strict=True)]
         out[some] = good
     return out
+
+
+BATCH_ROWS = 60
+"""Rows of a batch that are given."""
+
+
+class ArrangementStates:
+    """Makes the rulers of a history's arrangements."""
+
+    def __init__(self, history: StateHistory) -> None:
+        self._history, self._strings = history, history.strings
+
+    def ruler(self, snap: Snapshot, s: Structure, step: int, change: Content) -> ArrangementState:
+        """The arrangement of a piece of state after a step; ``change`` is what its message has brought so far."""
+        past = self._history.pieces[snap.piece.name]
+        before = past.at(step - 1) if step else snap
+        known = {id(b) for b in before.runs} if before is not None else set()
+        lowers = [0, *(b.lower for b in snap.runs[1:])]
+        uppers = [*(b.lower for b in snap.runs[1:]), snap.upper]
+        own = past.since(self._history.start(step), step)
+        spans = tuple(
+            self._span(b, lower, upper, snap, own.get(id(b), -1), step, id(b) not in known, change)
+            for b, lower, upper in zip(snap.runs, lowers, uppers, strict=False)
+        )
+        old = snap if before is None else before
+        pins = (*self._readers(snap.piece, s, step), *_held(snap, before))
+        return ArrangementState(spans, snap.since, snap.upper, old.since, old.upper, pins)
+
+    def _span(
+        self, batch: Batch, lower: int, upper: int, snap: Snapshot, came: int, step: int, fresh: bool, change: Content
+    ) -> RecordedBatch:
+        """A batch; ``came`` is the step that brought it in this message, -1 for one that was there or was merged."""
+        columns = snap.layout.columns
+        rows, diffs, times = batch.body[1 : 1 + columns], batch.body[1 + columns], batch.times()
+        order = value_order(tuple(Column("", t) for t in snap.layout.types), rows, self._strings)[:BATCH_ROWS]
+        given = rows.take(order, axis=1)
+        before = np.zeros(len(order), dtype=np.int64)
+        if came < 0:
+            # What a merge has copied is not new; what this message changed is.
+            places = change.places(given, self._strings)
+            before = diffs[order].copy()
+            last = snap.upper - 1
+            mine = (places >= 0) & ((times[order] == last) | (snap.since >= last))
+            before[mine] -= change.counts[places[mine]]
+        facts = zip(
+            decode(given, snap.layout.types, self._strings),
+            diffs[order].tolist(),
+            before.tolist(),
+            times[order].tolist(),
+            strict=True,
+        )
+        told = [
+            Row(v, d, b, None, came == step, False, max(t, snap.since) if t <= snap.since else t, t <= snap.since)
+            for v, d, b, t in facts
+        ]
+        return RecordedBatch(lower, upper, tuple(told), len(batch), fresh and bool(step))
+
+    def _readers(self, piece: Piece, s: Structure, step: int) -> list[ReaderPosition]:
+        """The operators that read an arrangement: at this epoch once they have acted, else at the one before."""
+        readers = [b for a, b, kind in s.edges if a == piece.owner and kind == "read"]
+        return [
+            ReaderPosition(r, self._reached(r, step), self._reached(r, step - 1) if step else None) for r in readers
+        ]
+
+    def _reached(self, operator: str, step: int) -> int:
+        """The epoch up to which an operator has read."""
+        played = self._history.played(step)
+        if played is None:
+            return 0
+        first, last = self._history.spans[played.number]
+        acted = any(d.operator == operator for d in self._history.drafts[first - 1 : step])
+        return played.epoch if acted or step == last else self._reached(operator, first - 1)
+
+
+def _held(snap: Snapshot, before: Snapshot | None) -> list[ReaderPosition]:
+    was = dict(before.handles) if before is not None else {}
+    return [ReaderPosition(reader, time, was.get(reader), True) for reader, time in snap.handles]

@@ -12,10 +12,10 @@ from support import examples
 
 import sharedstate_lite as ss
 from sharedstate_lite.lessons.demo import MESSAGES, view
-from sharedstate_lite.replay.forks import Branches
-from sharedstate_lite.replay.messages import Deliver, Epoch, Evict, Hold, Install, Pause, Read, Resume, told
+from sharedstate_lite.replay.forks import BranchTree
+from sharedstate_lite.replay.messages import Deliver, Epoch, Evict, Hold, Install, Pause, Read, Resume, typed_values
 from sharedstate_lite.replay.questions import Question
-from sharedstate_lite.replay.recording import Change, Rows
+from sharedstate_lite.replay.recording import RowChange, Rows
 
 EVE = Epoch((("visit", ("Potato", "Eve", 60), 1),))
 REPLAY = ss.replay("full", [view()])
@@ -158,14 +158,14 @@ def test_an_answer_is_read_leniently(typed: str) -> None:
 def test_an_answer_is_judged_strictly(typed: str) -> None:
     """A missing, an added or an altered row is wrong, and the answer is told."""
     verdict = MOVED.check(typed)
-    assert verdict.right is False and MOVED.answer in verdict.word
+    assert verdict.right is False and MOVED.answer in verdict.text
 
 
 @pytest.mark.parametrize("typed", ["", "  ", "Vegetable 60", "what?"])
 def test_an_answer_that_cannot_be_read_is_neither(typed: str) -> None:
     """What is no answer is met with how to type one."""
     verdict = MOVED.check(typed)
-    assert verdict.right is None and "-U a 1" in verdict.word
+    assert verdict.right is None and "-U a 1" in verdict.text
 
 
 def test_answers_of_other_forms() -> None:
@@ -199,27 +199,27 @@ def test_the_expected_answer_is_right(rows: list[tuple[object, ...]]) -> None:
 
 def test_a_branch_leaves_where_it_differs() -> None:
     """An edited history shares its steps with the old one up to the message that differs, and the old one stays."""
-    tree = Branches.of(REPLAY, MESSAGES)
+    tree = BranchTree.of(REPLAY, MESSAGES)
     fork, word = tree.edit(tree.main, 7, "visit Carrot, Bob, 45")
-    assert fork is not None and word == "" and fork.name == "A" and fork.leaves == 7 and fork.parent is tree.main
+    assert fork is not None and word == "" and fork.name == "A" and fork.forked_at == 7 and fork.parent is tree.main
     before = tree.main.recording.messages[5].last
     assert [s.caption for s in fork.recording.steps[:before]] == [s.caption for s in tree.main.recording.steps[:before]]
     emitted = [list(r.steps[r.messages[6].last - 1].emitted) for r in (tree.main.recording, fork.recording)]
-    assert emitted == [[Change(("Vegetable", 50), 1, "+I")], [Change(("Vegetable", 45), 1, "+I")]]
+    assert emitted == [[RowChange(("Vegetable", 50), 1, "+I")], [RowChange(("Vegetable", 45), 1, "+I")]]
     second, _ = tree.edit(fork, 9, None)
     assert second is not None and len(second.messages) == 8 and second.label == "without +1 visit Potato, Eve, 60"
     assert [(b.name, first, last) for b, first, last in tree.line(second)] == [("main", 1, 6), ("A", 7, 8)]
     third, _ = tree.edit(tree.main, 1, "info Nut, Nut", insert=True)
-    assert third is not None and len(third.messages) == 10 and third.leaves == 1
+    assert third is not None and len(third.messages) == 10 and third.forked_at == 1
     last, _ = tree.edit(tree.main, 10, "visit Apple, Eve, 99")
-    assert last is not None and last.leaves == 10
+    assert last is not None and last.forked_at == 10
     tree.drop(fork)
     assert [b.name for b in tree.all] == ["main", "C", "D"]
 
 
 def test_a_refused_edit_changes_nothing() -> None:
     """A message that is refused gives a plain word and no branch; one that changes nothing gives no new branch."""
-    tree = Branches.of(REPLAY, MESSAGES)
+    tree = BranchTree.of(REPLAY, MESSAGES)
     for message, word in [("visit Carrot, Bob, long", "whole number"), ("-1 visit Nut, Bob, 1", "retracted")]:
         fork, why = tree.edit(tree.main, 7, message)
         assert fork is None and word in why and tree.all == [tree.main]
@@ -233,7 +233,7 @@ def test_a_refused_edit_changes_nothing() -> None:
 
 def test_a_later_message_that_no_longer_fits_is_told_at_its_place() -> None:
     """Where an edit leaves a later message without its row, that one is refused and the rest goes on."""
-    tree = Branches.of(REPLAY, [*MESSAGES, ("visit", ("Potato", "Eve", 60), -1), ("visit", ("Apple", "Eve", 99))])
+    tree = BranchTree.of(REPLAY, [*MESSAGES, ("visit", ("Potato", "Eve", 60), -1), ("visit", ("Apple", "Eve", 99))])
     fork, word = tree.edit(tree.main, 9, "visit Potato, Eve, 70")
     assert fork is not None and word == ""
     refused = [t.number for t in fork.recording.messages if t.refused]
@@ -245,12 +245,12 @@ def test_rows_are_decoded_when_they_are_looked_at() -> None:
     """The number of a message's rows, and its first ones, cost nothing like all of them."""
     asked: list[int] = []
 
-    def make(most: int) -> list[Change]:
+    def make(most: int) -> list[RowChange]:
         asked.append(most)
-        return [Change((i,), 1) for i in range(most)]
+        return [RowChange((i,), 1) for i in range(most)]
 
     rows = Rows(100_000, make)
     assert len(rows) == 100_000 and asked == []
-    assert rows.first(2) == [Change((0,), 1), Change((1,), 1)] and asked == [2]
+    assert rows.first(2) == [RowChange((0,), 1), RowChange((1,), 1)] and asked == [2]
     assert rows[99_999].row == (99_999,) and asked == [2, 100_000]
-    assert told(("Potato", None, True, "a,b", "")) == "Potato, NULL, TRUE, 'a,b', ''"
+    assert typed_values(("Potato", None, True, "a,b", "")) == "Potato, NULL, TRUE, 'a,b', ''"

@@ -97,10 +97,10 @@ def test_a_late_view_is_there_from_its_message_on() -> None:
     catalog.view("CREATE VIEW visits AS SELECT product, COUNT(*) AS n FROM visit GROUP BY product")
     history = [("visit", ("a", "b", 1)), ("install", "visits"), ("visit", ("a", "b", 1)), ("drop", "visits")]
     recording = ss.replay("full", views)(history)
-    late = {o.name: (o.born, o.gone) for o in recording.operators if o.view == "visits"}
+    late = {o.name: (o.added_at, o.removed_at) for o in recording.operators if o.view == "visits"}
     assert set(late.values()) == {(2, 4)} and "visits" in late
     last = [recording.messages[n].last for n in range(4)]
-    assert [("visits" in {o.name for o in recording.there(n)[0]}) for n in (0, *last)] == [
+    assert [("visits" in {o.name for o in recording.graph_at(n)[0]}) for n in (0, *last)] == [
         False,
         False,
         True,

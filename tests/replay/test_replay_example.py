@@ -11,7 +11,7 @@ import sharedstate_lite as ss
 from sharedstate_lite.lessons.demo import MESSAGES, view
 from sharedstate_lite.oracle import Oracle, difference
 from sharedstate_lite.replay.messages import Epoch
-from sharedstate_lite.replay.recording import Change
+from sharedstate_lite.replay.recording import RowChange
 
 
 def test_eves_potato_under_full_state() -> None:
@@ -27,14 +27,14 @@ def test_eves_potato_under_full_state() -> None:
         ("change", "result"),
     ]
     assert [[(m.source, m.target, list(m.rows)) for m in s.sent] for s in steps] == [
-        [("visit", "result.join1", [Change(("Potato", "Eve", 60), 1)])],
-        [("result.join1", "result.group1", [Change(("Vegetable", 60), 1)])],
-        [("result.group1", "result", [Change(("Vegetable", 50), -1, "-U"), Change(("Vegetable", 60), 1, "+U")])],
+        [("visit", "result.join1", [RowChange(("Potato", "Eve", 60), 1)])],
+        [("result.join1", "result.group1", [RowChange(("Vegetable", 60), 1)])],
+        [("result.group1", "result", [RowChange(("Vegetable", 50), -1, "-U"), RowChange(("Vegetable", 60), 1, "+U")])],
         [],
     ]
     join = recording.state(steps[1].number)["result.join1"].tables
     assert [(t.caption, t.total) for t in join] == [("info side", 4), ("visit side", 5)]
-    assert [(r.values, r.looked) for r in join[0].rows if r.looked] == [(("Potato", "Vegetable"), True)]
+    assert [(r.values, r.looked_up) for r in join[0].rows if r.looked_up] == [(("Potato", "Vegetable"), True)]
     assert [(r.values, r.mark, r.now) for r in join[1].rows if r.mark] == [(("Potato", "Eve", 60), "inserted", True)]
     before, after = (recording.state(n)["result.group1"].tables[0].groups for n in (steps[1].number, steps[2].number))
     assert [(g.key, [i.values for i in g.bags[0].items], g.result and g.result.values) for g in before] == [
@@ -71,7 +71,7 @@ def test_eves_potato_under_shared_state() -> None:
     joined = "π(info ⋈ visit)[category]"
     assert [s.operator for s in steps] == [
         "visit[product]", "result.join1", joined, "result.reduce1", "result", ""]  # fmt: skip
-    rulers = [recording.state(s.number)["visit[product]"].tables[0].ruler for s in steps]
+    rulers = [recording.state(s.number)["visit[product]"].tables[0].arrangement for s in steps]
     assert all(r is not None for r in rulers)
     first, second, last = (r for n, r in enumerate(rulers) if n in (0, 1, 5) and r is not None)
     assert (first.spans[-1].lower, first.spans[-1].upper, first.spans[-1].fresh) == (9, 10, True)
@@ -82,7 +82,7 @@ def test_eves_potato_under_shared_state() -> None:
     }
     assert (last.since, last.upper) == (8, 10), "the slow reader keeps since"
     assert recording.state(steps[1].number)["result.join1"].tables == ()
-    looked = [r.values for r in recording.state(steps[1].number)["info[product]"].tables[0].rows if r.looked]
+    looked = [r.values for r in recording.state(steps[1].number)["info[product]"].tables[0].rows if r.looked_up]
     assert looked == [("Potato", "Vegetable")]
 
 
@@ -91,7 +91,7 @@ def test_eves_potato_under_partial_state() -> None:
     dropped = ss.replay("partial", [view()])(MESSAGES)
     steps = dropped.steps[dropped.messages[8].first - 1 : dropped.messages[8].last]
     assert [s.operator for s in steps] == ["visit", "result.join1", "result.group1"]
-    assert list(steps[2].dropped) == [Change(("Vegetable", 60), 1)] and steps[2].sent == ()
+    assert list(steps[2].dropped) == [RowChange(("Vegetable", 60), 1)] and steps[2].sent == ()
     assert steps[2].question is not None and steps[2].question.check("yes").right
     table = dropped.state(dropped.last)["result.group1"].tables[0]
     assert [(k.key, k.filled) for k in table.keys] == [(("Fruit",), False), (("Vegetable",), False)]
@@ -120,8 +120,10 @@ def test_a_merge_marks_only_what_the_message_changed() -> None:
     twice = ("visit", ("Apple", "Bob", 20))
     recording = ss.replay("shared", [view()])([*MESSAGES[:7], ("hold", "slow", 7), twice, twice])
     table = recording.state(recording.last)["visit[product]"].tables[0]
-    assert table.ruler is not None and [s.kind for s in recording.steps[-1:]] == ["seal"]
-    rows = [(r.time, r.count, r.before, r.mark) for s in table.ruler.spans for r in s.rows if r.values == twice[1]]
+    assert table.arrangement is not None and [s.kind for s in recording.steps[-1:]] == ["seal"]
+    rows = [
+        (r.time, r.count, r.before, r.mark) for s in table.arrangement.spans for r in s.rows if r.values == twice[1]
+    ]
     assert rows == [(7, 1, 1, ""), (8, 1, 1, ""), (9, 1, 0, "inserted")]
     assert [(r.count, r.before) for r in table.rows if r.values == twice[1]] == [(3, 2)]
 

@@ -8,18 +8,18 @@ from sharedstate_lite.replay.messages import Epoch
 from sharedstate_lite.replay.questions import Question
 from sharedstate_lite.replay.recording import (
     Bag,
-    Change,
-    Edge,
     Group,
     Move,
-    Operator,
+    OperatorState,
+    RecordedEdge,
+    RecordedMessage,
+    RecordedOperator,
+    RecordedStep,
     Recording,
     Row,
+    RowChange,
     Rows,
-    State,
-    Step,
     Table,
-    Told,
     Totals,
 )
 
@@ -29,7 +29,7 @@ EVE = ("Potato", "Eve", 60)
 SQL = "CREATE VIEW result AS SELECT category, MAX(length) AS max_length FROM info JOIN visit USING (product)"
 
 
-def rows(*changes: Change) -> Rows:
+def rows(*changes: RowChange) -> Rows:
     """Rows of a message."""
     return Rows(len(changes), lambda n: changes[:n])
 
@@ -45,10 +45,10 @@ def table(name: str, columns: str, held: Sequence[Row], caption: str = "") -> Ta
     return Table(name, "rows", caption, names, names[:1], tuple(held), len(held))
 
 
-def states(at: int) -> Mapping[str, State]:
+def states(at: int) -> Mapping[str, OperatorState]:
     """What is held after each step: Eve's row arrives, is joined, becomes the maximum, is the answer."""
     eve = Row(EVE, 1, 0, now=at == 2)
-    looked = tuple(Row(v, 1, 1, looked=at == 2 and v[0] == "Potato") for v in INFO)
+    looked = tuple(Row(v, 1, 1, looked_up=at == 2 and v[0] == "Potato") for v in INFO)
     left = table("j.left", "product category", looked, "info side")
     right = table("j.right", "product user length", (*kept(VISITS), *([eve] if at >= 2 else [])), "visit side")
     new = Row((60,), 1, 0, now=at == 3)
@@ -63,39 +63,39 @@ def states(at: int) -> Mapping[str, State]:
     result = table("result", "category max_length", (Row(("Fruit", 40), 1, 1), answer))
     base = table("visit", "product user length", (*kept(VISITS), *([Row(EVE, 1, 0, now=at == 1)] if at else [])))
     return {
-        "info": State("info", (table("info", "product category", kept(INFO)),), 4, 128, True),
-        "visit": State("visit", (base,), 4 + (at > 0), 160, True),
-        "j": State("j", (left, right), 8 + (at >= 2), 300),
-        "g": State("g", (reduce,), 4 + (at >= 3), 120),
-        "result": State("result", (result,), 2, 64),
+        "info": OperatorState("info", (table("info", "product category", kept(INFO)),), 4, 128, True),
+        "visit": OperatorState("visit", (base,), 4 + (at > 0), 160, True),
+        "j": OperatorState("j", (left, right), 8 + (at >= 2), 300),
+        "g": OperatorState("g", (reduce,), 4 + (at >= 3), 120),
+        "result": OperatorState("result", (result,), 2, 64),
     }
 
 
 def recording() -> Recording:
     """Four steps of one message."""
-    eve = rows(Change(EVE, 1))
-    joined = rows(Change(("Vegetable", 60), 1))
-    pair = rows(Change(("Vegetable", 50), -1, "-U"), Change(("Vegetable", 60), 1, "+U"))
+    eve = rows(RowChange(EVE, 1))
+    joined = rows(RowChange(("Vegetable", 60), 1))
+    pair = rows(RowChange(("Vegetable", 50), -1, "-U"), RowChange(("Vegetable", 60), 1, "+U"))
     first = Move(0, "visit", "j", "change", eve, sent=1, taken=2)
     second = Move(1, "j", "g", "change", joined, sent=2, taken=3)
     third = Move(2, "g", "result", "change", pair, sent=3, taken=4)
     asked = Question("What will MAX emit?", "rows", (("-U", "Vegetable", 50), ("+U", "Vegetable", 60)))
     steps = (
-        Step(1, 1, 1, "arrive", "visit", "visit stores Potato, Eve, 60.", (), (first,)),
-        Step(2, 1, 1, "change", "j", "JOIN looked up Potato in info.", (first,), (second,)),
-        Step(3, 1, 1, "change", "g", "MAX kept 50 and added 60.", (second,), (third,), question=asked),
-        Step(4, 1, 1, "change", "result", "result says 60.", (third,), emitted=pair),
+        RecordedStep(1, 1, 1, "arrive", "visit", "visit stores Potato, Eve, 60.", (), (first,)),
+        RecordedStep(2, 1, 1, "change", "j", "JOIN looked up Potato in info.", (first,), (second,)),
+        RecordedStep(3, 1, 1, "change", "g", "MAX kept 50 and added 60.", (second,), (third,), question=asked),
+        RecordedStep(4, 1, 1, "change", "result", "result says 60.", (third,), emitted=pair),
     )
     operators = (
-        Operator("info", "source", "info", "", ("info",), ""),
-        Operator("visit", "source", "visit", "", ("visit",), ""),
-        Operator("j", "join", "JOIN", "on product", ("j.left", "j.right"), "result"),
-        Operator("g", "reduce", "max(length)", "by category", ("g",), "result"),
-        Operator("result", "view", "result", "", ("result",), "result"),
+        RecordedOperator("info", "source", "info", "", ("info",), ""),
+        RecordedOperator("visit", "source", "visit", "", ("visit",), ""),
+        RecordedOperator("j", "join", "JOIN", "on product", ("j.left", "j.right"), "result"),
+        RecordedOperator("g", "reduce", "max(length)", "by category", ("g",), "result"),
+        RecordedOperator("result", "view", "result", "", ("result",), "result"),
     )
-    edges = tuple(Edge(*e, "change") for e in [("info", "j"), ("visit", "j"), ("j", "g"), ("g", "result")])
+    edges = tuple(RecordedEdge(*e, "change") for e in [("info", "j"), ("visit", "j"), ("j", "g"), ("g", "result")])
     message = Epoch((("visit", EVE, 1),))
-    told = Told(1, message, message.text, 1, 4, 1)
+    told = RecordedMessage(1, message, message.text, 1, 4, 1)
 
     def totals(at: int) -> Totals:
         own = 14 + (at >= 2) + (at >= 3)

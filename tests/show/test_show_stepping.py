@@ -161,7 +161,7 @@ def test_the_slider_stands_straight_over_its_forks() -> None:
     stepper = shopping(at=9)
     stepper.fork(7, "+1 visit Carrot, Bob, 70")
     main, fork = stepper.branches
-    drawn = timeline([Row(main.recording), Row(fork.recording, fork.leaves, "A")], 700)
+    drawn = timeline([Row(main.recording), Row(fork.recording, fork.forked_at, "A")], 700)
     for row, branch in zip(drawn.xs, (main, fork), strict=True):
         assert len(row) == branch.recording.last + 1 and row == sorted(row) and 0 < row[0] and row[-1] < 700
     same = [m.first for m in main.recording.messages if m.last - m.first == 3][-1]

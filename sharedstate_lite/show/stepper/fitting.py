@@ -39,7 +39,7 @@ class Fit:
     stage: Stage
     limits: Limits
     drawn: Mapping[str, str]
-    """Operator -> node, for those that are gathered under another name."""
+    """RecordedOperator -> node, for those that are gathered under another name."""
 
 
 class Fitting:

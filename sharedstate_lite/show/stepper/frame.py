@@ -120,8 +120,8 @@ class Frames:
         for n, way in enumerate(self.script.ways):
             held = state.get(way.source)
             if way.read and way.target == step.operator and held is not None:
-                rows = [r for t in held.tables if t.ruler for s in t.ruler.spans for r in s.rows]
-                if any(r.looked for r in rows):
+                rows = [r for t in held.tables if t.arrangement for s in t.arrangement.spans for r in s.rows]
+                if any(r.looked_up for r in rows):
                     out.add(n)
         return frozenset(out)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from ...replay.messages import Hold
-from ...replay.recording import Edge, Move, Operator, Recording, State, Table
+from ...replay.recording import Move, OperatorState, RecordedEdge, RecordedOperator, Recording, Table
 from ..outline import _FUNCTION, _upper
 from ..table import counted, shown
 from ..text import width, wrap
@@ -40,7 +40,7 @@ class Way:
     read: bool
     two: bool
     table: int | None
-    edge: Edge
+    edge: RecordedEdge
 
 
 class Script:
@@ -64,7 +64,7 @@ class Script:
         self.loads = lru_cache(maxsize=256)(self._loads)
         self.sizes = self._sizes()
 
-    def _way(self, edge: Edge, two: bool) -> Way:
+    def _way(self, edge: RecordedEdge, two: bool) -> Way:
         table = None
         if edge.kind == "read":
             state = self.recording.state(self.recording.last).get(edge.source)
@@ -110,7 +110,7 @@ class Script:
 
     # --- nodes --------------------------------------------------------------------
 
-    def plain(self, operator: Operator) -> bool:
+    def plain(self, operator: RecordedOperator) -> bool:
         """A source whose rows the join behind it keeps too: it is only counted."""
         keeping = {o.name for o in self.operators.values() if o.kind == "join" and o.tables}
         return operator.kind == "source" and any(
@@ -142,20 +142,20 @@ class Script:
             )
         return out
 
-    def _words(self, o: Operator, limits: Limits) -> tuple[str, ...]:
+    def _words(self, o: RecordedOperator, limits: Limits) -> tuple[str, ...]:
         if o.kind == "source":
             return "base", self._counts[o.name]
         if o.kind in ("filter", "map") and o.detail:
             return tuple(wrap(o.detail, limits.cell * 1.4, 3))
         return ("no state",)
 
-    def _shape(self, o: Operator, at: int, limits: Limits) -> Shape:
+    def _shape(self, o: RecordedOperator, at: int, limits: Limits) -> Shape:
         shape, known = Shape(), self._traits[o.name][at]
         for table in self._seen[o.name][at]:
             shape.grow(self._block(o, table, limits, known))
         return shape
 
-    def _block(self, o: Operator, table: Table, limits: Limits, known: Traits) -> Block:
+    def _block(self, o: RecordedOperator, table: Table, limits: Limits, known: Traits) -> Block:
         title = o.title.lower()
         return block(table, limits, known, self.letters, "min(" in title and "max(" not in title)
 
@@ -164,8 +164,8 @@ class Script:
         step = self.recording.step(number)
         states = self.recording.state(number)
         out = {}
-        for o in self.recording.there(number)[0]:
-            state = states.get(o.name, State(o.name))
+        for o in self.recording.graph_at(number)[0]:
+            state = states.get(o.name, OperatorState(o.name))
             plain = self.plain(o)
             blocks: list[Block | None] = []
             for at, _ in enumerate([] if plain else self._seen[o.name]):
@@ -263,7 +263,7 @@ def _key_words(move: Move) -> tuple[str, ...]:
     return (counted(len(keys), "key"),)
 
 
-def _foot(state: State) -> tuple[str, ...]:
+def _foot(state: OperatorState) -> tuple[str, ...]:
     """What an operator waits for: keys that it asked for, reads that wait."""
     out: list[str] = []
     if state.asked:

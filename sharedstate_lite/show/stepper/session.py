@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...errors import Error
-from ...replay.forks import Branch, Branches
+from ...replay.forks import Branch, BranchTree
 from ...replay.questions import Question, Verdict
 from ...replay.recording import Recording
 
@@ -55,7 +55,7 @@ class Session:
 
     def __init__(self, replay: Replay, messages: Sequence[Any], *, at: Any = None, predict: bool = True) -> None:
         self._asks = predict
-        self._tree = Branches.of(replay, messages)
+        self._tree = BranchTree.of(replay, messages)
         self._branch, self._step = self._tree.main, 0
         self._answers: dict[tuple[str, int], Answered] = {}
         self._skipped: set[tuple[str, int]] = set()
@@ -107,7 +107,7 @@ class Session:
         """Where the answer to a step's question is kept: with the history that the step was first made in."""
         branch, messages = self._branch, self._branch.recording.messages
         while branch.parent is not None and (
-            branch.leaves > len(messages) or step < branch.recording.messages[branch.leaves - 1].first
+            branch.forked_at > len(messages) or step < branch.recording.messages[branch.forked_at - 1].first
         ):
             branch = branch.parent
             messages = branch.recording.messages

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...replay.recording import Bag as Kept
-from ...replay.recording import Group, Key, Pin, Row, Table
+from ...replay.recording import Group, Key, ReaderPosition, Row, Table
 from ..svg import clean
 from ..table import shown
 from ..text import fit
@@ -44,7 +44,7 @@ def few(rows: Sequence[Row]) -> list[Row]:
     """The rows of which some will be seen: those that are marked, and the first of the others."""
     out, plain = [], 0
     for row in rows:
-        if row.looked or row.count != row.before or row.old is not None:
+        if row.looked_up or row.count != row.before or row.old is not None:
             out.append(row)
         elif plain < MOST:
             out.append(row)
@@ -62,7 +62,7 @@ def traits(tables: Sequence[Table]) -> Traits:
 
 
 def _rows(table: Table) -> list[Row]:
-    return [r for s in table.ruler.spans for r in s.rows] if table.ruler else list(table.rows)
+    return [r for s in table.arrangement.spans for r in s.rows] if table.arrangement else list(table.rows)
 
 
 def _numeric(values: Sequence[Any]) -> bool:
@@ -80,7 +80,7 @@ def block(table: Table, limits: Limits, known: Traits, letters: Mapping[str, str
     if len(at) < len(table.columns):
         head, right = [*head, f"+{len(table.columns) - len(at)} columns"], [*right, False]
     cut = len(at) < len(table.columns)
-    if table.ruler is not None:
+    if table.arrangement is not None:
         lines, more = _spans(table, at, cut, limits, known)
         if not limits.tight:  # a batch says its times too, as a span
             head, right = [*head, "time"], [*right, False]
@@ -140,8 +140,8 @@ def _line(row: Row, at: Sequence[int], cut: bool, limits: Limits, times: bool) -
             if changed and row.old is None
             else Cell(str(count))
         )
-    sign = row.mark if row.mark in ("inserted", "deleted") else "looked" if row.looked else ""
-    return Line(tuple(fields), sign, row.now, marked=bool(row.mark or row.looked))
+    sign = row.mark if row.mark in ("inserted", "deleted") else "looked" if row.looked_up else ""
+    return Line(tuple(fields), sign, row.now, marked=bool(row.mark or row.looked_up))
 
 
 def _key(key: Key, table: Table, at: Sequence[int], limits: Limits) -> Line:
@@ -180,7 +180,7 @@ def _few_groups(groups: Sequence[Group]) -> list[Group]:
     out, plain = [], 0
     for group in groups:
         rows = [*([group.result] if group.result else []), *(i for b in group.bags for i in b.items)]
-        if any(r.looked or r.mark for r in rows):
+        if any(r.looked_up or r.mark for r in rows):
             out.append(group)
         elif plain < MOST:
             out.append(group)
@@ -205,7 +205,7 @@ def _group(group: Group, table: Table, limits: Limits, smallest: bool) -> Line:
         mark = result.mark if result.mark in ("inserted", "deleted") else ""
         now = result.now
     items = [i for b in group.bags for i in b.items]
-    looked = bool(result and result.looked) or any(i.looked for i in items)
+    looked = bool(result and result.looked_up) or any(i.looked_up for i in items)
     marked = bool(mark) or looked or bool(result and result.mark) or any(i.mark for i in items)
     return Line(tuple(fields), mark or ("looked" if looked else ""), now, under=under, marked=marked)
 
@@ -230,7 +230,7 @@ def _item(row: Row, limits: Limits) -> Item:
     mark = row.mark if row.mark in ("inserted", "deleted") else ""
     if row.mark == "changed":
         mark = "inserted" if row.count > row.before else "deleted" if not row.count else ""
-    return Item(words, mark or ("looked" if row.looked else ""), row.now)
+    return Item(words, mark or ("looked" if row.looked_up else ""), row.now)
 
 
 # --- arrangements ---------------------------------------------------------------
@@ -239,8 +239,8 @@ def _item(row: Row, limits: Limits) -> Item:
 def _spans(table: Table, at: Sequence[int], cut: bool, limits: Limits, known: Traits) -> tuple[tuple[Line, ...], int]:
     """The batches' rows, newest batch first."""
     lines, more = [], 0
-    assert table.ruler is not None
-    for span in reversed(table.ruler.spans):
+    assert table.arrangement is not None
+    for span in reversed(table.arrangement.spans):
         label = f"[{span.lower},{span.upper})"
         rows = few(span.rows)
         more += max(span.total - len(rows), 0)
@@ -249,7 +249,7 @@ def _spans(table: Table, at: Sequence[int], cut: bool, limits: Limits, known: Tr
             if cut:
                 fields.append(Cell("…", "m"))
             when = "" if row.time is None else f"≤{row.time}" if row.folded else str(row.time)
-            mark = row.mark if row.mark in ("inserted", "deleted") else "looked" if row.looked else ""
+            mark = row.mark if row.mark in ("inserted", "deleted") else "looked" if row.looked_up else ""
             marked = bool(mark)
             if limits.tight:
                 fields, mark = _tight(fields, row.count, mark)
@@ -272,14 +272,14 @@ def _tight(fields: list[Field], count: int, mark: str) -> tuple[list[Field], str
 
 
 def _axis(table: Table, letters: Mapping[str, str]) -> Axis:
-    ruler = table.ruler
+    ruler = table.arrangement
     assert ruler is not None
     handles = tuple(_handle(p, letters) for p in ruler.pins)
     spans = tuple((s.lower, s.upper, s.fresh) for s in ruler.spans)
     return Axis(spans, ruler.since, ruler.upper, ruler.since_before, ruler.upper_before, handles)
 
 
-def _handle(pin: Pin, letters: Mapping[str, str]) -> Handle:
+def _handle(pin: ReaderPosition, letters: Mapping[str, str]) -> Handle:
     return Handle(letters.get(pin.reader, "?"), pin.time, pin.before, pin.held)
 
 

@@ -156,7 +156,7 @@ class StepperWidget(anywidget.AnyWidget):
         elif did == "predict":
             verdict = stepper.predict(str(message["text"]))
             if verdict.right is None:
-                self.send({"type": "word", "where": "predict", "text": verdict.word})
+                self.send({"type": "word", "where": "predict", "text": verdict.text})
         elif did == "fork":
             stepper.fork(int(message["message"]), str(message["text"]), insert=bool(message.get("insert")))
             self.send({"type": "forked"})
@@ -191,7 +191,7 @@ def answers(stepper: Stepper) -> dict[int, dict[str, Any]]:
     out = {}
     for step, answer in stepper.answers.items():
         asked = stepper.recording.steps[step - 1].question
-        right, word = answer.verdict.right, answer.verdict.word
+        right, word = answer.verdict.right, answer.verdict.text
         out[step] = {"text": answer.text, "right": right, "word": word, "question": asked.text if asked else ""}
     return out
 
@@ -236,7 +236,7 @@ def line(stepper: Stepper, here: Branch, wide: float) -> dict[str, Any]:
     upper = here.parent or here
     rows = [Row(upper.recording)]
     if lower is not None:
-        rows.append(Row(lower.recording, lower.leaves, f"{lower.name}: {lower.label}"))
+        rows.append(Row(lower.recording, lower.forked_at, f"{lower.name}: {lower.label}"))
     drawn = timeline(rows, wide - 2, len(stepper.branches) - len(rows))
     names = [upper.name, *([lower.name] if lower else [])]
     places = [

@@ -23,15 +23,29 @@ import pandas as pd
 from ..errors import Error, RelationError, RowError, ViewError, shorten
 from ..plan.nodes import Column, Schema, Type
 from ..plan.view import View
-from .messages import Deliver, Drop, Epoch, Evict, Hold, Install, Message, Pause, Read, Resume, Unread, Values, named
+from .messages import (
+    Deliver,
+    Drop,
+    Epoch,
+    Evict,
+    Hold,
+    Install,
+    Message,
+    Pause,
+    Read,
+    Resume,
+    Unreadable,
+    Values,
+    typed_name,
+)
 
-MESSAGES = (Epoch, Read, Evict, Install, Drop, Hold, Pause, Deliver, Resume, Unread)
+MESSAGES = (Epoch, Read, Evict, Install, Drop, Hold, Pause, Deliver, Resume, Unreadable)
 VERBS = ("read", "evict", "install", "drop", "hold", "pause", "deliver", "resume")
 _SIGN = re.compile(r"([+−-])\s*([0-9]*)\s+(?=\S)|(insert|delete)\s+", re.IGNORECASE)
 _NAME = re.compile(r'"((?:[^"]|"")+)"|(\w[^\s;,"(\[]*)')
 
 
-class Reader:
+class MessageParser:
     """Reads messages for a catalog's relations and views."""
 
     def __init__(self, relations: Mapping[str, Schema], views: Mapping[str, View]) -> None:
@@ -189,7 +203,7 @@ class Reader:
 
     def _example(self) -> str:
         name, schema = next(iter(self._relations.items()), ("relation", ()))
-        return f"+1 {named(name)} {', '.join(_SAMPLE[c.type] for c in schema)}"
+        return f"+1 {typed_name(name)} {', '.join(_SAMPLE[c.type] for c in schema)}"
 
 
 def _plain(found: re.Match[str]) -> str:

@@ -20,7 +20,7 @@ from ..storage.encoding import Words
 
 
 @dataclass(frozen=True, eq=False)
-class Insert:
+class BatchInsert:
     """A batch was appended to an arrangement."""
 
     arrangement: Arrangement
@@ -28,7 +28,7 @@ class Insert:
 
 
 @dataclass(frozen=True, eq=False)
-class Look:
+class ArrangementRead:
     """An arrangement was searched for keys, int64[len(key), q], or (``rows``) some of its rows were read."""
 
     arrangement: Arrangement
@@ -49,10 +49,10 @@ class Probe:
     filled: dict[str, Words]
 
 
-Entry = Event | Insert | Look | Probe
+Entry = Event | BatchInsert | ArrangementRead | Probe
 
 
-class Watch:
+class Observer:
     """Collects entries until they are taken. ``probe`` is asked whenever a message arrives."""
 
     def __init__(self, engine: Engine, probe: Callable[[], dict[str, Words]] | None = None) -> None:
@@ -75,10 +75,10 @@ class Watch:
         """What happened since the last time. Look-ups of strings from ``codes`` on are left out: nobody has them."""
         self._ask()
         out, self._entries = self._entries, []
-        return [e for e in out if not isinstance(e, Look) or e.known(codes)]
+        return [e for e in out if not isinstance(e, ArrangementRead) or e.known(codes)]
 
     def follow(self, arrangements: Iterable[Arrangement]) -> None:
-        """Watch these too; those that are watched stay so."""
+        """Observer these too; those that are watched stay so."""
         for arrangement in arrangements:
             if id(arrangement) not in self._followed:
                 self._followed[id(arrangement)] = arrangement
@@ -91,11 +91,11 @@ class Watch:
         def insert_body(body: Words) -> None:
             insert(body)
             if body.shape[1]:
-                self._entries.append(Insert(arrangement, arrangement.runs[-1]))
+                self._entries.append(BatchInsert(arrangement, arrangement.runs[-1]))
 
         def matching(keys: Words, *rest: Any, **more: Any) -> Any:
             if keys.shape[1]:
-                self._entries.append(Look(arrangement, keys, False))
+                self._entries.append(ArrangementRead(arrangement, keys, False))
             self._matching = True
             try:
                 return match(keys, *rest, **more)
@@ -105,7 +105,7 @@ class Watch:
         def verifying(*rest: Any, **more: Any) -> Any:
             found = verify(*rest, **more)
             if not self._matching and found[0].shape[1]:
-                self._entries.append(Look(arrangement, found[0][columns], True))
+                self._entries.append(ArrangementRead(arrangement, found[0][columns], True))
             return found
 
         for name, seen in (("insert_body", insert_body), ("match", matching), ("verify", verifying)):

@@ -1,6 +1,6 @@
 """What an engine consists of at a moment: its operators, edges and pieces of state, for a recording.
 
-A :class:`Structure` changes only when views come and go. A :class:`Snap` is one piece of
+A :class:`Structure` changes only when views come and go. A :class:`Snapshot` is one piece of
 state at one moment: a list of immutable batches, so that it costs nothing to keep.
 """
 
@@ -40,7 +40,7 @@ class Piece:
 
 
 @dataclass(frozen=True, eq=False)
-class Shape:
+class ReduceTables:
     """How a reduce is told: its groups' columns, the pieces with values by group, and the one with the results."""
 
     keys: tuple[str, ...]
@@ -62,19 +62,19 @@ class Structure:
     """What each operator emits."""
     unique: dict[str, tuple[int, ...]]
     """Operators whose output has a unique key: reduces, and views that have one."""
-    plain: frozenset[str]
+    projections: frozenset[str]
     """Maps that only pick columns."""
-    behind: dict[str, str]
+    arranged_as: dict[str, str]
     """A source whose rows an arrangement keeps -> that arrangement's operator."""
-    streams: dict[str, frozenset[str]]
+    change_inputs: dict[str, frozenset[str]]
     """For operators that read arrangements beside their inputs: the inputs whose changes they take."""
-    shapes: dict[str, Shape]
+    reduces: dict[str, ReduceTables]
     indexes: dict[int, tuple[str, tuple[int, ...]]] = field(default_factory=dict)
     """Further arrangements of base tables (partial), by id -> the piece they are a copy of, and their key."""
     arrangements: list[Arrangement] = field(default_factory=list)
-    read: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    view_columns: dict[str, tuple[int, ...]] = field(default_factory=dict)
     """A view -> where its columns stand in the table that it is read from."""
-    sides: dict[str, str] = field(default_factory=dict)
+    join_sides: dict[str, str] = field(default_factory=dict)
     """A piece of a join -> what it is rows of."""
 
     def owner(self, arrangement: Arrangement) -> Piece | None:
@@ -110,15 +110,15 @@ def _dataflow(engine: Dataflow, s: Structure) -> Structure:
         if _picks(o.node) and not isinstance(o, Arrange):
             plain.add(o.name)
         if isinstance(o, Arrange) and o.base and not s.operators[o.inputs[0].name]["tables"]:
-            s.behind[o.inputs[0].name] = o.name
+            s.arranged_as[o.inputs[0].name] = o.name
         taken = len(o.node.inputs) if isinstance(o, JoinCore | ReduceCore) else None
         if isinstance(o, DeltaJoin):
             taken = len(o.paths)
         if taken is not None:
-            s.streams[o.name] = frozenset(i.name for i in o.inputs[:taken])
+            s.change_inputs[o.name] = frozenset(i.name for i in o.inputs[:taken])
         if isinstance(o, JoinCore | DeltaJoin):
             for number, own in o.owned:
-                s.sides[own.name] = _label(engine, o.inputs[number].node)
+                s.join_sides[own.name] = _label(engine, o.inputs[number].node)
         if isinstance(o, ReduceCore):
             assert isinstance(o.node, Reduce)
             s.unique[o.name] = tuple(range(len(o.node.keys)))
@@ -129,8 +129,8 @@ def _dataflow(engine: Dataflow, s: Structure) -> Structure:
             bags = [(o.node.input.schema[c].name, a.name) for c, a in o.multisets.items()]
             held = {id(p.arrangement): n for n, p in s.pieces.items() if p.owner == o.name}
             counts = "" if o.groups.accumulators is None else o.groups.accumulators.name
-            s.shapes[o.name] = _shape(o.node, tuple(bags), held[id(output)], counts)
-    s.read.update((name, reader.columns) for name, reader in engine.readers.items())
+            s.reduces[o.name] = _shape(o.node, tuple(bags), held[id(output)], counts)
+    s.view_columns.update((name, reader.columns) for name, reader in engine.readers.items())
     every = [p.arrangement for p in s.pieces.values()]
     return _with(s, frozenset(plain), every)
 
@@ -146,12 +146,12 @@ def _partial(engine: Partial, s: Structure) -> Structure:
         if isinstance(node, JoinNode):
             for held, below in zip(node.cached, node.inputs, strict=True):
                 for part in held[:2] if held is not None else ():
-                    s.sides[part.name] = _label(engine, below.source.plan)
+                    s.join_sides[part.name] = _label(engine, below.source.plan)
         if isinstance(node, ReduceNode):
             assert isinstance(node.plan, Reduce)
             s.unique[node.name] = tuple(range(len(node.plan.keys)))
             counts = "" if node.groups.accumulators is None else node.groups.accumulators.name
-            s.shapes[node.name] = _shape(node.plan, (), node.name, counts)
+            s.reduces[node.name] = _shape(node.plan, (), node.name, counts)
     by_base = {p.relation: n for n, p in s.pieces.items() if p.base}
     for (relation, columns), index in engine.indexes.items():
         if relation in by_base and index is not engine.bases.get(relation):
@@ -161,13 +161,13 @@ def _partial(engine: Partial, s: Structure) -> Structure:
 
 
 def _with(s: Structure, plain: frozenset[str], arrangements: list[Arrangement]) -> Structure:
-    return replace(s, plain=plain, arrangements=arrangements)
+    return replace(s, projections=plain, arrangements=arrangements)
 
 
-def _shape(node: Reduce, bags: tuple[tuple[str, str], ...], output: str, counts: str) -> Shape:
+def _shape(node: Reduce, bags: tuple[tuple[str, str], ...], output: str, counts: str) -> ReduceTables:
     names = tuple(c.name for c in node.schema)
     k = len(node.keys)
-    return Shape(names[:k], names[k:], bags, output, "" if node.aggs else counts)
+    return ReduceTables(names[:k], names[k:], bags, output, "" if node.aggs else counts)
 
 
 def _picks(node: Node) -> bool:
@@ -183,7 +183,7 @@ def _label(engine: Engine, node: Node) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class Snap:
+class Snapshot:
     """A piece of state at a moment. ``filled`` are the keys that are no holes, or None where all are there."""
 
     piece: Piece
@@ -201,7 +201,7 @@ class Snap:
         """Of the rows."""
         return self.piece.arrangement.layout
 
-    def then(self, batch: Batch) -> Snap:
+    def then(self, batch: Batch) -> Snapshot:
         """With one more batch, which is not sealed yet."""
         return replace(
             self,
@@ -212,10 +212,15 @@ class Snap:
         )
 
 
-def snaps(engine: Engine, s: Structure, held: Mapping[int, str]) -> dict[str, Snap]:
+def snapshots(engine: Engine, s: Structure, held: Mapping[int, str]) -> dict[str, Snapshot]:
     """Every piece of state now; ``held`` tells whose a trace handle is, by id."""
+<<<<<<< HEAD:sharedstate_lite/replay/parts.py
     filled = filled_of(engine)
     told = {h.operator: h for h in engine.state_parts()}
+=======
+    filled = filled_keys(engine)
+    told = {h.operator: h for h in engine.held()}
+>>>>>>> 64d9646 (Replay: modules and classes named for what they do; steps, tables and recordings are one file each):sharedstate_lite/replay/structure.py
     first = next((h.operator for h in told.values() if h.base), None)
     out = {}
     for name, piece in s.pieces.items():
@@ -226,11 +231,11 @@ def snaps(engine: Engine, s: Structure, held: Mapping[int, str]) -> dict[str, Sn
             extra += engine.dictionary.strings.nbytes
         keys, types = filled.get(name, (None, ()))
         mine = tuple((held[id(h)], h.time) for h in a.handles if id(h) in held)
-        out[name] = Snap(piece, tuple(a.runs), a.upper, a.since, a.rows, a.nbytes + extra, mine, keys, types)
+        out[name] = Snapshot(piece, tuple(a.runs), a.upper, a.since, a.rows, a.nbytes + extra, mine, keys, types)
     return out
 
 
-def filled_of(engine: Engine) -> dict[str, tuple[Words, tuple[Type, ...]]]:
+def filled_keys(engine: Engine) -> dict[str, tuple[Words, tuple[Type, ...]]]:
     """The filled keys of each table with holes, by name, and their types."""
     out: dict[str, tuple[Words, tuple[Type, ...]]] = {}
     if isinstance(engine, Partial):
