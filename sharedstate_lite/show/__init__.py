@@ -27,16 +27,15 @@ A picture takes frames and plain data (``engine.graph()``, ``engine.state``,
 it is drawn. Nothing here computes what it shows: numbers are those it was handed.
 """
 
-from .bars import held
-from .chart import Chart, held_chart, operators_chart
+from .bar_charts import rungs_chart, waits_chart
+from .chart import Chart
+from .dataframes import tables
 from .graph import graph
-from .measured import hits_chart, latency_chart, time_chart
+from .line_charts import hits_chart, latency_chart, time_chart
 from .predict import compare, emitted
-from .rungs import rungs_chart
+from .state_bars import held, held_chart, operators_chart
 from .stepper import Stepper, static, stepper
 from .svg import Picture
-from .tables import tables
-from .waits import waits_chart
 
 __all__ = [
     "Chart",

@@ -1,8 +1,8 @@
 """An axis of a chart: where a value stands, where its ticks are, and how a number is written.
 
-Linear axes begin at zero, because heights are compared; a logarithmic one runs from tick
-to tick over twelve powers of ten at most. Zero, and what is smaller still than that, has
-no place there: it stands at the axis's foot, and the chart says so (:attr:`Axis.floored`).
+A linear axis begins at zero, because a reader compares heights. A logarithmic one spans at
+most twelve powers of ten. Zero and smaller values have no place there: they stand at the
+lower end, and the chart says how many (`Axis.floored`).
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 POWERS = 1e12
-"""The largest ratio of its ends that a logarithmic axis has."""
+"""The largest ratio between the ends of a logarithmic axis."""
 WORTH = 40.0
-"""From this ratio of largest to smallest value on, an axis left to choose is logarithmic."""
+"""From this ratio of largest to smallest value on, an axis becomes logarithmic by default."""
 
 
 def written(value: float) -> str:
-    """A number as a chart writes it: three digits that count, commas, no exponent before a million million."""
+    """A number as a chart writes it: three significant digits, commas, an exponent from 1e12 on."""
     size = abs(value)
     if size == 0:
         return "0"
@@ -33,7 +33,7 @@ def written(value: float) -> str:
 
 @dataclass(frozen=True)
 class Axis:
-    """What an axis measures, its ends, and its kind. ``title`` names the quantity, ``unit`` its unit."""
+    """A quantity (``title``) in a unit, the ends of its axis, and whether that is logarithmic."""
 
     title: str
     unit: str
@@ -41,24 +41,24 @@ class Axis:
     high: float = 1.0
     log: bool = False
     whole: bool = False
-    """Only whole numbers have a tick."""
+    """Whether only whole numbers have a tick."""
     floored: int = 0
-    """How many values stand at the foot of a logarithmic axis that has no place for them."""
+    """How many values are too small for a logarithmic axis and stand at its lower end."""
 
     @property
     def label(self) -> str:
-        """What is written beside it."""
+        """The text beside the axis."""
         return f"{self.title} ({self.unit})" if self.unit else self.title
 
     def share(self, value: float) -> float:
-        """Where a value stands: 0 at the low end, 1 at the high end."""
+        """The position of a value: 0 at the low end, 1 at the high end."""
         if not self.log:
             return (value - self.low) / (self.high - self.low)
         value = max(value, self.low)
         return math.log(value / self.low) / math.log(self.high / self.low)
 
     def ticks(self, most: int) -> list[float]:
-        """At most ``most`` round values within the ends, at least two wherever there are two."""
+        """At most ``most`` round values between the ends, or the two ends if there are not two round values."""
         found = _decades(self.low, self.high, most) if self.log else _steps(self.low, self.high, most, self.whole)
         return found if len(found) > 1 else [self.low, self.high]
 
@@ -71,9 +71,9 @@ def fitted(
     ticks: int = 6,
     worth: float = WORTH,
 ) -> Axis:
-    """The axis with ends for these values; ``zero`` False frees the low end.
+    """The axis with ends that suit the values. It begins at 0 unless ``zero`` is False.
 
-    With ``log`` None it is logarithmic where the values are ``worth`` times apart or more.
+    If ``log`` is None, it is logarithmic from a ratio of ``worth`` between the values on.
     """
     found = sorted(values)
     positive = [v for v in found if v > 0]

@@ -9,9 +9,9 @@ from typing import Any
 
 import pandas as pd
 
-from .outline import Edge, Operator
+from .outline import OutlineEdge, OutlineOperator
 from .panel import ONE_WAY, TWO_WAYS, Panel
-from .table import Limits, Table, counted, cut, grouped, shown
+from .table import DrawnTable, Limits, counted, cut, grouped, shown
 from .text import wrap
 
 State = Callable[..., pd.DataFrame]
@@ -24,7 +24,7 @@ _INSIDE = {"accumulators": "counts and sums", "limbs": "exact sums, in parts"}
 
 
 @dataclass(frozen=True)
-class Content:
+class EngineContents:
     """What an engine holds, read once: the table of state(), rows by name, filled keys by name."""
 
     held: pd.DataFrame
@@ -41,7 +41,7 @@ class Content:
         return int(self.held.loc[self.held["operator"].isin(list(names)), "rows"].sum())
 
 
-def read(operators: Sequence[Operator], state: State, filled: Callable[[str], Any] | None) -> Content:
+def read(operators: Sequence[OutlineOperator], state: State, filled: Callable[[str], Any] | None) -> EngineContents:
     """Read what is held; ``filled`` is asked under partial state alone."""
     held = state()
     size = dict(zip(held["operator"], held["rows"], strict=True))
@@ -49,7 +49,7 @@ def read(operators: Sequence[Operator], state: State, filled: Callable[[str], An
     names = [t for o in operators for t in o.tables if t in size]
     rows = {t: state(t) for t in names if size[t] <= READ_AT_MOST}
     keys = {t: _keys(filled, t) for t in names if filled is not None and not base[t]}
-    return Content(held, rows, {t: k for t, k in keys.items() if k is not None})
+    return EngineContents(held, rows, {t: k for t, k in keys.items() if k is not None})
 
 
 def _keys(filled: Callable[[str], Any], name: str) -> list[tuple[Any, ...]] | None:
@@ -61,7 +61,9 @@ def _keys(filled: Callable[[str], Any], name: str) -> list[tuple[Any, ...]] | No
     return [k if isinstance(k, tuple) else (k,) for k in keys]
 
 
-def panels(operators: Sequence[Operator], edges: Sequence[Edge], content: Content, limits: Limits) -> dict[str, Panel]:
+def panels(
+    operators: Sequence[OutlineOperator], edges: Sequence[OutlineEdge], content: EngineContents, limits: Limits
+) -> dict[str, Panel]:
     """A panel for each operator. A source whose rows the join behind it keeps too is only counted."""
     keeping = {o.name for o in operators if o.kind == "join" and o.tables}
     copied = {e.source for e in edges if e.target in keeping and e.kind == "change"}
@@ -81,7 +83,7 @@ def panels(operators: Sequence[Operator], edges: Sequence[Edge], content: Conten
     return out
 
 
-def _wordy(o: Operator, content: Content, limits: Limits) -> tuple[str, list[str], int | None]:
+def _wordy(o: OutlineOperator, content: EngineContents, limits: Limits) -> tuple[str, list[str], int | None]:
     """Detail, lines and rows of a panel without tables."""
     if o.kind == "source":
         return "", ["base", counted(content.of(o.tables), "row")], None
@@ -92,7 +94,7 @@ def _wordy(o: Operator, content: Content, limits: Limits) -> tuple[str, list[str
     return o.detail, ["no state"], None
 
 
-def _table(name: str, operator: Operator, content: Content, limits: Limits) -> Table:
+def _table(name: str, operator: OutlineOperator, content: EngineContents, limits: Limits) -> DrawnTable:
     entry = content.held[content.held["operator"] == name].iloc[0]
     frame = content.rows.get(name)
     part = re.sub(r"\d+$", "", name.rsplit(".", 1)[-1])
@@ -122,7 +124,7 @@ def _empty(frame: pd.DataFrame, key: tuple[str, ...], filled: Sequence[tuple[Any
     return [k for k in filled if tuple(map(shown, k)) not in there]
 
 
-def _caption(part: str, relation: str, operator: Operator) -> str:
+def _caption(part: str, relation: str, operator: OutlineOperator) -> str:
     if operator.kind == "join":
         return f"{relation} side" if relation.isidentifier() else relation
     return _INSIDE.get(part, part)

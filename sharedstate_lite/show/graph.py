@@ -15,9 +15,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from .contents import Content, State, panels, read
-from .outline import Described, Edge, Operator, outline
-from .panel import plate
+from .contents import EngineContents, State, panels, read
+from .outline import Described, OutlineEdge, OutlineOperator, outline
+from .panel import folded
 from .scene import Scene
 from .svg import Drawing, Picture
 from .table import Limits, counted
@@ -60,7 +60,11 @@ def graph(
 
 
 def _drawings(
-    operators: Sequence[Operator], edges: Sequence[Edge], content: Content, title: str, carried: Carried
+    operators: Sequence[OutlineOperator],
+    edges: Sequence[OutlineEdge],
+    content: EngineContents,
+    title: str,
+    carried: Carried,
 ) -> Iterator[Drawing]:
     """For each room the roomiest drawing that fits it, else the tightest there is."""
     told = f"own state {counted(content.total(False), 'row')} · base {counted(content.total(True), 'row')}"
@@ -77,7 +81,7 @@ def _drawings(
 
 
 def _scenes(
-    operators: Sequence[Operator], edges: Sequence[Edge], content: Content, carried: Carried
+    operators: Sequence[OutlineOperator], edges: Sequence[OutlineEdge], content: EngineContents, carried: Carried
 ) -> Iterator[Scene]:
     """From roomy to tight: tables cut shorter, then folded one by one, at last all of it without edges' labels."""
     for labels in (carried, {}) if carried else ({},):
@@ -87,11 +91,13 @@ def _scenes(
         boxes = scene.panels
         far = {n: c for c, column in enumerate(scene.placed.columns) for n in column}
         for name in sorted((n for n in boxes if boxes[n].tables), key=far.__getitem__):
-            boxes = {**boxes, name: plate(boxes[name])}
+            boxes = {**boxes, name: folded(boxes[name])}
             yield Scene(boxes, edges, labels, gap)
 
 
-def in_words(operators: Sequence[Operator], edges: Sequence[Edge], content: Content, title: str) -> str:
+def in_words(
+    operators: Sequence[OutlineOperator], edges: Sequence[OutlineEdge], content: EngineContents, title: str
+) -> str:
     """The picture in words: one line an operator, what it holds and where its changes go."""
     names = {o.name: " ".join(p for p in (o.title, o.detail) if p) for o in operators}
     out = [title or "operators and their state"]

@@ -1,27 +1,161 @@
-"""Where the boxes of a graph go: a room without a browser, sizes in and positions out.
+"""How high each box of a layout stands, the order of every column being given.
 
-Columns run left to right. A box stands one column after the last of those it reads (the
-longest path from a source); a source stands right before its first reader. An edge that
-passes a column runs through a lane kept free there. Within a column the order is the one
-with the fewest crossings that sweeps of barycentres find (Sugiyama, Tagawa and Toda
-1981); the heights are :mod:`.heights`.
-
-Nothing here knows what a box shows; :mod:`.routes` turns the result into lines.
+The tallest column comes first and the others follow outwards: a box goes to the mean of
+its neighbours' ports, as near as the boxes above and below it allow (isotonic
+regression, by pooling adjacent violators). At last boxes are moved a little where that
+makes a bent link straight.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import permutations
 
-from .heights import Box, Link, heights
+NEAR = 16.0
+"""A link that is bent by no more than this is straightened where there is room."""
+
+
+@dataclass(frozen=True)
+class Box:
+    """A box to place: its size in px, how high above it its title reaches, and whether it is only a lane."""
+
+    name: str
+    width: float
+    height: float
+    above: float = 0.0
+    lane: bool = False
+
+
+@dataclass(frozen=True)
+class Link:
+    """An edge from one box to another, ports in px below the boxes' upper edges."""
+
+    source: str
+    target: str
+    out: float
+    into: float
+
+
+def heights(
+    order: Sequence[Sequence[str]],
+    size: Mapping[str, Box],
+    links: Sequence[Link],
+    apart: float,
+    most: float | None = None,
+) -> dict[str, float]:
+    """The upper edge of each box; the highest title reaches up to 0.
+
+    Straight links may make the whole higher than its tallest column. Where that is more
+    than ``most``, columns are moved together, and links bend.
+    """
+    tops: dict[str, float] = {}
+    if not order:
+        return tops
+    tall = [sum(size[n].height + size[n].above + apart for n in column) for column in order]
+    start = tall.index(max(tall))
+    y = 0.0
+    for n in order[start]:
+        tops[n] = y + size[n].above
+        y = tops[n] + size[n].height + apart
+    outwards = [*range(start + 1, len(order)), *range(start - 1, -1, -1)]
+    for c in outwards * 3:
+        _settle(order[c], size, links, tops, apart)
+    for c in [*range(len(order)), *range(len(order) - 1, -1, -1)]:
+        _straighten(order[c], size, links, tops, apart)
+    if most is not None:
+        _together(order, size, tops, apart, max(most, max(tall) - apart))
+    highest = min(tops[n] - size[n].above for n in tops)
+    return {n: t - highest for n, t in tops.items()}
+
+
+def _together(
+    order: Sequence[Sequence[str]], size: Mapping[str, Box], tops: dict[str, float], apart: float, most: float
+) -> None:
+    """Push what sticks out of a window of height ``most`` back into it, the others of its column with it."""
+    low = min(tops[n] - size[n].above for n in tops)
+    high = max(tops[n] + size[n].height for n in tops)
+    if high - low <= most:
+        return
+    low, high = (low + high - most) / 2, (low + high + most) / 2
+    for column in order:
+        edge = low
+        for n in column:
+            tops[n] = max(tops[n], edge + size[n].above)
+            edge = tops[n] + size[n].height + apart
+        edge = high
+        for n in reversed(column):
+            tops[n] = min(tops[n], edge - size[n].height)
+            edge = tops[n] - size[n].above - apart
+
+
+def _settle(
+    column: Sequence[str], size: Mapping[str, Box], links: Sequence[Link], tops: dict[str, float], apart: float
+) -> None:
+    """Move a column's boxes to where their placed neighbours want them."""
+    shifts, weights, offsets, y = [], [], [], 0.0
+    for n in column:
+        wanted, weight = _wanted(n, size, links, tops)
+        offsets.append(y + size[n].above)
+        shifts.append((offsets[-1] if wanted is None else wanted) - offsets[-1])
+        weights.append(weight)
+        y = offsets[-1] + size[n].height + apart
+    for n, shift, offset in zip(column, isotonic(shifts, weights), offsets, strict=True):
+        tops[n] = shift + offset
+
+
+def _wanted(
+    name: str, size: Mapping[str, Box], links: Sequence[Link], tops: Mapping[str, float]
+) -> tuple[float | None, float]:
+    """The mean of the upper edges at which the box's links would be straight, and how much it matters."""
+    total = weight = 0.0
+    for k in links:
+        here, there, shift = (
+            (k.target, k.source, k.out - k.into) if k.target == name else (k.source, k.target, k.into - k.out)
+        )
+        if here == name and there in tops:
+            # A lane that bends looks worse than a box's own link does.
+            w = 8.0 if size[here].lane and size[there].lane else 1.0
+            total, weight = total + w * (tops[there] + shift), weight + w
+    return (total / weight, weight) if weight else (None, 0.1)
+
+
+def isotonic(values: Sequence[float], weights: Sequence[float]) -> list[float]:
+    """The non-decreasing sequence nearest to ``values`` in weighted squares."""
+    blocks: list[tuple[float, float, int]] = []
+    for value, weight in zip(values, weights, strict=True):
+        blocks.append((value, weight, 1))
+        while len(blocks) > 1 and blocks[-2][0] > blocks[-1][0]:
+            (a, v, n), (b, w, m) = blocks[-2:]
+            blocks[-2:] = [((a * v + b * w) / (v + w), v + w, n + m)]
+    return [value for value, _, n in blocks for _ in range(n)]
+
+
+def _straighten(
+    column: Sequence[str], size: Mapping[str, Box], links: Sequence[Link], tops: dict[str, float], apart: float
+) -> None:
+    """Move boxes by what makes one of their links straight, where none is straight yet and there is room."""
+    for i, n in enumerate(column):
+        bends = [tops[k.source] + k.out - tops[k.target] - k.into for k in links if k.target == n]
+        bends += [tops[k.target] + k.into - tops[k.source] - k.out for k in links if k.source == n]
+        bends.sort(key=abs)
+        if not bends or abs(bends[0]) < 0.5:
+            continue
+        for bend in bends:
+            above = tops[column[i - 1]] + size[column[i - 1]].height + apart if i else float("-inf")
+            under = tops[column[i + 1]] - size[column[i + 1]].above - apart if i + 1 < len(column) else float("inf")
+            top = tops[n] + bend
+            if abs(bend) <= NEAR and above <= top - size[n].above and top + size[n].height <= under:
+                tops[n] = top
+                break
+
 
 LANE = 14.0
 """Height kept free for an edge that passes a column."""
 
 
 @dataclass(frozen=True)
-class Piece:
+class LinkSegment:
     """A link's way through one gap: from the right of column ``gap`` to the left of the next, at heights y."""
 
     number: int
@@ -40,9 +174,9 @@ class Placed:
     tops: dict[str, float]
     widths: list[float]
     height: float
-    links: list[list[Piece]]
+    links: list[list[LinkSegment]]
 
-    def gap(self, c: int) -> list[Piece]:
+    def gap(self, c: int) -> list[LinkSegment]:
         """The pieces between column ``c`` and the next."""
         return [p for link in self.links for p in link if p.gap == c]
 
@@ -84,7 +218,7 @@ def place(boxes: Sequence[Box], links: Sequence[Link], apart: float = 14.0, most
     tops = heights(order, size, steps, apart, most)
     links_placed = [
         [
-            Piece(number, level[s.source], s.source, s.target, tops[s.source] + s.out, tops[s.target] + s.into)
+            LinkSegment(number, level[s.source], s.source, s.target, tops[s.source] + s.out, tops[s.target] + s.into)
             for s in chain
         ]
         for number, chain in enumerate(chains)
@@ -153,4 +287,67 @@ def crossings(order: list[list[str]], links: Sequence[Link], size: Mapping[str, 
     return sum((a[0] - b[0]) * (a[1] - b[1]) < 0 for gap in ends.values() for i, a in enumerate(gap) for b in gap[:i])
 
 
-__all__ = ["LANE", "Box", "Link", "Piece", "Placed", "columns", "crossings", "ordered", "place"]
+TRACK = 9.0
+"""Px between two vertical stretches."""
+STRAIGHT = 0.5
+"""Heights nearer than this are one height."""
+EDGE = 14.0
+"""Px between a panel and the nearest vertical stretch."""
+
+Track = tuple[str, float]
+"""Pieces with one source and one height there share a track."""
+
+
+def track_of(piece: LinkSegment) -> Track:
+    """The track that a piece belongs to."""
+    return piece.source, round(piece.y0, 1)
+
+
+def tracks(pieces: Sequence[LinkSegment]) -> list[Track]:
+    """The tracks of one gap's bent pieces, left to right."""
+    bent = [p for p in pieces if abs(p.y0 - p.y1) > STRAIGHT]
+    found = list(dict.fromkeys(track_of(p) for p in bent))
+    # Upper ones turn last when they go down, lower ones when they go up: that crosses least.
+    down = [t for t in found if all(p.y1 > p.y0 for p in bent if track_of(p) == t)]
+    up = [t for t in found if t not in down]
+    best = [*sorted(down, key=lambda t: -t[1]), *sorted(up, key=lambda t: t[1])]
+    if len(found) <= 5:
+        return min((list(o) for o in permutations(best)), key=lambda o: _cost(o, pieces))
+    least = _cost(best, pieces)
+    for i in range(len(best)):
+        for j in range(i):
+            tried = list(best)
+            tried[i], tried[j] = tried[j], tried[i]
+            if (cost := _cost(tried, pieces)) < least:
+                best, least = tried, cost
+    return best
+
+
+def _cost(order: Sequence[Track], pieces: Sequence[LinkSegment]) -> float:
+    """Crossings, and a thousand for each pair of links that lie on each other."""
+    at = {t: i + 1.0 for i, t in enumerate(order)}
+    turn = [at.get(track_of(p), 0.0) if abs(p.y0 - p.y1) > STRAIGHT else 0.0 for p in pieces]
+    total = 0.0
+    for i, a in enumerate(pieces):
+        for j, b in enumerate(pieces):
+            if i == j or track_of(a) == track_of(b) or not turn[j]:
+                continue
+            far = turn[i] or len(order) + 1.0
+            # a's first stretch and b's last one, at the same height, b turning before a does.
+            if abs(a.y0 - b.y1) < 3 and turn[j] < far:
+                total += 1000
+            low, high = sorted((b.y0, b.y1))
+            total += low < (a.y0 if turn[j] < far else a.y1) < high
+    return total
+
+
+def gap_width(pieces: Sequence[LinkSegment], least: float) -> float:
+    """The width that a gap needs for its tracks."""
+    return max(least, 2 * EDGE + TRACK * max(len(tracks(pieces)) - 1, 0))
+
+
+def turns(pieces: Sequence[LinkSegment], left: float, right: float) -> dict[Track, float]:
+    """The x of each track between x = left and x = right, in the middle."""
+    order = tracks(pieces)
+    start = (left + right) / 2 - TRACK * (len(order) - 1) / 2
+    return {t: start + TRACK * i for i, t in enumerate(order)}

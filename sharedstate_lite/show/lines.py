@@ -1,37 +1,72 @@
-"""Lines over two axes, drawn without a browser.
+"""Charts of lines over two axes: the picture, and the same lines in plotly.
 
-Each line ends in its name where there is room beside the plot; where there is none, or
-where all lines end in one point, their marks and names stand above the plot. Names keep a
-line's height apart (:func:`spread`), and a thin line leads to a name that had to move.
+Each line ends in its name if there is room beside the plot. Otherwise, and if all lines end
+in one point, marks and names stand above it. `spread` keeps the names a line's height apart,
+and a thin line leads to a name that had to move. A long series is thinned: each bucket of
+consecutive points becomes its median and its 99th percentile, drawn as two lines.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from .axes import Axis, written
-from .heights import isotonic
+from .chart import GRID, MARGIN, ROOMS, TONES, heading, layout
+from .layout import isotonic
 from .palette import colour
-from .series import Series
 from .svg import Drawing, Picture, Point, line, rect, text
 from .svg import number as px
 from .text import fit, width, wrap
 
 Place = Callable[[float, float], Point]
-"""Where values of x and y stand in the picture."""
-ROOMS = (800.0, 480.0)
-MARGIN, HEIGHT = 14.0, 230.0
+"""Maps x and y of a value to its point in the picture."""
+HEIGHT = 230.0
 LINE = 16.0
 NAMES = 150.0
-"""Px for the names beside the plot, at most."""
+"""The largest width in px of the names beside the plot."""
 FEW = 40
-"""Up to so many points each one has its mark."""
+"""Lines with up to this many points have a mark on each."""
+BUCKETS = 120
+"""The largest number of points of a line; longer series are thinned."""
+SYMBOLS = {
+    "circle": "circle",
+    "square": "square",
+    "diamond": "diamond",
+    "triangle": "triangle-up",
+    "cross": "cross",
+    "ring": "circle-open",
+}
+DASHES = {
+    "circle": "solid",
+    "square": "dash",
+    "diamond": "longdash",
+    "triangle": "dashdot",
+    "cross": "solid",
+    "ring": "longdashdot",
+}
+"""Distinguishes lines that have too many points for marks."""
+
+
+@dataclass(frozen=True)
+class Series:
+    """One line: float64[n] of x and y, and the 99th percentiles if it was thinned."""
+
+    name: str
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+    hue: str
+    mark: str
+    upper: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
 class Lines:
-    """A chart of lines: ``note`` says what a reader has to know of how it was drawn, ``words`` all of it in text."""
+    """A chart of lines. ``note`` explains how it was drawn; ``words`` is the whole chart as text."""
 
     title: str
     x: Axis
@@ -43,23 +78,75 @@ class Lines:
     """Whether names may stand at the ends of the lines."""
 
 
+def thinned(x: Any, y: Any, most: int = BUCKETS) -> tuple[list[float], list[float], list[float], int]:
+    """x, median and 99th percentile of each bucket, and the size of the largest bucket; 1 if nothing was thinned."""
+    if len(y) <= most:
+        return x.tolist(), y.tolist(), [], 1
+    cuts = np.linspace(0, len(y), most + 1).round().astype(int)
+    parts = [slice(a, b) for a, b in zip(cuts, cuts[1:], strict=False)]
+    middle = [float(np.median(y[p])) for p in parts]
+    upper = [float(np.percentile(y[p], 99)) for p in parts]
+    return [float(np.mean(x[p])) for p in parts], middle, upper, math.ceil(len(y) / most)
+
+
+def figure(lines: Lines) -> Any:
+    """The chart as a plotly figure; the 99th percentile of a thinned series is a dotted line."""
+    import plotly.graph_objects as go
+
+    out = go.Figure()
+    unit = f" {lines.y.unit}" if lines.y.unit else ""
+    for series in lines.series:
+        tone = TONES[series.hue]
+        few = len(series.x) <= FEW
+        hover = {"hovertemplate": f"{lines.x.title} %{{x:,.4~g}}: %{{y:,.4~g}}{unit}<extra>{series.name}</extra>"}
+        out.add_scatter(
+            name=series.name,
+            x=list(series.x),
+            y=[max(v, lines.y.low) for v in series.y],
+            mode="lines+markers" if few else "lines",
+            line={"color": tone, "width": 2, "dash": "solid" if few else DASHES[series.mark]},
+            marker={"symbol": SYMBOLS[series.mark], "size": 8, "color": tone},
+            cliponaxis=False,  # clipping would halve a mark at the edge of the plot
+            **hover,
+        )
+        if series.upper:
+            out.add_scatter(
+                name=f"{series.name}, 99th percentile",
+                x=list(series.x),
+                y=[max(v, lines.y.low) for v in series.upper],
+                mode="lines",
+                line={"color": tone, "width": 1, "dash": "dot"},
+                **hover,
+            )
+    axes = {"xaxis": _plotly_axis(lines.x), "yaxis": _plotly_axis(lines.y)}
+    out.update_layout(layout(lines.title, 380, **axes, showlegend=len(out.data) > 1))
+    return out
+
+
+def _plotly_axis(of: Axis) -> dict[str, Any]:
+    return {
+        "title": {"text": of.label, "standoff": 8, "font": {"size": 13}},
+        "type": "log" if of.log else "linear",
+        "range": [math.log10(of.low), math.log10(of.high)] if of.log else [of.low, of.high],
+        "gridcolor": GRID,
+        "zeroline": False,
+        # Invisible ticks keep the first labels of the two axes apart, which would meet in the corner.
+        "ticks": "outside",
+        "ticklen": 7,
+        "tickcolor": "rgba(0,0,0,0)",
+        "automargin": True,
+        "tickformat": ",~r" if of.log else ",",
+        **({"tickvals": of.ticks(9), "ticktext": [written(v) for v in of.ticks(9)]} if of.log or of.whole else {}),
+    }
+
+
 def drawn(lines: Lines) -> Picture:
     """The chart as a picture, for wide and for narrow pages."""
     return Picture(lines.words or lines.title, *(_draw(lines, room) for room in ROOMS))
 
 
-def nothing(title: str, why: str) -> Picture:
-    """A chart without data: its title, and a plain word."""
-    drawings = []
-    for room in ROOMS:
-        body = text((MARGIN, 22), fit(title, room - 2 * MARGIN, 14, True), kind="b", size=14, tip=title)
-        body += rect(0, 33, room, 1, fill="hairline") + text((MARGIN, 58), why, kind="m", size=13)
-        drawings.append(Drawing(room, 76, body))
-    return Picture(f"{title}\n  {why}", *drawings)
-
-
 def spread(wanted: Sequence[float], apart: float, low: float, high: float) -> list[float]:
-    """Heights in the same order, at least ``apart`` from each other, within low and high, as near as may be."""
+    """The heights nearest to ``wanted`` that are at least ``apart`` from each other, from ``low`` to ``high``."""
     order = sorted(range(len(wanted)), key=lambda i: wanted[i])
     moved = isotonic([wanted[i] - k * apart for k, i in enumerate(order)], [1.0] * len(order))
     last = high - apart * (len(order) - 1)
@@ -72,8 +159,7 @@ def spread(wanted: Sequence[float], apart: float, low: float, high: float) -> li
 def _draw(lines: Lines, room: float) -> Drawing:
     names = max((width(s.name, 13, True) for s in lines.series), default=0)
     beside = lines.beside and room >= ROOMS[0] and names <= NAMES
-    body = [text((MARGIN, 22), fit(lines.title, room - 2 * MARGIN, 14, True), kind="b", size=14, tip=lines.title)]
-    body.append(rect(0, 33, room, 1, fill="hairline"))
+    body = [heading(lines.title, room)]
     y = 52.0
     if not beside and len(lines.series) > 1:
         keys, y = _keys(lines.series, y, room)
@@ -140,7 +226,7 @@ def _line(series: Series, place: Place) -> str:
 
 
 def mark(kind: str, at: Point, hue: str) -> str:
-    """A small shape in a series' colour."""
+    """The mark of a series: a small shape in its colour."""
     x, y = at
     ink = colour(hue)
     if kind in ("circle", "ring"):
@@ -168,7 +254,7 @@ def _names(series: Sequence[Series], place: Place, right: float, top: float, bot
 
 
 def _keys(series: Sequence[Series], y: float, room: float) -> tuple[str, float]:
-    """Marks and names in as many lines as they need, and the height below them."""
+    """Marks and names above the plot, and the height below them."""
     out, x = "", MARGIN
     for one in series:
         name = fit(one.name, room - 2 * MARGIN - 20, 13, True)

@@ -21,7 +21,7 @@ _COLUMNS = re.compile(r'(?:[\w."]+(?:, )?)*')
 
 
 @dataclass(frozen=True)
-class Operator:
+class OutlineOperator:
     """A box of the outline; fields as in the operators' frame."""
 
     name: str
@@ -33,24 +33,28 @@ class Operator:
 
 
 @dataclass(frozen=True)
-class Edge:
+class OutlineEdge:
     """A change or a read from source to target, or an upquery from who asks to who is asked."""
 
     source: str
     target: str
     kind: str
-    told: tuple[str, str]
+    trace_edge: tuple[str, str]
     """Source and target that the trace knows it by, where an operator between the two is left out."""
 
 
-def outline(described: Described) -> tuple[list[Operator], list[Edge]]:
+def outline(described: Described) -> tuple[list[OutlineOperator], list[OutlineEdge]]:
     """The operators to draw, and their edges."""
     frame, links = described
     operators = [
-        Operator(r["name"], r["kind"], _FUNCTION.sub(_upper, r["title"]), r["detail"], tuple(r["tables"]), r["view"])
+        OutlineOperator(
+            r["name"], r["kind"], _FUNCTION.sub(_upper, r["title"]), r["detail"], tuple(r["tables"]), r["view"]
+        )
         for r in frame.to_dict("records")
     ]
-    edges = [Edge(r["source"], r["target"], r["kind"], (r["source"], r["target"])) for r in links.to_dict("records")]
+    edges = [
+        OutlineEdge(r["source"], r["target"], r["kind"], (r["source"], r["target"])) for r in links.to_dict("records")
+    ]
     for operator in list(operators):
         if operator.kind == "map" and not operator.tables and _COLUMNS.fullmatch(operator.detail):
             operators, edges = _without(operator, operators, edges)
@@ -64,9 +68,11 @@ def _upper(found: re.Match[str]) -> str:
     return found[0].upper()
 
 
-def _without(gone: Operator, operators: list[Operator], edges: list[Edge]) -> tuple[list[Operator], list[Edge]]:
+def _without(
+    gone: OutlineOperator, operators: list[OutlineOperator], edges: list[OutlineEdge]
+) -> tuple[list[OutlineOperator], list[OutlineEdge]]:
     """The graph with an operator taken out and its edges joined."""
-    out: list[Edge] = []
+    out: list[OutlineEdge] = []
     for edge in edges:
         if gone.name not in (edge.source, edge.target):
             out.append(edge)
@@ -76,7 +82,9 @@ def _without(gone: Operator, operators: list[Operator], edges: list[Edge]) -> tu
     return [o for o in operators if o != gone], out
 
 
-def _moved(source: Operator, operators: list[Operator], edges: list[Edge]) -> tuple[list[Operator], list[Edge]]:
+def _moved(
+    source: OutlineOperator, operators: list[OutlineOperator], edges: list[OutlineEdge]
+) -> tuple[list[OutlineOperator], list[OutlineEdge]]:
     """The graph with a source shown as the first arrangement of its rows, if it has one."""
     readers = [e.target for e in edges if e.source == source.name]
     first = next((o for o in operators if o.kind == "arrange" and o.name in readers), None)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from .svg import rect, text
-from .table import PAD, Table, counted
+from .table import PAD, DrawnTable, counted
 from .text import fit, width
 
 TITLE = 19
@@ -28,7 +28,7 @@ class Panel:
     title: str
     detail: str
     rows: int | None
-    tables: list[Table] = field(default_factory=list)
+    tables: list[DrawnTable] = field(default_factory=list)
     words: list[str] = field(default_factory=list)
     """Lines instead of tables."""
     inputs: int = 1
@@ -110,7 +110,7 @@ class Panel:
         )
 
 
-def plate(panel: Panel) -> Panel:
+def folded(panel: Panel) -> Panel:
     """The panel without its tables: how many rows, and no more."""
     if not panel.tables:
         return panel
@@ -118,4 +118,4 @@ def plate(panel: Panel) -> Panel:
     return replace(panel, tables=[], words=[words])
 
 
-__all__ = ["NOTHING", "ONE_WAY", "TWO_WAYS", "Panel", "plate"]
+__all__ = ["NOTHING", "ONE_WAY", "TWO_WAYS", "Panel", "folded"]

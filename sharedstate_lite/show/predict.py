@@ -21,7 +21,7 @@ from .palette import colour, style
 SIGNS = {"+i": "+1", "+u": "+1", "-u": "-1", "-d": "-1"}
 
 
-class Kinded(Protocol):
+class ChangesLike(Protocol):
     """What :func:`emitted` needs of Changes."""
 
     def to_pandas(self) -> pd.DataFrame:
@@ -31,13 +31,13 @@ class Kinded(Protocol):
         """+I, -U, +U or -D for each row."""
 
 
-def emitted(changes: Kinded) -> list[tuple[Any, ...]]:
+def emitted(changes: ChangesLike) -> list[tuple[Any, ...]]:
     """What a view emitted, as plain tuples: (kind, value, value, ...), one for each row of Changes."""
     rows = changes.to_pandas().iloc[:, :-2].astype(object)
     return [(kind, *row) for kind, row in zip(changes.kinds(), rows.itertuples(index=False, name=None), strict=True)]
 
 
-class Verdict:
+class Comparison:
     """A prediction and what happened; ``right`` is None where nothing was predicted."""
 
     def __init__(self, prediction: Any, happened: Any, factor: float = 1) -> None:
@@ -69,12 +69,12 @@ class Verdict:
         )
 
 
-def compare(prediction: Any, happened: Any, factor: float = 1) -> Verdict:
+def compare(prediction: Any, happened: Any, factor: float = 1) -> Comparison:
     """The prediction beside what happened, for a notebook to show; None stands for no prediction.
 
     With a ``factor``, a number that is off by no more than that factor is right.
     """
-    return Verdict(prediction, happened, factor)
+    return Comparison(prediction, happened, factor)
 
 
 def near(prediction: Any, happened: Any, factor: float) -> bool:

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from .layout import Box, Link, Piece, Placed, place
-from .outline import Edge
+from .layout import STRAIGHT, Box, Link, LinkSegment, Placed, gap_width, place, track_of, turns
+from .outline import OutlineEdge
 from .panel import Panel
-from .routes import STRAIGHT, gap_width, track_of, turns
 from .svg import Drawing, Point, arrow, line, rect, text
 from .table import counted, slot
 from .text import fit, width
@@ -26,12 +25,16 @@ class Scene:
     """``panels`` by name, joined by ``edges``; ``carried`` are rows to write over an edge, by (source, target)."""
 
     def __init__(
-        self, panels: Mapping[str, Panel], edges: Sequence[Edge], carried: Mapping[tuple[str, str], int], gap: float
+        self,
+        panels: Mapping[str, Panel],
+        edges: Sequence[OutlineEdge],
+        carried: Mapping[tuple[str, str], int],
+        gap: float,
     ) -> None:
         self.panels, self.carried = panels, carried
         self.asked = {(e.target, e.source): e for e in edges if e.kind == "upquery"}
         self.shift = 9.0 if self.asked else 0.0
-        self.links: list[tuple[Edge, bool]] = []
+        self.links: list[tuple[OutlineEdge, bool]] = []
         """Each link's edge, and whether it is the way of upqueries against it."""
         ends = self._ends([e for e in edges if e.kind != "upquery"])
         wide = {n: p.width for n, p in panels.items()}
@@ -50,7 +53,7 @@ class Scene:
     def _boxes(self, wide: Mapping[str, float]) -> list[Box]:
         return [Box(n, wide[n], p.height, p.above(wide[n])) for n, p in self.panels.items()]
 
-    def _ends(self, edges: Sequence[Edge]) -> list[Link]:
+    def _ends(self, edges: Sequence[OutlineEdge]) -> list[Link]:
         into: dict[str, int] = {}
         out = []
         for edge in edges:
@@ -65,10 +68,10 @@ class Scene:
 
     def _label(self, number: int) -> str:
         edge, back = self.links[number]
-        pair = self.asked[edge.source, edge.target].told if back else edge.told
+        pair = self.asked[edge.source, edge.target].trace_edge if back else edge.trace_edge
         return counted(self.carried[pair], "key" if back else "row") if self.carried.get(pair) else ""
 
-    def _gap(self, pieces: Sequence[Piece], least: float) -> float:
+    def _gap(self, pieces: Sequence[LinkSegment], least: float) -> float:
         labels = max((width(self._label(p.number)) for p in pieces), default=0)
         return gap_width(pieces, least if not labels else 28) + (labels + 6 if labels else 0)
 

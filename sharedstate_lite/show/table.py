@@ -34,7 +34,7 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Table:
+class DrawnTable:
     """What is drawn of one table: texts and widths, in px, no positions yet."""
 
     caption: str
@@ -136,7 +136,7 @@ def counted(n: int, one: str, many: str | None = None) -> str:
 
 def cut(
     frame: pd.DataFrame, total: int, limits: Limits, caption: str = "", notes: Sequence[str] = (), hole: bool = False
-) -> Table:
+) -> DrawnTable:
     """The first rows and columns of a state table of ``total`` rows.
 
     ``frame`` has the rows and their ``diff``; a row that is there more than once shows
@@ -167,7 +167,7 @@ def cut(
     more = [f"{counted(total - rows, 'more row')}"] if total > rows and rows else []
     if not rows and not hole and not notes:
         more = [counted(total, "row")] if total else ["no rows"]
-    return Table(caption, [fit(h, limits.cell) for h in head], cells, whole, right, [*more, *notes], hole)
+    return DrawnTable(caption, [fit(h, limits.cell) for h in head], cells, whole, right, [*more, *notes], hole)
 
 
 def grouped(frame: pd.DataFrame, key: int) -> pd.DataFrame:

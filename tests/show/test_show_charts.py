@@ -20,9 +20,8 @@ import sharedstate_lite as ss
 from sharedstate_lite import show
 from sharedstate_lite.lessons.demo import MESSAGES, view
 from sharedstate_lite.show.axes import Axis, fitted, written
-from sharedstate_lite.show.lines import spread
-from sharedstate_lite.show.operators import MOST, by_operator
-from sharedstate_lite.show.series import thinned
+from sharedstate_lite.show.lines import spread, thinned
+from sharedstate_lite.show.state_bars import MOST, by_operator
 
 SVG = "{http://www.w3.org/2000/svg}"
 Rect = tuple[float, float, float, float]

@@ -17,11 +17,11 @@ import sharedstate_lite as ss
 from sharedstate_lite import show
 from sharedstate_lite.lessons.demo import SCHEMA, SQL
 from sharedstate_lite.replay.messages import Read
-from sharedstate_lite.show.stepper import Stepper, blocks, fitting, frame, script, stage
-from sharedstate_lite.show.stepper.blocks import Block, Line
-from sharedstate_lite.show.stepper.fields import Cell
+from sharedstate_lite.show.stepper import Stepper, diagram, diagram_layout, fitting, frames, table_blocks
+from sharedstate_lite.show.stepper.cells import Cell
 from sharedstate_lite.show.stepper.fitting import RULED, TALLEST
-from sharedstate_lite.show.stepper.frame import Frames
+from sharedstate_lite.show.stepper.frames import Frames
+from sharedstate_lite.show.stepper.table_blocks import TableBlock, TableLine
 
 
 def check(made: Stepper, number: int, width: int) -> None:
@@ -90,7 +90,7 @@ def test_a_line_ends_at_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
         return faults(made.frames.scene(1, 600).svg("x", alone=True), 600)
 
     assert drawn() == []
-    monkeypatch.setattr(stage, "rect", lambda *where, **how: "")
+    monkeypatch.setattr(diagram_layout, "rect", lambda *where, **how: "")
     assert drawn() == ["a line runs through '1, now'"]
 
 
@@ -106,13 +106,13 @@ def test_nothing_moves_from_step_to_step(kind: str) -> None:
 
 
 BROKEN: list[tuple[str, list[tuple[Any, str, Any]], str]] = [
-    ("partial", [(stage, "SHIFT", 2.0), (stage, "meets", lambda a, b: False)], "meets"),
-    ("full", [(blocks, "ROW", 7.0)], "lies on"),
-    ("full", [(blocks, "BETWEEN", -30.0)], "lies on"),
-    ("full", [(stage, "ROOM", -60.0)], "meets"),
+    ("partial", [(diagram_layout, "SHIFT", 2.0), (diagram_layout, "meets", lambda a, b: False)], "meets"),
+    ("full", [(table_blocks, "ROW", 7.0)], "lies on"),
+    ("full", [(table_blocks, "BETWEEN", -30.0)], "lies on"),
+    ("full", [(diagram_layout, "ROOM", -60.0)], "meets"),
     ("tall", [(fitting, "TALLEST", 2000.0)], "px high"),
     ("full", [(fitting, "MARGIN", -300.0)], "px wide"),
-    ("full", [(frame, "CAPTION", 9)], "has 9.0 px"),
+    ("full", [(frames, "CAPTION", 9)], "has 9.0 px"),
 ]
 
 
@@ -143,9 +143,9 @@ def test_a_recording_needs_no_engine() -> None:
 
 def test_long_recordings(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where not every step can be measured beforehand, one that needs more room gets it when it is looked at."""
-    monkeypatch.setattr(script, "SHOWN", 4)
+    monkeypatch.setattr(diagram, "SHOWN", 4)
     made = seed("full")
-    assert len(made.frames.script.seen) < made.recording.last
+    assert len(made.frames.diagram.seen) < made.recording.last
     for number in range(made.recording.last + 1):
         check(made, number, 800)
 
@@ -166,6 +166,6 @@ def test_histories_of_nothing(kind: str) -> None:
 
 def test_large_tables_are_counted() -> None:
     """A table of many rows shows eight lines at most and counts the rest; marked rows are among those shown."""
-    lines = tuple(Line((Cell(str(n)),), "inserted" if n == 150 else "", marked=n == 150) for n in range(200))
-    shown, more = Block(("n",), (True,), lines, 3).cut(8)
+    lines = tuple(TableLine((Cell(str(n)),), "inserted" if n == 150 else "", marked=n == 150) for n in range(200))
+    shown, more = TableBlock(("n",), (True,), lines, 3).cut(8)
     assert len(shown) == 7 and more == "196 more rows" and shown[-1].marked

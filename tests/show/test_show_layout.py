@@ -8,9 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sharedstate_lite.show.heights import Box, Link, isotonic
-from sharedstate_lite.show.layout import columns, place
-from sharedstate_lite.show.routes import STRAIGHT, track_of, turns
+from sharedstate_lite.show.layout import STRAIGHT, Box, Link, columns, isotonic, place, track_of, turns
 from sharedstate_lite.show.text import fit, width, wrap
 
 

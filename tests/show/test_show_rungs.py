@@ -6,7 +6,7 @@ import pytest
 
 from sharedstate_lite import show
 from sharedstate_lite.errors import Error
-from sharedstate_lite.show.rungs import LOGARITHMIC
+from sharedstate_lite.show.bar_charts import LOGARITHMIC
 
 
 def test_each_rung_has_its_number() -> None:

@@ -14,7 +14,7 @@ import sharedstate_lite as ss
 from sharedstate_lite import show
 from sharedstate_lite.lessons.demo import MESSAGES, SCHEMA, SQL
 from sharedstate_lite.show.stepper.__main__ import main
-from sharedstate_lite.show.stepper.timeline import Row, timeline
+from sharedstate_lite.show.stepper.timeline import TimelineRow, timeline
 
 
 def shopping(kind: str = "full", **options: Any) -> show.Stepper:
@@ -161,7 +161,7 @@ def test_the_slider_stands_straight_over_its_forks() -> None:
     stepper = shopping(at=9)
     stepper.fork(7, "+1 visit Carrot, Bob, 70")
     main, fork = stepper.branches
-    drawn = timeline([Row(main.recording), Row(fork.recording, fork.forked_at, "A")], 700)
+    drawn = timeline([TimelineRow(main.recording), TimelineRow(fork.recording, fork.forked_at, "A")], 700)
     for row, branch in zip(drawn.xs, (main, fork), strict=True):
         assert len(row) == branch.recording.last + 1 and row == sorted(row) and 0 < row[0] and row[-1] < 700
     same = [m.first for m in main.recording.messages if m.last - m.first == 3][-1]

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import sharedstate_lite as ss
-from sharedstate_lite.show.tables import aligned, changed, is_text
+from sharedstate_lite.show.dataframes import aligned, changed, is_text
 
 
 def left(html: str | None) -> tuple[set[int], bool]:

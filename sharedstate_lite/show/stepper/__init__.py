@@ -18,8 +18,7 @@ Takes a recording (:mod:`sharedstate_lite.replay.recording`) and, for forks, the
 made it; never an engine.
 """
 
-from .face import Stepper, stepper
-from .pages import Pages
-from .static import static
+from .frames import Pages
+from .notebook import Stepper, static, stepper
 
 __all__ = ["Pages", "Stepper", "static", "stepper"]

@@ -18,9 +18,8 @@ import sharedstate_lite as ss
 from ...replay.messages import Read
 from ...system.cache import cache_dir
 from ...system.example import ASKED, MESSAGES, SCHEMA, SQL
-from .face import stepper
-from .pages import Pages
-from .static import static
+from .frames import Pages
+from .notebook import static, stepper
 
 KINDS = ("full", "shared", "partial")
 

@@ -74,60 +74,60 @@ class Chip:
             return inside + TIP, HEAD + LINE * len(self.lines) + 4
         return badge + (width(self.words, bold=True) + 10 if self.words else 0) + TIP, TALL
 
-    def draw(self, x: float, y: float, wide: float, look: str, back: bool, stacked: bool) -> str:
+    def draw(self, x: float, y: float, wide: float, status: str, back: bool, stacked: bool) -> str:
         """The chip with its upper left corner at (x, y)."""
         high = self.size(stacked)[1]
-        edge = self.tone if look == NOW else "ink" if look == WAITS else "frame"
+        edge = self.tone if status == NOW else "ink" if status == WAITS else "frame"
         out = [
             shape(
                 _outline(x, y, wide, high, back, stacked),
                 "page",
                 edge,
-                1.8 if look == NOW else 1,
-                dashes="4 3" if look == DROPPED else "",
+                1.8 if status == NOW else 1,
+                dashes="4 3" if status == DROPPED else "",
             )
         ]
         draw = self._bare if not self.badge else self._stacked if stacked else self._flat
-        out.append(draw(x, y, wide, look, back))
-        if look == DROPPED:
+        out.append(draw(x, y, wide, status, back))
+        if status == DROPPED:
             out.append(cross(x - 2 if back else x + wide + 2, y + high / 2))
         return "".join(out)
 
-    def _bare(self, x: float, y: float, wide: float, look: str, back: bool) -> str:
+    def _bare(self, x: float, y: float, wide: float, status: str, back: bool) -> str:
         """A batch passed on by reference: its span, no rows."""
         high = _outline(x, y, wide, TALL, back, False)
-        out = shape(high, self.tone) if look == NOW else ""
-        kind = {NOW: "b", WAITS: "", PAST: "m", DROPPED: "m s"}[look]
-        fill = "badge" if look == NOW else ""
+        out = shape(high, self.tone) if status == NOW else ""
+        kind = {NOW: "b", WAITS: "", PAST: "m", DROPPED: "m s"}[status]
+        fill = "badge" if status == NOW else ""
         return out + text((x + 6 + (TIP if back else 0), y + 15), self.words, kind=kind, fill=fill)
 
-    def _flat(self, x: float, y: float, wide: float, look: str, back: bool) -> str:
+    def _flat(self, x: float, y: float, wide: float, status: str, back: bool) -> str:
         badge = width(self.badge, bold=True) + 10
         left = x + (TIP if back else 0)
         out = []
-        if look == NOW:
+        if status == NOW:
             out.append(shape(_badge(x, y, badge, back), self.tone))
         else:
             out.append(rect(left + badge - 0.5, y + 0.5, 1, TALL - 1, fill="frame"))
-        fill = "badge" if look == NOW else ""
-        kind = "b" if look in (NOW, WAITS) else "b m"
+        fill = "badge" if status == NOW else ""
+        kind = "b" if status in (NOW, WAITS) else "b m"
         out.append(text((left + badge / 2, y + 15), self.badge, kind=kind, anchor="middle", fill=fill))
-        body = {NOW: "b", WAITS: "", PAST: "m", DROPPED: "m s"}[look]
+        body = {NOW: "b", WAITS: "", PAST: "m", DROPPED: "m s"}[status]
         out.append(text((left + badge + 5, y + 15), self.words, kind=body))
         return "".join(out)
 
-    def _stacked(self, x: float, y: float, wide: float, look: str, back: bool) -> str:
+    def _stacked(self, x: float, y: float, wide: float, status: str, back: bool) -> str:
         left = x + (TIP if back else 0)
         room = wide - TIP
         out = []
-        if look == NOW:
+        if status == NOW:
             out.append(rect(left, y, room, HEAD, fill=self.tone))
         else:
             out.append(rect(left, y + HEAD - 0.5, room, 1, fill="frame"))
-        kind = "b" if look in (NOW, WAITS) else "b m"
-        fill = "badge" if look == NOW else ""
+        kind = "b" if status in (NOW, WAITS) else "b m"
+        fill = "badge" if status == NOW else ""
         out.append(text((left + room / 2, y + 13), self.badge, kind=kind, anchor="middle", fill=fill))
-        body = {NOW: "b", WAITS: "", PAST: "m", DROPPED: "m s"}[look]
+        body = {NOW: "b", WAITS: "", PAST: "m", DROPPED: "m s"}[status]
         for n, value in enumerate(self.lines):
             shown = fit(value, min(room - 6, CELL), bold=True)
             at = (left + room / 2, y + HEAD + 13 + LINE * n)
@@ -152,11 +152,11 @@ def _outline(x: float, y: float, wide: float, high: float, back: bool, stacked: 
 
 
 @dataclass(frozen=True)
-class Load:
+class EdgeMessage:
     """What lies on one lane of one edge at one step: one chip, or a pair that moves as one."""
 
     chips: tuple[Chip, ...]
-    look: str
+    status: str
     step: int
     word: str = ""
     """Said beside the step: dropped at the hole."""
@@ -166,12 +166,12 @@ class Load:
     @property
     def whole(self) -> bool:
         """Whether it is shown whole where the trail is closed: it moves, waits, or was dropped just now."""
-        return self.fresh or self.look in (NOW, WAITS)
+        return self.fresh or self.status in (NOW, WAITS)
 
     def label(self, short: bool) -> str:
         """``step 27, now``; short: ``27``."""
         number_ = str(self.step) if short else f"step {self.step}"
-        return f"{number_}, now" if self.look == NOW else number_
+        return f"{number_}, now" if self.status == NOW else number_
 
     def size(self, stacked: bool) -> tuple[float, float]:
         """Width and height of the chips, without the label."""
@@ -183,7 +183,7 @@ class Load:
         wide = self.size(stacked)[0]
         out = []
         for chip in self.chips:
-            out.append(chip.draw(x, y, wide, self.look, back, stacked))
+            out.append(chip.draw(x, y, wide, self.status, back, stacked))
             y += chip.size(stacked)[1] + 4
         moving = f" moves{' back' if back else ''}" if moves else ""
         return f'<g class="load{moving}">{"".join(out)}</g>'
@@ -195,4 +195,4 @@ def badges(kinds: Sequence[str]) -> str:
     return found.pop() if len(found) == 1 else "±"
 
 
-__all__ = ["DROPPED", "LABEL", "NOW", "PAST", "WAITS", "Chip", "Load", "badges", "colour"]
+__all__ = ["DROPPED", "LABEL", "NOW", "PAST", "WAITS", "Chip", "EdgeMessage", "badges", "colour"]

@@ -1,4 +1,4 @@
-"""A recording fitted to a width: what gives way first where there is not room for everything.
+"""A recording fitted to a width: what gives edge first where there is not room for everything.
 
 In this order, until it fits: messages show one value a line, gap by gap from the right;
 tables take their narrow form; the trail closes to numbers; columns fold to plates, those
@@ -12,17 +12,18 @@ then panels fold that do not act.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 
-from .blocks import ROW, Shape
-from .chips import Load
-from .groups import gathered
-from .nodes import Node
-from .script import Lane, Script, Way
-from .stage import CLOSED, Stage
-from .tables import NARROW, ROOMY, TIGHT, Limits
+from ..layout import Link, columns
+from ..table import counted
+from .chips import EdgeMessage
+from .diagram import Diagram, DiagramEdge, Lane
+from .diagram_layout import CLOSED, DiagramLayout
+from .nodes import OperatorNode
+from .table_blocks import NARROW, ROOMY, ROW, TIGHT, StepperLimits, TableLayout
 
 MARGIN = 12.0
 TALLEST = 312.0
@@ -34,10 +35,10 @@ RULED = 356.0
 
 @dataclass(frozen=True)
 class Fit:
-    """A stage, the limits that its tables are drawn within, and the name that each operator is drawn under."""
+    """A layout, the limits that its tables are drawn within, and the name that each operator is drawn under."""
 
-    stage: Stage
-    limits: Limits
+    layout: DiagramLayout
+    limits: StepperLimits
     drawn: Mapping[str, str]
     """RecordedOperator -> node, for those that are gathered under another name."""
 
@@ -46,36 +47,36 @@ class Fitting:
     """The stages of a recording at one outer width in px."""
 
     def __init__(
-        self, script: Script, width: float, tallest: float | None = None, folded: frozenset[str] = frozenset()
+        self, diagram: Diagram, width: float, tallest: float | None = None, folded: frozenset[str] = frozenset()
     ) -> None:
-        self.script, self.width, self.closed = script, width, folded
-        self.tallest = tallest or (RULED if any(w.table is not None for w in script.ways) else TALLEST)
+        self.diagram, self.width, self.closed = diagram, width, folded
+        self.tallest = tallest or (RULED if any(w.table is not None for w in diagram.edges) else TALLEST)
         self.room = width - 2 * MARGIN
-        self._nodes: dict[Limits, dict[str, Node]] = {}
+        self._nodes: dict[StepperLimits, dict[str, OperatorNode]] = {}
         self._acting: dict[tuple[str, frozenset[Lane]], Fit] = {}
         self.common = self._common()
 
     def at(self, number: int) -> Fit:
-        """The stage of a step."""
+        """The layout of a step."""
         if self.common:
             return self.common
-        loads = self.script.loads(number)
-        return self.acting(self._actor(number), frozenset(k for k, v in loads.items() if v.whole))
+        messages = self.diagram.messages(number)
+        return self.acting(self._actor(number), frozenset(k for k, v in messages.items() if v.whole))
 
     def _actor(self, number: int) -> str:
         """The operator that acts at a step, or did last before it."""
-        steps = self.script.recording.steps
+        steps = self.diagram.recording.steps
         for n in range(number, 0, -1):
-            if steps[n - 1].operator in self.script.operators:
+            if steps[n - 1].operator in self.diagram.operators:
                 return steps[n - 1].operator
-        return next((o.name for o in self.script.operators.values()), "")
+        return next((o.name for o in self.diagram.operators.values()), "")
 
     # --- heights ------------------------------------------------------------------
 
-    def fresh(self, limits: Limits) -> dict[str, Node]:
+    def fresh(self, limits: StepperLimits) -> dict[str, OperatorNode]:
         """Nodes with all the lines that they can use."""
         if limits not in self._nodes:
-            self._nodes[limits] = self.script.nodes(limits)
+            self._nodes[limits] = self.diagram.nodes(limits)
         return {
             n: replace(node, shapes=[copy(s) for s in node.shapes], fold=n in self.closed)
             for n, node in self._nodes[limits].items()
@@ -83,66 +84,66 @@ class Fitting:
 
     def lowered(
         self,
-        nodes: dict[str, Node],
+        nodes: dict[str, OperatorNode],
         stacked: int,
         waiting: frozenset[Lane] | None = None,
         actor: str = "",
-        ways: list[Way] | None = None,
-        sizes: Mapping[Lane, list[Load]] | None = None,
+        edges: list[DiagramEdge] | None = None,
+        sizes: Mapping[Lane, list[EdgeMessage]] | None = None,
         short: bool = False,
-    ) -> Stage:
-        """The stage, with lines taken away until it is low enough, as far as that goes."""
-        ways = self.script.ways if ways is None else ways
-        sizes = self.script.sizes if sizes is None else sizes
+    ) -> DiagramLayout:
+        """The layout, with lines taken away until it is low enough, as far as that goes."""
+        edges = self.diagram.edges if edges is None else edges
+        sizes = self.diagram.sizes if sizes is None else sizes
 
-        def build() -> Stage:
-            return Stage(
-                nodes, ways, sizes, stacked=stacked, waiting=waiting, short=short, tallest=self.tallest - SLACK
+        def build() -> DiagramLayout:
+            return DiagramLayout(
+                nodes, edges, sizes, stacked=stacked, waiting=waiting, short=short, tallest=self.tallest - SLACK
             )
 
-        stage = build()
-        while (over := stage.height - self.tallest) > 0:
-            for change, undo in _ways_to_be_low(stage, nodes, over, actor):
+        layout = build()
+        while (over := layout.height - self.tallest) > 0:
+            for change, undo in _ways_to_be_low(layout, nodes, over, actor):
                 change()
                 tried = build()
-                if tried.height < stage.height - 0.5:
-                    stage = tried
+                if tried.height < layout.height - 0.5:
+                    layout = tried
                     break
                 undo()
             else:
                 break
-        return stage
+        return layout
 
     # --- widths -------------------------------------------------------------------
 
     def _common(self) -> Fit | None:
-        """The roomiest stage for all steps without folding for width, if there is one."""
-        same = {n: n for n in self.script.operators}
-        whole = Stage(self.fresh(ROOMY), self.script.ways, self.script.sizes)
+        """The roomiest layout for all steps without folding for width, if there is one."""
+        same = {n: n for n in self.diagram.operators}
+        whole = DiagramLayout(self.fresh(ROOMY), self.diagram.edges, self.diagram.sizes)
         self.columns, gaps = whole.placed.columns, len(whole.gaps)
-        ways = [(ROOMY, stacked) for stacked in range(gaps + 1)]
-        ways += [(NARROW, stacked) for stacked in sorted({0, gaps // 2, gaps})]
-        for limits, stacked in ways:
-            stage = self._low(self.fresh(limits), stacked, None, short=limits.tight)
-            if stage is not None:
-                stage.settle(self.room)
-                return Fit(stage, limits, same)
+        edges = [(ROOMY, stacked) for stacked in range(gaps + 1)]
+        edges += [(NARROW, stacked) for stacked in sorted({0, gaps // 2, gaps})]
+        for limits, stacked in edges:
+            layout = self._low(self.fresh(limits), stacked, None, short=limits.tight)
+            if layout is not None:
+                layout.settle(self.room)
+                return Fit(layout, limits, same)
         return None
 
-    def _fits(self, stage: Stage) -> bool:
-        return stage.width <= self.room and stage.height <= self.tallest
+    def _fits(self, layout: DiagramLayout) -> bool:
+        return layout.width <= self.room and layout.height <= self.tallest
 
     def acting(self, actor: str, waiting: frozenset[Lane]) -> Fit:
-        """The stage while an operator acts and messages wait, other columns folded as far as need be."""
+        """The layout while an operator acts and messages wait, other columns folded as far as need be."""
         key = actor, waiting
         if key not in self._acting:
             fit = self._folded(actor, waiting)
-            fit.stage.settle(self.room)
+            fit.layout.settle(self.room)
             self._acting[key] = fit
         return self._acting[key]
 
     def _folded(self, actor: str, waiting: frozenset[Lane]) -> Fit:
-        same = {n: n for n in self.script.operators}
+        same = {n: n for n in self.diagram.operators}
         gaps, columns = max(len(self.columns) - 1, 0), self.columns
         here = next((c for c, column in enumerate(columns) if actor in column), 0)
         far = sorted((c for c in range(len(columns)) if c != here), key=lambda c: (-abs(c - here), -c))
@@ -154,49 +155,55 @@ class Fitting:
                     return Fit(self._opened(low, far[:count], columns, NARROW, stacked, actor), NARROW, same)
         others = [n for c in far for n in columns[c]]
         for fewer, limits, folded in self._ways_to_be_few(actor):
-            nodes, ways, sizes, drawn = gathered(self.script, self._without(limits, [*others, *folded]), actor, fewer)
-            stage = self.lowered(nodes, gaps, waiting, actor, ways, sizes)
-            if self._fits(stage):
+            nodes, edges, sizes, drawn = gathered(self.diagram, self._without(limits, [*others, *folded]), actor, fewer)
+            layout = self.lowered(nodes, gaps, waiting, actor, edges, sizes)
+            if self._fits(layout):
                 break
-        return Fit(stage, limits, drawn)
+        return Fit(layout, limits, drawn)
 
-    def _ways_to_be_few(self, actor: str) -> Iterator[tuple[int, Limits, list[str]]]:
+    def _ways_to_be_few(self, actor: str) -> Iterator[tuple[int, StepperLimits, list[str]]]:
         for fewer in range(3):
             yield from ((fewer, limits, []) for limits in (NARROW, TIGHT))
         yield 2, TIGHT, [actor]
 
     def _low(
         self,
-        nodes: dict[str, Node],
+        nodes: dict[str, OperatorNode],
         stacked: int,
         waiting: frozenset[Lane] | None,
         actor: str = "",
         short: bool = False,
-    ) -> Stage | None:
-        """The stage, low enough, if it is narrow enough; what cannot be is not even laid out."""
+    ) -> DiagramLayout | None:
+        """The layout, low enough, if it is narrow enough; what cannot be is not even laid out."""
         least = sum(max(nodes[n].width for n in column) for column in self.columns) + CLOSED * (len(self.columns) - 1)
         if least > self.room:
             return None
-        ways, sizes = self.script.ways, self.script.sizes
-        if Stage(nodes, ways, sizes, stacked=stacked, waiting=waiting, short=short).width > self.room:
+        edges, sizes = self.diagram.edges, self.diagram.sizes
+        if DiagramLayout(nodes, edges, sizes, stacked=stacked, waiting=waiting, short=short).width > self.room:
             return None
-        stage = self.lowered(nodes, stacked, waiting, actor, short=short)
-        return stage if self._fits(stage) else None
+        layout = self.lowered(nodes, stacked, waiting, actor, short=short)
+        return layout if self._fits(layout) else None
 
     def _opened(
-        self, stage: Stage, far: list[int], columns: list[list[str]], limits: Limits, stacked: int, actor: str
-    ) -> Stage:
-        """The stage with those columns open again that turn out to have room, the nearest first."""
+        self,
+        layout: DiagramLayout,
+        far: list[int],
+        columns: list[list[str]],
+        limits: StepperLimits,
+        stacked: int,
+        actor: str,
+    ) -> DiagramLayout:
+        """The layout with those columns open again that turn out to have room, the nearest first."""
         folded = list(far)
         for c in reversed(far[:-1]):
             fewer = [k for k in folded if k != c]
             nodes = self._without(limits, [n for k in fewer for n in columns[k]])
-            tried = self._low(nodes, stacked, stage.waiting, actor)
+            tried = self._low(nodes, stacked, layout.waiting, actor)
             if tried is not None:
-                stage, folded = tried, fewer
-        return stage
+                layout, folded = tried, fewer
+        return layout
 
-    def _without(self, limits: Limits, folded: Sequence[str]) -> dict[str, Node]:
+    def _without(self, limits: StepperLimits, folded: Sequence[str]) -> dict[str, OperatorNode]:
         """Nodes, some of them folded to plates."""
         nodes = self.fresh(limits)
         for name in folded:
@@ -207,13 +214,15 @@ class Fitting:
 Act = Callable[[], None]
 
 
-def _ways_to_be_low(stage: Stage, nodes: dict[str, Node], over: float, actor: str) -> Iterator[tuple[Act, Act]]:
-    """What might make a stage lower, best first, each with its way back: lines of tables, then whole panels."""
+def _ways_to_be_low(
+    layout: DiagramLayout, nodes: dict[str, OperatorNode], over: float, actor: str
+) -> Iterator[tuple[Act, Act]]:
+    """What might make a layout lower, best first, each with its edge back: lines of tables, then whole panels."""
 
     def tall(column: list[str]) -> float:
         return sum(nodes[n].height + nodes[n].above(1e9) + 14 for n in column)
 
-    columns = sorted(stage.placed.columns, key=tall, reverse=True)
+    columns = sorted(layout.placed.columns, key=tall, reverse=True)
     for least in (4, 2):
         for column in columns:
             shapes = [s for n in column if nodes[n].open for s in nodes[n].shapes]
@@ -228,8 +237,82 @@ def _ways_to_be_low(stage: Stage, nodes: dict[str, Node], over: float, actor: st
             yield _setting(node, "fold", True, False)
 
 
-def _setting(thing: Shape | Node, name: str, new: float, old: float) -> tuple[Act, Act]:
+def _setting(thing: TableLayout | OperatorNode, name: str, new: float, old: float) -> tuple[Act, Act]:
     return lambda: setattr(thing, name, new), lambda: setattr(thing, name, old)
 
 
-__all__ = ["MARGIN", "TALLEST", "Fit", "Fitting"]
+UP, DOWN = "(upstream)", "(downstream)"
+
+
+def gathered(
+    diagram: Diagram, nodes: dict[str, OperatorNode], actor: str, fewer: int = 0
+) -> tuple[dict[str, OperatorNode], list[DiagramEdge], dict[Lane, list[EdgeMessage]], dict[str, str]]:
+    """Fewer nodes, their edges, what runs on those, and the node that each operator is drawn as.
+
+    ``fewer`` 0 keeps the operator's neighbours and the views, 1 the views, 2 itself alone.
+    """
+    after = _reached(diagram.edges, actor)
+    next_to = {w.source for w in diagram.edges if w.target == actor} | {
+        w.target for w in diagram.edges if w.source == actor
+    }
+    views = {o.name for o in diagram.operators.values() if o.kind == "view"}
+    for kept in ({actor} | next_to | views, {actor} | views, {actor})[fewer:]:
+        drawn = {n: n if n in kept else DOWN if n in after else UP for n in nodes}
+        ends = {(drawn[w.source], drawn[w.target]) for w in diagram.edges}
+        links = [Link(a, b, 0, 0) for a, b in sorted(ends) if a != b]
+        try:
+            columns(list(dict.fromkeys(drawn.values())), links)
+        except ValueError:
+            continue
+        break
+    few = {n: node for n, node in nodes.items() if drawn[n] == n}
+    for name in (UP, DOWN):
+        inside = [n for n in nodes if drawn[n] == name]
+        if len(inside) == 1:
+            few[inside[0]], drawn[inside[0]] = nodes[inside[0]], inside[0]
+        elif inside:
+            few[name] = _summary(diagram, name, inside)
+    return *_joined(diagram, few, drawn), drawn
+
+
+def _joined(
+    diagram: Diagram, few: dict[str, OperatorNode], drawn: dict[str, str]
+) -> tuple[dict[str, OperatorNode], list[DiagramEdge], dict[Lane, list[EdgeMessage]]]:
+    """The edges between what is left, several that became one drawn as one; numbers of edges stay."""
+    edges: list[DiagramEdge] = []
+    sizes: dict[Lane, list[EdgeMessage]] = {}
+    seen: set[tuple[str, str]] = set()
+    for number, edge in enumerate(diagram.edges):
+        a, b = drawn[edge.source], drawn[edge.target]
+        if a == b or (a, b) in seen:
+            # Keeps its number, and joins nothing that is drawn.
+            edges.append(DiagramEdge("", "", edge.read, edge.two, None, edge.edge))
+            continue
+        seen.add((a, b))
+        edges.append(DiagramEdge(a, b, edge.read, edge.two, edge.table if a == edge.source else None, edge.edge))
+        sizes |= {lane: messages for lane, messages in diagram.sizes.items() if lane[0] == number}
+    into = Counter(w.target for w in edges if w.target)
+    for name, node in few.items():
+        node.inputs = max(into[name], 1)
+    return few, edges, sizes
+
+
+def _reached(edges: Sequence[DiagramEdge], start: str) -> set[str]:
+    """What comes after an operator."""
+    found: set[str] = set()
+    open_ = [start]
+    while open_:
+        at = open_.pop()
+        new = {w.target for w in edges if w.source == at} - found
+        found |= new
+        open_ += new
+    return found
+
+
+def _summary(diagram: Diagram, name: str, inside: Sequence[str]) -> OperatorNode:
+    kinds = Counter(diagram.operators[n].kind for n in inside)
+    sources, views = kinds["source"], kinds["view"]
+    others = len(inside) - sources - views
+    words = [counted(k, w) for k, w in ((sources, "source"), (others, "operator"), (views, "view")) if k]
+    held = any(diagram.operators[n].tables for n in inside)
+    return OperatorNode(name, name.strip("()"), "", holds=held, words=tuple(words), inputs=1)

@@ -1,7 +1,7 @@
 """One operator as the stepper draws it: title and count above, its tables inside, or a plate.
 
-A :class:`Node` is what all steps share: shapes, ports, size. :meth:`Node.draw` puts one
-step's :class:`Look` into it. A filled panel holds rows, a white one none; the operator
+A :class:`OperatorNode` is what all steps share: shapes, ports, size. :meth:`OperatorNode.draw` puts one
+step's :class:`NodeContent` into it. A filled panel holds rows, a white one none; the operator
 that acts has a heavy ink frame.
 """
 
@@ -15,8 +15,8 @@ from ...errors import Error
 from ..palette import colour
 from ..svg import clean, number, rect, text
 from ..text import fit, width
-from .blocks import PAD, Block, Shape
-from .ruler import RADIUS, Axis, pin
+from .table_blocks import PAD, TableBlock, TableLayout
+from .time_axis import RADIUS, TimeAxis, pin
 
 TITLE, SECOND = 19.0, 16.0
 WORD = 17.0
@@ -25,10 +25,10 @@ APART = 8.0
 
 
 @dataclass(frozen=True)
-class Look:
+class NodeContent:
     """What a node shows at one step: a block for each table, lines at the foot, the count, and whether it acts."""
 
-    blocks: tuple[Block | None, ...] = ()
+    blocks: tuple[TableBlock | None, ...] = ()
     foot: tuple[str, ...] = ()
     count: str = ""
     words: tuple[str, ...] = ()
@@ -36,7 +36,7 @@ class Look:
 
 
 @dataclass
-class Node:
+class OperatorNode:
     """An operator's panel. ``words`` stand inside where there are no tables; ``counts`` is the widest count."""
 
     name: str
@@ -44,7 +44,7 @@ class Node:
     detail: str
     holds: bool
     letter: str = ""
-    shapes: list[Shape] = field(default_factory=list)
+    shapes: list[TableLayout] = field(default_factory=list)
     words: tuple[str, ...] = ()
     counts: str = ""
     foot: int = 0
@@ -125,41 +125,41 @@ class Node:
         """Where edges leave: the middle, or the ruler of a table that is read through handles."""
         if table is not None and self.open:
             caption = 18 if self.shapes[table].caption else 0
-            return self._table(table) + caption + Axis.PORT
+            return self._table(table) + caption + TimeAxis.PORT
         return self.height / 2
 
     def _table(self, at: int) -> float:
         return 2 + sum(s.height + APART for s in self.shapes[:at])
 
-    def draw(self, look: Look, x: float, y: float, wide: float) -> str:
+    def draw(self, content: NodeContent, x: float, y: float, wide: float) -> str:
         """The panel with its upper left corner at (x, y), below its title."""
-        if len(look.blocks) != len(self.shapes):
-            raise Error(f"{self.name}: {len(look.blocks)} blocks for {len(self.shapes)} tables; give one for each")
-        out = [self._titles(look, x, y, wide), self._frame(look, x, y, wide)]
+        if len(content.blocks) != len(self.shapes):
+            raise Error(f"{self.name}: {len(content.blocks)} blocks for {len(self.shapes)} tables; give one for each")
+        out = [self._titles(content, x, y, wide), self._frame(content, x, y, wide)]
         if self.open:
             top = y + 2
-            for n, (shape, block) in enumerate(zip(self.shapes, look.blocks, strict=True)):
+            for n, (shape, block) in enumerate(zip(self.shapes, content.blocks, strict=True)):
                 if n:
                     out.append(rect(x + 1, top - APART / 2, wide - 2, 1, fill="hairline"))
                 out.append(shape.draw(block, x, top, wide))
                 top += shape.height + APART
-            if look.foot:
+            if content.foot:
                 out.append(rect(x + 1, top - APART + 2, wide - 2, 1, fill="hairline"))
-            out += self._lines(look.foot, x, top - APART + 4, wide)
+            out += self._lines(content.foot, x, top - APART + 4, wide)
         else:
-            words = ((look.count or self.counts,) if self.counts else self.words) if self.fold else self.words
-            words = look.words if look.words and not self.fold else words
-            lines = [*words, *(look.foot if not self.fold else ())]
+            words = ((content.count or self.counts,) if self.counts else self.words) if self.fold else self.words
+            words = content.words if content.words and not self.fold else words
+            lines = [*words, *(content.foot if not self.fold else ())]
             most = len(self.inside) + (self.foot if not self.fold else 0)
             high = WORD * max(most, len(lines))
             out += self._lines(lines, x, y + (self.height - high) / 2 - 0.5, wide)
-        label = escape(clean(", ".join(p for p in (self.title, self.detail, look.count) if p)), quote=True)
+        label = escape(clean(", ".join(p for p in (self.title, self.detail, content.count) if p)), quote=True)
         given = f'class="node" data-operator="{escape(clean(self.name), quote=True)}" role="group" aria-label="{label}"'
         return f'<g {given} tabindex="0">{"".join(out)}</g>'
 
-    def _frame(self, look: Look, x: float, y: float, wide: float) -> str:
+    def _frame(self, content: NodeContent, x: float, y: float, wide: float) -> str:
         fill = "panel" if self.holds else "page"
-        if not look.acts:
+        if not content.acts:
             return rect(x, y, wide, self.height, fill=fill, stroke="frame", radius=3)
         box = f'x="{number(x)}" y="{number(y)}" width="{number(wide)}" height="{number(self.height)}"'
         return f'<rect {box} rx="3" fill="{colour(fill)}" stroke="{colour("ink")}" stroke-width="2"/>'
@@ -172,14 +172,14 @@ class Node:
             out.append(text((x + PAD, y + 13 + WORD * n), shown, kind=kind, tip=words))
         return out
 
-    def _titles(self, look: Look, x: float, y: float, wide: float) -> str:
+    def _titles(self, content: NodeContent, x: float, y: float, wide: float) -> str:
         room = wide - self._mark
         title, two = fit(self.title, room, 13, bold=True), self._two(wide)
         first = y - 6 - (SECOND if two else 0)
         out = [pin(x + RADIUS + 1, first - 4.5, self.letter)] if self.letter else []
         out.append(text((x + self._mark, first), title, kind="b", size=13, tip=self.title))
         left = x if two else x + self._mark + width(title, 13, bold=True) + 8
-        count = look.count if self.open else ""
+        count = content.count if self.open else ""
         detail = "" if self.fold else self.detail
         left_room = x + wide - left - (self._counted + 8 if self._counted else 0)
         if detail and left_room > 16:
@@ -189,4 +189,4 @@ class Node:
         return "".join(out)
 
 
-__all__ = ["Look", "Node"]
+__all__ = ["NodeContent", "OperatorNode"]

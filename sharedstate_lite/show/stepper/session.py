@@ -50,7 +50,7 @@ class Answered:
     verdict: Verdict
 
 
-class Session:
+class StepperSession:
     """Steps through one history and its forks. Raises Error for a step, a message or a history that is not there."""
 
     def __init__(self, replay: Replay, messages: Sequence[Any], *, at: Any = None, predict: bool = True) -> None:
@@ -87,7 +87,7 @@ class Session:
     @property
     def caption(self) -> str:
         """What happened in this step."""
-        from .frame import caption
+        from .frames import caption
 
         return caption(self.recording, self._step)
 

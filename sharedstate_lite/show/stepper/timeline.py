@@ -27,7 +27,7 @@ AGAINST = ("upquery", "response")
 
 
 @dataclass(frozen=True)
-class Row:
+class TimelineRow:
     """One history on the slider: its recording, and the message at which it left the one above (0: from the start)."""
 
     recording: Recording
@@ -54,7 +54,7 @@ class Timeline:
         return f'<svg class="ssl" aria-hidden="true" width="{w}" height="{h}" viewBox="0 0 {w} {h}">{self.body}</svg>'
 
 
-def timeline(rows: Sequence[Row], wide: float, others: int = 0) -> Timeline:
+def timeline(rows: Sequence[TimelineRow], wide: float, others: int = 0) -> Timeline:
     """The slider for a history and at most one fork of it; ``others`` counts forks that are not drawn."""
     slots = max(len(r.recording.messages) for r in rows)
     weight = [
@@ -91,7 +91,7 @@ def _places(recording: Recording, lefts: Sequence[float]) -> list[float]:
     return out
 
 
-def _track(row: Row, y: float, lefts: Sequence[float], xs: Sequence[float], wide: float, at: int) -> str:
+def _track(row: TimelineRow, y: float, lefts: Sequence[float], xs: Sequence[float], wide: float, at: int) -> str:
     recording, fork = row.recording, at > 0
     last = len(recording.messages)
     first = max(row.left_at - 1, 0) if fork else 0
@@ -143,4 +143,4 @@ def _labels(recording: Recording, lefts: Sequence[float]) -> str:
     return "".join(out)
 
 
-__all__ = ["Row", "Timeline", "timeline"]
+__all__ = ["TimelineRow", "Timeline", "timeline"]

@@ -19,8 +19,8 @@ import traitlets
 
 from ...errors import Error
 from ..palette import style
-from .frame import caption, counts, one_line, size
-from .timeline import Row, timeline
+from .frames import caption, counts, one_line, size
+from .timeline import TimelineRow, timeline
 
 if TYPE_CHECKING:
     from ...replay.forks import Branch
@@ -34,7 +34,7 @@ KEPT = 12
 WIDTH = 800.0
 
 
-class Stepper(Protocol):
+class StepperView(Protocol):
     """What the browser asks of a stepper."""
 
     look: int
@@ -75,7 +75,7 @@ class StepperWidget(anywidget.AnyWidget):
     history = traitlets.Dict().tag(sync=True)
     kept = traitlets.Dict().tag(sync=True)
 
-    def __init__(self, stepper: Stepper) -> None:
+    def __init__(self, stepper: StepperView) -> None:
         self._stepper, self._seq, self._shown = stepper, 0, ""
         self._done: dict[str, int] = {}
         # JupyterLab has comm messages handled by a thread of their own, the first ones by the main thread.
@@ -186,7 +186,7 @@ def _let_go() -> None:
         widget.let_go()
 
 
-def answers(stepper: Stepper) -> dict[int, dict[str, Any]]:
+def answers(stepper: StepperView) -> dict[int, dict[str, Any]]:
     """The answers given in this history, by step."""
     out = {}
     for step, answer in stepper.answers.items():
@@ -196,7 +196,7 @@ def answers(stepper: Stepper) -> dict[int, dict[str, Any]]:
     return out
 
 
-def history(stepper: Stepper) -> dict[str, Any]:
+def history(stepper: StepperView) -> dict[str, Any]:
     """What the browser knows of a history: its messages, and what stays the same at every step."""
     recording = stepper.recording
     told = [{"first": t.first, "last": t.last, "text": t.text, "refused": t.refused} for t in recording.messages]
@@ -212,7 +212,7 @@ def history(stepper: Stepper) -> dict[str, Any]:
     }
 
 
-def frame(stepper: Stepper, branch: Branch, number: int, wide: float) -> dict[str, Any]:
+def frame(stepper: StepperView, branch: Branch, number: int, wide: float) -> dict[str, Any]:
     """One step for the browser: the scene, the header's numbers, the caption and the question that follows."""
     recording = branch.recording
     told = counts(recording, number)
@@ -230,13 +230,13 @@ def frame(stepper: Stepper, branch: Branch, number: int, wide: float) -> dict[st
     }
 
 
-def line(stepper: Stepper, here: Branch, wide: float) -> dict[str, Any]:
+def line(stepper: StepperView, here: Branch, wide: float) -> dict[str, Any]:
     """The slider for the browser: a history, above it the one that it left."""
     lower = here if here.parent is not None else next((b for b in reversed(stepper.branches) if b.parent is here), None)
     upper = here.parent or here
-    rows = [Row(upper.recording)]
+    rows = [TimelineRow(upper.recording)]
     if lower is not None:
-        rows.append(Row(lower.recording, lower.forked_at, f"{lower.name}: {lower.label}"))
+        rows.append(TimelineRow(lower.recording, lower.forked_at, f"{lower.name}: {lower.label}"))
     drawn = timeline(rows, wide - 2, len(stepper.branches) - len(rows))
     names = [upper.name, *([lower.name] if lower else [])]
     places = [

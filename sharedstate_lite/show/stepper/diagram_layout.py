@@ -13,13 +13,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
 
-from ..layout import Box, Link, Piece, Placed, place
-from ..routes import STRAIGHT, TRACK, track_of, turns
+from ..layout import STRAIGHT, TRACK, Box, Link, LinkSegment, Placed, place, track_of, turns
 from ..svg import Point, arrow, line, rect, text
 from ..text import fit, width
-from .chips import DROPPED, LABEL, NOW, WAITS, Load
-from .nodes import Look, Node
-from .script import Lane, Way
+from .chips import DROPPED, LABEL, NOW, WAITS, EdgeMessage
+from .diagram import DiagramEdge, Lane
+from .nodes import NodeContent, OperatorNode
 
 SHIFT = 14.0
 """Px from an edge's middle to each of its two lanes."""
@@ -45,27 +44,27 @@ def meets(a: Area, b: Area) -> bool:
     return a[0] + 0.5 < b[2] and b[0] + 0.5 < a[2] and a[1] + 0.5 < b[3] and b[1] + 0.5 < a[3]
 
 
-class Stage:
+class DiagramLayout:
     """Where everything goes. ``stacked`` gaps, counted from the right, show one value a line. Where ``waiting``
     lanes are given, only their messages are shown whole; the trail closes to numbers. ``short`` labels are numbers."""
 
     def __init__(
         self,
-        nodes: Mapping[str, Node],
-        ways: Sequence[Way],
-        sizes: Mapping[Lane, Sequence[Load]],
+        nodes: Mapping[str, OperatorNode],
+        edges: Sequence[DiagramEdge],
+        sizes: Mapping[Lane, Sequence[EdgeMessage]],
         *,
         stacked: int = 0,
         waiting: frozenset[Lane] | None = None,
         short: bool = False,
         tallest: float | None = None,
     ) -> None:
-        self.nodes, self.ways, self.sizes = nodes, ways, sizes
+        self.nodes, self.edges, self.sizes = nodes, edges, sizes
         self.waiting, self.closed = waiting, waiting is not None
         self.short = short or self.closed
         self.lanes: list[Lane] = []
         ends = self._links()
-        apart = 26.0 if any(w.two for w in ways) else 14.0
+        apart = 26.0 if any(w.two for w in edges) else 14.0
         first = place(self._boxes({n: node.width for n, node in nodes.items()}), ends, apart)
         # Panels of a column share its width, and there a title may need one line less.
         wide = {n: w for column, w in zip(first.columns, first.widths, strict=True) for n in column}
@@ -83,17 +82,17 @@ class Stage:
     def _links(self) -> list[Link]:
         into: dict[str, int] = {}
         out = []
-        for number, way in enumerate(self.ways):
-            if way.source not in self.nodes or way.target not in self.nodes:
+        for number, edge in enumerate(self.edges):
+            if edge.source not in self.nodes or edge.target not in self.nodes:
                 continue
-            port = into.get(way.target, 0)
-            into[way.target] = port + 1
-            start = self.nodes[way.source].out(way.table)
-            end = self.nodes[way.target].into(port)
-            for back in (False, True) if way.two else (False,):
-                shift = (SHIFT if back else -SHIFT) if way.two else 0.0
+            port = into.get(edge.target, 0)
+            into[edge.target] = port + 1
+            start = self.nodes[edge.source].out(edge.table)
+            end = self.nodes[edge.target].into(port)
+            for back in (False, True) if edge.two else (False,):
+                shift = (SHIFT if back else -SHIFT) if edge.two else 0.0
                 self.lanes.append((number, back))
-                out.append(Link(way.source, way.target, start + shift, end + shift))
+                out.append(Link(edge.source, edge.target, start + shift, end + shift))
         return out
 
     # --- gaps ---------------------------------------------------------------------
@@ -103,8 +102,8 @@ class Stage:
         stacked = gap in self.stacked
         if self.waiting is not None and lane not in self.waiting:
             return max((width(str(e.step)) for e in self.sizes.get(lane, ())), default=0.0), 0.0
-        sizes = [load.size(stacked) for load in self.sizes.get(lane, ())]
-        labels = [width(load.label(self.short), bold=True) for load in self.sizes.get(lane, ())]
+        sizes = [message.size(stacked) for message in self.sizes.get(lane, ())]
+        labels = [width(message.label(self.short), bold=True) for message in self.sizes.get(lane, ())]
         return max([w for w, _ in sizes] + labels, default=0.0), max([h for _, h in sizes], default=0.0)
 
     def _zone(self, gap: int) -> float:
@@ -129,7 +128,7 @@ class Stage:
             wide, high = self._chip(lane, p.gap)
             if wide:
                 y = p.y0
-                label = LABEL * (2 if any(load.word for load in self.sizes.get(lane, ())) else 1) + 2
+                label = LABEL * (2 if any(message.word for message in self.sizes.get(lane, ())) else 1) + 2
                 up, down = (0.0, label) if lane[1] else (label, 0.0)
                 self.top = min(self.top, y - high / 2 - up)
                 self.bottom = max(self.bottom, y + high / 2 + down)
@@ -178,80 +177,86 @@ class Stage:
 
     # --- drawing ------------------------------------------------------------------
 
-    def draw(self, looks: Mapping[str, Look], loads: Mapping[Lane, Load], reading: frozenset[int]) -> str:
+    def draw(
+        self, contents: Mapping[str, NodeContent], messages: Mapping[Lane, EdgeMessage], reading: frozenset[int]
+    ) -> str:
         """The picture's inside at one step; ``reading`` are the edges along which an operator looked something up."""
-        there = {n for n in self.nodes if n in looks}
+        there = {n for n in self.nodes if n in contents}
         links = {
             n: points
             for n, points in self.paths.items()
-            if {self.ways[self.lanes[n][0]].source, self.ways[self.lanes[n][0]].target} <= there
+            if {self.edges[self.lanes[n][0]].source, self.edges[self.lanes[n][0]].target} <= there
         }
-        out = [self._stroke(n, p, loads, reading) for n, p in links.items()]
+        out = [self._stroke(n, p, messages, reading) for n, p in links.items()]
         # A double line is a broad one with a page-coloured one on it, drawn last: so crossing ones stay open.
         out += [line(p, "page", wide=2, radius=7) for n, p in links.items() if self._read(n)]
-        out += [self._arrow(n, p, loads, reading) for n, p in links.items()]
+        out += [self._arrow(n, p, messages, reading) for n, p in links.items()]
         taken: list[Area] = []
         for c, column in enumerate(self.placed.columns):
             for name in column:
                 if name in there:
                     node, y = self.nodes[name], self.placed.tops[name] - self.top
-                    out.append(node.draw(looks[name], self.lefts[c], y, self.placed.widths[c]))
-        out += self._chips(links, loads, taken)
+                    out.append(node.draw(contents[name], self.lefts[c], y, self.placed.widths[c]))
+        out += self._chips(links, messages, taken)
         return "".join(out)
 
     def _read(self, number: int) -> bool:
         lane = self.lanes[number]
-        return self.ways[lane[0]].read and not lane[1]
+        return self.edges[lane[0]].read and not lane[1]
 
-    def _stroke(self, n: int, points: list[Point], loads: Mapping[Lane, Load], reading: frozenset[int]) -> str:
+    def _stroke(
+        self, n: int, points: list[Point], messages: Mapping[Lane, EdgeMessage], reading: frozenset[int]
+    ) -> str:
         lane = self.lanes[n]
-        load = loads.get(lane)
+        message = messages.get(lane)
         if lane[1]:
-            live = load is not None
+            live = message is not None
             return line(points, "upquery" if live else "frame", wide=1.6 if live else 1, dashes="5 3", radius=6)
         if self._read(n):
-            live = lane[0] in reading or (load is not None and load.look == NOW)
+            live = lane[0] in reading or (message is not None and message.status == NOW)
             return line(points, "handle" if live else "frame", wide=4.4 if live else 4, radius=7)
-        now = load is not None and load.look == NOW
+        now = message is not None and message.status == NOW
         return line(points, "ink" if now else "frame", wide=1.6 if now else 1, radius=6)
 
-    def _arrow(self, n: int, points: list[Point], loads: Mapping[Lane, Load], reading: frozenset[int]) -> str:
+    def _arrow(self, n: int, points: list[Point], messages: Mapping[Lane, EdgeMessage], reading: frozenset[int]) -> str:
         lane = self.lanes[n]
-        load = loads.get(lane)
+        message = messages.get(lane)
         if lane[1]:
-            return arrow(points[0], "upquery" if load else "frame", leftwards=True)
+            return arrow(points[0], "upquery" if message else "frame", leftwards=True)
         if self._read(n):
             return arrow(points[-1], "handle" if lane[0] in reading else "frame")
-        return arrow(points[-1], "ink" if load is not None and load.look == NOW else "frame")
+        return arrow(points[-1], "ink" if message is not None and message.status == NOW else "frame")
 
-    def _chips(self, links: Mapping[int, list[Point]], loads: Mapping[Lane, Load], taken: list[Area]) -> list[str]:
+    def _chips(
+        self, links: Mapping[int, list[Point]], messages: Mapping[Lane, EdgeMessage], taken: list[Area]
+    ) -> list[str]:
         out = []
         number = {lane: n for n, lane in enumerate(self.lanes)}
-        shown = [(lane, load) for lane, load in loads.items() if number.get(lane) in links]
-        shown = [(lane, load) for lane, load in shown if number[lane] in self.spots]
-        said: set[tuple[Spot, Load]] = set()
-        for lane, load in sorted(shown, key=lambda e: (0 if e[1].fresh else RANK.get(e[1].look, 3), -e[1].step)):
+        shown = [(lane, message) for lane, message in messages.items() if number.get(lane) in links]
+        shown = [(lane, message) for lane, message in shown if number[lane] in self.spots]
+        said: set[tuple[Spot, EdgeMessage]] = set()
+        for lane, message in sorted(shown, key=lambda e: (0 if e[1].fresh else RANK.get(e[1].status, 3), -e[1].step)):
             n = number[lane]
-            if (self.spots[n], load) in said:
+            if (self.spots[n], message) in said:
                 continue  # it went to several readers from one port
-            said.add((self.spots[n], load))
-            out.append(self._put(n, lane[1], load, taken))
+            said.add((self.spots[n], message))
+            out.append(self._put(n, lane[1], message, taken))
         return out
 
-    def _put(self, n: int, back: bool, load: Load, taken: list[Area]) -> str:
+    def _put(self, n: int, back: bool, message: EdgeMessage, taken: list[Area]) -> str:
         """A message at its spot: whole, or only its number, where another one lies."""
         spot, stacked = self.spots[n], self.last[n] in self.stacked
         middle = (spot.x0 + spot.x1) / 2
-        closed = self.closed and not load.whole
-        wide, high = load.size(stacked)
-        label = load.label(self.short)
-        long = width(label, bold=load.look == NOW)
+        closed = self.closed and not message.whole
+        wide, high = message.size(stacked)
+        label = message.label(self.short)
+        long = width(label, bold=message.status == NOW)
         above = spot.y - high / 2 - 4
         y = spot.y + high / 2 + 12 if back else above
         lines = [(label, y)]
-        if load.word:
+        if message.word:
             room = spot.x1 - spot.x0 - 2
-            word = load.word if width(load.word) <= room else fit(load.word.split(" ")[0], room)
+            word = message.word if width(message.word) <= room else fit(message.word.split(" ")[0], room)
             lines.append((word, y + 15 if back else y - 14))
             long = max(long, width(word))
         reach = LABEL * len(lines)
@@ -263,17 +268,17 @@ class Stage:
         )
         if not closed and not any(meets(area, t) for t in taken):
             taken.append(area)
-            kind = "b" if load.look == NOW else "m"
+            kind = "b" if message.status == NOW else "m"
             said = "".join(self._said(middle, at, words, kind) for words, at in lines)
-            chip = load.draw(middle - wide / 2, spot.y - high / 2, back, stacked, moves=load.look == NOW)
+            chip = message.draw(middle - wide / 2, spot.y - high / 2, back, stacked, moves=message.status == NOW)
             return chip + said
         y = spot.y + 13 if back else spot.y - 5
-        long = width(load.label(True))
+        long = width(message.label(True))
         area = (middle - long / 2, y - 10, middle + long / 2, y + 3)
         if any(meets(area, t) for t in taken):
             return ""
         taken.append(area)
-        return self._said(middle, y, load.label(True), "m")
+        return self._said(middle, y, message.label(True), "m")
 
     def _said(self, middle: float, y: float, words: str, kind: str) -> str:
         """A word over a message; lines end at its edges, as they do at names on a map."""
@@ -287,4 +292,4 @@ class Stage:
         return said
 
 
-__all__ = ["Piece", "Stage", "meets"]
+__all__ = ["LinkSegment", "DiagramLayout", "meets"]

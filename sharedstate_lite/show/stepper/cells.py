@@ -1,6 +1,6 @@
 """What stands in one place of a row: a value, a value that replaced another, a bag, a hole, a word.
 
-A field knows its width with the boldest look it can have, so that no mark ever widens
+A field knows its width with the boldest style it can have, so that no mark ever widens
 its column, and draws itself between two x at the row's upper edge.
 """
 
@@ -33,10 +33,10 @@ class Field(Protocol):
 
 @dataclass(frozen=True)
 class Cell:
-    """A value; ``look`` are classes (b, i, m, s, u), ``tip`` the whole of a value that was cut."""
+    """A value; ``style`` are classes (b, i, m, s, u), ``tip`` the whole of a value that was cut."""
 
     words: str
-    look: str = ""
+    style: str = ""
     tip: str = ""
 
     @property
@@ -45,7 +45,7 @@ class Cell:
 
     def draw(self, x: float, y: float, wide: float, right: bool) -> str:
         at = (x + wide, y + 13) if right else (x, y + 13)
-        return text(at, self.words, kind=self.look, anchor="end" if right else "start", tip=self.tip)
+        return text(at, self.words, kind=self.style, anchor="end" if right else "start", tip=self.tip)
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class Changed:
 
 
 @dataclass(frozen=True)
-class Item:
+class BagItem:
     """One value of a bag."""
 
     words: str
@@ -86,10 +86,10 @@ class Item:
 
 
 @dataclass(frozen=True)
-class Bag:
+class BagField:
     """Values that a group keeps, each in a box; ``before`` and ``after`` count those that are not shown."""
 
-    items: tuple[Item, ...]
+    items: tuple[BagItem, ...]
     before: int = 0
     after: int = 0
 
@@ -116,19 +116,19 @@ class Bag:
         return "".join(out)
 
 
-def _item(item: Item, x: float, y: float, wide: float) -> str:
+def _item(item: BagItem, x: float, y: float, wide: float) -> str:
     tone = item.mark if item.mark in ("inserted", "deleted") else "hairline"
     fill = f"{item.mark}-tint" if item.mark in ("inserted", "deleted") and item.now else "page"
     dashes = ' stroke-dasharray="3 2"' if item.mark == "deleted" else ""
-    look = {"inserted": "b", "deleted": "s", "looked": "u"}.get(item.mark, "")
+    style = {"inserted": "b", "deleted": "s", "looked": "u"}.get(item.mark, "")
     box = rect(x, y + 1, wide, 16, fill=fill, stroke=tone, radius=2).replace("/>", f"{dashes}/>")
     sign = plus(x + wide, y + 2, 3) if item.mark == "inserted" else ""
     sign = minus(x + wide, y + 2, 3) if item.mark == "deleted" else sign
-    return box + text((x + wide / 2, y + 13), item.words, kind=look, anchor="middle") + sign
+    return box + text((x + wide / 2, y + 13), item.words, kind=style, anchor="middle") + sign
 
 
 @dataclass(frozen=True)
-class Several:
+class FieldGroup:
     """Fields side by side."""
 
     parts: tuple[Field, ...]

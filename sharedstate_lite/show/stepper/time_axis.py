@@ -19,7 +19,7 @@ INSET = 14.0
 
 
 @dataclass(frozen=True)
-class Handle:
+class HandleMark:
     """A pin: its letter, where it is, and where it was before this step (None: not there)."""
 
     letter: str
@@ -29,7 +29,7 @@ class Handle:
 
 
 @dataclass(frozen=True)
-class Axis:
+class TimeAxis:
     """The ruler: batches as (lower, upper, fresh), since and upper now and before this step, and handles."""
 
     spans: tuple[tuple[int, int, bool], ...]
@@ -37,7 +37,7 @@ class Axis:
     upper: int
     since_before: int
     upper_before: int
-    handles: tuple[Handle, ...]
+    handles: tuple[HandleMark, ...]
 
     HEIGHT = 53.0
     PORT = 24.0
@@ -130,4 +130,4 @@ def _triangle(x: float, y: float, filled: bool) -> str:
     return shape(path, "ink" if filled else "page", "ink" if not filled else "")
 
 
-__all__ = ["RADIUS", "Axis", "Handle", "pin"]
+__all__ = ["RADIUS", "TimeAxis", "HandleMark", "pin"]

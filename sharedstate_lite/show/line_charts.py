@@ -1,8 +1,7 @@
-"""Charts of what was measured: seconds an epoch, seconds a read, and hits against a budget.
+"""Charts of measurements: seconds an epoch, seconds a read, and hit rate against budget.
 
-Each takes plain numbers by name, one series each, six at most, and gives a
-:class:`~.chart.Chart`. Nothing is measured here, and nothing is left out without being
-told in the line below the chart.
+Each takes numbers by name, one series each, six at most, and returns a `Chart`. Nothing is
+measured here. The line below the chart says how long series were thinned.
 """
 
 from __future__ import annotations
@@ -14,18 +13,17 @@ import numpy as np
 
 from ..errors import Error
 from .axes import Axis, fitted, written
-from .chart import Chart
-from .figure import figure, layout
-from .lines import Lines, drawn, nothing
-from .series import Series, coloured, mapped, scaled, thinned, values
+from .chart import Chart, coloured, layout, mapped, nothing, scaled, values
+from .lines import Lines, Series, drawn, figure, thinned
 
 Numbers = Mapping[str, Iterable[float]]
 
 
 def time_chart(seconds: Numbers, title: str = "Time for each epoch", first: int = 1) -> Chart:
-    """Seconds that each epoch took, {name: one number an epoch}; epochs are numbered from ``first``.
+    """The seconds that each epoch took, {name: one number an epoch}; ``first`` is the number of the first epoch.
 
-    Long runs are thinned to the median and the 99th percentile of a bucket of epochs.
+    A long run is thinned to the median and the 99th percentile of buckets of epochs. Raises
+    Error for a value that is no time.
     """
     given = _given(seconds, "seconds")
     if not given:
@@ -42,7 +40,7 @@ def time_chart(seconds: Numbers, title: str = "Time for each epoch", first: int 
     note = ""
     if size > 1:
         note = (
-            f"Each point stands for {size} epochs at most: "
+            f"Each point summarizes up to {size} epochs: "
             "the line is their median, the dotted line their 99th percentile."
         )
     return _chart(
@@ -51,7 +49,10 @@ def time_chart(seconds: Numbers, title: str = "Time for each epoch", first: int 
 
 
 def latency_chart(seconds: Numbers, title: str = "How long reads take") -> Chart:
-    """Seconds that each read took, {name: one number a read}: for each time, the share of reads that took no longer."""
+    """The share of reads that were answered within a time, from {name: seconds of each read}.
+
+    Raises Error for a value that is no time.
+    """
     given = _given(seconds, "seconds")
     if not given:
         return _empty(title, "No read was timed.")
@@ -64,7 +65,7 @@ def latency_chart(seconds: Numbers, title: str = "How long reads take") -> Chart
         made.append(Series(name, tuple(map(float, at)), tuple(map(float, shares * 100)), *looks[name]))
     x = fitted(Axis("time", unit), [v for s in made for v in s.x], worth=5)
     y = Axis("reads answered within that time", "%", 0.0, 100.0)
-    note = "A point at 90 % says: nine of ten reads took that time or less."
+    note = "At 90 %, nine of ten reads took that time or less."
     return _chart(
         Lines(title, x, y, tuple(made), _with_axis(note, x), _words(title, given, factor, unit, "reads"), False)
     )
@@ -73,12 +74,15 @@ def latency_chart(seconds: Numbers, title: str = "How long reads take") -> Chart
 def hits_chart(
     rates: Mapping[str, Mapping[float, float]], unit: str = "rows", title: str = "Hit rate against budget"
 ) -> Chart:
-    """Share of reads that found their key filled, {name: {budget: share from 0 to 1}}, the budget in ``unit``."""
+    """The share of reads that found their key filled, {name: {budget: share from 0 to 1}}, the budget in ``unit``.
+
+    Raises Error for a share above 1 and for a value that is no number.
+    """
     tried = {n: mapped(r, "hit rate") for n, r in mapped(rates, "{budget: hit rate}").items()}
     budgets = {n: values(n, r.keys(), "budgets") for n, r in tried.items() if len(r)}
     shares = {n: values(n, rates[n].values(), "hit rates") for n in budgets}
     wrong = next(
-        (f"series {n}: a hit rate is from 0 to 1, not {v.max():g}" for n, v in shares.items() if v.max() > 1), ""
+        (f"series {n}: a hit rate must be from 0 to 1, not {v.max():g}" for n, v in shares.items() if v.max() > 1), ""
     )
     if wrong:
         raise Error(wrong)
@@ -91,11 +95,11 @@ def hits_chart(
         made.append(Series(name, tuple(x), tuple(y), *looks[name]))
     x_axis = fitted(Axis("budget", unit), [v for s in made for v in s.x], worth=10)
     y_axis = Axis("reads that were hits", "%", 0.0, 100.0)
-    told = [
+    lines = [
         f"  {s.name}: " + ", ".join(f"{written(b)} {unit} {h:.0f} %" for b, h in zip(s.x, s.y, strict=True))
         for s in made
     ]
-    return _chart(Lines(title, x_axis, y_axis, tuple(made), _with_axis("", x_axis), "\n".join([title, *told]), False))
+    return _chart(Lines(title, x_axis, y_axis, tuple(made), _with_axis("", x_axis), "\n".join([title, *lines]), False))
 
 
 def _given(given: Numbers, what: str) -> dict[str, Any]:
@@ -104,12 +108,12 @@ def _given(given: Numbers, what: str) -> dict[str, Any]:
 
 
 def _with_axis(note: str, axis: Axis) -> str:
-    """The note, and what a logarithmic axis does."""
+    """The note, and a warning about a logarithmic axis."""
     parts = [note] if note else []
     if axis.log:
-        parts.append(f"The axis of {axis.title} is logarithmic: each step is a multiple.")
+        parts.append(f"The {axis.title} axis is logarithmic: each step multiplies.")
     if axis.floored:
-        parts.append(f"It has no place for 0 and near it: {axis.floored} such values stand at its foot.")
+        parts.append(f"It cannot show 0 or values near 0: {axis.floored} such values stand at its lower end.")
     return " ".join(parts)
 
 

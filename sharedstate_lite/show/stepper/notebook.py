@@ -12,15 +12,14 @@ from typing import TYPE_CHECKING, Any
 from ...errors import Error
 from ...replay.forks import Branch
 from ...replay.recording import Recording
-from .frame import Frames
-from .pages import FRAMES, Pages
-from .session import Replay, Session
+from .frames import FRAMES, Frames, Pages
+from .session import Replay, StepperSession
 
 if TYPE_CHECKING:
     from .widget import StepperWidget
 
 
-class Stepper(Session):
+class Stepper(StepperSession):
     """Steps through what ``messages`` do to an engine; :data:`stepper` by its lower-case name.
 
     ``replay`` makes a recording of messages (``ss.replay(kind, views)``), and is called
@@ -131,3 +130,23 @@ class Stepper(Session):
 
 stepper = Stepper
 """What a notebook calls: ``show.stepper(replay, messages)``."""
+
+
+def static(
+    replay: Replay,
+    messages: Sequence[Any],
+    *,
+    at: int | None = None,
+    steps: Sequence[int] | None = None,
+    width: float = 800,
+    title: str | None = None,
+) -> Pages:
+    """The steps of message ``at`` (default: the last one) as pictures, or those of ``steps`` in the whole history.
+
+    Raises Error for a message or a step that is not there.
+    """
+    made = Stepper(replay, messages, at=at, width=width, predict=False, title=title)
+    for n in steps or ():
+        if not 0 <= n <= made.recording.last:
+            raise Error(f"step {n}: this history has the steps 0 to {made.recording.last}")
+    return made.pages(steps)

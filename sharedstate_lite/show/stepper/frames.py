@@ -5,20 +5,22 @@ The scene of every step of a recording has the same size at one width.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 from ...replay.recording import Recording
-from ..palette import colour
+from ..palette import colour, style
 from ..svg import Drawing, rect, text
 from ..table import counted, slot
 from ..text import fit, width, wrap
 from . import glyphs
-from .chips import Load
+from .chips import EdgeMessage
+from .diagram import Diagram, Lane
 from .fitting import MARGIN, Fit, Fitting
-from .nodes import Look
-from .ruler import pin
-from .script import Lane, Script
+from .nodes import NodeContent
+from .time_axis import pin
 
 CAPTION = 13
 TITLES = {"full": "Full state", "shared": "Shared state", "partial": "Partial state"}
@@ -81,30 +83,30 @@ class Frames:
     def __init__(self, recording: Recording, title: str = "", folded: frozenset[str] = frozenset()) -> None:
         self.recording, self.folded = recording, folded
         self.title = title or TITLES.get(recording.kind, recording.kind)
-        self.script = Script(recording)
+        self.diagram = Diagram(recording)
         self._fittings: dict[float, Fitting] = {}
 
     def fitting(self, wide: float) -> Fitting:
         """How the recording fits an outer width."""
         if wide not in self._fittings:
-            self._fittings[wide] = Fitting(self.script, wide, folded=self.folded)
+            self._fittings[wide] = Fitting(self.diagram, wide, folded=self.folded)
         return self._fittings[wide]
 
     def scene(self, number: int, wide: float) -> Drawing:
         """The operators and messages after a step."""
         fit_ = self.fitting(wide).at(number)
-        drawn = self.script.looks(number, fit_.limits)
-        if number not in self.script.seen and not _room(drawn, fit_):
+        drawn = self.diagram.contents(number, fit_.limits)
+        if number not in self.diagram.seen and not _room(drawn, fit_):
             # A step of a long recording that nobody has looked at needs more room than those that were.
-            self.script.see(number)
+            self.diagram.see(number)
             self._fittings.clear()
             return self.scene(number, wide)
-        looks = _gathered(drawn, fit_)
-        loads = _carried(self.script.loads(number), fit_)
-        inside = fit_.stage.draw(looks, loads, self._reading(number))
+        contents = _gathered(drawn, fit_)
+        messages = _carried(self.diagram.messages(number), fit_)
+        inside = fit_.layout.draw(contents, messages, self._reading(number))
         body = f'<g transform="translate({MARGIN:g} 8)">{inside}</g>'
-        widest = max(wide, fit_.stage.width + 2 * MARGIN)
-        return Drawing(widest, fit_.stage.height + 16, body)
+        widest = max(wide, fit_.layout.width + 2 * MARGIN)
+        return Drawing(widest, fit_.layout.height + 16, body)
 
     def _reading(self, number: int) -> frozenset[int]:
         """The edges along which the operator that acts read or looked something up."""
@@ -114,12 +116,12 @@ class Frames:
         state = self.recording.state(number)
         out = {
             n
-            for n, w in enumerate(self.script.ways)
+            for n, w in enumerate(self.diagram.edges)
             if w.read and any((m.source, m.target) == (w.source, w.target) for m in step.taken)
         }
-        for n, way in enumerate(self.script.ways):
-            held = state.get(way.source)
-            if way.read and way.target == step.operator and held is not None:
+        for n, edge in enumerate(self.diagram.edges):
+            held = state.get(edge.source)
+            if edge.read and edge.target == step.operator and held is not None:
                 rows = [r for t in held.tables if t.arrangement for s in t.arrangement.spans for r in s.rows]
                 if any(r.looked_up for r in rows):
                     out.add(n)
@@ -205,33 +207,90 @@ def _sample(name: str, x: float) -> tuple[str, float]:
     return line, 24
 
 
-def _room(looks: Mapping[str, Look], fit_: Fit) -> bool:
+def _room(contents: Mapping[str, NodeContent], fit_: Fit) -> bool:
     """Whether every table that is shown has room for what it holds."""
-    nodes = ((fit_.stage.nodes[n], look) for n, look in looks.items() if n in fit_.stage.nodes)
+    nodes = ((fit_.layout.nodes[n], content) for n, content in contents.items() if n in fit_.layout.nodes)
     return all(
         shape.suits(block)
-        for node, look in nodes
+        for node, content in nodes
         if node.open
-        for shape, block in zip(node.shapes, look.blocks, strict=False)
+        for shape, block in zip(node.shapes, content.blocks, strict=False)
         if block is not None
     )
 
 
-def _gathered(looks: Mapping[str, Look], fit_: Fit) -> dict[str, Look]:
-    """Each node's look, gathered ones together."""
-    out: dict[str, Look] = {}
-    for name, look in looks.items():
+def _gathered(contents: Mapping[str, NodeContent], fit_: Fit) -> dict[str, NodeContent]:
+    """Each node's content, gathered ones together."""
+    out: dict[str, NodeContent] = {}
+    for name, content in contents.items():
         drawn = fit_.drawn.get(name, name)
         if drawn == name:
-            node = fit_.stage.nodes[name]
+            node = fit_.layout.nodes[name]
             if not node.open and node.shapes:
-                look = Look(look.blocks, (), look.count, (), look.acts)
-            out[name] = look
+                content = NodeContent(content.blocks, (), content.count, (), content.acts)
+            out[name] = content
         else:
-            out.setdefault(drawn, Look())
+            out.setdefault(drawn, NodeContent())
     return out
 
 
-def _carried(loads: Mapping[Lane, Load], fit_: Fit) -> dict[Lane, Load]:
-    """The loads whose edges are drawn."""
-    return {lane: load for lane, load in loads.items() if fit_.stage.ways[lane[0]].source}
+def _carried(messages: Mapping[Lane, EdgeMessage], fit_: Fit) -> dict[Lane, EdgeMessage]:
+    """The messages whose edges are drawn."""
+    return {lane: message for lane, message in messages.items() if fit_.layout.edges[lane[0]].source}
+
+
+FRAMES = 10
+"""Frames that one output holds at most."""
+
+
+class Pages:
+    """Frames of a recording, one a step: in HTML, as one SVG, and in words."""
+
+    def __init__(self, frames: Frames, steps: Sequence[int], width: float) -> None:
+        self.frames, self.steps, self.width = frames, list(steps), width
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    @property
+    def drawings(self) -> list[Drawing]:
+        """The frames."""
+        return [self.frames.page(n, self.width) for n in self.steps]
+
+    def _label(self, number: int) -> str:
+        from .frames import caption
+
+        return f"step {number}: {caption(self.frames.recording, number)}"
+
+    def html(self, theme: str | None = None) -> str:
+        """The frames for a page, with their style; one that is too narrow scrolls."""
+        drawn = zip(self.steps, self.drawings, strict=True)
+        out = [d.svg(self._label(n), alone=False) for n, d in drawn]
+        rules = f"{style(theme)}.ssl-pages{{overflow-x:auto}}.ssl-pages svg{{display:block;margin:0 0 10px}}"
+        return f'<div class="ssl-pages"><style>{rules}</style>{"".join(out)}</div>'
+
+    def _repr_html_(self) -> str:
+        return self.html()
+
+    def _repr_svg_(self) -> str:
+        y, inside, widest = 0.0, [], 0.0
+        for drawing in self.drawings:
+            inside.append(f'<g transform="translate(0 {y:g})">{drawing.body}</g>')
+            y, widest = y + drawing.height + 10, max(widest, drawing.width)
+        return Drawing(widest, y, "".join(inside)).svg(repr(self).splitlines()[0], alone=True)
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        return {"text/plain": repr(self), "image/svg+xml": self._repr_svg_(), "text/html": self._repr_html_()}
+
+    def save(self, path: str | Path, theme: str | None = None) -> None:
+        """Write a page of its own (``.html``), or one SVG (any other name)."""
+        where = Path(path)
+        if where.suffix == ".html":
+            look = f"<style>:root{{color-scheme:{theme or 'light dark'}}}</style>"
+            page = f'<!doctype html><meta charset="utf-8"><title>{self.frames.title}</title>{look}{self.html(theme)}'
+            where.write_text(page, encoding="utf-8")
+        else:
+            where.write_text(self._repr_svg_(), encoding="utf-8")
+
+    def __repr__(self) -> str:
+        return "\n".join([self.frames.title, *(self._label(n) for n in self.steps)])

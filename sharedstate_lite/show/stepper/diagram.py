@@ -1,6 +1,6 @@
-"""A recording as what is drawn: nodes that all steps share, and each step's looks and loads.
+"""A recording as what is drawn: nodes that all steps share, and each step's contents and messages.
 
-A lane is an edge and the way along it: changes, reads and answers go forward, upqueries
+A lane is an edge and the edge along it: changes, reads and answers go forward, upqueries
 back. Each lane shows the newest message on it: sent in this step, waiting, or passed in
 this message.
 """
@@ -16,14 +16,13 @@ from ...replay.recording import Move, OperatorState, RecordedEdge, RecordedOpera
 from ..outline import _FUNCTION, _upper
 from ..table import counted, shown
 from ..text import width, wrap
-from .blocks import Block, Shape
-from .chips import DROPPED, NOW, PAST, WAITS, Chip, Load, badges
+from .chips import DROPPED, NOW, PAST, WAITS, Chip, EdgeMessage, badges
 from .glyphs import badge
-from .nodes import Look, Node
-from .tables import Limits, Traits, block, traits
+from .nodes import NodeContent, OperatorNode
+from .table_blocks import StepperLimits, TableBlock, TableLayout, TableTraits, block, traits
 
 Lane = tuple[int, bool]
-"""An edge's number, and whether it is its way back."""
+"""An edge's number, and whether it is its edge back."""
 SHOWN = 160
 """Steps whose states are measured one by one; of longer recordings, those that end a message and every nth."""
 GONE = "dropped at the hole"
@@ -32,7 +31,7 @@ COUNTED = 50
 
 
 @dataclass(frozen=True)
-class Way:
+class DiagramEdge:
     """An edge to draw; ``table`` is the source's table whose ruler it leaves from, if it is a read."""
 
     source: str
@@ -43,14 +42,14 @@ class Way:
     edge: RecordedEdge
 
 
-class Script:
+class Diagram:
     """What is drawn of a recording, at any width."""
 
     def __init__(self, recording: Recording) -> None:
         self.recording = recording
         self.operators = {o.name: o for o in recording.operators}
         asked = {(e.target, e.source) for e in recording.edges if e.kind == "upquery"}
-        self.ways = [self._way(e, (e.source, e.target) in asked) for e in recording.edges if e.kind != "upquery"]
+        self.edges = [self._edge(e, (e.source, e.target) in asked) for e in recording.edges if e.kind != "upquery"]
         self.letters = self._letters()
         self.seen: set[int] = set()
         """Steps that the nodes have room for; of a long recording not all."""
@@ -61,21 +60,21 @@ class Script:
         for n in _sample(recording):
             self._see(n)
         self._traits = self._know()
-        self.loads = lru_cache(maxsize=256)(self._loads)
+        self.messages = lru_cache(maxsize=256)(self._messages)
         self.sizes = self._sizes()
 
-    def _way(self, edge: RecordedEdge, two: bool) -> Way:
+    def _edge(self, edge: RecordedEdge, two: bool) -> DiagramEdge:
         table = None
         if edge.kind == "read":
             state = self.recording.state(self.recording.last).get(edge.source)
             tables = state.tables if state else ()
             table = next((n for n, t in enumerate(tables) if t.form == "arrangement"), None)
-        return Way(edge.source, edge.target, edge.kind == "read", two, table, edge)
+        return DiagramEdge(edge.source, edge.target, edge.kind == "read", two, table, edge)
 
     def _letters(self) -> dict[str, str]:
         """A letter for every reader of an arrangement, each its own where letters allow."""
         out: dict[str, str] = {}
-        readers = dict.fromkeys(w.target for w in self.ways if w.read)
+        readers = dict.fromkeys(w.target for w in self.edges if w.read)
         outside = [t.message.reader for t in self.recording.messages if isinstance(t.message, Hold)]
         for name in [*readers, *outside]:
             if name not in out:
@@ -89,7 +88,7 @@ class Script:
         self._see(number)
         self._traits = self._know()
 
-    def _know(self) -> dict[str, list[Traits]]:
+    def _know(self) -> dict[str, list[TableTraits]]:
         return {name: [traits(t) for t in tables] for name, tables in self._seen.items()}
 
     def _see(self, number: int) -> None:
@@ -114,18 +113,18 @@ class Script:
         """A source whose rows the join behind it keeps too: it is only counted."""
         keeping = {o.name for o in self.operators.values() if o.kind == "join" and o.tables}
         return operator.kind == "source" and any(
-            w.source == operator.name and w.target in keeping and not w.read for w in self.ways
+            w.source == operator.name and w.target in keeping and not w.read for w in self.edges
         )
 
-    def nodes(self, limits: Limits) -> dict[str, Node]:
+    def nodes(self, limits: StepperLimits) -> dict[str, OperatorNode]:
         """The operators of the whole run, with room for every step of it."""
         out = {}
-        asking = {w.target for w in self.ways if w.two} | {w.source for w in self.ways if w.two}
+        asking = {w.target for w in self.edges if w.two} | {w.source for w in self.edges if w.two}
         for o in self.operators.values():
-            inputs = sum(w.target == o.name for w in self.ways)
+            inputs = sum(w.target == o.name for w in self.edges)
             tables = self._seen[o.name] if not self.plain(o) else []
             shapes = [self._shape(o, at, limits) for at in range(len(tables))]
-            out[o.name] = Node(
+            out[o.name] = OperatorNode(
                 o.name,
                 _FUNCTION.sub(_upper, o.title),
                 "" if o.kind in ("filter", "map") or (o.kind == "source" and not shapes) else o.detail,
@@ -142,24 +141,24 @@ class Script:
             )
         return out
 
-    def _words(self, o: RecordedOperator, limits: Limits) -> tuple[str, ...]:
+    def _words(self, o: RecordedOperator, limits: StepperLimits) -> tuple[str, ...]:
         if o.kind == "source":
             return "base", self._counts[o.name]
         if o.kind in ("filter", "map") and o.detail:
             return tuple(wrap(o.detail, limits.cell * 1.4, 3))
         return ("no state",)
 
-    def _shape(self, o: RecordedOperator, at: int, limits: Limits) -> Shape:
-        shape, known = Shape(), self._traits[o.name][at]
+    def _shape(self, o: RecordedOperator, at: int, limits: StepperLimits) -> TableLayout:
+        shape, known = TableLayout(), self._traits[o.name][at]
         for table in self._seen[o.name][at]:
             shape.grow(self._block(o, table, limits, known))
         return shape
 
-    def _block(self, o: RecordedOperator, table: Table, limits: Limits, known: Traits) -> Block:
+    def _block(self, o: RecordedOperator, table: Table, limits: StepperLimits, known: TableTraits) -> TableBlock:
         title = o.title.lower()
         return block(table, limits, known, self.letters, "min(" in title and "max(" not in title)
 
-    def looks(self, number: int, limits: Limits) -> dict[str, Look]:
+    def contents(self, number: int, limits: StepperLimits) -> dict[str, NodeContent]:
         """What each operator that exists at a step shows then."""
         step = self.recording.step(number)
         states = self.recording.state(number)
@@ -167,25 +166,25 @@ class Script:
         for o in self.recording.graph_at(number)[0]:
             state = states.get(o.name, OperatorState(o.name))
             plain = self.plain(o)
-            blocks: list[Block | None] = []
+            blocks: list[TableBlock | None] = []
             for at, _ in enumerate([] if plain else self._seen[o.name]):
                 here = at < len(state.tables)
                 known = self._traits[o.name][at]
                 blocks.append(self._block(o, state.tables[at], limits, known) if here else None)
             words = ("base", counted(state.rows, "row")) if o.kind == "source" and not blocks else ()
             acts = step is not None and step.operator == o.name
-            out[o.name] = Look(tuple(blocks), _foot(state), counted(state.rows, "row"), words, acts)
+            out[o.name] = NodeContent(tuple(blocks), _foot(state), counted(state.rows, "row"), words, acts)
         return out
 
-    # --- loads --------------------------------------------------------------------
+    # --- messages --------------------------------------------------------------------
 
     def lane(self, move: Move) -> Lane | None:
         """The lane that a message runs on."""
         ends = (move.target, move.source) if move.up else (move.source, move.target)
-        number = next((n for n, w in enumerate(self.ways) if (w.source, w.target) == ends), None)
+        number = next((n for n, w in enumerate(self.edges) if (w.source, w.target) == ends), None)
         return None if number is None else (number, move.up)
 
-    def _loads(self, number: int) -> dict[Lane, Load]:
+    def _messages(self, number: int) -> dict[Lane, EdgeMessage]:
         """What lies on each lane after a step."""
         recording, out = self.recording, {}
         step = recording.step(number)
@@ -203,32 +202,34 @@ class Script:
                     f"dropped at the hole{'' if gone is None or len(gone.dropped) >= len(move.rows) else ', in part'}"
                 )
                 fresh = gone is not None and gone.number == number
-                look = DROPPED if gone else PAST
-                out[lane] = Load(self._chips(move, lane), look, move.sent, word if gone else "", fresh)
+                content = DROPPED if gone else PAST
+                out[lane] = EdgeMessage(self._chips(move, lane), content, move.sent, word if gone else "", fresh)
         for move in recording.waiting(number):
-            if (lane := self.lane(move)) is not None and (lane not in out or out[lane].look not in (NOW, WAITS)):
-                out[lane] = Load(self._chips(move, lane), NOW if move.sent == number else WAITS, move.sent)
+            if (lane := self.lane(move)) is not None and (lane not in out or out[lane].status not in (NOW, WAITS)):
+                out[lane] = EdgeMessage(self._chips(move, lane), NOW if move.sent == number else WAITS, move.sent)
         return out
 
     def _chips(self, move: Move, lane: Lane) -> tuple[Chip, ...]:
         """A message's chips; what is read through a handle is a batch, not its rows."""
-        if not self.ways[lane[0]].read or lane[1]:
+        if not self.edges[lane[0]].read or lane[1]:
             return chips(move)
         step = self.recording.step(move.sent)
         return (Chip("", (f"[{step.epoch},{step.epoch + 1})" if step else "",)),)
 
-    def _sizes(self) -> dict[Lane, list[Load]]:
-        """Every load that ever lies on a lane, one for each size."""
-        out: dict[Lane, dict[tuple[object, ...], Load]] = {}
+    def _sizes(self) -> dict[Lane, list[EdgeMessage]]:
+        """Every message that ever lies on a lane, one for each size."""
+        out: dict[Lane, dict[tuple[object, ...], EdgeMessage]] = {}
         for step in self.recording.steps:
             for move in step.sent:
                 if (lane := self.lane(move)) is not None:
-                    load = Load(self._chips(move, lane), NOW, move.sent)
-                    out.setdefault(lane, {}).setdefault((load.size(False), load.size(True)), load)
+                    message = EdgeMessage(self._chips(move, lane), NOW, move.sent)
+                    out.setdefault(lane, {}).setdefault((message.size(False), message.size(True)), message)
             for move in step.taken if len(step.dropped) else ():
                 if (lane := self.lane(move)) is not None and not move.up:
-                    out.setdefault(lane, {})["dropped",] = Load(self._chips(move, lane), DROPPED, move.sent, GONE, True)
-        return {lane: list(loads.values()) for lane, loads in out.items()}
+                    out.setdefault(lane, {})["dropped",] = EdgeMessage(
+                        self._chips(move, lane), DROPPED, move.sent, GONE, True
+                    )
+        return {lane: list(messages.values()) for lane, messages in out.items()}
 
 
 def chips(move: Move) -> tuple[Chip, ...]:

@@ -1,0 +1,546 @@
+"""A piece of state as a table with marks, drawn in a place that the whole history shares.
+
+A :class:`TableBlock` is one table at one step; a :class:`TableLayout` is what all steps of it need:
+column widths measured with the boldest mark, lines at most, words below. A block is drawn
+into its shape, so nothing moves from step to step. What has no room is counted, marked
+rows last: ``195 more rows``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ...replay.recording import Bag, Group, Key, ReaderPosition, Row, Table
+from ..svg import clean, rect, text
+from ..table import CAPTION, HEADER, counted, shown
+from ..text import fit, width
+from .cells import BagField, BagItem, Cell, Changed, Field, FieldGroup, Hole, columns_width
+from .glyphs import band, mark
+from .time_axis import HandleMark, TimeAxis
+
+MOST = 8
+"""Rows that a table shows."""
+PAD, GUTTER, BETWEEN, SPREAD = 7.0, 12.0, 12.0, 22.0
+ROW, SLAB_ROW, SLAB_GAP = 18.0, 16.0, 5.0
+NOTHING = "no rows"
+
+
+@dataclass(frozen=True)
+class TableLine:
+    """A row: its fields, one a column, the last one over all that are left; its mark, and whether it is of this step.
+
+    ``slab`` is the span of the batch that it lies in, for arrangements.
+    """
+
+    fields: tuple[Field, ...]
+    mark: str = ""
+    now: bool = False
+    slab: str = ""
+    under: Field | None = None
+    """Stands below the row, over all columns: a bag, in the narrow form."""
+    marked: bool = False
+    """Whether it is to be seen before others: marked, or with a changed field."""
+
+
+@dataclass(frozen=True)
+class TableBlock:
+    """One table at one step; ``more`` rows of it are not among the lines."""
+
+    head: tuple[str, ...]
+    right: tuple[bool, ...]
+    lines: tuple[TableLine, ...]
+    more: int = 0
+    unit: str = "row"
+    caption: str = ""
+    notes: tuple[str, ...] = ()
+    axis: TimeAxis | None = None
+    tight: bool = False
+    """The first of two columns goes without its name where that is wider than its values."""
+
+    def cut(self, most: int) -> tuple[tuple[TableLine, ...], str]:
+        """At most ``most`` lines and words for the rest, which take the place of one: marked rows go last."""
+        total = len(self.lines) + self.more
+        if total <= most and not self.more:
+            return self.lines, ""
+        room = max(most - 1, 0)
+        first = [n for n, line in enumerate(self.lines) if line.marked]
+        others = [n for n, line in enumerate(self.lines) if not line.marked]
+        kept = sorted([*first, *others][:room])
+        hidden = total - len(kept)
+        what = f"more {self.unit}" if kept else self.unit
+        return tuple(self.lines[n] for n in kept), counted(hidden, what)
+
+    @property
+    def least(self) -> int:
+        """The lines that it would need to show everything."""
+        return len(self.lines) + (1 if self.more else 0)
+
+
+@dataclass
+class TableLayout:
+    """What every step of one table needs; grown block by block, then frozen by whoever lays it out."""
+
+    head: tuple[str, ...] = ()
+    right: tuple[bool, ...] = ()
+    widths: list[float] = field(default_factory=list)
+    caption: str = ""
+    lines: int = 0
+    notes: int = 0
+    below: float = 0.0
+    slabs: int = 0
+    label: float = 0.0
+    axis: bool = False
+    ruler: float = 0.0
+    unit: str = "row"
+    gutter: float = 0.0
+    row: float = ROW
+    capacity: int = MOST
+
+    def grow(self, block: TableBlock) -> None:
+        """Make room for a block."""
+        if not self.head:
+            self.head, self.right, self.widths = block.head, block.right, [width(h) for h in block.head]
+            if block.axis is not None:
+                self.widths = [0.0] * len(block.head)  # a ruler stands where the names would
+            elif block.tight and len(block.head) == 2:
+                self.widths[0] = 0.0
+        self.right = tuple(a and b for a, b in zip(self.right, block.right, strict=False))
+        self.caption = max(self.caption, block.caption, key=width)
+        self.lines = max(self.lines, min(block.least, MOST))
+        self.unit = block.unit
+        self.notes = max(self.notes, len(block.notes))
+        below = [NOTHING, *block.notes]
+        if block.least > 2:
+            below.append(counted(len(block.lines) + block.more, f"more {block.unit}"))
+        self.below = max(self.below, *(width(n) for n in below))
+        self.axis = self.axis or block.axis is not None
+        self.ruler = max(self.ruler, block.axis.width if block.axis is not None else 0.0)
+        spans = dict.fromkeys(line.slab for line in block.lines if line.slab)
+        self.slabs = max(self.slabs, len(spans))
+        self.label = max([self.label, *(width(s, mono=True) for s in spans)])
+        for line in block.lines:
+            if line.mark:
+                self.gutter = GUTTER
+            if line.under is not None:
+                self.row = 2 * ROW
+                self.below = max(self.below, line.under.width)
+            alone = line.fields[:-1] if len(line.fields) < len(self.head) else line.fields
+            for n, each in enumerate(alone):
+                self.widths[n] = max(self.widths[n], each.width)
+            if len(line.fields) < len(self.head):
+                left = columns_width(self.widths[: len(alone)], self._between)
+                self.below = max(self.below, left + self._between + line.fields[-1].width)
+
+    def suits(self, block: TableBlock) -> bool:
+        """Whether a block that it was not grown by has room in it."""
+        grown = replace(self, widths=list(self.widths))
+        grown.grow(block)
+        return (grown.widths, grown.label, grown.gutter, grown.row, grown.ruler) == (
+            self.widths,
+            self.label,
+            self.gutter,
+            self.row,
+            self.ruler,
+        ) and grown.below <= max(self.below, self.width - 2 * PAD - self._before())
+
+    def _before(self) -> float:
+        """Px before the first column."""
+        return (self.label + 10 if self.axis else 0) + self.gutter
+
+    @property
+    def _between(self) -> float:
+        return 9.0 if self.axis else BETWEEN
+
+    @property
+    def width(self) -> float:
+        """The least width of the block."""
+        body = self._before() + columns_width(self.widths, self._between)
+        body = max(body, self._before() + self.below, width(self.caption))
+        return max(body + 2 * PAD, self.ruler)
+
+    def height_of(self, capacity: int) -> float:
+        """The height with room for ``capacity`` lines."""
+        return (
+            (CAPTION if self.caption else 0)
+            + (TimeAxis.HEIGHT if self.axis else HEADER)
+            + min(max(self.lines, 1), capacity) * (SLAB_ROW if self.axis else self.row)
+            + (SLAB_GAP * min(self.slabs, capacity) + 2 if self.axis else 0)
+            + 17 * self.notes
+            + 5
+        )
+
+    @property
+    def height(self) -> float:
+        """The height with the capacity that it has."""
+        return self.height_of(self.capacity)
+
+    def lefts(self, x: float, wide: float) -> list[float]:
+        """The left of each column in a block at x of that width: spare room goes between them."""
+        spare = wide - 2 * PAD - self._before() - columns_width(self.widths, self._between)
+        step = max(min(spare / max(len(self.widths) - 1, 1), SPREAD), 0.0) if len(self.widths) > 1 else 0.0
+        at, out = x + PAD + self._before(), []
+        for w in self.widths:
+            out.append(at)
+            at += w + self._between + step
+        return out
+
+    def draw(self, block: TableBlock | None, x: float, y: float, wide: float) -> str:
+        """The block with its upper left corner at (x, y), in a panel of that width."""
+        out = []
+        if self.caption:
+            out.append(text((x + PAD, y + 14), block.caption if block else self.caption, kind="m"))
+            y += CAPTION
+        lefts = self.lefts(x, wide)
+        if self.axis:
+            if block is not None and block.axis is not None:
+                out.append(block.axis.draw(x, y, wide))
+            y += TimeAxis.HEIGHT
+        else:
+            out.append(self._heads(lefts, x, y, wide))
+            y += HEADER
+        if block is None:
+            return "".join(out)
+        lines, more = block.cut(min(max(self.lines, 1), self.capacity))
+        y = self._slabs(lines, x, y, wide, lefts, out) if self.axis else self._rows(lines, x, y, wide, lefts, out)
+        quiet = not lines and not more and not block.notes
+        for note in [*([more] if more else []), *([NOTHING] if quiet else []), *block.notes]:
+            out.append(text((lefts[0] if lefts else x + PAD, y + 13), note, kind="m i"))
+            y += 17
+        return "".join(out)
+
+    def _heads(self, lefts: Sequence[float], x: float, y: float, wide: float) -> str:
+        out = [rect(x + PAD, y + HEADER - 1, wide - 2 * PAD, 1, fill="hairline")]
+        for left, w, name, right in zip(lefts, self.widths, self.head, self.right, strict=True):
+            if width(name) > w + 0.5:
+                continue
+            at = (left + w, y + 14) if right else (left, y + 14)
+            out.append(text(at, name, kind="m", anchor="end" if right else "start"))
+        return "".join(out)
+
+    def _rows(
+        self, lines: Sequence[TableLine], x: float, y: float, wide: float, lefts: Sequence[float], out: list[str]
+    ) -> float:
+        for line in lines:
+            if line.now:
+                out.append(band(line.mark, x + 1, y + 0.5, wide - 2, self.row - 1))
+            out.append(mark(line.mark, x + 3 + GUTTER / 2, y + 9))
+            out.append(self._fields(line, y, x + wide - PAD, lefts))
+            if line.under is not None:
+                out.append(line.under.draw(lefts[0], y + ROW - 1, x + wide - PAD - lefts[0], False))
+            y += self.row
+        return y
+
+    def _slabs(
+        self, lines: Sequence[TableLine], x: float, y: float, wide: float, lefts: Sequence[float], out: list[str]
+    ) -> float:
+        """The batches, each a slab with its span at the left; the rows of one batch stand together."""
+        at = 0
+        while at < len(lines):
+            label = lines[at].slab
+            end = at
+            while end < len(lines) and lines[end].slab == label:
+                end += 1
+            high = SLAB_ROW * (end - at) + 1
+            out.append(rect(x + 4, y, wide - 8, high + 1, fill="page", stroke="hairline", radius=2))
+            out.append(text((x + PAD + 2, y + 12), label, kind="m mono"))
+            out.append(rect(x + PAD + self.label + 7, y + 2, 1, high - 3, fill="hairline"))
+            for line in lines[at:end]:
+                if line.now:
+                    out.append(band(line.mark, x + 5 + self.label + 11, y + 1, wide - self.label - 21, SLAB_ROW - 1))
+                out.append(mark(line.mark, x + PAD + self.label + 9 + GUTTER / 2, y + 8.5))
+                out.append(self._fields(line, y - 1, x + wide - PAD, lefts))
+                y += SLAB_ROW
+            y += SLAB_GAP
+            at = end
+        return y
+
+    def _fields(self, line: TableLine, y: float, end: float, lefts: Sequence[float]) -> str:
+        out = []
+        spans = len(line.fields) < len(self.head)
+        for n, each in enumerate(line.fields):
+            last = spans and n == len(line.fields) - 1
+            w = max(end - lefts[n], 0) if last else self.widths[n]
+            shown = _looked(each, line) if not isinstance(each, Hole) else each
+            out.append(shown.draw(lefts[n], y, w, self.right[n] and not last))
+        return "".join(out)
+
+
+def _looked(each: Field, line: TableLine) -> Field:
+    """A plain value in the look of its row's mark: bold when new, struck when it goes, underlined when looked up."""
+    if not isinstance(each, Cell) or each.style:
+        return each
+    if line.mark == "inserted":
+        return replace(each, style="b" if line.now else "")
+    if line.mark == "deleted":
+        return replace(each, style="m s")
+    return replace(each, style="u") if line.mark == "looked" else each
+
+
+@dataclass(frozen=True)
+class StepperLimits:
+    """How much of a table is drawn: px of a value, columns, items of a bag; ``tight`` leaves arrows out."""
+
+    cell: float = 120
+    columns: int = 5
+    items: int = 4
+    tight: bool = False
+
+
+ROOMY, NARROW, TIGHT = StepperLimits(), StepperLimits(96, 4, 3, True), StepperLimits(54, 3, 2, True)
+
+
+@dataclass(frozen=True)
+class TableTraits:
+    """What a table needs in some step of the history: a column of counts or diffs, and which columns are numbers."""
+
+    times: bool
+    numbers: tuple[bool, ...]
+
+
+def few(rows: Sequence[Row]) -> list[Row]:
+    """The rows of which some will be seen: those that are marked, and the first of the others."""
+    out, plain = [], 0
+    for row in rows:
+        if row.looked_up or row.count != row.before or row.old is not None:
+            out.append(row)
+        elif plain < MOST:
+            out.append(row)
+            plain += 1
+    return out
+
+
+def traits(tables: Sequence[Table]) -> TableTraits:
+    """The traits of one table over its history."""
+    rows = [r for t in tables for r in few(_rows(t))]
+    times = any(r.count not in (0, 1) or r.before not in (0, 1) for r in rows)
+    wide = max((len(t.columns) for t in tables), default=0)
+    numbers = tuple(_numeric([r.values[c] for r in rows if c < len(r.values)]) for c in range(wide))
+    return TableTraits(times, numbers)
+
+
+def _rows(table: Table) -> list[Row]:
+    return [r for s in table.arrangement.spans for r in s.rows] if table.arrangement else list(table.rows)
+
+
+def _numeric(values: Sequence[Any]) -> bool:
+    known = [v for v in values if v is not None]
+    return bool(known) and all(isinstance(v, int | float) and not isinstance(v, bool) for v in known)
+
+
+def block(
+    table: Table, limits: StepperLimits, known: TableTraits, letters: Mapping[str, str], smallest: bool
+) -> TableBlock:
+    """The table as lines; ``letters`` name readers, ``smallest`` says which end of a bag matters."""
+    if table.form == "groups":
+        return _groups(table, limits, smallest)
+    at = _kept(len(table.columns), limits)
+    head = [fit(clean(table.columns[c]), limits.cell) for c in at]
+    right = [c < len(known.numbers) and known.numbers[c] for c in at]
+    if len(at) < len(table.columns):
+        head, right = [*head, f"+{len(table.columns) - len(at)} columns"], [*right, False]
+    cut = len(at) < len(table.columns)
+    if table.arrangement is not None:
+        lines, more = _spans(table, at, cut, limits, known)
+        if not limits.tight:  # a batch says its times too, as a span
+            head, right = [*head, "time"], [*right, False]
+            if known.times:
+                head, right = [*head, "diff"], [*right, True]
+        return TableBlock(tuple(head), tuple(right), lines, more, caption=table.caption, axis=_axis(table, letters))
+    if known.times:
+        head, right = [*head, "times"], [*right, True]
+    rows = few(table.rows)
+    lines = tuple(_line(r, at, cut, limits, known.times) for r in rows)
+    keys = tuple(_key(k, table, at, limits) for k in table.keys)
+    more = max(table.total - sum(r.count > 0 for r in rows), 0)
+    return TableBlock(
+        tuple(head), tuple(right), (*lines, *keys), more, caption=table.caption, notes=_notes(table), tight=limits.tight
+    )
+
+
+def _notes(table: Table) -> tuple[str, ...]:
+    if not table.partial:
+        return ()
+    if table.key == () and (table.rows or table.groups or table.keys):
+        return ()
+    known = table.rows or table.groups or table.keys
+    return ("all other keys: holes",) if known else ("every key: a hole",)
+
+
+def _kept(columns: int, limits: StepperLimits) -> list[int]:
+    return list(range(columns if columns <= limits.columns else limits.columns - 1))
+
+
+def _cell(value: Any, limits: StepperLimits) -> Cell:
+    whole = shown(value)
+    return Cell(fit(whole, limits.cell, bold=True), "i m" if whole == "NULL" else "", whole)
+
+
+def _against(value: Any, old: Any, limits: StepperLimits, now: bool) -> Field:
+    """A value, or the change from another one."""
+    cell = _cell(value, limits)
+    if shown(old) == shown(value):
+        return cell
+    half = limits.cell * 0.6
+    return Changed(fit(shown(old), half), fit(shown(value), half, bold=True), limits.tight, now)
+
+
+def _line(row: Row, at: Sequence[int], cut: bool, limits: StepperLimits, times: bool) -> TableLine:
+    changed = row.mark == "changed"
+    if changed and row.old is not None:
+        fields: list[Field] = [_against(row.values[c], row.old[c], limits, row.now) for c in at]
+    else:
+        fields = [_cell(row.values[c], limits) for c in at]
+    if cut:
+        fields.append(Cell("…", "m"))
+    if times:
+        count = row.before if row.mark == "deleted" else row.count
+        fields.append(
+            Changed(str(row.before), str(row.count), limits.tight, row.now)
+            if changed and row.old is None
+            else Cell(str(count))
+        )
+    sign = row.mark if row.mark in ("inserted", "deleted") else "looked" if row.looked_up else ""
+    return TableLine(tuple(fields), sign, row.now, marked=bool(row.mark or row.looked_up))
+
+
+def _key(key: Key, table: Table, at: Sequence[int], limits: StepperLimits) -> TableLine:
+    """A key without rows: filled and empty, or a hole."""
+    names = [shown(v) for v in key.key]
+    leading = table.columns[: len(names)] == table.key and len(names) < len(at)
+    what: Field
+    if leading:
+        cells: list[Field] = [_cell(v, limits) for v in key.key]
+        what = Cell("no rows", "i m") if key.filled else Hole(key.now)
+        return TableLine((*cells, what), marked=key.now)
+    words = fit(", ".join(names), limits.cell, bold=True)
+    what = Cell(f"{words}: no rows" if words else "no rows", "i m") if key.filled else Hole(key.now, words)
+    return TableLine((what,), marked=key.now)
+
+
+# --- groups ---------------------------------------------------------------------
+
+
+def _groups(table: Table, limits: StepperLimits, smallest: bool) -> TableBlock:
+    keys = len(table.key) if not table.groups else len(table.groups[0].key)
+    measures = () if limits.tight else table.measures
+    head = [*table.key[:keys], *measures, *table.results]
+    right = [*[False] * (keys + len(measures)), *[True] * len(table.results)]
+    groups = _few_groups(table.groups)
+    lines = tuple(_group(g, table, limits, smallest) for g in groups)
+    more = max(table.total - sum(g.result is None or g.result.count > 0 for g in groups), 0)
+    holes = tuple(_key(k, table, range(len(head)), limits) for k in table.keys)
+    names = tuple(fit(clean(h), limits.cell) for h in head)
+    notes = _notes(table)
+    return TableBlock(names, tuple(right), (*lines, *holes), more, "group", table.caption, notes, tight=limits.tight)
+
+
+def _few_groups(groups: Sequence[Group]) -> list[Group]:
+    """As :func:`few`, for groups."""
+    out, plain = [], 0
+    for group in groups:
+        rows = [*([group.result] if group.result else []), *(i for b in group.bags for i in b.items)]
+        if any(r.looked_up or r.mark for r in rows):
+            out.append(group)
+        elif plain < MOST:
+            out.append(group)
+            plain += 1
+    return out
+
+
+def _group(group: Group, table: Table, limits: StepperLimits, smallest: bool) -> TableLine:
+    fields: list[Field] = [_cell(v, limits) for v in group.key]
+    bags: list[Field] = [_bag(b, limits, smallest) for b in group.bags]
+    under = FieldGroup(tuple(bags)) if limits.tight and bags else None
+    if not limits.tight:
+        fields += [*bags, *[Cell("")] * (len(table.measures) - len(bags))]
+    result, mark, now = group.result, "", False
+    if result is None:
+        fields += [Cell("")] * len(table.results)
+    else:
+        values = result.values[-len(table.results) :] if table.results else ()
+        old = None if result.old is None else result.old[-len(table.results) :]
+        for n, value in enumerate(values):
+            fields.append(_cell(value, limits) if old is None else _against(value, old[n], limits, result.now))
+        mark = result.mark if result.mark in ("inserted", "deleted") else ""
+        now = result.now
+    items = [i for b in group.bags for i in b.items]
+    looked = bool(result and result.looked_up) or any(i.looked_up for i in items)
+    marked = bool(mark) or looked or bool(result and result.mark) or any(i.mark for i in items)
+    return TableLine(tuple(fields), mark or ("looked" if looked else ""), now, under=under, marked=marked)
+
+
+def _bag(bag: Bag, limits: StepperLimits, smallest: bool) -> BagField:
+    """The end of the bag that decides, and whatever is marked."""
+    order = list(range(len(bag.items)))
+    end = order[: limits.items] if smallest else order[-limits.items :]
+    marked = [n for n in order if bag.items[n].mark]
+    kept = sorted(set(end) | set(marked[: limits.items]))
+    while len(kept) > limits.items and any(n not in marked for n in kept):
+        spare = [n for n in kept if n not in marked]
+        kept.remove(spare[-1] if smallest else spare[0])
+    hidden = max(bag.total - sum(bag.items[n].count > 0 for n in kept), 0)
+    items = tuple(_item(bag.items[n], limits) for n in kept)
+    return BagField(items, 0 if smallest else hidden, hidden if smallest else 0)
+
+
+def _item(row: Row, limits: StepperLimits) -> BagItem:
+    words = fit(shown(row.values[-1]), limits.cell * 0.6, bold=True)
+    words += f"×{row.count}" if row.count > 1 else ""
+    mark = row.mark if row.mark in ("inserted", "deleted") else ""
+    if row.mark == "changed":
+        mark = "inserted" if row.count > row.before else "deleted" if not row.count else ""
+    return BagItem(words, mark or ("looked" if row.looked_up else ""), row.now)
+
+
+# --- arrangements ---------------------------------------------------------------
+
+
+def _spans(
+    table: Table, at: Sequence[int], cut: bool, limits: StepperLimits, known: TableTraits
+) -> tuple[tuple[TableLine, ...], int]:
+    """The batches' rows, newest batch first."""
+    lines, more = [], 0
+    assert table.arrangement is not None
+    for span in reversed(table.arrangement.spans):
+        label = f"[{span.lower},{span.upper})"
+        rows = few(span.rows)
+        more += max(span.total - len(rows), 0)
+        for row in rows:
+            fields: list[Field] = [_cell(row.values[c], limits) for c in at]
+            if cut:
+                fields.append(Cell("…", "m"))
+            when = "" if row.time is None else f"≤{row.time}" if row.folded else str(row.time)
+            mark = row.mark if row.mark in ("inserted", "deleted") else "looked" if row.looked_up else ""
+            marked = bool(mark)
+            if limits.tight:
+                fields, mark = _tight(fields, row.count, mark)
+            else:
+                fields.append(Cell(when, "m"))
+            if known.times and not limits.tight:
+                fields.append(Cell(f"{row.count:+d}".replace("-", "−"), "m"))
+            lines.append(TableLine(tuple(fields), mark, row.now, label, marked=marked))
+    return tuple(lines), more
+
+
+def _tight(fields: list[Field], count: int, mark: str) -> tuple[list[Field], str]:
+    """A batch's row without a column for its diff: a retraction has a minus before it, several a number behind."""
+    out = list(fields)
+    if abs(count) > 1 and isinstance(last := out[-1], Cell):
+        out[-1] = Cell(f"{last.words} ×{abs(count)}", last.style, last.tip)
+    if count < 0:
+        return [Cell(f.words, f.style or "m", f.tip) if isinstance(f, Cell) else f for f in out], "deleted"
+    return out, mark
+
+
+def _axis(table: Table, letters: Mapping[str, str]) -> TimeAxis:
+    ruler = table.arrangement
+    assert ruler is not None
+    handles = tuple(_handle(p, letters) for p in ruler.pins)
+    spans = tuple((s.lower, s.upper, s.fresh) for s in ruler.spans)
+    return TimeAxis(spans, ruler.since, ruler.upper, ruler.since_before, ruler.upper_before, handles)
+
+
+def _handle(pin: ReaderPosition, letters: Mapping[str, str]) -> HandleMark:
+    return HandleMark(letters.get(pin.reader, "?"), pin.time, pin.before, pin.held)
