@@ -30,7 +30,7 @@ class Verdict:
     """``right`` is True, False, or None where the answer was not understood; ``word`` says so in plain words."""
 
     right: bool | None
-    word: str
+    text: str
 
 
 @dataclass(frozen=True)

@@ -242,7 +242,7 @@ InFlight = dict[int, MoveDraft]
 
 
 def partial_steps(played: PlayedMessage, graph: ShownGraph, in_flight: InFlight) -> list[StepDraft]:
-    """The steps of a message to a partial engine, those of operators that are left out included; see :func:`without_hidden`."""
+    """The steps of a message to a partial engine, those of hidden operators included; see `without_hidden`."""
     asked = _PartialSteps(played, graph, in_flight)
     asked.run()
     if not asked.steps:

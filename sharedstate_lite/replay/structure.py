@@ -214,13 +214,8 @@ class Snapshot:
 
 def snapshots(engine: Engine, s: Structure, held: Mapping[int, str]) -> dict[str, Snapshot]:
     """Every piece of state now; ``held`` tells whose a trace handle is, by id."""
-<<<<<<< HEAD:sharedstate_lite/replay/parts.py
-    filled = filled_of(engine)
-    told = {h.operator: h for h in engine.state_parts()}
-=======
     filled = filled_keys(engine)
-    told = {h.operator: h for h in engine.held()}
->>>>>>> 64d9646 (Replay: modules and classes named for what they do; steps, tables and recordings are one file each):sharedstate_lite/replay/structure.py
+    told = {h.operator: h for h in engine.state_parts()}
     first = next((h.operator for h in told.values() if h.base), None)
     out = {}
     for name, piece in s.pieces.items():

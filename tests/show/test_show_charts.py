@@ -92,10 +92,10 @@ def test_thinning_is_told_and_loses_nothing() -> None:
     assert (len(x), size, middle[0], upper[0]) == (100, 100, 49.5, pytest.approx(98.01))
     chart = show.time_chart({"full": (y + 1) / 1000})
     told = " ".join(check(chart.picture))
-    assert "84 epochs at most" in told and "median" in told and "99th percentile" in told
+    assert "up to 84 epochs" in told and "median" in told and "99th percentile" in told
     assert len(chart.figure.data) == 2
     few = show.time_chart({"full": [0.001, 0.002]})
-    assert "epochs at most" not in " ".join(check(few.picture)) and len(few.figure.data) == 1
+    assert "summarizes" not in " ".join(check(few.picture)) and len(few.figure.data) == 1
 
 
 def test_a_latency_chart_is_the_share_of_reads() -> None:
@@ -185,8 +185,8 @@ def test_nothing_to_draw_is_a_plain_word() -> None:
         (show.time_chart({}), "No epoch was timed."),
         (show.latency_chart({"full": []}), "No read was timed."),
         (show.hits_chart({"full": {}}), "No budget was tried."),
-        (show.held_chart({}), "No engine was given."),
-        (show.operators_chart({}), "No operator holds state here."),
+        (show.held_chart({}), "No engine was passed."),
+        (show.operators_chart({}), "No operator stores state here."),
     ):
         assert said in check(chart.picture) and said in repr(chart)
 
@@ -200,11 +200,11 @@ def test_what_cannot_be_drawn_is_refused() -> None:
             show.time_chart({"full": bad})  # type: ignore[dict-item]
     charts: list[Any] = [show.time_chart, show.hits_chart, show.waits_chart, show.held_chart, show.operators_chart]
     for draw in charts:
-        with pytest.raises(ss.Error, match="list cannot be drawn; give {name: "):
+        with pytest.raises(ss.Error, match="cannot draw list; pass {name: "):
             draw([1.0])
-    with pytest.raises(ss.Error, match="mine: DataFrame is no state"):
+    with pytest.raises(ss.Error, match="mine: DataFrame is not a state table"):
         show.held_chart({"mine": pd.DataFrame({"rows": [1]})})
-    with pytest.raises(ss.Error, match="hit rate is from 0 to 1"):
+    with pytest.raises(ss.Error, match="hit rate must be from 0 to 1"):
         show.hits_chart({"full": {1: 50}})
     with pytest.raises(ss.Error, match="counted in rows or bytes"):
         show.operators_chart(states(), "miles")
