@@ -1,7 +1,7 @@
-"""Right systems, each a folder that can be graded, and wrong ones: a right one with one place made wrong.
+"""Systems that test the grader: right ones, and mutants, each a right one with one mistake.
 
-`model` is what they are, `of_one` and `of_many` are the mutants, `trial` grades one of them, and
-``python tests/grader/zoo`` prints the matrix. The other folders are the systems and what they share.
+`model` defines both, `of_one` and `of_many` list the mutants, `trial` grades one system, and
+``python tests/grader/zoo`` prints the matrix. The folders are the right systems and their shared parts.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
-"""The matrix: every right system, every mutant and every mend, what was said of each, in several passes.
+"""Print the matrix: the verdict on every right system, every mutant and every mend, in one or more passes.
 
     python tests/grader/zoo [--passes 5] [--budget 110] [--jobs 1] [--only NAME,NAME] [--anew]
 
-Each result is kept as a line of matrix.jsonl in the cache folder, under what it depends on: the system's files, the
-grader's, and the numbers of the run. Interrupted and started again, it goes on where it was; a void is tried again.
-The table is Markdown on standard output, progress is on standard error. Exit 0: everything is as it must be.
+Each result is cached as a line of matrix.jsonl in the cache folder. Its key is a hash of the system's files, the
+grader's files and the numbers of the run. An interrupted run resumes when it is started again. A trial that the grader
+could not judge (void) runs again at the end; a second void is listed with its reason.
+The table is Markdown on standard output, progress goes to standard error. Exit 0: no result is wrong.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import signal
 import statistics
 import sys
 import time
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,22 +33,23 @@ from zoo.table import table  # noqa: E402
 from zoo.trial import MUTANTS, Trial  # noqa: E402
 
 USUAL = 8.0
-"""Seconds of a trial that has never been run, its budget aside."""
+"""Estimated seconds of a trial that never ran, its budget aside."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One trial of one pass, and the words under which its result is kept."""
+    """One trial of one pass."""
 
     trial: Trial
     turn: int
     role: str
     """right, mutant or mended."""
     key: str
+    """Of its result in the cache."""
 
 
 def digest(*folders: Path) -> str:
-    """Of every file below, names and contents."""
+    """A hash of the names and contents of all files below the folders."""
     found = hashlib.sha256()
     for folder in folders:
         for path in sorted(folder.rglob("*")):
@@ -56,7 +59,7 @@ def digest(*folders: Path) -> str:
 
 
 def cells(passes: int, budget: float, only: set[str]) -> list[Cell]:
-    """What is to be run, a whole pass before the next. A mend is its base, on the phase of its mutants."""
+    """The trials to run, pass by pass. A mend is the base of a mutant, run on the mutant's phase."""
     grader = digest(ROOT / "grader")
     found = []
     for turn in range(1, passes + 1):
@@ -73,43 +76,59 @@ def cells(passes: int, budget: float, only: set[str]) -> list[Cell]:
     return found
 
 
-def kept(path: Path) -> dict[str, dict[str, Any]]:
-    """Results by key; a line that was cut off counts for nothing."""
+def cached(path: Path) -> dict[str, dict[str, Any]]:
+    """Results by key. A line that was cut off is ignored."""
     found = {}
     for line in path.read_text().splitlines() if path.exists() else ():
         try:
-            came = json.loads(line)
+            result = json.loads(line)
         except ValueError:
             continue
-        found[came["key"]] = came
+        found[result["key"]] = result
     return found
 
 
 def run(cell: Cell) -> tuple[Cell, dict[str, Any]]:
-    """One trial; one that crashed is a result too."""
+    """Run one trial. A trial that crashes has a result too."""
     out, err = cell.trial.start().communicate()
     try:
-        came = json.loads(out.splitlines()[-1])
+        result = json.loads(out.splitlines()[-1])
     except (ValueError, IndexError):
-        came = {"verdict": "crash", "why": err[-2000:], "phases": {}, "rules": {}, "details": [], "seconds": 0.0}
-    wrong = "it crashed" if came["verdict"] == "crash" else cell.trial.wrong(came)
+        result = {"verdict": "crash", "why": err[-2000:], "phases": {}, "rules": {}, "details": [], "seconds": 0.0}
+    void = cell.trial.void(result)
+    wrong = "" if void else "it crashed" if result["verdict"] == "crash" else cell.trial.wrong(result)
     return cell, {
         "key": cell.key,
         "pass": cell.turn,
         "name": cell.trial.name,
         "role": cell.role,
         "asked": list(cell.trial.phases),
+        "void": void,
         "wrong": wrong,
-        **came,
+        **result,
     }
 
 
-def usual(cell: Cell, done: dict[str, dict[str, Any]]) -> float:
-    """Seconds that such a trial takes: as before, else its budget's share and a little."""
+def run_all(cells: Iterable[Cell], pool: ThreadPoolExecutor) -> Iterator[tuple[Cell, dict[str, Any]]]:
+    """Run trials, and yield each with its result. Void ones run once more after all others."""
+    void = []
+    for future in as_completed([pool.submit(run, cell) for cell in cells]):
+        cell, result = future.result()
+        if result["void"]:
+            void.append(cell)
+        else:
+            yield cell, result
+    for cell in void:
+        yield pool.submit(run, cell).result()
+
+
+def usual(cell: Cell, results: dict[str, dict[str, Any]]) -> float:
+    """Estimated seconds of a trial: the mean of earlier ones like it, otherwise a guess from its budget."""
     before = [
-        came["seconds"]
-        for came in done.values()
-        if (came["name"], came["role"]) == (cell.trial.name, cell.role) and came["asked"] == list(cell.trial.phases)
+        result["seconds"]
+        for result in results.values()
+        if (result["name"], result["role"]) == (cell.trial.name, cell.role)
+        and result["asked"] == list(cell.trial.phases)
     ]
     return statistics.mean(before) if before else USUAL + (cell.trial.budget if cell.role == "right" else 0.0)
 
@@ -119,43 +138,42 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python tests/grader/zoo", description=__doc__.splitlines()[0])
     parser.add_argument("--passes", type=int, default=1)
     parser.add_argument("--budget", type=float, default=110.0, help="seconds of a right system; 110 is --quick")
-    parser.add_argument("--jobs", type=int, default=1, help="so many trials at once; they mostly wait")
-    parser.add_argument("--only", default="", help="names of systems; a right one with all its mutants")
-    parser.add_argument("--anew", action="store_true", help="forget every result")
+    parser.add_argument("--jobs", type=int, default=1, help="how many trials run at once; they mostly wait")
+    parser.add_argument("--only", default="", help="names of systems; a right system includes its mutants")
+    parser.add_argument("--anew", action="store_true", help="delete all cached results first")
     given = parser.parse_args()
     only = set(filter(None, given.only.split(",")))
     if unknown := only - {*zoo.RIGHT, *MUTANTS}:
-        parser.error(f"--only: there is no {', '.join(sorted(unknown))}")
+        parser.error(f"--only: unknown system {', '.join(sorted(unknown))}; docs/zoo.md lists all")
     path = cache_dir("zoo") / "matrix.jsonl"
     if given.anew:
         path.unlink(missing_ok=True)
     wanted = cells(given.passes, given.budget, only)
-    done = kept(path)
-    left = [cell for cell in wanted if done.get(cell.key, {"verdict": "void"})["verdict"] in ("void", "crash")]
+    results = cached(path)
+    left = [cell for cell in wanted if results.get(cell.key, {"verdict": "void"})["verdict"] in ("void", "crash")]
     began, turns = time.monotonic(), len(wanted) - len(left)
     waiting = dict.fromkeys(left)
     pool = ThreadPoolExecutor(given.jobs)
     try:
-        for future in as_completed({pool.submit(run, cell): cell for cell in left}):
-            cell, came = future.result()
-            done[cell.key] = came
+        for cell, result in run_all(left, pool):
+            results[cell.key] = result
             with path.open("a") as file:
-                file.write(json.dumps(came) + "\n")
+                file.write(json.dumps(result) + "\n")
             del waiting[cell]
             turns += 1
-            minutes = sum(usual(other, done) for other in waiting) / 60 / given.jobs
+            minutes = sum(usual(other, results) for other in waiting) / 60 / given.jobs
             where = f"[{turns} of {len(wanted)}, about {minutes:.0f} min left] pass {cell.turn}"
-            what = f"{cell.role} {cell.trial.name}: {','.join(cell.trial.phases)}: {came['verdict']}"
-            wrong = came["wrong"] and f" WRONG: {came['wrong']} {came['why']} {came['details']}"
-            print(f"{where}, {what} in {came['seconds']} s{wrong}", file=sys.stderr, flush=True)
+            what = f"{cell.role} {cell.trial.name}: {','.join(cell.trial.phases)}: {result['verdict']}"
+            wrong = result["wrong"] and f" WRONG: {result['wrong']} {result['why']} {result['details']}"
+            print(f"{where}, {what} in {result['seconds']} s{wrong}", file=sys.stderr, flush=True)
     except KeyboardInterrupt:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        pool.shutdown(cancel_futures=True)  # what runs has heard the same Ctrl-C, and ends what it has started
-        print(f"stopped after {time.monotonic() - began:.0f} s; the same command goes on", file=sys.stderr)
+        pool.shutdown(cancel_futures=True)  # running trials receive the same Ctrl-C and end their processes
+        print(f"stopped after {time.monotonic() - began:.0f} s; run the same command to resume", file=sys.stderr)
         return 130
-    results = [{**done[cell.key], "budget": cell.trial.budget} for cell in wanted]
-    print(table(results, given.passes))
-    return 1 if any(came["wrong"] for came in results) else 0
+    printed = [{**results[cell.key], "budget": cell.trial.budget} for cell in wanted]
+    print(table(printed, given.passes))
+    return 1 if any(result["wrong"] for result in printed) else 0
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""What the zoo is made of: right systems, each a few folders laid over each other, and wrong ones.
+"""The data model of the zoo: right systems, and mutants, which are right systems with one mistake.
 
-A mutant is a right system with one place made wrong, planted by replacing a text; undoing that is undoing the bug.
+A right system is built from folders that are copied over each other. A mutant replaces one text in one file of it.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ class Right:
 
     name: str
     parts: tuple[str, ...]
-    """Folders, each laid over the ones before it; the last one is its own, with its checkout.toml."""
+    """Folders, copied over each other in this order. The last one belongs to this system alone."""
     convergence: float = 3.0
-    """Seconds that its effects may take to complete."""
+    """Seconds within which its effects must complete."""
 
 
 @dataclass(frozen=True)
 class Mutant:
-    """A right system, wrong in one place."""
+    """A right system with one mistake."""
 
     name: str
     base: str
@@ -33,15 +33,13 @@ class Mutant:
     right: str
     wrong: str
     phase: str
-    """The one that must catch it."""
+    """The phase that must catch it."""
     rule: str
-    """And by which rule, among others."""
+    """A rule that it must break there."""
     also: str = ""
-    """A phase that must run too for the mistake to show."""
+    """Another phase that must run for the mistake to show."""
     seconds: float = 0.0
-    """Of its phase; 0: what is enough for the others."""
-    slow: bool = False
-    """Left out of most runs of the tests: its effects take long, or a busy machine may not bring them about."""
+    """Length of its phase; 0: the usual length."""
 
 
 RIGHT = {
@@ -62,18 +60,18 @@ RIGHT = {
 
 
 def right(name: str, folder: Path) -> Path:
-    """A right system as a folder to grade."""
+    """Copy a right system into a folder, and return the folder."""
     for part in RIGHT[name].parts:
         shutil.copytree(HERE / part, folder, ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True)
     return folder
 
 
 def plant(mutant: Mutant, folder: Path) -> Path:
-    """The mutant as a folder to grade. Raises ValueError where its place is not there exactly once."""
+    """Copy a mutant into a folder, and return the folder. Raises ValueError unless its text occurs exactly once."""
     right(mutant.base, folder)
     source = folder / mutant.file
     text = source.read_text()
     if text.count(mutant.right) != 1:
-        raise ValueError(f"{mutant.name}: its place is not once in {mutant.base}/{mutant.file}")
+        raise ValueError(f"{mutant.name}: {mutant.base}/{mutant.file} must contain its text exactly once")
     source.write_text(text.replace(mutant.right, mutant.wrong))
     return folder

@@ -1,4 +1,4 @@
-"""Mutants of the systems that are several processes, each with something of its own to remember."""
+"""Mutants of systems with several processes, each with its own state."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MUTANTS = [
         "            return self.say(200, ",
         "faults",
         "ok_not_paid",
-        seconds=24.0,  # a checkout that meets the dead shop: on a busy machine not every kill has one
+        seconds=24.0,  # a checkout must meet the dead shop, and on a busy machine some kills miss every checkout
     ),
     Mutant(
         "keeps-orders-in-each-worker",
@@ -60,8 +60,8 @@ MUTANTS = [
         'f"/take/{step}/{items}"',
         'f"/take/{step}.{time.time_ns()}/{items}"',
         "faults",
-        "taken_times",  # of stock alone: what payment does twice depends on when a kill comes
-        seconds=24.0,  # stock's death between a step and its answer: on a busy machine not every kill is one
+        "taken_times",  # of stock only: what payment repeats depends on the moment of the kill
+        seconds=24.0,  # stock must die between a step and its answer, and on a busy machine some kills miss that moment
     ),
     Mutant(
         "forgets-a-saga-that-was-cut-off",
@@ -71,8 +71,8 @@ MUTANTS = [
         '                        ask(PAYMENT, "POST", f"/give_back/{order}.{attempt}")\n'
         '                        mark(order, "open", attempt)\n',
         "faults",
-        "taken_times",  # of stock alone: how far the saga had come depends on when a kill comes
-        seconds=24.0,  # an order's death in the middle of a saga: on a busy machine not every kill of it is one
+        "taken_times",  # of stock only: how far the saga had got depends on the moment of the kill
+        seconds=24.0,  # order must die in the middle of a saga, and on a busy machine some kills miss that moment
     ),
     Mutant(
         "charges-before-there-is-stock",
@@ -100,8 +100,7 @@ MUTANTS = [
         "            if known:\n",
         '            if known and sys.argv[1] == "payment":\n',
         "faults",
-        "taken_times",  # stock alone never asks: what else is lost depends on when a kill comes
-        slow=True,
+        "taken_times",  # only stock never asks: what else is lost depends on the moment of the kill
         seconds=30.0,
     ),
     Mutant(

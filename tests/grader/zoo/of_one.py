@@ -1,4 +1,4 @@
-"""Mutants of the systems that are one process, or one process and a database."""
+"""Mutants of systems with one process, or one process and a database."""
 
 from __future__ import annotations
 
@@ -216,7 +216,6 @@ MUTANTS = [
         "scarcity",
         "refused_but_paid",
         seconds=7.0,
-        slow=True,  # it sheds when 40 come at once, which a busy machine may not bring about
     ),
     Mutant(
         "answers-400-when-overloaded",
@@ -271,7 +270,6 @@ MUTANTS = [
         "duplicates",
         "charged_times",
         also="scarcity",
-        slow=True,  # it has to be waited for
     ),
     Mutant(
         "reads-then-adds-funds",

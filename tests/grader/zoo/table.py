@@ -1,4 +1,4 @@
-"""The matrix as Markdown: system by verdict by violations, a column of verdicts over the passes."""
+"""The matrix as Markdown: for each system its verdicts and violations over all passes."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from typing import Any
 from .model import RIGHT
 from .trial import MUTANTS
 
-Came = dict[str, Any]
+Result = dict[str, Any]
 
 
-def verdicts(rows: list[Came]) -> str:
-    """One word where all passes agree, else each pass's."""
+def verdicts(rows: list[Result]) -> str:
+    """One word if all passes agree, otherwise one word for each pass."""
     words = [row["verdict"] for row in sorted(rows, key=lambda row: int(row["pass"]))]
     return f"{words[0]} x {len(words)}" if len(set(words)) == 1 else " ".join(words)
 
 
-def rules(rows: list[Came]) -> str:
-    """Which rules were broken, and in how many of the passes where not in all."""
+def rules(rows: list[Result]) -> str:
+    """The rules that were broken, with the number of passes if some passes missed it."""
     seen: dict[str, int] = {}
     for row in rows:
         for rule in row["rules"]:
@@ -27,8 +27,8 @@ def rules(rows: list[Came]) -> str:
     )
 
 
-def speeds(rows: list[Came]) -> str:
-    """The most that was held in any pass, and whether the time ended before the system did."""
+def speeds(rows: list[Result]) -> str:
+    """The highest rate of any pass; "at least" if the phase ended before it found a rate that was too high."""
     held = [row["speed"] for row in rows if row.get("speed")]
     if not held:
         return ""
@@ -36,12 +36,12 @@ def speeds(rows: list[Came]) -> str:
     return f"{'at least ' if top['at_least'] else ''}{top['sustained_per_s']:,}"
 
 
-def table(results: list[Came], passes: int) -> str:
-    """The whole page's tables, and a last line that counts. A mutant and its mend have the same phases and budget."""
-    by: dict[tuple[str, str, str], list[Came]] = {}
-    for came in results:
-        run = f"{', '.join(came['asked'])} for {came['budget']} s"
-        by.setdefault((came["role"], came["name"], run), []).append(came)
+def table(results: list[Result], passes: int) -> str:
+    """Both tables, then counts and exceptions. A mutant and its mend have the same phases and budget."""
+    by: dict[tuple[str, str, str], list[Result]] = {}
+    for result in results:
+        run = f"{', '.join(result['asked'])} for {result['budget']} s"
+        by.setdefault((result["role"], result["name"], run), []).append(result)
     lines = ["| right system | verdict | violations | checkouts/s held |", "|---|---|---|---|"]
     for name in RIGHT:
         for (role, who, _), rows in by.items():
@@ -55,9 +55,10 @@ def table(results: list[Came], passes: int) -> str:
             mended = verdicts(mends) if mends else ""
             must = f"{mutant.phase}: {mutant.rule}"
             lines.append(f"| {name} | {mutant.base} | {must} | {verdicts(rows)} | {rules(rows)} | {mended} |")
-    wrong = [came for came in results if came["wrong"]]
-    seconds = sum(came["seconds"] for came in results)
+    wrong, void = ([result for result in results if result[key]] for key in ("wrong", "void"))
+    seconds = sum(result["seconds"] for result in results)
     count = f"{len(results)} trials in {passes} passes, {seconds / 60 / passes:.0f} minutes a pass"
-    lines += ["", f"{count}; {len(wrong)} not as they must be" + (":" if wrong else ".")]
-    lines += [f"- pass {came['pass']}, {came['role']} {came['name']}: {came['wrong']}" for came in wrong]
+    lines += ["", f"{count}; {len(wrong)} wrong, {len(void)} void."]
+    for key, found in (("wrong", wrong), ("void", void)):
+        lines += [f"- {key}: pass {r['pass']}, {r['role']} {r['name']}: {r[key]}" for r in found]
     return "\n".join(lines)

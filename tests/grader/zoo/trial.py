@@ -1,13 +1,14 @@
-"""One system of the zoo on some phases, graded in a process of its own: what came of it as one line of JSON.
+"""Grade one system of the zoo on some phases, in its own process, and print the result as one line of JSON.
 
     python tests/grader/zoo/trial.py NAME [--phases a,b] [--budget S] [--convergence S] [--stable S] [--seed N]
 
-NAME is a right system or a mutant. ``Trial`` says what to run and whether what came of it is as it must be.
+NAME is a right system or a mutant. ``Trial`` holds what to run, and decides whether the result is the expected one.
 """
 
 from __future__ import annotations
 
 import argparse
+import faulthandler
 import json
 import subprocess
 import sys
@@ -28,9 +29,11 @@ from grader.submission import read_submission  # noqa: E402
 from grader.terms import PHASES, Limits  # noqa: E402
 
 SECONDS = {"contract": 1.0, "duplicates": 1.2, "load": 1.2, "scarcity": 3.0, "faults": 6.0, "speed": 6.0}
-"""Of a phase that is run for one mistake: enough for each mutant to show itself."""
+"""The length of a phase that is run for one mutant. It is enough for the mistake to show."""
 CONVERGENCE = 3.0
 """Seconds."""
+LONGEST = 600.0
+"""Seconds after which a trial is ended. Beside 12 busy processes on 2 cores the slowest take minutes."""
 MUTANTS = {mutant.name: mutant for mutant in zoo.MUTANTS}
 
 
@@ -47,7 +50,7 @@ class Trial:
 
     @classmethod
     def of_mutant(cls, name: str, seed: int = 1, mended: bool = False) -> Trial:
-        """A mutant, or its base, on the phase that must catch the mutant."""
+        """A mutant, or with ``mended`` its base, on the phase that must catch the mutant."""
         mutant = MUTANTS[name]
         phases = tuple(phase for phase in PHASES if phase in (mutant.phase, mutant.also))
         budget = max((mutant.seconds or SECONDS[phase]) / SHARES[phase] for phase in phases)
@@ -56,29 +59,36 @@ class Trial:
 
     @classmethod
     def of_right(cls, name: str, budget: float, seed: int = 1) -> Trial:
-        """A right system on every phase, as in a run of the command line that takes so long."""
+        """A right system on every phase, as the command line runs it with ``budget`` seconds."""
         return cls(name, PHASES, budget, 20.0, Limits.stable, seed)
 
     def start(self) -> subprocess.Popen[str]:
-        """In a process of its own; its last line is what came of it."""
+        """Start the trial in its own process. The last line of its output is the result."""
         words = ["--phases", ",".join(self.phases), "--budget", self.budget, "--convergence", self.convergence]
         words += ["--stable", self.stable, "--seed", self.seed]
         command = [sys.executable, str(Path(__file__).resolve()), self.name, *map(str, words)]
         return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
-    def wrong(self, came: dict[str, Any]) -> str:
-        """Why what came of it is not as it must be; "" if it is."""
+    def void(self, result: dict[str, Any]) -> str:
+        """Why the grader could not judge the system; "" if it did."""
+        mutant = MUTANTS.get(self.name)
+        verdicts = (result["verdict"], result["phases"].get(mutant.phase) if mutant else "")
+        return (result["why"] or "the machine was too busy") if "void" in verdicts else ""
+
+    def wrong(self, result: dict[str, Any]) -> str:
+        """How the result differs from the expected one; "" if it does not."""
         mutant = MUTANTS.get(self.name)
         if mutant is None:
-            return "" if came["verdict"] == "pass" and not came["rules"] else f"it must pass, not {came['verdict']}"
-        if came["phases"][mutant.phase] != "fail":
-            return f"{mutant.phase} must fail, not {came['phases'][mutant.phase]}"
-        caught = f"{mutant.phase}: {mutant.rule}" in came["rules"]
-        return "" if caught else f"{mutant.phase} must fail by {mutant.rule}, not by {came['rules']}"
+            right = result["verdict"] == "pass" and not result["rules"]
+            return "" if right else f"it must pass, and the verdict is {result['verdict']}"
+        if result["phases"][mutant.phase] != "fail":
+            return f"{mutant.phase} must fail, and its verdict is {result['phases'][mutant.phase]}"
+        caught = f"{mutant.phase}: {mutant.rule}" in result["rules"]
+        return "" if caught else f"{mutant.phase} must fail by {mutant.rule}, and failed by {result['rules']}"
 
 
 def grade(trial: Trial, folder: Path, out: Path) -> dict[str, Any]:
-    """Run it: verdict, phases' verdicts, how often each rule was broken in each phase, speed, seconds."""
+    """Run the trial; the verdict, each phase's verdict, violations by phase and rule, speed, seconds."""
     mutant = MUTANTS.get(trial.name)
     system = zoo.plant(mutant, folder) if mutant else zoo.right(trial.name, folder)
     limits = Limits(budget=trial.budget, convergence=trial.convergence, stable=trial.stable)
@@ -102,7 +112,8 @@ def grade(trial: Trial, folder: Path, out: Path) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Exit 0 whatever the verdict; what came of it is the last line."""
+    """Print the result as the last line. Exit 0 whatever the verdict."""
+    faulthandler.dump_traceback_later(LONGEST - 30)
     parser = argparse.ArgumentParser(prog="trial.py", description=__doc__.splitlines()[0])
     parser.add_argument("name", choices=[*zoo.RIGHT, *MUTANTS], metavar="NAME")
     parser.add_argument("--phases", default=",".join(PHASES))
@@ -110,7 +121,7 @@ def main() -> int:
     parser.add_argument("--convergence", type=float, default=3.0)
     parser.add_argument("--stable", type=float, default=0.5)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--record", type=Path, help="a folder in which the record is kept")
+    parser.add_argument("--record", type=Path, help="keep the record in this folder")
     given = parser.parse_args()
     phases = tuple(given.phases.split(","))
     trial = Trial(given.name, phases, given.budget, given.convergence, given.stable, given.seed)
