@@ -1,15 +1,15 @@
-"""The errors of the kit, as a tree.
+"""The exceptions of the kit, and how a message shows a value.
 
     Error (a ValueError)
-    +-- SqlError         SQL that does not parse, does not bind, or is refused by name
-    +-- RelationError    a relation, or a declaration of one, that the catalog does not know
-    +-- RowError         a row, a value or a diff that breaks the contract of its relation
-    +-- ViewError        a view, a key or an option of a view
+    +-- SqlError         SQL that does not parse, does not bind, or is not supported
+    +-- RelationError    an unknown relation, or an invalid declaration of one
+    +-- RowError         a row, a value or a diff that its relation does not accept
+    +-- ViewError        an invalid view, key or option
     +-- TimeError        a read or a handle outside since <= t < upper
-    +-- CheckpointError  a checkpoint that cannot be written, or is not what it says
+    +-- CheckpointError  a checkpoint that cannot be written or read
 
-Every message names the culprit, the rule and the way out, in that order. An
-operation that raises one of these leaves the engine as it was before the call.
+A message says what was wrong, the rule, and what to do. An operation that raises one of these leaves the engine
+unchanged.
 """
 
 from numbers import Integral
@@ -17,39 +17,23 @@ from typing import TypeGuard
 
 
 class Error(ValueError):
-    """Anything that the kit refuses."""
-
-
-def shorten(value: object) -> str:
-    """A value as a message shows it, shortened and in one line."""
-    try:
-        text = " ".join(map(str.strip, repr(value).splitlines()))
-    except ValueError:
-        return "a number of thousands of digits"  # which Python does not write out
-    return text if len(text) <= 60 else text[:57] + "..."
-
-
-def is_integer(value: object) -> TypeGuard[int]:
-    """Whether a value is a whole number, Python's or numpy's: no bool, and no span of time, which numpy calls one."""
-    # Asked of the value: where numpy is not there, this module is (the doctor reads it).
-    kind = getattr(getattr(value, "dtype", None), "kind", "i")
-    return isinstance(value, Integral) and not isinstance(value, bool) and kind in "iu"
+    """Base class of all errors of the kit."""
 
 
 class SqlError(Error):
-    """SQL that does not parse, does not bind, or is refused by name."""
+    """SQL that does not parse, does not bind, or is not supported."""
 
 
 class RelationError(Error):
-    """A relation, or a declaration of one, that the catalog does not know."""
+    """An unknown relation, or an invalid declaration of one."""
 
 
 class RowError(Error):
-    """A row, a value or a diff that breaks the contract of its relation."""
+    """A row, a value or a diff that its relation does not accept."""
 
 
 class ViewError(Error):
-    """A view, a key, or an option of a view."""
+    """An invalid view, key or option."""
 
 
 class TimeError(Error):
@@ -57,4 +41,15 @@ class TimeError(Error):
 
 
 class CheckpointError(Error):
-    """A checkpoint that cannot be written, or is not what it says it is."""
+    """A checkpoint that cannot be written or read."""
+
+
+def shorten(value: object) -> str:
+    """Return ``repr(value)`` on one line, at most 60 characters long."""
+    text = " ".join(map(str.strip, repr(value).splitlines()))
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def is_integer(value: object) -> TypeGuard[int]:
+    """Whether ``value`` is an integer of Python or NumPy. A bool is not."""
+    return isinstance(value, Integral) and not isinstance(value, bool)

@@ -1,1 +1,20 @@
-"""The caches folder, commands, and folders that go with the process that made them."""
+"""What the kit needs of the operating system, and the example of the assignment.
+
+>>> from sharedstate_lite.system import Scratch, cache_dir
+>>> with Scratch(cache_dir("examples"), "run-") as scratch:
+...     written = (scratch.path / "rows.csv").write_text("Potato,60")
+...     print(scratch.path.is_dir())
+True
+>>> scratch.path.exists()
+False
+
+Modules, from the bottom: ``cache`` finds the one folder for files that can be made again, ``command`` turns an Error
+into one line and an exit status, ``folders`` writes a folder completely or not at all, ``scratch`` deletes temporary
+folders even after a kill, ``example`` holds the schema, the view and the messages of the assignment.
+"""
+
+from .cache import cache_dir, new_log
+from .folders import atomic_folder
+from .scratch import Scratch, lock_folder
+
+__all__ = ["Scratch", "atomic_folder", "cache_dir", "lock_folder", "new_log"]

@@ -1,15 +1,12 @@
-"""The one folder for everything that can be made again: logs, jars, shims, Spark's scratch, Jupyter's own files.
+"""One folder for files that can be made again: logs, jars, Spark's temporary files, Jupyter's settings.
 
-``cache_dir("jars")`` is a folder of that name, made if it was not there. Where the
-root is, in this order:
+Its root is the first of these that can be written:
 
-    SHAREDSTATE_LITE_CACHE     if it is set and not empty, wherever it points
-    .cache in the checkout     where this package lies in one and may write there
-    the user's cache folder    otherwise (an installed package, a read-only checkout)
+    $SHAREDSTATE_LITE_CACHE    if it is set; then no other place is tried
+    .cache in the checkout     if this package is in one
+    the user's cache folder    ~/.cache/sharedstate-lite, or ~/Library/Caches/sharedstate-lite on macOS
 
-Only the standard library is used, so that the doctor and the set-up can call it on
-a machine where nothing else works. Nothing in the folder is ever needed: ``make
-clean`` removes the checkout's ``.cache``, and what is missing is made anew.
+Uses the standard library only: the doctor and the setup import it before any package is installed.
 """
 
 from __future__ import annotations
@@ -24,22 +21,21 @@ from pathlib import Path
 from sharedstate_lite.errors import Error
 
 VARIABLE = "SHAREDSTATE_LITE_CACHE"
-"""The environment variable that moves the folder."""
+"""The environment variable that sets the folder."""
 KEPT_LOGS = 10
-"""How many logs of one name stay."""
+"""The number of old logs of one name that are kept."""
 
 
 def checkout() -> Path | None:
-    """The root of the checkout that this package lies in, or None where it was installed without one."""
+    """Return the root of the checkout that this package is in, or None if it was installed without one."""
     root = Path(__file__).resolve().parents[2]
     return root if (root / "pyproject.toml").is_file() and (root / "Makefile").is_file() else None
 
 
 def cache_dir(*parts: str) -> Path:
-    """The folder ``parts`` below the cache's root, as an absolute path; it exists and can be written when this returns.
+    """Return the absolute path of the folder ``parts`` in the cache. The folder exists and can be written.
 
-    Raises :class:`~sharedstate_lite.errors.Error` where no such folder can be made,
-    naming what was tried and the variable that moves it.
+    Raises Error if no such folder can be made.
     """
     named = os.environ.get(VARIABLE)
     if named:
@@ -60,14 +56,15 @@ def cache_dir(*parts: str) -> Path:
         refusals.append(f"{path} (not writable)")
     raise Error(
         f"cache folder: {', '.join(refusals)}: the kit must be able to write there; "
-        f"set {VARIABLE} to a folder that you may write"
+        f"set {VARIABLE} to a folder that you may write to"
     )
 
 
 def new_log(name: str) -> Path:
-    """A new, empty file ``logs/NAME-....log``; of those of earlier days, the latest few stay."""
+    """Create an empty file ``logs/NAME-....log`` in the cache, and delete older logs of that name."""
     folder = cache_dir("logs")
     for old in sorted(folder.glob(f"{name}-*.log"))[: 1 - KEPT_LOGS]:
+        # A log of the last day may belong to a process that still runs.
         with contextlib.suppress(OSError):
             if time.time() - old.stat().st_mtime > 86_400:
                 old.unlink()
@@ -77,7 +74,6 @@ def new_log(name: str) -> Path:
 
 
 def _user_cache() -> Path:
-    """Where the system keeps a user's caches."""
     if sys.platform == "darwin":
         base = Path.home() / "Library" / "Caches"
     else:

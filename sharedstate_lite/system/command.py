@@ -1,4 +1,4 @@
-"""The end of a command line: a status, one line for what the kit refuses, 130 for Ctrl-C."""
+"""How a command of the kit exits."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from ..errors import Error
 
 
 def command(name: str, main: Callable[[], int]) -> NoReturn:
-    """Leave Python with the status that ``main`` returns; an Error is one line on standard error, and status 1."""
+    """Run ``main`` and exit with the status that it returns.
+
+    An Error is printed on standard error in one line, with status 1. Ctrl-C exits with status 130.
+    """
     try:
         sys.exit(main())
     except Error as error:

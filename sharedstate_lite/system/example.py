@@ -1,4 +1,4 @@
-"""The example of the assignment."""
+"""The example of the assignment: products and their visits, and the longest visit of each category."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MESSAGES: list[tuple[str, tuple[Any, ...]]] = [
     ("visit", ("Banana", "Alice", 40)),
     ("visit", ("Potato", "Eve", 60)),
 ]
-"""The two tables, one row a message; a length is in seconds."""
+"""(relation, row) pairs, one message each. ``length`` is in seconds."""
 CATEGORIES = ("Fruit", "Vegetable")
 ASKED = "Vegetable"
-"""The key that is read under partial state, before the last message."""
+"""The key that is read under partial state before the last message."""

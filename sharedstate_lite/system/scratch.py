@@ -1,11 +1,9 @@
-"""A folder that belongs to one running process, and goes with it.
+"""Temporary folders that are deleted even if their process was killed, and the lock of a checkpoint's folder.
 
-The process holds a lock on a file inside; the system lets go of it however the process
-ends, killed included. So a folder whose lock can be had is a dead process's, and the
-next one to make a folder beside it clears it away. A process id in a name would not
-do: ids are used again, and mean nothing in another container or on another machine.
-Where the system has no such locks (Windows, some network file systems), nothing is
-cleared.
+A process holds a lock (flock) on a file in its folder. The operating system releases the lock when the process ends,
+even by SIGKILL, so a folder whose lock is free is a leftover. The next process that makes a folder there deletes it.
+A process id in the folder's name would not be enough: ids are reused, and differ between containers. Without flock
+(Windows, some network file systems) leftovers stay.
 """
 
 from __future__ import annotations
@@ -21,40 +19,40 @@ from types import TracebackType
 from ..errors import CheckpointError
 
 _LOCK = ".held"
-_UNBORN = ".new"
+_UNLOCKED = ".new"
 
 
 class Scratch:
-    """A new folder ``parent/prefix + random``, removed by :meth:`close` or at the end of a ``with``.
+    """A new folder ``parent/PREFIX + random``. A context manager that deletes it at the end.
 
-    ``path`` may be renamed away by its owner: what :meth:`close` finds, it removes.
-    Raises OSError where the folder cannot be made.
+    The owner may rename ``path``. Making a folder also deletes the leftovers of dead processes with the same prefix.
+    Raises OSError if the folder cannot be made.
     """
 
     def __init__(self, parent: Path, prefix: str) -> None:
         for leftover in parent.glob(f"{glob.escape(prefix)}*"):
-            if leftover.is_dir() and not leftover.name.endswith(_UNBORN):
-                _clear(leftover)
-        unborn = parent / f"{prefix}{secrets.token_hex(6)}{_UNBORN}"
-        unborn.mkdir()
-        self._held = os.open(unborn / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
-        try_lock(self._held)
-        # Only now does it get a name that others clear, so that none is cleared before it is held.
-        self.path = unborn.rename(unborn.with_name(unborn.name.removesuffix(_UNBORN)))
+            if leftover.is_dir() and not leftover.name.endswith(_UNLOCKED):
+                _delete_if_dead(leftover)
+        unlocked = parent / f"{prefix}{secrets.token_hex(6)}{_UNLOCKED}"
+        unlocked.mkdir()
+        self._file = os.open(unlocked / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+        try_lock(self._file)
+        # Renamed only now: other processes delete a folder that has the final name and no lock.
+        self.path = unlocked.rename(unlocked.with_name(unlocked.name.removesuffix(_UNLOCKED)))
 
     def close(self) -> None:
-        """Remove the folder and let go of the lock. Harmless when repeated."""
-        if self._held >= 0:
+        """Delete the folder and release the lock. A second call does nothing."""
+        if self._file >= 0:
             doomed = self.path.with_name(f"{self.path.name}-gone")
             with contextlib.suppress(FileNotFoundError):
-                # Whoever still writes to the old path finds nothing there, and cannot get in the way.
+                # A thread that still writes to the old path cannot add files while the folder is deleted.
                 self.path.rename(doomed)
             shutil.rmtree(doomed, ignore_errors=True)
-            os.close(self._held)
-            self._held = -1
+            os.close(self._file)
+            self._file = -1
 
     def release(self, target: Path) -> None:
-        """Rename the folder to ``target``, which now belongs to nobody and stays."""
+        """Rename the folder to ``target``, where it stays."""
         (self.path / _LOCK).unlink()
         self.path.rename(target)
         self.close()
@@ -67,7 +65,7 @@ class Scratch:
 
 
 def try_lock(file: int) -> bool:
-    """Take the lock of an open file without waiting; False where another has it or the system has none."""
+    """Lock an open file without waiting. Returns False if another process has the lock, or without flock."""
     try:
         import fcntl
     except ImportError:
@@ -79,19 +77,19 @@ def try_lock(file: int) -> bool:
     return True
 
 
-def lock_folder(where: Path) -> int:
-    """Take the lock of a checkpoint's folder for as long as the file stays open that is returned.
+def lock_folder(folder: Path) -> int:
+    """Lock a checkpoint's folder and return the open file. Closing the file releases the lock.
 
-    Raises CheckpointError where another process, or this one, has it.
+    Raises CheckpointError if an engine of this or another process has the lock.
     """
-    file = os.open(where / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
+    file = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
     if not try_lock(file):
         os.close(file)
-        raise CheckpointError(f"{where}: another engine is running there; close it first, or choose another folder")
+        raise CheckpointError(f"{folder}: another engine is running there; close it first, or choose another folder")
     return file
 
 
-def _clear(folder: Path) -> None:
+def _delete_if_dead(folder: Path) -> None:
     try:
         file = os.open(folder / _LOCK, os.O_RDWR)
     except OSError:

@@ -77,12 +77,9 @@ BAD: dict[str, tuple[Any, str]] = {
     "a fraction of a diff": (frame([(("a", 1), 1)]).assign(diff=0.5), "0.5 has a fraction; a diff is a whole number"),
     "a fraction of a time": (frame([(("a", 1), 1)]).assign(time=0.5), "0.5 has a fraction; a time is the whole"),
     "an infinite diff": (frame([(("a", 1), 1)]).assign(diff=float("inf")), "inf is infinite; a diff is a whole number"),
-    "a span of time for a diff": ([(("a", 1), np.timedelta64(1))], "row 0 has the diff np.timedelta64.*whole number"),
     "a column twice": (frame([(("a", 1), 1)]).assign(product="x"), "twice"),
     "one too many, one too few": (frame([]).rename(columns={"LENGTH": "len"}), "lacks Length.*unknown column len"),
     "a row that is no tuple": ([("ab", 1)], "row 0"),
-    "a diff too long to write out": ([(("a", 1), 10**5000)], "thousands of digits"),
-    "a number too long to write out": ([(("a", 10**5000), 1)], "thousands of digits"),
     "rows that tell of themselves in lines": (
         [pa.table({"a": [1], "b": [2]})],
         "row 0 is pyarrow.Table a: int64 b: int64",

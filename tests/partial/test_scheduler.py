@@ -113,14 +113,11 @@ def test_numbers_of_numpys_are_numbers(tmp_path: Path) -> None:
     waits: Any = engine.read("v", key=1)
     while not waits.done:
         engine.deliver(np.int64(0))
-    for odd in (True, np.bool_(False), np.timedelta64(0), 0.0):
+    for odd in (True, np.bool_(False), 0.0):
         with pytest.raises(ss.Error, match="numbered from 0"):
             engine.deliver(odd)
         with pytest.raises(ss.ViewError, match="number of keys"):
             engine.evict("v", n=odd)
-
-
-SPAN = np.timedelta64(1)
 
 
 @pytest.mark.parametrize(
@@ -131,9 +128,8 @@ SPAN = np.timedelta64(1)
         {"seed": -1},
         {"seed": "seven"},
         {"seed": True},
-        {"seed": SPAN},
         {"max_rows": True},
-        {"max_bytes": SPAN},
+        {"max_bytes": 1.5},
     ],
 )
 def test_options_that_cannot_be_are_refused(odd: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""The one folder for everything that can be made again."""
+"""The folder for files that can be made again."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from sharedstate_lite.errors import Error
 from sharedstate_lite.system import cache
 
 
-def test_variable_decides(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """SHAREDSTATE_LITE_CACHE moves the folder; the parts are made; the path is absolute."""
+def test_the_variable_comes_first(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """SHAREDSTATE_LITE_CACHE sets the folder. It is created, and its path is absolute."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv(cache.VARIABLE, "mine")
     assert cache.cache_dir("a", "b") == tmp_path / "mine" / "a" / "b"
     assert (tmp_path / "mine" / "a" / "b").is_dir()
 
 
-def test_checkout_is_next(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Without the variable, and with an empty one, the folder is .cache in the checkout."""
+def test_the_checkout_comes_second(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """If the variable is unset or empty, the folder is .cache in the checkout."""
     monkeypatch.setattr(cache, "checkout", lambda: tmp_path)
     monkeypatch.delenv(cache.VARIABLE, raising=False)
     assert cache.cache_dir() == tmp_path / ".cache"
@@ -28,8 +28,8 @@ def test_checkout_is_next(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("home", [None, "file"])
-def test_user_cache_is_last(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, home: str | None) -> None:
-    """Without a checkout, or with one that cannot be written, the folder is in the user's cache."""
+def test_the_user_cache_comes_last(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, home: str | None) -> None:
+    """Without a checkout, or if the checkout cannot be written, the folder is in the user's cache."""
     (tmp_path / "file").touch()
     monkeypatch.setattr(cache, "checkout", lambda: tmp_path / home if home else None)
     monkeypatch.setattr(cache.sys, "platform", "linux")
@@ -39,7 +39,7 @@ def test_user_cache_is_last(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, hom
 
 
 def test_no_folder_at_all(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Where the named folder cannot be made, the error names it and the variable, and no other place is taken."""
+    """If the folder of the variable cannot be made, the error names both, and no other place is tried."""
     (tmp_path / "file").touch()
     monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "file"))
     with pytest.raises(Error, match=r"file.*must be able to write.*SHAREDSTATE_LITE_CACHE"):
@@ -47,5 +47,5 @@ def test_no_folder_at_all(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
 
 
 def test_checkout_is_found() -> None:
-    """These tests run from a checkout, and it is the folder above them."""
+    """The tests run from a checkout: the folder above tests/."""
     assert cache.checkout() == Path(__file__).resolve().parents[2]

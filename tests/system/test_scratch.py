@@ -1,4 +1,4 @@
-"""Folders that go with the process that made them."""
+"""Temporary folders that belong to a process."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 from sharedstate_lite.system.scratch import Scratch
 
 
-def test_a_held_folder_is_not_cleared_and_a_dead_one_is(tmp_path: Path) -> None:
-    """Making a folder clears those whose process is gone, and no other."""
+def test_a_dead_folder_is_deleted_and_a_locked_one_is_not(tmp_path: Path) -> None:
+    """Making a folder deletes the folders of dead processes with its prefix, and no other."""
     (tmp_path / "run-dead").mkdir()
     (tmp_path / "run-dead" / ".held").touch()
     (tmp_path / "run-strange").mkdir()
@@ -22,7 +22,7 @@ def test_a_held_folder_is_not_cleared_and_a_dead_one_is(tmp_path: Path) -> None:
 
 
 def test_a_released_folder_stays(tmp_path: Path) -> None:
-    """A released folder has its final name, its content, and nothing of the lock."""
+    """A released folder has its final name and its files, without the lock file."""
     scratch = Scratch(tmp_path, ".new-")
     (scratch.path / "content").touch()
     scratch.release(tmp_path / "final")
@@ -31,8 +31,8 @@ def test_a_released_folder_stays(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["final"]
 
 
-def test_a_prefix_with_marks_of_a_pattern_is_a_name(tmp_path: Path) -> None:
-    """What a killed process left is cleared where the name holds ``[`` or ``*`` (it stayed), and no other's."""
+def test_a_prefix_is_no_pattern(tmp_path: Path) -> None:
+    """``[`` and ``*`` in a prefix stand for themselves."""
     for dead in ("run[1]*-dead", "run1x-dead"):
         (tmp_path / dead).mkdir()
         (tmp_path / dead / ".held").touch()
