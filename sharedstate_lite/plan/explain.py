@@ -1,4 +1,4 @@
-"""Plans as text: expressions as SQL, operators as an indented tree."""
+"""Plans as text: an expression as SQL, a plan as an indented tree."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _INFIX = frozenset({"+", "-", "*", "/", "%", "=", "<>", "<", "<=", ">", ">="})
 
 
 def expression(expr: Expr, names: Sequence[str]) -> str:
-    """``expr`` as SQL, with column i called ``names[i]``."""
+    """Return ``expr`` as SQL. Column i is called ``names[i]``."""
     if isinstance(expr, Col):
         return names[expr.index]
     if isinstance(expr, Lit):
@@ -59,12 +59,12 @@ def _literal(lit: Lit) -> str:
 
 
 def aggregate(agg: Agg, names: Sequence[str]) -> str:
-    """An aggregate as SQL."""
+    """Return an aggregate as SQL. Column i is called ``names[i]``."""
     return f"{agg.fn}({'*' if agg.arg is None else names[agg.arg]})"
 
 
 def explain(plan: Node) -> str:
-    """The operator tree of a plan, one operator a line, inputs indented below the operator that reads them."""
+    """Return a plan as text: one operator per line, inputs indented below the operator that reads them."""
     lines: list[str] = []
     pending = [(plan, 0)]
     while pending:
@@ -99,7 +99,7 @@ def _operator(node: Node) -> str:
 
 
 def column_names(node: Node) -> list[str]:
-    """What the columns of ``node`` are called in text: qualified only where a join brings two of one name."""
+    """Return the names of the output columns, qualified with their table if two columns have the same name."""
     names = [c.name for c in node.schema]
     count = Counter(n.lower() for n in names)
     seen: Counter[str] = Counter()
@@ -112,7 +112,7 @@ def column_names(node: Node) -> list[str]:
 
 
 def _leaves(node: Node) -> Iterator[Node]:
-    """The operators whose columns ``node`` passes on, left to right."""
+    """Yield the operators whose columns ``node`` passes on, left to right."""
     if isinstance(node, (Join, Filter)):
         for source in node.inputs:
             yield from _leaves(source)
@@ -129,6 +129,7 @@ def _as(text: str, name: str) -> str:
 
 
 def value_text(value: int, source: Type) -> str:
+    """Return a word that is not a STRING or DOUBLE as text. Raises RowError for a date outside years 1 to 9999."""
     if source is Type.BOOLEAN:
         return "true" if value else "false"
     try:
@@ -138,5 +139,7 @@ def value_text(value: int, source: Type) -> str:
             whole, dot, fraction = str(datetime(1970, 1, 1) + timedelta(microseconds=value)).partition(".")
             return whole + dot + fraction.rstrip("0")
     except OverflowError as error:
-        raise RowError(f"{source.value} {value} lies outside the years 1 to 9999 and has no text") from error
+        raise RowError(
+            f"{source.value} {value} is outside the years 1 to 9999, so it cannot be shown as text"
+        ) from error
     return str(value)

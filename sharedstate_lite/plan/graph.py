@@ -1,14 +1,13 @@
-"""The graph of an engine as two frames: what pictures draw, and a stepper steps through.
+"""The operators of an engine and the edges between them, as two DataFrames for charts and the stepper.
 
     operators   name, kind, title, detail, tables, view
     edges       source, target, kind
 
-Names are those of the trace, so each message of the trace runs along an edge here.
-``kind`` of an operator: source, arrange, join, reduce, distinct, filter, map, union, view;
-``title`` and ``detail`` are what is written over it (JOIN, on product); ``tables`` are the
-names under which ``state()`` lists what it holds, each row of state at one operator;
-``view`` is the view it was built for. ``kind`` of an edge: change (rows with diffs), read
-(through a trace handle), upquery (keys asked for, against the stream: source asks target).
+The names are those of the engine's trace, so every message of the trace follows one of these edges. An operator's
+``kind`` is source, arrange, join, reduce, distinct, filter, map, union or view. ``title`` and ``detail`` are its label
+("JOIN", "on product"). ``tables`` are its rows in ``engine.state()``. ``view`` is the view that it was built for.
+
+An edge's ``kind`` is change (rows with diffs), read (through a trace handle) or upquery (source asks target for keys).
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ Row = tuple[str, str, str, str, tuple[str, ...], str]
 
 
 def describe(node: Node) -> tuple[str, str, str]:
-    """kind, title and detail of a plan node."""
+    """Return the kind, the title and the detail of a plan's operator."""
     if isinstance(node, Union):
         return "union", "UNION ALL", ""
     if not node.inputs:
@@ -49,6 +48,6 @@ def describe(node: Node) -> tuple[str, str, str]:
 
 
 def frames(operators: list[Row], edges: list[tuple[str, str, str]]) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The two frames."""
+    """Return the two frames. An edge that occurs twice is listed once."""
     unique = list(dict.fromkeys(edges))
     return pd.DataFrame(operators, columns=OPERATORS), pd.DataFrame(unique, columns=EDGES)

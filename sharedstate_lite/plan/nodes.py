@@ -1,14 +1,11 @@
-"""A view as a tree of operators: what SQL becomes, and what every engine runs.
+"""The logical plan of a view: column types, expressions, and six operators.
 
-Holds the column types, the expressions and the six operators. Holds no data and
-computes nothing: :mod:`..sql.compile` builds these trees, :mod:`..kernels.expr` evaluates the
-expressions, the three strategies turn the operators into state. Trees are
-immutable and compare by value, so two views that ask for the same subtree can be
-seen to do so (that is all that sharing needs).
+A plan is an immutable tree, and a tree equals another one by value. So two views that contain the same subtree can
+share its state. A plan holds no data: `sql.compile` builds it, `kernels` compute its operators, and each engine decides
+what an operator stores.
 
-The operator set is the relational core of a differential dataflow (McSherry et
-al., CIDR 2013): linear operators (filter, map, union), bilinear ones (join), and
-those that need whole groups (reduce). DISTINCT is a reduce without aggregates.
+The operators are the relational core of differential dataflow (McSherry et al., CIDR 2013): filter, map and union are
+linear, a join is bilinear, and a reduce needs whole groups. DISTINCT is a reduce without aggregates.
 """
 
 from __future__ import annotations
@@ -22,7 +19,7 @@ from typing import Any
 
 
 class Type(Enum):
-    """A column type. Values of every type are carried as one int64 word (see :mod:`..storage.encoding`)."""
+    """A column type. A value of any type is stored as one int64 word (see `storage.encoding`)."""
 
     STRING = "STRING"
     INT = "INT"
@@ -62,7 +59,7 @@ class Col:
 
 @dataclass(frozen=True)
 class Lit:
-    """A constant: str, int, float, bool, or None for NULL. Dates count days, timestamps microseconds, since 1970."""
+    """A constant. None is NULL; a DATE counts days and a TIMESTAMP microseconds since 1970-01-01."""
 
     value: str | int | float | bool | None
     type: Type
@@ -72,9 +69,8 @@ class Lit:
 class Call:
     """An operation on expressions.
 
-    ``op`` is one of ``+ - * / % neg = <> < <= > >= and or not is_null case coalesce
-    cast in``. ``case`` has (condition, value, condition, value, ..., otherwise);
-    ``in`` has (needle, candidate, ...).
+    ``op`` is one of ``+ - * / % neg = <> < <= > >= and or not is_null case coalesce cast in``. The arguments of
+    ``case`` are (condition, value, condition, value, ..., default), those of ``in`` are (needle, candidate, ...).
     """
 
     op: str
@@ -90,29 +86,29 @@ Expr = Col | Lit | Call
 
 @dataclass(frozen=True, eq=True)
 class Node:
-    """An operator. ``schema`` is what it emits; ``inputs`` are the operators it reads."""
+    """An operator. ``schema`` lists the columns of its output."""
 
     schema: Schema
 
     @property
     def inputs(self) -> tuple[Node, ...]:
-        """The operators this one reads, left to right."""
+        """The operators whose output this one reads, left to right."""
         return ()
 
     @cached_property
     def _hash(self) -> int:
-        # Trees are looked up by value at every install; without a cache that is quadratic in depth.
+        # Engines look trees up by value at each install. Without this cache that is quadratic in the depth.
         return hash((type(self).__name__, *(getattr(self, f) for f in self.__dataclass_fields__)))
 
     def __hash__(self) -> int:
         return self._hash
 
     def __getstate__(self) -> dict[str, Any]:
-        # Strings hash differently in each process, so a hash does not travel.
+        # Python hashes strings differently in each process, so the cached hash must not be pickled.
         return {name: value for name, value in self.__dict__.items() if name != "_hash"}
 
     def walk(self) -> Iterator[Node]:
-        """Every operator of the tree once, inputs before the operators that read them."""
+        """Yield every operator once, inputs before the operators that read them."""
         seen: set[int] = set()
         ahead: list[tuple[Node, bool]] = [(self, False)]
         while ahead:
@@ -120,13 +116,13 @@ class Node:
             if below:
                 yield node
             elif id(node) not in seen:
-                # A view that is read twice is one object: a tree of self-joins would double with each level.
+                # A view that is read twice is one object. Self-joins of self-joins have exponentially many paths.
                 seen.add(id(node))
                 ahead += [(node, True), *((each, False) for each in reversed(node.inputs))]
 
     @property
     def height(self) -> int:
-        """Operators on the longest way from a relation up to this one."""
+        """The number of operators on the longest path from a base relation to this one."""
         heights: dict[int, int] = {}
         for node in self.walk():
             heights[id(node)] = 1 + max((heights[id(each)] for each in node.inputs), default=0)
@@ -135,7 +131,7 @@ class Node:
 
 @dataclass(frozen=True, eq=True)
 class Scan(Node):
-    """A base relation."""
+    """A base relation, under its name as declared."""
 
     relation: str
     __hash__ = Node.__hash__
@@ -143,7 +139,7 @@ class Scan(Node):
 
 @dataclass(frozen=True, eq=True)
 class Filter(Node):
-    """Rows of ``input`` for which ``predicate`` (BOOLEAN) is true; NULL is not true."""
+    """The rows of ``input`` for which ``predicate`` (BOOLEAN) is true. NULL is not true."""
 
     input: Node
     predicate: Expr
@@ -156,7 +152,7 @@ class Filter(Node):
 
 @dataclass(frozen=True, eq=True)
 class Map(Node):
-    """One output column per expression (SQL's projection)."""
+    """A projection: one output column per expression."""
 
     input: Node
     exprs: tuple[Expr, ...]
@@ -169,11 +165,10 @@ class Map(Node):
 
 @dataclass(frozen=True, eq=True)
 class Join(Node):
-    """Equality join; the output is the left columns, then the right ones.
+    """An equality join. The output is the left columns, then the right columns.
 
-    ``left_keys[i] = right_keys[i]`` for every i; NULL equals nothing. ``outer``
-    keeps left rows without a partner, padded with NULL (LEFT JOIN). Empty keys are
-    refused by :mod:`..sql.compile`.
+    Rows match if ``left_keys[i] = right_keys[i]`` for every i; NULL equals nothing. There is at least one key. With
+    ``outer``, a left row without a match is emitted once, padded with NULL (LEFT JOIN).
     """
 
     left: Node
@@ -190,7 +185,7 @@ class Join(Node):
 
 @dataclass(frozen=True)
 class Agg:
-    """An aggregate: ``fn`` is max, min, sum, count or avg; ``arg`` an input column, None for COUNT(*)."""
+    """An aggregate: ``fn`` is max, min, sum, count or avg, ``arg`` an input column or None for COUNT(*)."""
 
     fn: str
     arg: int | None
@@ -199,10 +194,9 @@ class Agg:
 
 @dataclass(frozen=True, eq=True)
 class Reduce(Node):
-    """GROUP BY input columns ``keys``: the output is the keys, then the aggregates.
+    """GROUP BY the input columns ``keys``. The output is the keys, then the aggregates.
 
-    No aggregates make a DISTINCT. No keys make a global aggregate, which always has
-    one row.
+    Without aggregates it is a DISTINCT. Without keys it is a global aggregate, whose output is always one row.
     """
 
     input: Node
@@ -217,7 +211,7 @@ class Reduce(Node):
 
 @dataclass(frozen=True, eq=True)
 class Union(Node):
-    """UNION ALL: the inputs' rows, multiplicities added. All inputs have equal column types."""
+    """UNION ALL: the rows of all inputs, multiplicities added. The inputs have the same column types."""
 
     parts: tuple[Node, ...]
     __hash__ = Node.__hash__
@@ -228,5 +222,5 @@ class Union(Node):
 
 
 def digest(node: Node) -> str:
-    """A short name for a tree, the same in every process."""
+    """Return a short name of a plan, the same in every process."""
     return hashlib.sha256(repr(node).encode()).hexdigest()[:16]

@@ -1,4 +1,4 @@
-"""A named view."""
+"""A view: a name, its SQL, its plan and its key."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ from .nodes import Node, Schema
 
 @dataclass(frozen=True)
 class View:
-    """A named view.
+    """A named view. ``catalog.view(sql)`` makes one.
 
-    ``key`` are the output columns (by position) that point reads and holes go by;
-    ``unique`` says that no two output rows share a key (it is the GROUP BY list);
-    ``uses`` are the views it names, whose plans are subtrees of ``plan``.
+    ``key`` lists the positions of the output columns that a point read looks up. ``unique`` is True if no two output
+    rows have the same key. ``uses`` are the views that the SQL names; their plans are subtrees of ``plan``.
     """
 
     name: str
@@ -26,7 +25,7 @@ class View:
     unique: bool
     uses: tuple[View, ...] = ()
     catalog: Any = field(default=None, compare=False, repr=False)
-    """The catalog that declared it: the relations an engine over this view accepts."""
+    """The catalog that declared the view. An engine over the view accepts rows for the catalog's relations."""
 
     @property
     def schema(self) -> Schema:
@@ -34,7 +33,7 @@ class View:
         return self.plan.schema
 
     def explain(self) -> str:
-        """The view in words: its columns and key, then its operators, inputs below the operator that reads them."""
+        """Return the columns, the key and the plan as text, inputs indented below the operator that reads them."""
         columns = ", ".join(f"{c.name} {c.type.value}" for c in self.schema)
         key = ", ".join(self.schema[k].name for k in self.key)
         unique = "unique" if self.unique else "not unique"

@@ -8,9 +8,13 @@ True
 >>> scratch.path.exists()
 False
 
-Modules, from the bottom: ``cache`` finds the one folder for files that can be made again, ``command`` turns an Error
-into one line and an exit status, ``folders`` writes a folder completely or not at all, ``scratch`` deletes temporary
-folders even after a kill, ``example`` holds the schema, the view and the messages of the assignment.
+Modules, from the bottom:
+
+    cache      the folder for files that can be made again: logs, jars, temporary files
+    command    how a command exits: an Error is one line on standard error
+    folders    writing a folder completely or not at all
+    scratch    temporary folders that are deleted even after a kill
+    example    the schema, the view and the messages of the assignment
 """
 
 from .cache import cache_dir, new_log

@@ -1,4 +1,4 @@
-"""A view in words: its columns and key, then its operators."""
+"""A view as text: its columns and key, then its operators."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def view(select: str) -> View:
 
 
 def test_the_seed_view() -> None:
-    """The tree reads from the view down to its relations."""
+    """The text shows the view first and the relations last."""
     text = view("SELECT category, MAX(length) AS max_length FROM info JOIN visit USING (product) GROUP BY category")
     assert text.explain() == (
         "view v(category STRING, max_length INT), key (category), unique\n"
@@ -29,8 +29,8 @@ def test_the_seed_view() -> None:
     )
 
 
-def test_every_operator_has_its_word() -> None:
-    """Filter, left join, distinct and union all are called what the field calls them."""
+def test_the_name_of_every_operator() -> None:
+    """Filter, left join, distinct and union all have their usual names."""
     text = view(
         "SELECT DISTINCT a.user FROM visit a LEFT JOIN visit b ON a.product = b.user WHERE b.length > 1 "
         "UNION ALL SELECT product FROM info"
@@ -64,8 +64,8 @@ def test_every_operator_has_its_word() -> None:
         "CAST(length AS DOUBLE) / 2.5",
     ],
 )
-def test_an_expression_reads_back_as_itself(text: str) -> None:
-    """The text of an expression is SQL that binds to the same expression."""
+def test_the_text_of_an_expression_is_sql(text: str) -> None:
+    """The text of an expression binds to the same expression."""
     plan = view(f"SELECT {text} AS x FROM visit").plan
     again = view(f"SELECT {explain(plan).splitlines()[0][4:]} FROM visit").plan
     assert isinstance(plan, Map)
@@ -73,5 +73,5 @@ def test_an_expression_reads_back_as_itself(text: str) -> None:
 
 
 def test_a_view_shows_itself_in_a_notebook() -> None:
-    """The HTML is the text, escaped."""
+    """The HTML is the escaped text."""
     assert "length &gt; 1" in view("SELECT user FROM visit WHERE length > 1")._repr_html_()

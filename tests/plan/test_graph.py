@@ -1,4 +1,4 @@
-"""graph and trace: what an engine tells of itself is one story, for every view and every engine."""
+"""graph(), state() and the trace of an engine agree, for every view and every engine."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ KINDS = {"source", "arrange", "join", "reduce", "distinct", "filter", "map", "un
 
 
 def drawn(name: str) -> tuple[list[Input], list[Any]]:
-    """A few epochs and keys of a case; the same in every run."""
+    """A few epochs and keys of a case, the same in every run."""
     view, out = CASES[name].declare()[1][-1], []
 
     @settings(max_examples=2, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
@@ -36,7 +36,7 @@ def drawn(name: str) -> tuple[list[Input], list[Any]]:
 
 @pytest.mark.parametrize("name", CASES)
 def test_trace_state_and_graph_agree(name: str) -> None:
-    """Each event has a documented name, each message runs along an edge, each piece of state is at one operator."""
+    """Each event has a documented name, each message follows an edge, each row of state belongs to one operator."""
     steps, keys = drawn(name)
     view = CASES[name].declare()[1][-1]
     for label in labels(CASES[name], view):
@@ -64,10 +64,10 @@ def test_trace_state_and_graph_agree(name: str) -> None:
 
 
 def test_a_trace_keeps_the_newest() -> None:
-    """A trace does not grow past its limit, numbers go on, rows are kept when asked for, a watcher sees each event."""
+    """A trace keeps its newest events with their numbers, rows if asked to, and calls its watcher for each event."""
     some, seen = Trace(limit=3), list[Any]()
     for n in range(5):
-        some.record("message", "a", "b", rows=n, payload=lambda: pytest.fail("nobody asked for rows"))
+        some.record("message", "a", "b", rows=n, payload=lambda: pytest.fail("rows are not kept"))
     assert [(e.number, e.rows, e.payload) for e in some] == [(2, 2, None), (3, 3, None), (4, 4, None)]
     some.keep_rows, some.watch = True, seen.append
     some.record("upquery", "b", "a", rows=1, payload=lambda: "keys")
@@ -83,7 +83,7 @@ def test_a_trace_keeps_the_newest() -> None:
 
 @pytest.mark.parametrize("label", ENGINES)
 def test_a_refusal_is_in_the_trace(label: str) -> None:
-    """An operation that raised is told as one event with its message, and nothing that it began."""
+    """An operation that raises leaves one event, with its message."""
     view = CASES["shopping"].declare()[1][-1]
     with make(label, [view]) as engine:
         engine.step({"visit": [(("a", "u", 1), 1)]})

@@ -1,4 +1,4 @@
-"""Plans: trees that compare by value, and travel."""
+"""Plans compare by value, also in another process."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def plan() -> Node:
 
 
 def test_plans_compare_by_value() -> None:
-    """The same text gives equal trees with equal hashes; another constant another tree."""
+    """The same SQL gives equal plans with equal hashes; another constant gives another plan."""
     assert (plan(), hash(plan())) == (plan(), hash(plan()))
     assert len({plan(), plan()}) == 1
     other = Catalog(a="x INT, s STRING").view("CREATE VIEW v AS SELECT s FROM a WHERE x > 2").plan
@@ -26,9 +26,9 @@ def test_plans_compare_by_value() -> None:
 
 
 def test_a_plan_is_found_in_another_process() -> None:
-    """A plan that was pickled equals, and hashes as, one that is built where it arrives."""
+    """An unpickled plan equals a plan that is built in that process, and has the same hash there."""
     code = (
-        "import pickle, sys; sys.path.insert(0, 'tests'); from test_plan import plan; "
+        "import pickle, sys; sys.path[:0] = ['tests/plan', '.']; from test_view import plan; "
         "sent = pickle.load(sys.stdin.buffer); assert sent == plan() and sent in {plan()}"
     )
     sent = plan()
@@ -37,7 +37,7 @@ def test_a_plan_is_found_in_another_process() -> None:
 
 
 def test_walk_gives_inputs_first() -> None:
-    """Every operator comes after those it reads."""
+    """Every operator comes after its inputs."""
     nodes = list(plan().walk())
     assert nodes[-1] == plan()
     assert all(nodes.index(i) < nodes.index(n) for n in nodes for i in n.inputs)
