@@ -1,12 +1,10 @@
-"""What a session costs before it does anything: ``python bench/spark_start.py [--rounds N]``.
+"""The cost of starting a session: ``python bench/spark_start.py [--rounds N]``.
 
-Each line is a fresh process: the seconds until there is a session, until an engine on
-Spark has answered its first epoch, of installing a second view (which ends a query and
-starts another), the CPU seconds of JVM and Python workers by then, and the memory of those
-workers (PSS: what they share is counted once). Sides take turns, each with one help more
-than the one before: none; PySpark from its package and not from its zip; operators that are declared
-without the kit; the archive of Spark's classes; workers forked from a process that has
-imported what they need. Medians, and the first side's as a multiple of each. Linux.
+Each line is a fresh process: the seconds until the session has started, until an engine has answered its first epoch,
+and to install a second view (which stops a query and starts another); the CPU seconds of the JVM and the Python workers
+by then; and the memory of the workers (PSS: shared pages are counted once). Sides take turns, and each adds one
+optimisation to the one before: none; PySpark from its package instead of its zip; operators that load the kit lazily;
+the archive of Spark's classes. Medians, and in brackets the first side's value divided by it. Linux.
 """
 
 from __future__ import annotations
@@ -33,27 +31,26 @@ from sharedstate_lite.spark.query import lazy_processor
 from sharedstate_lite.spark.session import classes, home  # noqa: E402
 from sharedstate_lite.spark.session.java import find_java  # noqa: E402
 
-SIDES = ["without", "package", "declared", "archive", "workers"]
-"""Each with the helps of those before it."""
+SIDES = ["without", "package", "lazy", "archive"]
+"""Each with the optimisations of those before it."""
 UNITS = [("s", 1), ("s", 1), ("s", 1), ("s", 1), ("MB", 0)]
 """Of the columns, and decimal places."""
 
 
 def side(last: str) -> list[float]:
     """Seconds to a session, to the first epoch of the seed's view, of an install; CPU seconds; workers' MB (PSS)."""
-    helps = SIDES[: SIDES.index(last) + 1]
+    used = SIDES[: SIDES.index(last) + 1]
     catalog = ss.Catalog(**RELATIONS)
     view, second = (catalog.view(f"CREATE VIEW {name} AS {RESULT}") for name in ("result", "another"))
-    options = classes.options(find_java()) if "archive" in helps else ""
-    where = home.kept() if "package" in helps else home.package()
-    conf = {} if "workers" in helps else {"spark.python.daemon.module": "pyspark.daemon"}
-    if "declared" not in helps:
+    options = classes.options(find_java()) if "archive" in used else ""
+    where = home.shared() if "package" in used else home.package()
+    if "lazy" not in used:
         cloudpickle.unregister_pickle_by_value(lazy_processor)  # type: ignore[no-untyped-call]
     began = time.perf_counter()
     with (
-        mock.patch.object(home, "kept", lambda: where),
+        mock.patch.object(home, "shared", lambda: where),
         mock.patch.object(classes, "options", lambda java: options),
-        ss.spark.session("local[2]", conf=conf) as session,
+        ss.spark.session("local[2]") as session,
     ):
         started = time.perf_counter() - began
         with ss.spark.engine("shared", [view], session, bins=2) as engine:
@@ -75,7 +72,7 @@ def main() -> None:
     if options.side:
         print(json.dumps(side(options.side)))
         return
-    home.kept()
+    home.shared()
     classes.make(find_java())
     told: dict[str, list[list[float]]] = {name: [] for name in SIDES}
     for number in range(options.rounds):

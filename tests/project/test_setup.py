@@ -301,7 +301,7 @@ def test_jars_that_cannot_be_had_stop_nothing(checkout: Path, tmp_path: Path, re
     assert (done.stdout, done.stderr, done.returncode) == ("on\n", "", 0)
     log = (checkout / ".cache" / "logs" / "setup.log").read_text()
     absent = [] if repository == "deaf" else ["postgresql", "graphframes"]
-    assert re.findall(r"^jars: (\w+) \S+: not had: .*sharedstate_lite.spark.session.jars", log, re.MULTILINE) == absent
+    assert re.findall(r"^jars: (\w+) \S+: missing: .*sharedstate_lite.spark.session.jars", log, re.MULTILINE) == absent
 
 
 @pytest.mark.slow

@@ -208,7 +208,12 @@ class Bin:
             "port": self.port,
             "by": [f"{os.getpid()}@{gethostname()}", self.found],
         }
-        store.write(json.dumps(about | {"runs": head}), added, removed)
+        more, extra = self.extra_state()
+        store.write(json.dumps(about | {"runs": head} | more), added + extra, removed)
+
+    def extra_state(self) -> tuple[dict[str, Any], list[tuple[str, str, bytes]]]:
+        """What a strategy stores beside runs, in the same write: entries of the head, and (part, name, blob)."""
+        return {}, []
 
     def load(self, head: dict[str, Any], store: Store) -> None:
         """Take over the state in the store; runs that are in memory by name, and merges of such runs, stay."""

@@ -22,7 +22,8 @@ from typing import Any, Protocol
 from ...dataflow.dataflow import Dataflow
 from ...dataflow.operators import Arrange, DeltaJoin, Input, JoinCore, Linear, Operator, ReduceCore, UnionAll, apply
 from ...engine.engine import Engine
-from ...plan.nodes import Col, Join, Map, Reduce, Type
+from ...plan.lineage import input_columns
+from ...plan.nodes import Join, Reduce, Type
 from ...storage.batch import Delta, Layout
 from ...storage.encoding import Strings
 from ...storage.wire import pack, split
@@ -130,14 +131,10 @@ class Route:
 
     def _lift(self, chain: Chain, columns: tuple[int, ...]) -> tuple[int, ...] | None:
         """The columns of a chain's input that its output's ``columns`` copy; None if one of them is computed."""
+        lifted: tuple[int, ...] | None = columns
         for at in reversed(chain):
-            node = self.operators[at].node
-            if isinstance(node, Map):
-                exprs = [node.exprs[i] for i in columns]
-                if not all(isinstance(e, Col) for e in exprs):
-                    return None
-                columns = tuple(e.index for e in exprs if isinstance(e, Col))
-        return columns
+            lifted = None if lifted is None else input_columns(self.operators[at].node, lifted)
+        return lifted
 
     def _stays(self, origin: int, chain: Chain, columns: tuple[int, ...]) -> bool:
         """Whether rows of ``origin`` are already in the bin that ``columns`` select."""

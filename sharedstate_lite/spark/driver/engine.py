@@ -1,11 +1,11 @@
-"""An engine on Spark: :class:`~.driver.EngineDriver` over one streaming query, at a location.
+"""The engine on Spark: `driver.EngineDriver` over one streaming query, in one folder, its location.
 
-    engine.json     what the engine is made from
-    .lock           held while an engine runs there
+    engine.json     views, strategy and options
+    .lock           locked while an engine runs here
     g-.../          one generation: inbox, Spark's checkpoint, outbox
 
-Base tables, operators' state and the rows of the views are in Spark's state store, spread
-over bins; nothing of them is here.
+All rows (base tables, operators' state, the rows of views) are in Spark's state store, by bin. A generation is one
+streaming query; installing a view or dropping one starts another.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ..bins.blueprint import Blueprint
 from ..bins.messages import BinMessage, ticks
 from ..bins.route import Route
 from ..query.query import Query
-from ..session.connect import ended, stateful, usable
+from ..session.checks import ended, stateful, usable
 from ..session.paths import absolute, made
 from . import checkpoint_copy
 from .driver import EngineDriver, one_at_a_time
@@ -36,14 +36,14 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 BINS = 4
-"""Bins a stage: what is routed, kept and moved as one."""
+"""The default number of bins a stage."""
 
 
 class SparkEngine(EngineDriver):
-    """See the module; made by :func:`sharedstate_lite.spark.engine` and ``restore``. A context manager."""
+    """See the module. `sharedstate_lite.spark.engine` and ``restore`` create it. A context manager."""
 
     _streams: bool | None = None
-    """Whether it is a stream's, which goes on as a stream only."""
+    """True for the engine of a stream, whose checkpoint only a stream may use."""
 
     def __init__(
         self,
@@ -54,12 +54,12 @@ class SparkEngine(EngineDriver):
         copy: Path | None = None,
     ) -> None:
         usable(session, "an engine")
-        bins = counted(bins)
+        bins = checked_bins(bins)
         super().__init__(plan, bins or BINS)
         self.session = session
         self._lock, self._scratch = -1, None
         self._new = False
-        """Whether the location has been begun by this call, so that nothing is to be left if it fails."""
+        """Whether this call created the checkpoint, and removes it if it fails."""
         if checkpoint is None:
             self._scratch = Scratch(cache_dir("spark"), "engine-")
             self.location = self._scratch.path
@@ -83,35 +83,35 @@ class SparkEngine(EngineDriver):
     def _settle(self, bins: int | None) -> None:
         options = self._options(bins)
         self.bins = options["bins"]
-        self._label = dict(enumerate(options["labels"]))
-        self._told = set(options.get("told", []))
+        self._labels = dict(enumerate(options["labels"]))
+        self._late_views = set(options["late_views"])
         self._query = self._made(options, self._plan, self._route)
         checkpoint_copy.remove_generations(self.location, options["generation"])
         self._query.start()
 
     def _made(self, options: dict[str, Any], plan: Blueprint, route: Route) -> Query:
         work = Plan(options["generation"], self.bins, plan.routed)
-        labels = {key: number for number, key in self._label.items()}
+        labels = {key: number for number, key in self._labels.items()}
         folder = self.location / options["generation"]
         return Query(self.session, folder, work, route.stages, labels, options["began"])
 
     def _options(self, bins: int | None) -> dict[str, Any]:
-        """What the location says of itself, or is told now if it is new."""
+        """The options of the checkpoint; written now if it is new."""
         where, plan = self.location, self._plan
         self._lock = lock_folder(made(where))
         if checkpoint_copy.is_copy(where):
             raise CheckpointError(
-                f"{where} is a copy that stays as it is; spark.restore({str(where)!r}, session, checkpoint=...) begins "
-                "from it elsewhere"
+                f"{where} is a copy, which no engine changes; start one from it in another folder with "
+                f"spark.restore({str(where)!r}, session, checkpoint=...)"
             )
         wanted = {"join": plan.join, "stream": self._streams} | ({} if bins is None else {"bins": bins})
-        if told := blueprint.found(where, self._blueprint, plan.kind, wanted, "an engine on Spark"):
-            options: dict[str, Any] = told["options"]
-            kept = options.get("partial", {})
-            if differing := [k for k, v in plan.options.items() if v and v != kept.get(k, v)]:
-                said = ", ".join(f"{k} is {kept[k]!r} in it" for k in differing)
+        if found := blueprint.found(where, self._blueprint, plan.kind, wanted, "an engine on Spark"):
+            options: dict[str, Any] = found["options"]
+            stored = options.get("partial", {})
+            if differing := [k for k, v in plan.options.items() if v and v != stored.get(k, v)]:
+                values = ", ".join(f"{k}={stored[k]!r}" for k in differing)
                 raise CheckpointError(
-                    f"{where}: {said}; go on without that option, as it was made, or choose a new folder"
+                    f"{where}: this checkpoint was created with {values}; leave that option out, or choose a new folder"
                 )
             checkpoint_copy.check_home(where, options)
             return options
@@ -121,20 +121,20 @@ class SparkEngine(EngineDriver):
 
     def _generation(self) -> dict[str, Any]:
         stateful(self.session, "an engine")
-        more = {"began": int(time.time()), "told": sorted(self._told)}
+        more = {"began": int(time.time()), "late_views": sorted(self._late_views)}
         return blueprint.fresh(self.location, self._plan.join, self.bins, **more)
 
     def _run(self, messages: list[BinMessage], kind: str, epoch: int) -> list[BinMessage]:
-        return self._put([m._replace(bin=self._label[m.bin]) for m in messages], kind, epoch)
+        return self._put([m._replace(bin=self._labels[m.bin]) for m in messages], kind, epoch)
 
     def _put(self, messages: list[BinMessage] | Path, kind: str, epoch: int) -> list[BinMessage]:
         try:
             return self._query.run(messages, kind, epoch)
         except Error:
-            self._check_open()  # somebody else may have closed it, or ended the session: then that is the reason
+            self._check_open()  # another thread may have closed the engine, or ended the session: report that
             raise
 
-    def _interrupted(self) -> None:
+    def _raise_interrupt(self) -> None:
         self._query.interrupted()
 
     def _reader(self) -> StateReader:
@@ -148,7 +148,7 @@ class SparkEngine(EngineDriver):
 
     @one_at_a_time
     def checkpoint(self, path: str | os.PathLike[str]) -> None:
-        """Copy all state to a new or empty folder, atomically; the query pauses meanwhile. Raises CheckpointError."""
+        """Copy all state to a new or empty folder, atomically. The query is stopped meanwhile. Raises CheckpointError."""
         self._check_open()
         self._query.stop()
         try:
@@ -157,11 +157,11 @@ class SparkEngine(EngineDriver):
             self._query.start()
 
     def _rebuild(self, plan: Blueprint, route: Route) -> list[BinMessage]:
-        # Bins keep their numbers, so that what runs in the workers needs no map between two.
-        options = self._generation() | {"labels": [self._label[n] for n in range(self.bins)]}
+        # The same labels, so that workers need no map from the old bins to the new ones.
+        options = self._generation() | {"labels": [self._labels[n] for n in range(self.bins)]}
         before, after = self._query, self._made(options, plan, route)
         try:
-            file = rebuild(self._reader(), after, route, self._label, ticks(route.ticked()))
+            file = rebuild(self._reader(), after, self._labels, ticks(route.ticked()))
             after.start()
             out = after.run(file, "load", self.epoch)
             shutil.rmtree(file.parents[0 if file.parent.name == "load" else 1])
@@ -176,7 +176,7 @@ class SparkEngine(EngineDriver):
         return out
 
     def progress(self) -> list[Any]:
-        """What Spark tells of the last micro-batches since the query was started: its StreamingQueryProgress."""
+        """Spark's StreamingQueryProgress of the last micro-batches since the query was started."""
         self._check_open()
         return self._query.progress()
 
@@ -184,22 +184,22 @@ class SparkEngine(EngineDriver):
         super()._check_open()
         if ended(self.session):
             raise Error(
-                "the Spark session of this engine has ended; close() it, start another session, and go on with "
-                "spark.restore(checkpoint, session) if it had a checkpoint of its own"
+                "the Spark session of this engine has ended; close() the engine, start another session, and call "
+                "spark.restore(checkpoint, session), if the engine was created with checkpoint="
             )
 
     def close(self) -> None:
-        """Stop the query; a temporary checkpoint goes with it. A second call does nothing."""
+        """Stop the query, and remove the checkpoint if it is a temporary one. A second call does nothing."""
         if self._open:
             super().close()
             self._query.close()
-            self._last()
-            self._query.close()  # an install may have exchanged it
+            self._wait_for_calls()
+            self._query.close()  # an install may have replaced it
             self._release()
 
-    def _last(self) -> None:
-        """Wait until the call that is under way has been told."""
-        with self._calls:
+    def _wait_for_calls(self) -> None:
+        """Wait until the calls of other threads have ended."""
+        with self._call_lock:
             pass
 
     def _release(self) -> None:
@@ -210,13 +210,10 @@ class SparkEngine(EngineDriver):
             self._scratch.close()
 
 
-def counted(bins: int | None) -> int | None:
-    """How many bins were asked for, if any were. Raises ViewError for what is no such number."""
+def checked_bins(bins: int | None) -> int | None:
+    """The number of bins, or None. Raises ViewError unless it is a whole number from 1."""
     if bins is None:
         return None
     if not is_integer(bins) or bins < 1:
-        raise ViewError(f"bins={bins!r}: it is a whole number from 1; {BINS} suits two cores")
+        raise ViewError(f"bins={bins!r}: give a whole number from 1; {BINS} is enough for two cores")
     return int(bins)
-
-
-__all__ = ["BINS", "SparkEngine", "counted"]

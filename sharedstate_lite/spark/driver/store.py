@@ -1,14 +1,12 @@
-"""What Spark's state store holds, read by Spark's own state reader, from beside a query or after it.
+"""The state reader: tables of what Spark's state store holds, while a query runs, after it, or after kill -9.
 
-    state(location)                      which pieces of state there are, rows and bytes
-    state(location, "visit[product]")    the rows of one, with their diff
-    state(location, ..., batch=7)        the same after micro-batch 7, while Spark keeps it
-    changes(location, operator, batch)   what that micro-batch changed, as rows with a diff
-    batches(location)                    which micro-batch was which epoch, and which of them are kept
+    state(reader)                        the pieces of state, with their rows and bytes
+    state(reader, "visit[product]")      the rows of one piece, with their diff
+    changes(reader, "visit[product]")    the rows that the reader's micro-batch changed, with their diff
+    batches(location)                    the micro-batches: kind, epoch, and whether their state is retained
 
-Spark keeps the last micro-batches, 100 by default (``spark.sql.streaming.minBatchesToRetain``).
-The change feed of Spark's reader would show blobs, and a merge of runs as a change; so
-two batches are decoded and subtracted.
+Spark retains the last 100 micro-batches (``spark.sql.streaming.minBatchesToRetain``). The change feed of Spark's own
+reader would show blobs, and a merge of runs as a change; so `changes` decodes two micro-batches and subtracts them.
 """
 
 from __future__ import annotations
@@ -37,7 +35,11 @@ if TYPE_CHECKING:
 
 
 class StateReader:
-    """The state below one checkpoint folder of Spark's."""
+    """The state in one checkpoint folder of Spark's after one micro-batch (default: the last committed one).
+
+    ``moved_from`` is the path under which the checkpoint was written, if it is another one now. ``make`` builds the
+    route without rows. Raises TimeError for a micro-batch that is not retained.
+    """
 
     def __init__(
         self,
@@ -45,17 +47,18 @@ class StateReader:
         checkpoint: Path,
         make: Callable[[], Route],
         batch: int | None = None,
-        moved: str = "",
+        moved_from: Path | None = None,
     ) -> None:
-        self.session, self.checkpoint, self.make, self.moved, self.route = session, checkpoint, make, moved, make()
+        self.session, self.checkpoint, self.make, self.route = session, checkpoint, make, make()
+        self.moved_from = moved_from
         self._address = str(checkpoint)
-        if moved or checkpoint.as_uri() != f"file://{checkpoint}":
-            # Spark's reader finds nothing below a folder whose name has a blank or the like in it.
+        if moved_from is not None or checkpoint.as_uri() != f"file://{checkpoint}":
+            # Spark's reader finds no committed batch if the path contains a blank.
             folder = tempfile.mkdtemp(prefix="state-")
             weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
             self._address = str(Path(folder) / "checkpoint" / "spark")
-            (_shown_here if moved else _linked)(checkpoint, Path(self._address), moved)
-        self.batch = kept(checkpoint)[-1] if batch is None else _checked(checkpoint, batch)
+            self._link(Path(self._address))
+        self.batch = retained(checkpoint)[-1] if batch is None else _checked(checkpoint, batch)
 
     @property
     def kind(self) -> str:
@@ -71,30 +74,30 @@ class StateReader:
         return out
 
     def blobs(self, stage: int, part: str) -> list[bytes]:
-        """The runs of one piece of state."""
+        """The runs of one piece of state, as blobs."""
         if self.batch < 0:
             return []
         from pyspark.sql import functions as f
 
-        # A literal, not a text: a view's name may hold a quote.
+        # A literal, because the name of a view may contain quotes.
         mine = f.col("user_map_key.part") == f.lit(part)
         return [bytes(row[0]) for row in self._rows(stage, "runs", "user_map_value.blob", where=mine)]
 
     def runs(self, stage: int) -> DataFrame:
-        """The runs of a stage: bin, part, run, blob."""
+        """The runs of a stage: columns bin, part, run, blob."""
         return self.variable(stage, "runs").selectExpr(
             "key.bin AS bin", "user_map_key.part AS part", "user_map_key.run AS run", "user_map_value.blob AS blob"
         )
 
     def metadata(self) -> list[Row]:
-        """What Spark says of the query's stateful operators; nothing before its first micro-batch."""
+        """Spark's metadata of the query's stateful operators; empty before its first micro-batch."""
         if self.batch < 0:
             return []
         rows: list[Row] = self.session.read.format("state-metadata").load(self._address).collect()
         return rows
 
     def variable(self, stage: int, name: str) -> DataFrame:
-        """One state variable of a stage, as Spark's state reader gives it."""
+        """One state variable of a stage, from Spark's state reader."""
         # Spark numbers the operators of a query from its end.
         return (
             self.session.read.format("statestore")
@@ -112,65 +115,57 @@ class StateReader:
         try:
             return self.variable(stage, name).where(f.lit(where)).selectExpr(*columns).collect()
         except (PySparkException, Py4JError) as error:
-            said = reason(str(getattr(error, "java_exception", error)))
+            why = reason(str(getattr(error, "java_exception", error)))
             raise CheckpointError(
-                f"{self.checkpoint.parents[1]}: Spark cannot read the state of micro-batch {self.batch}: {said}; "
-                "try another one, or another checkpoint"
+                f"{self.checkpoint.parents[1]}: Spark cannot read the state of micro-batch {self.batch}: {why}; "
+                "read another micro-batch, or another checkpoint"
             ) from error
 
-
-def _linked(checkpoint: Path, to: Path, _: str) -> None:
-    to.parent.mkdir(parents=True)
-    os.symlink(checkpoint, to, target_is_directory=True)
-
-
-def _shown_here(checkpoint: Path, to: Path, before: str) -> None:
-    """Links to what is in a checkpoint, and mended copies of the files that hold whole paths."""
-    for state in (checkpoint / "state").glob("[0-9]*"):
-        mine = to / "state" / state.name
-        shutil.copytree(state / "_metadata", mine / "_metadata", ignore=shutil.ignore_patterns(".*"))
-        for each in state.iterdir():
-            if each.name != "_metadata":
-                os.symlink(each, mine / each.name)
-    for each in checkpoint.iterdir():
-        if each.name not in ("state", "sources"):
-            os.symlink(each, to / each.name)
-    checkpoint_copy.move_in(to.parent, before)
+    def _link(self, target: Path) -> None:
+        """Make the checkpoint readable at ``target``; if it was moved, with rewritten copies of files that hold paths."""
+        if self.moved_from is None:
+            target.parent.mkdir(parents=True)
+            os.symlink(self.checkpoint, target, target_is_directory=True)
+            return
+        for state in (self.checkpoint / "state").glob("[0-9]*"):
+            copy = target / "state" / state.name
+            shutil.copytree(state / "_metadata", copy / "_metadata", ignore=shutil.ignore_patterns(".*"))
+            for each in state.iterdir():
+                if each.name != "_metadata":
+                    os.symlink(each, copy / each.name)
+        for each in self.checkpoint.iterdir():
+            if each.name not in ("state", "sources"):
+                os.symlink(each, target / each.name)
+        checkpoint_copy.rewrite_paths(target.parent, self.moved_from, self.session)
 
 
-def kept(checkpoint: Path) -> list[int]:
-    """The micro-batches below a checkpoint folder of Spark's whose state it keeps; -1, with nothing, if there is none.
+def retained(checkpoint: Path) -> list[int]:
+    """The micro-batches whose state a checkpoint folder of Spark's retains; [-1] before the first one.
 
-    They are those in its log of commits, which is cut as the state is.
+    They are those in its log of commits, which Spark trims as it trims the state.
     """
     return sorted(int(f.name) for f in (checkpoint / "commits").glob("[0-9]*") if f.name.isdigit()) or [-1]
 
 
 def _checked(checkpoint: Path, batch: int) -> int:
-    """The number of a micro-batch that is kept. Raises TimeError."""
-    there, where = kept(checkpoint), checkpoint.parents[1]
+    """Return ``batch``, the number of a micro-batch that is retained. Raises TimeError."""
+    there, where = retained(checkpoint), checkpoint.parents[1]
     if not is_integer(batch):
-        raise TimeError(f"{where}: batch={batch!r}: a micro-batch has a whole number; batches() lists them")
+        raise TimeError(f"{where}: batch={batch!r}: give a whole number; batches() lists the micro-batches")
     if batch in there and batch >= 0:
         return int(batch)
     if there == [-1]:
-        raise TimeError(f"{where}: there is no micro-batch {batch}: none is done yet")
+        raise TimeError(f"{where}: there is no micro-batch {batch}: the query has committed none yet")
     if 0 <= batch < there[0]:
         raise TimeError(
-            f"{where}: micro-batch {batch} is not kept any more, {there[0]} to {there[-1]} are; set "
-            "spark.sql.streaming.minBatchesToRetain on the session before the engine starts, to keep more"
+            f"{where}: micro-batch {batch} is not retained any more, {there[0]} to {there[-1]} are; to retain more, set "
+            "spark.sql.streaming.minBatchesToRetain on the session before the engine starts"
         )
-    raise TimeError(f"{where}: there is no micro-batch {batch}; {there[0]} to {there[-1]} are kept")
+    raise TimeError(f"{where}: there is no micro-batch {batch}; {there[0]} to {there[-1]} are retained")
 
 
 def state(reader: StateReader, operator: str | None = None) -> pd.DataFrame:
-    """The state of an engine on Spark at ``checkpoint``, whether it runs, was closed or was killed.
-
-    The same table as the engine's own ``state()``: without ``operator`` one row a piece of state,
-    with one its rows and their diff. ``batch`` is a micro-batch that Spark still keeps
-    (default: the last one that is done); :func:`batches` lists them. Raises CheckpointError for
-    what is no checkpoint, ViewError for an operator and TimeError for a batch that is not there.
-    """
+    """The table of an engine's ``state(operator)``, for full and shared state. Raises ViewError for the operator."""
     if operator is None:
         return tables.state_table(reader.route, reader.heads())
     stage, place = tables.find(reader.route, operator)
@@ -178,41 +173,34 @@ def state(reader: StateReader, operator: str | None = None) -> pd.DataFrame:
 
 
 def changes(after: StateReader, operator: str) -> pd.DataFrame:
-    """What a micro-batch changed in one piece of state: rows with their diff. Raises as :func:`state` does."""
+    """The rows that a micro-batch changed in one piece of state, with their diff. Raises ViewError and TimeError."""
     stage, place = tables.find(after.route, operator)
     if not after.batch:
         return tables.state_rows(place, after.blobs(stage, operator))
-    if after.batch - 1 < kept(after.checkpoint)[0]:
+    if after.batch - 1 < retained(after.checkpoint)[0]:
         raise TimeError(
-            f"{after.checkpoint.parents[1]}: what micro-batch {after.batch} changed is shown by the one before it, "
-            "which is not kept any more; state() shows what was there after it"
+            f"{after.checkpoint.parents[1]}: the changes of micro-batch {after.batch} need the state of the one before "
+            "it, which is not retained any more; state() shows the state after it"
         )
-    before = StateReader(after.session, after.checkpoint, after.make, after.batch - 1, after.moved)
+    before = StateReader(after.session, after.checkpoint, after.make, after.batch - 1, after.moved_from)
     return tables.state_rows(place, after.blobs(stage, operator), before.blobs(stage, operator))
 
 
 def batches(checkpoint: str | os.PathLike[str]) -> pd.DataFrame:
-    """The micro-batches of a checkpoint: batch, kind (epoch, read, ...), epoch, refused, and kept.
-
-    ``refused`` says that it came to nothing, ``kept`` that :func:`state` can still show it.
-    They are numbered anew when views are installed or dropped. Raises CheckpointError.
-    """
-    where, told = _told(checkpoint)
-    folder = where / told["options"]["generation"]
-    there = set(kept(folder / "spark"))
-    if told["options"].get("stream") and told["kind"] != "partial":
-        # Such a stream keeps no log of its own: each micro-batch is an epoch.
+    """See `sharedstate_lite.spark.batches`."""
+    where = absolute(checkpoint)
+    described = blueprint.read(where)
+    options = described["options"]
+    folder = where / options["generation"]
+    there = set(retained(folder / "spark"))
+    if options.get("stream") and described["kind"] != "partial":
+        # Such a stream has no log of its own: each micro-batch is an epoch.
         rows = [(n, "epoch", n + 1, False, n in there) for n in range(max(there) + 1)]
     else:
-        entries = Inbox(folder, told["options"]["began"]).entries
+        entries = Inbox(folder, options["began"]).entries
         rows = [(e.number, e.kind, e.epoch, e.void, e.number in there) for e in entries]
     out = pd.DataFrame(rows, columns=["batch", "kind", "epoch", "refused", "kept"])
     return out.astype({"batch": "int64", "epoch": "int64", "refused": "bool", "kept": "bool"})
-
-
-def _told(checkpoint: str | os.PathLike[str]) -> tuple[Path, dict[str, Any]]:
-    where = absolute(checkpoint)
-    return where, blueprint.read(where)
 
 
 def opened(
@@ -221,21 +209,21 @@ def opened(
     session: SparkSession | None,
     place: blueprint.Placing | None = None,
 ) -> StateReader:
-    """What reads the state at a checkpoint. Raises CheckpointError and TimeError."""
-    from ..session.connect import living
+    """A reader of the state at a checkpoint. Raises CheckpointError and TimeError."""
+    from ..session.checks import usable
 
-    where, told = _told(checkpoint)
+    where = absolute(checkpoint)
+    described = blueprint.read(where)
     if session is None:
         from ..session.session import session as running
 
         session = running()
-    living(session, "reading a checkpoint's state")
-    plan = blueprint.built(told, where, place)
-    folder = where / told["options"]["generation"] / "spark"
+    usable(session, "reading a checkpoint's state")
+    plan = blueprint.built(described, where, place)
+    options = described["options"]
+    folder = where / options["generation"] / "spark"
     if not folder.is_dir():
-        raise CheckpointError(f"{folder}: Spark's part of the checkpoint is gone; use another checkpoint")
-    # A copy, or a location that was moved and not started since: Spark has written down where it was.
-    home = told["options"]["home"]
-    return StateReader(
-        session, folder, plan.routed, batch, "" if home == str(where) else f"{home}/{folder.parent.name}"
-    )
+        raise CheckpointError(f"{folder} is missing: the checkpoint is not complete; use another one")
+    # A copy has another path than the engine that it is of, and so has a location that was moved by hand.
+    moved_from = None if options["home"] == str(where) else Path(options["home"]) / options["generation"]
+    return StateReader(session, folder, plan.routed, batch, moved_from)

@@ -34,11 +34,12 @@ from ..bins import blueprint
 from ..bins.bin import Plan
 from ..bins.blueprint import Blueprint
 from ..driver import checkpoint_copy
-from ..driver.engine import BINS, counted
+from ..driver.engine import BINS, checked_bins
 from ..query.processor import through
 from ..query.query import TRIES, committed, progressed, refused
-from ..session.connect import stateful, usable
+from ..session.checks import stateful, usable
 from ..session.paths import absolute, made
+from ..session.quiet import silence
 from . import failures
 from . import sink as outlet
 from . import sources as feed
@@ -64,9 +65,10 @@ class Job:
         bins: int | None,
     ) -> None:
         usable(session, "a stream")
+        silence()
         self._plan, self._route = plan, plan.checked()
         self.location, self._sink = absolute(checkpoint), outlet.checked(sink)
-        self.session, bins = session, counted(bins)
+        self.session, bins = session, checked_bins(bins)
         self._queries: list[StreamingQuery] = []
         self._turn, self._over = threading.RLock(), threading.Event()
         self._stopped, self._shown = False, -1

@@ -38,7 +38,7 @@ from ..bins.worker_cache import collect_strings, lock
 from ..query.inbox import table
 from ..query.processor import WIRE, Refused
 from ..query.query import committed
-from ..session.paths import absolute, literal
+from ..session.paths import absolute, readable
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -74,7 +74,7 @@ def frame(session: SparkSession, relation: str, schema: Schema, source: Any) -> 
         # Spark leaves out, without a word, files that are a week older than the newest one it has seen.
         reader = reader.option("recursiveFileLookup", "true").option("maxFileAge", AGE)
         # Of the four columns only this one is asked for, so Spark does not open the file.
-        return str(folder), reader.load(literal(folder)).select("path")
+        return str(folder), reader.load(readable(folder)).select("path")
     streaming = getattr(source, "isStreaming", None)
     if not streaming:
         what = "a DataFrame that does not stream" if streaming is False else f"of type {type(source).__name__}"

@@ -1,12 +1,11 @@
-"""A base table as Parquet files in a folder: one for each epoch that brought rows, merged as they become many.
+"""A base table as Parquet files: one for each epoch that changed it, merged as they become many.
 
-    files.json       which files there are: name, first and last epoch, rows, bytes
+    files.json          the list of files: name, first and last epoch, rows, bytes
     NNNNNNNN.parquet
 
-The list is written after a file and before one is removed, under another name and renamed,
-so it names whole files only. A file that it names and that is not there, or is of
-another size, was lost: that is noticed when the engine starts. Merged files are netted, so
-rows that came and went leave nothing, and small files are merged with small ones.
+The list is replaced after a new file is written and before an old one is removed, so it names complete files only. A
+file in it that is missing or has another size was lost; this is detected when the engine starts. A merge nets the
+changes of its files, and merges files of similar size, as a log-structured merge-tree does.
 """
 
 from __future__ import annotations
@@ -24,20 +23,20 @@ import pyarrow.parquet
 from ...errors import CheckpointError
 from ...plan.nodes import Schema
 from ..query.query import tried
-from ..session.paths import literal
-from .base_rows import BaseTable, declared
+from ..session.paths import readable
+from .base_spark import BaseTable, columns_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 LIST = "files.json"
-MANY = 8
-"""With so many files, the newest are merged."""
+MAX_FILES = 8
+"""With this many files, the newest ones are merged before the next is written."""
 
 
 @dataclass
 class TableFile:
-    """A file: the epochs that it covers, and what is in it."""
+    """A file of the list."""
 
     name: str
     first: int
@@ -47,38 +46,39 @@ class TableFile:
 
 
 class ParquetTable(BaseTable):
-    """See the module; ``look`` changes nothing in the folder. Raises CheckpointError for files that are lost."""
+    """See the module. With ``read_only`` the folder stays as it is. Raises CheckpointError for a file that is lost."""
 
-    def __init__(self, session: SparkSession, folder: Path, relation: str, schema: Schema, look: bool = False) -> None:
+    def __init__(
+        self, session: SparkSession, folder: Path, relation: str, schema: Schema, read_only: bool = False
+    ) -> None:
         self.session, self.folder, self.relation, self.schema = session, folder, relation, schema
         self.files: list[TableFile] = []
-        if not look:
+        if not read_only:
             folder.mkdir(parents=True, exist_ok=True)
-        told = folder / LIST
         self.number = 0
-        if told.exists():
-            found = json.loads(told.read_text())
+        if (folder / LIST).exists():
+            found = json.loads((folder / LIST).read_text())
             self.files, self.number = [TableFile(**each) for each in found["files"]], found["number"]
         for each in self.files:
             file = folder / each.name
             if not file.exists() or file.stat().st_size != each.bytes:
-                how = "is not what was written" if file.exists() else "is lost"
+                how = "was changed" if file.exists() else "is lost"
                 raise CheckpointError(
                     f"{file}: this file of the base table {relation} (epochs {each.first} to {each.last}) {how}; put "
-                    "it back, or restore another checkpoint"
+                    "the original back, or restore another checkpoint"
                 )
-        if not look:
+        if not read_only:
             self._clear()
 
     def frame(self) -> DataFrame:
         if not self.files:
-            return self.session.createDataFrame([], declared(self.schema))
+            return self.session.createDataFrame([], columns_of(self.schema))
         return self._read(self.files)
 
     def _read(self, some: list[TableFile]) -> DataFrame:
-        """Their rows; Spark looks for the files at once."""
-        paths = [literal(self.folder / each.name) for each in some]
-        reader = self.session.read.schema(declared(self.schema))
+        """The rows of some files. Spark looks for the files here already, so this may raise."""
+        paths = [readable(self.folder / each.name) for each in some]
+        reader = self.session.read.schema(columns_of(self.schema))
         return tried(lambda: reader.parquet(*paths), f"the base table {self.relation} cannot be read")
 
     def append(self, rows: pa.Table, epoch: int) -> None:
@@ -100,7 +100,7 @@ class ParquetTable(BaseTable):
         return sum(f.rows for f in self.files), sum(f.bytes for f in self.files)
 
     def merge(self, whole: bool = False) -> None:
-        if len(self.files) < (2 if whole else MANY):
+        if len(self.files) < (2 if whole else MAX_FILES):
             return
         count, rows = 1, self.files[-1].rows
         while count < len(self.files) and (whole or count < 2 or self.files[-1 - count].rows < 2 * rows):
@@ -141,12 +141,9 @@ class ParquetTable(BaseTable):
         unfinished.replace(self.folder / LIST)
 
     def _clear(self) -> None:
-        """Remove what the list does not name: an epoch or a merge that did not come to its end."""
+        """Remove files that the list does not name: leftovers of an epoch or a merge that was cut off."""
         there = {f.name for f in self.files}
         for file in self.folder.glob("*.parquet"):
             if file.name not in there:
                 file.unlink()
         shutil.rmtree(self.folder / "merging", ignore_errors=True)
-
-
-__all__ = ["ParquetTable"]

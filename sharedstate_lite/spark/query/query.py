@@ -15,7 +15,6 @@ from __future__ import annotations
 import base64
 import contextlib
 import json
-import logging
 import re
 import threading
 from collections.abc import Callable, Iterable, Mapping
@@ -32,7 +31,8 @@ from ... import errors
 from ...errors import CheckpointError, Error
 from ..bins.bin import Plan
 from ..bins.messages import BinMessage
-from ..session.paths import literal
+from ..session.paths import readable
+from ..session.quiet import silence
 from .inbox import Inbox
 from .processor import MARK, WIRE, through
 
@@ -54,6 +54,7 @@ class Query:
         self, session: SparkSession, folder: Path, plan: Plan, stages: int, labels: dict[int, int], began: int
     ) -> None:
         self.session, self.folder, self.plan, self.stages, self.labels = session, folder, plan, stages, labels
+        silence()
         self.inbox = Inbox(folder, began)
         self.inbox.prepare()
         self._out = folder / "out"
@@ -139,7 +140,7 @@ class Query:
     def _started(self) -> StreamingQuery:
         try:
             source = self.session.readStream.schema(WIRE).option("maxFilesPerTrigger", 1)
-            wire = through(source.parquet(literal(self.inbox.path)), self.plan, self.stages, self.labels)
+            wire = through(source.parquet(readable(self.inbox.path)), self.plan, self.stages, self.labels)
             writer = wire.writeStream.outputMode("update").option("checkpointLocation", str(self.checkpoint))
             return writer.foreachBatch(self._sink).start()
         except (Py4JError, OSError) as error:
@@ -271,8 +272,3 @@ def reason(text: str) -> str:
     lines = [re.sub(r"^(: |Caused by: )", "", line.strip()) for line in text.splitlines() if line.strip()]
     told = [line for line in lines if re.match(r"[\w.$]*(Error|Exception)\b", line)]
     return (told or lines or ["no reason given"])[-1][:300]
-
-
-for _name in ("StreamingQueryContextLogger", "py4j.clientserver"):
-    # They print beside the exception that says the same; the second is of what is raised in a foreachBatch.
-    logging.getLogger(_name).setLevel(logging.CRITICAL + 1)

@@ -1,17 +1,17 @@
-"""Spark's classes, parsed and verified once for all sessions: an archive that every later JVM maps into memory.
+"""An archive of Spark's classes, parsed and verified once, which later JVMs map into memory.
 
-    python -m sharedstate_lite.spark.session.classes     makes it where there is none; so does the set-up of the tests
+    python -m sharedstate_lite.spark.session.classes     makes it if there is none; so does the set-up of the tests
 
-Most of what a session's start costs is classes, 18,000 of them before it has counted ten rows
-(SHAREDSTATE_LITE_JAVA_OPTIONS=-Xlog:class+load:file=classes.log lists them): read from jars, parsed and
-verified anew by each JVM. Java's class data sharing keeps what came of that in a file
-(JEP 350). It is made by a session that does a little of everything, and used by JVMs in
-which all of Spark runs (local[N]); Java itself looks whether jars and options are still
-those that it was made with, and goes without it where they are not. Nothing needs it.
+A session loads 18,000 classes before it has counted ten rows, and each JVM reads, parses and verifies them again: most
+of the cost of a start (SHAREDSTATE_LITE_JAVA_OPTIONS=-Xlog:class+load:file=classes.log lists them). Java's class data
+sharing stores the result in a file. A session that uses a little of everything makes the file; sessions on local[N]
+use it. Java checks at each start whether the jars and options are still the same, and ignores the archive if not.
 
-Java refuses to archive where a folder on its class path holds files. Spark's folder for
-configuration is one, so it is an empty one here, and files that lie elsewhere are named.
-Imports pyspark only where the archive is made.
+Java cannot make an archive if a folder on the class path contains files. Spark's configuration folder is on it, so that
+folder stays empty here, and its files are elsewhere and passed by their paths. PySpark is imported only to make the
+archive.
+
+Source: JEP 350, Dynamic CDS Archives.
 """
 
 from __future__ import annotations
@@ -33,51 +33,52 @@ from .java import Java, find_java
 AGAIN = "python -m sharedstate_lite.spark.session.classes"
 VISIT = "product STRING, user STRING, length INT"
 BASE_SECONDS = 120
-"""Java's own classes take three."""
+"""Archiving Java's own classes takes about 3 s."""
 BRIEF = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""For a JVM that runs nothing often enough to be compiled well."""
+"""Options for a JVM that ends before optimised code would pay off."""
 
 
 def conf() -> Path:
-    """The empty folder that stands on the class path for Spark's configuration."""
+    """The empty folder that is on the class path as Spark's configuration folder."""
     return cache_dir("classes", "conf")
 
 
 def archive(java: Java) -> Path:
-    """Where the archive for this Java is, or would be."""
-    what = f"{java.home}\n{home.kept()}"
-    digest = hashlib.sha256(what.encode()).hexdigest()[:12]
+    """The path of the archive for this Java, whether it exists or not."""
+    inputs = f"{java.home}\n{home.shared()}"
+    digest = hashlib.sha256(inputs.encode()).hexdigest()[:12]
     return cache_dir("classes") / f"spark-{importlib.metadata.version('pyspark')}-java-{java.version}-{digest}.jsa"
 
 
 def options(java: Java) -> str:
-    """What a JVM is started with to use the archive, or to do without it in silence; empty where there is none."""
+    """The JVM options that use the archive, or ignore it silently if it does not fit; empty if there is none."""
     path = archive(java)
     return f'-XX:SharedArchiveFile="{path}" -Xlog:cds=off' if path.is_file() else ""
 
 
 def make(java: Java) -> Path:
-    """Make the archive, in a minute at most, where there is none. Returns its path.
+    """Make the archive if there is none, in up to a minute; returns its path.
 
-    No session may run meanwhile. Raises Error where Java does not make one; a file is
-    whole or not there.
+    No session may run meanwhile. The file appears complete or not at all. Raises Error if Java does not make one.
     """
     target = archive(java)
     if os.pathsep in str(target):
-        raise Error(f"{target}: Java takes {os.pathsep!r} in an archive's path for the end of it; move the caches")
+        raise Error(
+            f"{target}: Java ends an archive's path at {os.pathsep!r}; set SHAREDSTATE_LITE_CACHE to another folder"
+        )
     if target.is_file():
         return target
     with tempfile.TemporaryDirectory(dir=cache_dir("classes"), prefix=".make-") as scratch:
         part = Path(scratch) / "part.jsa"
         _exercise(f'{BRIEF} {_base(java)} -XX:ArchiveClassesAtExit="{part}"', Path(scratch))
         if not part.is_file():
-            raise Error(f"Java {java.version} wrote no archive; why is in the latest log in {cache_dir('logs')}")
+            raise Error(f"Java {java.version} wrote no archive; see the latest log in {cache_dir('logs')}")
         os.replace(part, target)
     return target
 
 
 def _base(java: Java) -> str:
-    """What has Java share its own classes, on which the archive builds: empty where it brings them, else an option."""
+    """The option for the archive of Java's own classes, which ours extends; empty if this Java comes with one."""
     program = str(java.home / "bin" / "java")
     if _java(program, "-Xshare:on", "-version") is None:
         return ""
@@ -88,7 +89,7 @@ def _base(java: Java) -> str:
         try:
             refusal = _java(program, "-Xshare:dump", f"-XX:SharedArchiveFile={part}")
             if refusal is not None:
-                raise Error(f"Java {java.version} does not archive its own classes ({refusal})")
+                raise Error(f"Java {java.version} cannot archive its own classes ({refusal})")
             os.replace(part, base)
         finally:
             Path(part).unlink(missing_ok=True)
@@ -96,19 +97,19 @@ def _base(java: Java) -> str:
 
 
 def _java(program: str, *arguments: str) -> str | None:
-    """Run Java; None where it did as told, else its last words."""
+    """Run Java; None if it succeeded, otherwise the last line of its output."""
     try:
         done = subprocess.run(
             [program, *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=BASE_SECONDS
         )
     except subprocess.TimeoutExpired:
-        return f"no answer within {BASE_SECONDS} s"
+        return f"it did not end within {BASE_SECONDS} s"
     lines = (done.stdout + done.stderr).strip().splitlines()
-    return None if done.returncode == 0 else (lines or ["no message"])[-1]
+    return None if done.returncode == 0 else (lines or ["no output"])[-1]
 
 
 def _exercise(java_options: str, scratch: Path) -> None:
-    """A session that has the classes loaded which sessions use: files, SQL, Arrow, Python workers, streams, RocksDB."""
+    """Run a session that loads the usual classes: files, SQL, Arrow, Python workers, streams, RocksDB."""
     import sharedstate_lite as ss
 
     catalog = ss.Catalog(info="product STRING, category STRING", visit=VISIT)
@@ -132,7 +133,7 @@ def _exercise(java_options: str, scratch: Path) -> None:
 
 
 def main() -> int:
-    """Make the archive and say so; 0 where it is there afterwards."""
+    """Make the archive if there is none; the exit code is 0 if it exists afterwards."""
     java = find_java()
     path = archive(java)
     if not path.is_file():

@@ -1,11 +1,10 @@
-"""The command ``python -m sharedstate_lite.spark.session.cluster``: a cluster on this machine, while it is needed.
+"""The command ``python -m sharedstate_lite.spark.session.cluster``: a temporary cluster on this machine.
 
     ... try                    start it, run one job on it and in this process, compare, stop it
-    ... run COMMAND ...        run a command with SHAREDSTATE_LITE_MASTER set to it, then stop it
-    ... start                  keep it until Ctrl-C, and say where it is
+    ... run COMMAND ...        run a command with SHAREDSTATE_LITE_MASTER set to its address, then stop it
+    ... start                  print its address, and keep it until Ctrl-C
 
-It ends on Ctrl-C, on SIGTERM and with its terminal, and takes all of its processes along,
-also where it is killed.
+It ends on Ctrl-C, on SIGTERM and with its terminal. All of its processes end with it, also if it is killed.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from .standalone import Cluster
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        """One line, and 2 as the exit code."""
+        """Print one line, and exit with code 2."""
         self.exit(2, f"{self.prog}: error: {message}\n")
 
 
@@ -44,16 +43,16 @@ def _arguments(given: list[str]) -> argparse.Namespace:
     commands.add_parser("start", help="keep it until Ctrl-C")
     found = parser.parse_args(given)
     if found.what == "run" and not found.command:
-        run.error("it needs the command to run, for example: run python job.py")
+        run.error("a command to run is missing, for example: run python job.py")
     return found
 
 
 def main(given: list[str]) -> int:
-    """Returns the exit code: the command's, 0, or 1 where answers differ. Raises Error where it does not start."""
+    """The exit code: the command's, 0, or 1 if answers differ. Raises Error if the cluster does not start."""
     asked = _arguments(given)
     for name in ("SIGTERM", "SIGHUP"):
         if hasattr(signal, name):
-            # As an exception, so that everything is ended on the way out.
+            # Raise an exception, so that the cluster ends.
             signal.signal(getattr(signal, name), lambda got, _: sys.exit(128 + got))
     with Cluster(asked.workers, asked.cores, asked.memory) as cluster:
         if asked.what == "run":
@@ -76,11 +75,11 @@ def _run(words: list[str], url: str) -> int:
                 process.wait()
                 raise
     except OSError as error:
-        raise Error(f"{words[0]} cannot be run ({error.strerror}); give the command as in a shell") from error
+        raise Error(f"{words[0]} cannot be run ({error.strerror}); write the command as in a shell") from error
 
 
 def _try(url: str) -> int:
-    """The shop's view, step by step, in one process and on the cluster."""
+    """Step the shopping view in one process and on the cluster, and compare."""
     import sharedstate_lite as ss
 
     catalog = ss.Catalog(info="product STRING, category STRING", visit="product STRING, user STRING, length INT")
@@ -103,8 +102,8 @@ def _try(url: str) -> int:
                 begun = time.perf_counter()
                 same = there.step(epoch) == here.step(epoch)
                 equal &= same
-                told = "equal to" if same else "DIFFERENT from"
-                print(f"epoch {number}: changes {told} those in one process, {time.perf_counter() - begun:.1f} s")
+                verdict = "equal to" if same else "DIFFERENT from"
+                print(f"epoch {number}: changes {verdict} those in one process, {time.perf_counter() - begun:.1f} s")
             same = there.read("result").equals(here.read("result"))
     print(f"the view: {'equal' if same else 'DIFFERENT'}")
     return 0 if equal and same else 1

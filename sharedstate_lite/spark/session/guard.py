@@ -1,9 +1,8 @@
-"""Keeps processes for another one, and ends them with it: a script of the standard library alone.
+"""Starts processes for another process and ends them with it: a script that uses only the standard library.
 
-It reads lines from its standard input, each the JSON of one process to start
-(``command``, ``environment``, ``log``), and answers each with the process's id. At the end of
-its input, which comes however the other process ends, or on SIGTERM, it ends them: SIGTERM first,
-SIGKILL for what stays. It leads a session of its own, so Ctrl-C in a terminal does not reach it.
+It reads one JSON line per process to start (``command``, ``environment``, ``log``) from standard input and answers with
+the process id. At the end of the input, however the other process ended, or on SIGTERM, it ends all of them: SIGTERM
+first, SIGKILL after ``END_SECONDS``. It leads a session of its own, so Ctrl-C in a terminal does not reach it.
 """
 
 from __future__ import annotations
@@ -21,8 +20,8 @@ END_SECONDS = 10
 
 
 def main() -> None:
-    """Until the input ends."""
-    begun: list[subprocess.Popen[bytes]] = []
+    """Run until the input ends."""
+    started: list[subprocess.Popen[bytes]] = []
     signal.signal(signal.SIGTERM, lambda *_: sys.exit())
     try:
         for line in sys.stdin:
@@ -31,29 +30,26 @@ def main() -> None:
                 process = subprocess.Popen(
                     wanted["command"], stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=wanted["environment"]
                 )
-            begun.append(process)
-            # Whoever asked may be gone already; then the input ends too.
+            started.append(process)
+            # If the reader has ended, so does the input.
             with contextlib.suppress(BrokenPipeError):
                 sys.stdout.write(f"{process.pid}\n")
                 sys.stdout.flush()
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        _end(begun)
+        _end(started)
 
 
-def _end(begun: list[subprocess.Popen[bytes]]) -> None:
-    # The last started first: workers tell the master, and end what they started themselves.
-    for process in reversed(begun):
+def _end(started: list[subprocess.Popen[bytes]]) -> None:
+    # Workers first: they report to the master, and end their own executors.
+    for process in reversed(started):
         process.terminate()
     deadline = time.monotonic() + END_SECONDS
-    for process in begun:
+    for process in started:
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(timeout=max(0.0, deadline - time.monotonic()))
-    if hasattr(os, "killpg"):
-        # Everything that is left of this session, and this process too.
-        os.killpg(0, signal.SIGKILL)
-    for process in begun:
-        process.kill()
+    # The rest of this session, this process included.
+    os.killpg(0, signal.SIGKILL)
 
 
 if __name__ == "__main__":

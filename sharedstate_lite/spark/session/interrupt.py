@@ -1,10 +1,8 @@
-"""Ctrl-C in a script, a terminal or a notebook: the jobs are cancelled, then comes the KeyboardInterrupt.
+"""Ctrl-C in a script, a terminal or a notebook: cancel the running jobs, then raise KeyboardInterrupt.
 
-An exception in the middle of a call to the JVM leaves the call's answer on the line,
-and py4j's clearing up after it is a matter of luck: the next call may fail, or the job
-run on. So an interrupt that comes inside such a call cancels the jobs from another
-thread, and is raised when the call returns. A call that does not return, and a second
-Ctrl-C, are interrupted where they are.
+An exception in the middle of a py4j call leaves the answer on the connection: the next call may fail, or the job may
+go on. An interrupt during such a call therefore cancels the jobs from another thread, and is raised when the call
+returns. If the call does not return, or Ctrl-C comes a second time, it is raised at once.
 """
 
 from __future__ import annotations
@@ -18,28 +16,28 @@ from types import FrameType
 from typing import Any
 
 RETURN_SECONDS = 3
-"""A call that waits for no job does not return when the jobs are cancelled."""
+"""How long to wait for a call to return; one that waits for no job does not notice that jobs are cancelled."""
 
 
 @contextlib.contextmanager
-def late() -> Iterator[None]:
-    """An interrupt that comes meanwhile is raised at the end: what is begun here is in somebody's hands by then."""
+def delayed() -> Iterator[None]:
+    """Raise an interrupt at the end of the block, so that a process started in it is already known to its owner."""
     before = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(before):
         yield
         return
-    came: list[tuple[int, FrameType | None]] = []
-    signal.signal(signal.SIGINT, lambda number, frame: came.append((number, frame)))
+    arrived: list[tuple[int, FrameType | None]] = []
+    signal.signal(signal.SIGINT, lambda number, frame: arrived.append((number, frame)))
     try:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
-    for number, frame in came[:1]:
+    for number, frame in arrived[:1]:
         before(number, frame)
 
 
 class Interrupts:
-    """Handles SIGINT between :meth:`install`, in the main thread, and :meth:`remove`; ``cancel`` cancels all jobs."""
+    """Handles SIGINT from `install`, in the main thread, until `remove`; ``cancel`` cancels all jobs."""
 
     def __init__(self, cancel: Callable[[], None]) -> None:
         self._cancel = cancel
@@ -51,10 +49,10 @@ class Interrupts:
         self._shell: Any = None
 
     def install(self, before: Any, client: Any) -> None:
-        """Handle SIGINT from now on; ``before`` is the handler that is put back, and called in the end.
+        """Handle SIGINT from now on; ``before`` is the earlier handler, which is called after the jobs are cancelled.
 
-        ``client`` is py4j's, through which all calls go. Where SIGINT was ignored, as in a
-        job in a shell's background, it stays so.
+        ``client`` is py4j's, which all calls use. If SIGINT was ignored, as in a background job of a shell, it stays
+        ignored.
         """
         self._before = before
         if not callable(before):
@@ -65,19 +63,19 @@ class Interrupts:
         ipython = sys.modules.get("IPython")
         self._shell = None if ipython is None else ipython.get_ipython()
         if self._shell is not None:
-            # A notebook's kernel puts Python's own handler in place for each cell.
-            self._shell.events.register("pre_run_cell", self._again)
+            # A notebook's kernel installs Python's own handler before each cell.
+            self._shell.events.register("pre_run_cell", self._reinstall)
 
     def remove(self) -> None:
-        """Put the earlier handler back."""
+        """Restore the earlier handler."""
         if self._shell is not None:
-            self._shell.events.unregister("pre_run_cell", self._again)
+            self._shell.events.unregister("pre_run_cell", self._reinstall)
             self._shell = None
         if threading.get_ident() == self._thread and signal.getsignal(signal.SIGINT) == self.handle:
             signal.signal(signal.SIGINT, self._before)
 
     def handle(self, number: int, frame: FrameType | None) -> None:
-        """What SIGINT does."""
+        """The signal handler."""
         if self._calls and not self._pending:
             self._pending = True
             self._returned.clear()
@@ -87,7 +85,7 @@ class Interrupts:
             self._before(number, frame)
 
     def _around(self, send: Callable[..., Any]) -> Callable[..., Any]:
-        """A call to the JVM after which a pending interrupt is raised."""
+        """py4j's function that sends a call, followed by a pending interrupt."""
 
         def sent(command: str, retry: bool = True, binary: bool = False) -> Any:
             if threading.get_ident() != self._thread:
@@ -110,6 +108,6 @@ class Interrupts:
         if not self._returned.wait(RETURN_SECONDS) and self._pending:
             signal.pthread_kill(self._thread, signal.SIGINT)
 
-    def _again(self, *_: object) -> None:
+    def _reinstall(self, *_: object) -> None:
         if threading.get_ident() == self._thread:
             signal.signal(signal.SIGINT, self.handle)

@@ -1,10 +1,9 @@
-"""Packages from a Maven repository, with what they need in turn, by Ivy: the resolver that PySpark brings.
+"""Download packages and their dependencies from a Maven repository with Ivy, the resolver in PySpark's jars.
 
-A program of its own, run beside any session. It asks Maven Central; where
-SHAREDSTATE_LITE_MAVEN, Spark's own DEFAULT_ARTIFACT_REPOSITORY or a mirror in the
-user's Maven settings names another repository (an address or a folder), that one. It
-compares each file with the checksum that the repository gives. A repository that wants
-a password is not served. Imports the standard library only, and never pyspark.
+Ivy runs as a separate program. It asks Maven Central, or the repository (an address or a folder) that the variable
+SHAREDSTATE_LITE_MAVEN, Spark's DEFAULT_ARTIFACT_REPOSITORY, or a mirror in the user's Maven settings names. It verifies
+each file by the repository's checksum. Repositories with a password are not supported. This module uses only the
+standard library.
 """
 
 from __future__ import annotations
@@ -27,23 +26,23 @@ VARIABLE = "SHAREDSTATE_LITE_MAVEN"
 FETCH_SECONDS = 120
 CONNECT_SECONDS, READ_SECONDS = 10, 30
 
-_NOT_CARRIED = "the repository does not carry it"
+_NOT_FOUND = "the repository does not have it"
 
 
-class NotCarried(Error):
-    """The repository was asked and does not have it."""
+class NotInRepository(Error):
+    """The repository answered, and does not have the package."""
 
 
 def retrieve(wanted: str, scratch: Path, say: Callable[[str], None]) -> list[Path]:
-    """Put the jars of ``group:artifact:version``, and of what it needs in turn, into a folder that is made for it.
+    """Download the jars of ``group:artifact:version`` and of its dependencies into the new folder ``scratch``.
 
-    ``version`` may be a pattern such as ``0.12.+``. ``say`` is told each file as it comes.
-    Raises :class:`NotCarried`, or Error with another reason.
+    ``version`` may be a pattern such as ``0.12.+``. ``say`` is called with the name of each file. Raises
+    NotInRepository, or Error with another reason.
     """
     scratch.mkdir()
     resolver = next(iter(sorted(pyspark_jars().glob("ivy-*.jar"))), None)
     if resolver is None:
-        raise Error("PySpark has no ivy jar in this version")
+        raise Error("this version of PySpark contains no ivy jar")
     group, artifact, version = wanted.split(":")
     root = repository()
     (scratch / "settings.xml").write_text(_SETTINGS.format(
@@ -53,16 +52,16 @@ def retrieve(wanted: str, scratch: Path, say: Callable[[str], None]) -> list[Pat
     command = [str(find_java().home / "bin" / "java"), "-Xmx256m", *_proxies(), "-jar", str(resolver)]
     command += ["-settings", str(scratch / "settings.xml"), "-ivy", str(scratch / "ivy.xml"), "-confs", "default"]
     command += ["-cache", str(scratch / "cache"), "-retrieve", f"{scratch}/jars/[artifact]-[revision].[ext]"]
-    said = _run(command, scratch, say)
+    output = _run(command, scratch, say)
     jars = sorted((scratch / "jars").glob("*.jar"))
-    if said is None and jars:
+    if output is None and jars:
         return jars
-    reason = _reason(said or "")
-    raise (NotCarried if reason == _NOT_CARRIED else Error)(f"{wanted}: {reason}")
+    reason = _reason(output or "")
+    raise (NotInRepository if reason == _NOT_FOUND else Error)(f"{wanted}: {reason}")
 
 
 def repository() -> str | None:
-    """The address of the repository to ask instead of Maven Central; None for Maven Central itself."""
+    """The address of the repository to use instead of Maven Central; None for Maven Central."""
     named = os.environ.get(VARIABLE) or os.environ.get("DEFAULT_ARTIFACT_REPOSITORY") or _mirror()
     if not named:
         return None
@@ -70,7 +69,7 @@ def repository() -> str | None:
 
 
 def pyspark_jars() -> Path:
-    """The folder of the jars that PySpark brings."""
+    """The folder of PySpark's own jars."""
     spec = importlib.util.find_spec("pyspark")
     if spec is None or spec.origin is None:
         raise Error("the package pyspark is not installed")
@@ -78,7 +77,7 @@ def pyspark_jars() -> Path:
 
 
 def _run(command: list[str], folder: Path, say: Callable[[str], None]) -> str | None:
-    """Run Ivy, at most FETCH_SECONDS; returns what it said where it failed."""
+    """Run Ivy for at most FETCH_SECONDS; returns its output if it failed."""
     try:
         ivy = subprocess.Popen(
             command,
@@ -91,45 +90,45 @@ def _run(command: list[str], folder: Path, say: Callable[[str], None]) -> str | 
         )
     except OSError as error:
         raise Error(f"{command[0]} does not start ({error.strerror or error})") from error
-    limit, said = threading.Timer(FETCH_SECONDS, ivy.kill), []
+    limit, output = threading.Timer(FETCH_SECONDS, ivy.kill), []
     limit.start()
     with ivy:
         try:
             assert ivy.stdout is not None
             for line in ivy.stdout:
-                said.append(line)
-                coming = re.match(r"downloading \S*/(\S+)", line)
-                if coming:
-                    say(coming[1])
+                output.append(line)
+                file = re.match(r"downloading \S*/(\S+)", line)
+                if file:
+                    say(file[1])
             late = ivy.wait() < 0
         finally:
             limit.cancel()
             ivy.kill()
     if late:
-        raise Error(f"no answer within {FETCH_SECONDS} s")
-    return None if ivy.returncode == 0 else "".join(said)
+        raise Error(f"the repository did not answer within {FETCH_SECONDS} s")
+    return None if ivy.returncode == 0 else "".join(output)
 
 
-def _reason(said: str) -> str:
-    """In a few words what Ivy said at length; it calls everything that it does not get "not found" in the end."""
-    access = re.search(r"PKIX|SSLHandshake", said)
-    if access:
+def _reason(output: str) -> str:
+    """The cause in a few words. Ivy ends with "not found" for every failure, so that is checked last."""
+    if re.search(r"PKIX|SSLHandshake", output):
         return "this Java does not trust the repository's certificate"
-    access = re.search(r"Server access error at url \S+ \((.{1,200}?)\)\s*$", said, re.MULTILINE)
+    access = re.search(r"Server access error at url \S+ \((.{1,200}?)\)\s*$", output, re.MULTILINE)
     if access:
-        return f"the repository does not answer as it should ({access[1]})"
-    if re.search(r"UnknownHost|Host \S+ not found|[cC]onnect\w* (refused|timed out)|[tT]imed? ?out|unreachable", said):
+        return f"the repository returned an error ({access[1]})"
+    unreachable = r"UnknownHost|Host \S+ not found|[cC]onnect\w* (refused|timed out)|[tT]imed? ?out|unreachable"
+    if re.search(unreachable, output):
         return "the repository cannot be reached"
-    if "checksum" in said:
-        return "what the repository sends does not have the checksum that it gives"
-    if re.search(r"::\s+\S+: not found", said):
-        return _NOT_CARRIED
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
-    return lines[-1][:200] if lines else "nothing came"
+    if "checksum" in output:
+        return "a file from the repository does not match the repository's checksum"
+    if re.search(r"::\s+\S+: not found", output):
+        return _NOT_FOUND
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    return lines[-1][:200] if lines else "Ivy printed nothing"
 
 
 def _proxies() -> list[str]:
-    """Java's names for the proxies that the environment names to everything else."""
+    """The Java options for the proxies in the environment's variables."""
     out = []
     for scheme in ("http", "https"):
         value = os.environ.get(f"{scheme}_proxy") or os.environ.get(f"{scheme.upper()}_PROXY")
@@ -179,4 +178,4 @@ _IVY = """\
   </dependencies>
 </ivy-module>
 """
-"""What is left out is in PySpark already, or for compilers only."""
+"""The excluded packages are in PySpark already, or only for compilers."""

@@ -1,17 +1,15 @@
-"""The jars that PySpark does not bring: fetched once, at set-up, and named to a session where they are there.
+"""Jars that PySpark does not contain: downloaded once, at set-up, and passed to sessions if they are there.
 
-    python -m sharedstate_lite.spark.session.jars     fetches what is absent; so does the set-up
+    python -m sharedstate_lite.spark.session.jars     downloads missing jars; so does the set-up
 
-Spark would fetch a package at each start of a session, and a package that it does not
-get ends the session. So they are fetched beforehand, by the same resolver (:mod:`.ivy`)
-with what they need in turn, into the caches folder; a session names files
-(``spark.jars``), and only those that are there and whole. What cannot be had is absent,
-and why is remembered until somebody asks again: nothing fails or waits for it.
+Spark would resolve a package at each start of a session, and not start without it. So the packages are downloaded
+beforehand with their dependencies (:mod:`.ivy`), and a session gets files (``spark.jars``), only those that exist and
+are intact. If a package cannot be downloaded, the reason is stored until the next attempt, and sessions start without
+it.
 
-A jar of one's own goes before: each package has a variable that names it. Files whose
-SHA-256 is written here are held to it; the others to the checksum that the repository
-gives, and from then on to what was fetched.
-Imports the standard library only, and never pyspark.
+The user's own jar takes precedence: each package has a variable for its path. Files with a SHA-256 in this module must
+match it; others must match the repository's checksum, and afterwards the digest of the download. This module uses only
+the standard library.
 """
 
 from __future__ import annotations
@@ -32,14 +30,14 @@ from . import ivy
 
 AGAIN = "python -m sharedstate_lite.spark.session.jars"
 ODD = frozenset("[]{}*?#,")
-"""In the path of a jar these are patterns to Spark, or end it; no session would start."""
+"""Characters that Spark does not read literally in the path of a jar: a session would not start."""
 
 
 @dataclass(frozen=True)
 class Package:
-    """Something on Maven Central: what it is for, where it is, and the variable that names a jar of one's own.
+    """A package on Maven Central: its purpose, its coordinates, and the variable for the user's own jar.
 
-    ``{spark}`` and ``{scala}`` in the artifact stand for what PySpark was built with.
+    ``{spark}`` and ``{scala}`` in the artifact are PySpark's major version and its Scala version.
     """
 
     name: str
@@ -49,9 +47,9 @@ class Package:
     version: str
     variable: str
     instead: str = ""
-    """A pattern of versions that do as well, of which the newest is taken where the repository lacks this one."""
+    """A pattern of versions of which the newest is taken if the repository does not have ``version``."""
     digests: dict[str, str] = field(default_factory=dict)
-    """File name -> SHA-256, where it is known beforehand."""
+    """File name -> SHA-256, for known files."""
 
 
 PACKAGES: dict[str, Package] = {
@@ -77,12 +75,12 @@ PACKAGES: dict[str, Package] = {
         ),
     )
 }
-"""What the kit can use, by name; GraphFrames has the version of its Python half."""
+"""The packages that the kit can use, by name. GraphFrames must have the version of its Python package."""
 
 
 @dataclass(frozen=True)
 class Found:
-    """A package as this machine has it: ``paths`` of its jars, or why it is ``absent`` and what mends that."""
+    """A package on this machine: the ``paths`` of its jars, or why it is ``absent`` and what to do (``mend``)."""
 
     name: str
     version: str
@@ -92,50 +90,45 @@ class Found:
 
 
 def find(name: str) -> Found:
-    """What there is of a package, looked up in some milliseconds and never fetched.
-
-    Raises :class:`~sharedstate_lite.errors.Error` for a name that is none of :data:`PACKAGES`.
-    """
+    """Look a package up on this machine, in a few milliseconds. Raises Error for a name that is not in `PACKAGES`."""
     if name not in PACKAGES:
-        raise Error(f"jar {name!r}: the kit knows {', '.join(PACKAGES)}; name others to a session with spark.jars")
+        raise Error(f"jar {name!r}: the kit knows {', '.join(PACKAGES)}; pass others to a session with spark.jars")
     package = PACKAGES[name]
     named = os.environ.get(package.variable)
     if named:
         return _own(package, named)
-    mend = f"{AGAIN} fetches it, or set {package.variable} to the jar; only {package.purpose} needs it"
+    mend = f"{AGAIN} downloads it, or set {package.variable} to the jar; only {package.purpose} needs it"
     try:
         wanted, folder = _coordinates(package), cache_dir("jars")
         if odd := sorted(ODD & set(str(folder))):
-            raise Error(
-                f"Spark starts with no jar from {folder}: {' '.join(odd)} in a path are more than letters to it"
-            )
+            raise Error(f"Spark cannot load a jar from {folder}: it reads {' '.join(odd)} in a path as a pattern")
         record = json.loads((folder / f"{name}.json").read_text())
     except (FileNotFoundError, ValueError) as error:
-        reason = str(error) if isinstance(error, Error) else "it was not fetched yet"
+        reason = str(error) if isinstance(error, Error) else "it was not downloaded yet"
         return Found(name, package.version, absent=reason, mend=mend)
     if record.get("package") != wanted:
-        return Found(name, package.version, absent=f"{wanted} was not fetched yet", mend=mend)
+        return Found(name, package.version, absent=f"{wanted} was not downloaded yet", mend=mend)
     if "absent" in record:
-        again = f"{AGAIN} asks again, with {ivy.VARIABLE} another repository; or set {package.variable} to the jar"
+        again = f"{AGAIN} tries again ({ivy.VARIABLE} selects a repository), or set {package.variable} to the jar"
         mend = f"{again}; only {package.purpose} needs it"
         return Found(name, package.version, absent=record["absent"], mend=mend)
     for file, digest in record["files"].items():
         if not (folder / file).is_file() or _digest(folder / file) != digest:
-            return Found(name, package.version, absent=f"{folder / file} is gone or was changed", mend=mend)
+            return Found(name, package.version, absent=f"{folder / file} is missing or was changed", mend=mend)
     return Found(name, package.version, tuple(folder / file for file in record["files"]))
 
 
 def setting() -> dict[str, str]:
-    """What a session is started with: ``spark.jars`` with every jar that is there, or nothing."""
+    """The setting ``spark.jars`` with all jars on this machine; empty if there are none."""
     paths = [str(path) for name in PACKAGES for path in find(name).paths]
     return {"spark.jars": ",".join(paths)} if paths else {}
 
 
 def fetch(name: str, say: Callable[[str], None] = lambda text: None) -> Found:
-    """Fetch a package, or remember why it cannot be had; returns what there is afterwards.
+    """Download a package, or store why that failed; returns the result of `find` afterwards.
 
-    ``say`` is told each file as it comes. Takes a second or two, and at most
-    ivy.FETCH_SECONDS an attempt. A file is whole or not there, whatever happens meanwhile.
+    ``say`` is called with the name of each file. Takes one or two seconds, and at most ivy.FETCH_SECONDS per attempt.
+    A file appears complete or not at all.
     """
     package, folder = PACKAGES[name], cache_dir("jars")
     if ODD & set(str(folder)):
@@ -148,7 +141,7 @@ def fetch(name: str, say: Callable[[str], None] = lambda text: None) -> Found:
             digests = {jar.name: _digest(jar) for jar in jars}
             for file, digest in digests.items():
                 if package.digests.get(file, digest) != digest:
-                    raise Error(f"the repository's {file} is not the one that the kit knows (its SHA-256 differs)")
+                    raise Error(f"the repository's {file} does not have the SHA-256 that the kit expects")
             for jar in jars:
                 os.replace(jar, folder / jar.name)
         record["files"] = digests
@@ -162,12 +155,12 @@ def fetch(name: str, say: Callable[[str], None] = lambda text: None) -> Found:
 
 
 def _own(package: Package, named: str) -> Found:
-    """The jars that a variable names, separated as folders are in PATH."""
+    """The jars in a package's variable, separated like the folders in PATH."""
     paths = tuple(Path(part).expanduser().absolute() for part in named.split(os.pathsep) if part)
     bad = next((path for path in paths if not path.is_file()), None)
-    reason = f"{package.variable}={named}: {bad} is no file" if bad else None
+    reason = f"{package.variable}={named}: {bad} is not a file" if bad else None
     if reason is None and (odd := sorted(ODD & set(named))):
-        reason = f"{package.variable}={named}: {' '.join(odd)} in a path are more than letters to Spark; move the jar"
+        reason = f"{package.variable}={named}: Spark reads {' '.join(odd)} in a path as a pattern; move the jar"
     built = re.search(r"-spark(\d+)_([\d.]+\d)", " ".join(path.name for path in paths))
     if reason is None and built and built.groups() != _spark():
         reason = (
@@ -184,7 +177,7 @@ def _spark() -> tuple[str, str]:
         found = re.fullmatch(r"spark-core_([\d.]+)-(\d+)\..*", jar.name)
         if found:
             return found[2], found[1]
-    raise Error("the package pyspark has no spark-core jar; install it anew")
+    raise Error("the package pyspark contains no spark-core jar; install it again")
 
 
 def _coordinates(package: Package) -> str:
@@ -193,10 +186,10 @@ def _coordinates(package: Package) -> str:
 
 
 def _retrieve(package: Package, wanted: str, scratch: Path, say: Callable[[str], None]) -> list[Path]:
-    """The jars of the package in its version, or else in the newest that does as well."""
+    """The jars of the package in its version, or in the newest one that matches ``instead``."""
     try:
         return ivy.retrieve(wanted, scratch / "first", say)
-    except ivy.NotCarried:
+    except ivy.NotInRepository:
         if not package.instead:
             raise
         return ivy.retrieve(f"{wanted.rpartition(':')[0]}:{package.instead}", scratch / "second", say)
@@ -208,14 +201,14 @@ def _digest(file: Path) -> str:
 
 
 def main(names: Iterable[str] = tuple(PACKAGES)) -> int:
-    """Fetch what is absent, a line for each; 0 where all is there afterwards."""
+    """Download missing packages, and print a line for each; the exit code is 0 if none is missing afterwards."""
     absent = 0
     for name in names:
         found = find(name)
         if found.absent is not None and not os.environ.get(PACKAGES[name].variable):
-            found = fetch(name, lambda file: print(f"jars: fetching {file}", flush=True))
+            found = fetch(name, lambda file: print(f"jars: downloading {file}", flush=True))
         absent += found.absent is not None
-        text = f"not had: {found.absent}; {found.mend}" if found.absent is not None else _sizes(found)
+        text = f"missing: {found.absent}; {found.mend}" if found.absent is not None else _sizes(found)
         print(f"jars: {name} {found.version}: {text}", flush=True)
     return 1 if absent else 0
 

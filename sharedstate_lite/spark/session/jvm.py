@@ -1,8 +1,8 @@
-"""The JVM of a driver: started with an environment of its own, heard in a file, ended with all that it started.
+"""The JVM of a driver: started with a clean environment, logging to a file, and ended with all of its children.
 
-Its standard input is a pipe that it reads until the end. However this process ends,
-killed included, the pipe ends, and so does the JVM: it stops what it runs, then exits.
-It leads a session of its own, so Ctrl-C in a terminal reaches Python alone.
+PySpark's gateway reads its standard input, a pipe from this process, until the end. However this process ends, the
+pipe closes, and the JVM stops its jobs and exits. It leads a session of its own, so Ctrl-C in a terminal reaches only
+Python.
 """
 
 from __future__ import annotations
@@ -20,24 +20,23 @@ from pathlib import Path
 from ...errors import Error
 from ...system.cache import checkout
 from . import home, settings
-from .interrupt import late
+from .interrupt import delayed
 from .java import Java
 
 START_SECONDS = 180
-"""A JVM that has not come up by then will not."""
+"""A JVM that has not answered by then counts as failed."""
 
 STOP_SECONDS = 120
-"""A JVM that has not ended by then is stuck; one that archives its classes takes half a minute."""
+"""A JVM that has not ended by then is killed; one that writes a class archive takes half a minute."""
 ORPHAN_SECONDS = 5
-"""Executors end a moment after their driver. Where nobody collects orphans, their remains are not waited for longer."""
+"""Executors end shortly after their driver; then they are killed. In a container without an init they stay zombies."""
 
 
 class Jvm:
-    """A JVM that listens for Python; ``answer`` is the file that says where, with the secret.
+    """A running JVM. The file ``answer`` contains the port on which it listens for Python, and the secret.
 
-    It writes to ``log`` from its first line, before its own logging is there.
-    ``configuration`` is the folder on its class path for Spark's settings. Raises Error
-    where it does not come up.
+    All of its output goes to ``log``; ``configuration`` is Spark's configuration folder. Raises Error if it does not
+    start.
     """
 
     def __init__(
@@ -53,12 +52,12 @@ class Jvm:
         spark = _home(master, folder, python)
         script = spark / "bin" / ("spark-submit.cmd" if os.name == "nt" else "spark-submit")
         options = [part for name, value in conf.items() for part in ("--conf", f"{name}={value}")]
-        # Nobody else may read the secret.
+        # A folder that other users cannot read, because of the secret.
         self.answer = Path(tempfile.mkdtemp(dir=folder)) / "gateway"
         variables = environment(master, java, folder, spark, python) | {"SPARK_CONF_DIR": str(configuration)}
         self._process: subprocess.Popen[bytes] | None = None
         try:
-            with log.open("ab") as sink, late():
+            with log.open("ab") as sink, delayed():
                 self._process = subprocess.Popen(
                     [str(script), *options, "pyspark-shell"],
                     stdin=subprocess.PIPE,
@@ -74,14 +73,14 @@ class Jvm:
 
     @property
     def alive(self) -> bool:
-        """False once it has ended."""
+        """Whether it still runs."""
         return self._process is not None and self._process.poll() is None
 
     def end(self) -> None:
-        """End it, and wait until it and the executors that it started are gone; by force where they stay."""
+        """End it and the executors that it started, by force if needed, and wait until they have ended."""
         process = self._process
         if process is None:
-            return  # it could not even be started
+            return  # Popen itself failed
         assert process.stdin is not None
         with contextlib.suppress(OSError):
             process.stdin.close()
@@ -91,24 +90,24 @@ class Jvm:
         process.wait()
         if os.name != "nt":
             deadline = time.monotonic() + ORPHAN_SECONDS
-            # Executors are the JVM's children, not ours: the system tells nobody else that the last of them has gone.
+            # Executors are children of the JVM, so this process cannot wait for them.
             while _signal(process.pid, 0) and time.monotonic() < deadline:
                 time.sleep(0.02)
             _signal(process.pid, signal.SIGKILL)
 
     def _await(self, process: subprocess.Popen[bytes]) -> None:
-        """Wait until it has said where it listens; it renames that file into place."""
+        """Wait for the file with the port, which the JVM renames into place."""
         deadline = time.monotonic() + START_SECONDS
         while not self.answer.is_file():
             with contextlib.suppress(subprocess.TimeoutExpired):
                 code = process.wait(timeout=0.05)
-                raise Error(f"its JVM ended at once, with exit code {code}")
+                raise Error(f"the JVM ended with exit code {code}")
             if time.monotonic() > deadline:
-                raise Error(f"its JVM did not come up within {START_SECONDS} s")
+                raise Error(f"the JVM did not start within {START_SECONDS} s")
 
 
 def _signal(group: int, number: int) -> bool:
-    """Send a signal to a group of processes; False where there is none left that could get it."""
+    """Send a signal to a group of processes; False if none is left that can receive it."""
     try:
         os.killpg(group, number)
     except (ProcessLookupError, PermissionError):
@@ -117,15 +116,15 @@ def _signal(group: int, number: int) -> bool:
 
 
 def _home(master: str, folder: Path, python: str) -> Path:
-    """Where its Spark is. Other Pythons than this one may have PySpark from nowhere but the package's zip."""
+    """SPARK_HOME. A Python other than this one may find PySpark only in the package's zip."""
     ours = python == sys.executable
     if master.startswith("local-cluster"):
-        return home.alike(folder / "home", zipped=not ours)
-    return home.kept() if ours and settings.kind(master) == "local" else home.package()
+        return home.linked(folder / "home", zipped=not ours)
+    return home.shared() if ours and settings.kind(master) == "local" else home.package()
 
 
 def environment(master: str, java: Java, folder: Path, spark: Path, python: str) -> dict[str, str]:
-    """Its environment: the user's, less what would configure another Spark, plus ours."""
+    """The JVM's environment: the user's, without variables of other Spark installations, and the kit's."""
     local = settings.kind(master) == "local"
     kept = () if local else ("SPARK_LOCAL_IP", "SPARK_LOCAL_HOSTNAME", "SPARK_PUBLIC_DNS")
     dropped = ("HADOOP_CONF_DIR", "YARN_CONF_DIR") if local else ()
@@ -135,15 +134,15 @@ def environment(master: str, java: Java, folder: Path, spark: Path, python: str)
         if name in kept or not (name.startswith(("SPARK_", "PYSPARK_")) or name in dropped)
     }
     root = checkout()
-    # Workers import what the driver sent by name; a checkout is on their path only where they start in it.
+    # Workers import the kit by name; a checkout that is not installed must be on their path.
     paths = [part for part in (out.get("PYTHONPATH"), str(root) if root else None) if part]
     if paths:
         out["PYTHONPATH"] = os.pathsep.join(paths)
     if local:
-        # A host name that does not resolve, or resolves to a network that is gone, is no reason not to start.
+        # The host name need not resolve then.
         out["SPARK_LOCAL_IP"] = "127.0.0.1"
     else:
-        # The setting of this name would hold on the workers' machines too, where there is no such folder.
+        # The setting spark.local.dir would also apply on other machines, which do not have this folder.
         out["SPARK_LOCAL_DIRS"] = str(folder / "local")
     return out | {
         "JAVA_HOME": str(java.home),

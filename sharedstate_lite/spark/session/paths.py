@@ -1,58 +1,55 @@
-"""Paths: as callers name them, and as Spark is told them.
-
-Spark takes a path to read from for a pattern: where it has one of ``{}[]*?\\`` in it, the folder of that name is not
-found, or others are, and nothing says so. :func:`literal` marks what stands for itself.
-"""
+"""Paths that callers pass: made absolute, created, and checked before Spark reads from them."""
 
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
 from typing import Any
 
 from ...errors import CheckpointError, Error
 
+PATTERN = frozenset("{}[]*?\\")
+"""Spark reads a path with one of these characters as a pattern: it reads other folders, or none, without an error."""
+
 
 def absolute(path: Any, what: str = "checkpoint", refuse: type[Error] = CheckpointError) -> Path:
-    """The whole path, whatever folder the process goes to later. Raises ``refuse`` for what is no path."""
+    """The absolute path. Raises ``refuse``, naming the argument ``what``, for a value that is not a path."""
     if path == "":
-        raise refuse(f"{what}='': it is the path of a folder; '.' is the one that this process is in")
+        raise refuse(f"{what}='': the path of a folder is needed; '.' is the current folder")
     try:
         whole = Path(path).expanduser().absolute()
-        # Spark would take a step back out of a link for one back to where the link is.
+        # Spark drops ".." from a path as text, which is wrong after a symbolic link.
         return whole.resolve() if ".." in whole.parts else whole
     except (TypeError, ValueError, RuntimeError, OSError) as error:
-        raise refuse(f"{what}={path!r}: it is the path of a folder ({error})") from None
+        raise refuse(f"{what}={path!r}: the path of a folder is needed ({error})") from None
 
 
 def made(folder: Path, what: str = "checkpoint", refuse: type[Error] = CheckpointError) -> Path:
-    """The folder, made if it is not there. Raises ``refuse`` where it cannot be made or written to."""
+    """The folder, created if needed. Raises ``refuse`` if it cannot be created or written to."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         writable = os.access(folder, os.W_OK | os.X_OK)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise refuse(f"{what} {folder}: no folder can be made there ({reason}); name another") from None
+        raise refuse(f"{what} {folder}: the folder cannot be created ({reason}); use another one") from None
     if not writable:
-        raise refuse(f"{what} {folder}: nothing may be written there; name another folder, or change its permissions")
+        raise refuse(f"{what} {folder}: the folder is not writable; use another one, or change its permissions")
     return folder
 
 
 def makeable(folder: Path, what: str, refuse: type[Error]) -> Path:
-    """The folder, which need not be there. Raises ``refuse`` where a file or permissions are in its way."""
+    """The folder, which need not exist yet. Raises ``refuse`` if a file or permissions prevent its creation."""
     there = next(each for each in (folder, *folder.parents) if os.path.lexists(each))
     if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
-        reason = "nothing may be written to" if there.is_dir() else "there is a file at"
-        raise refuse(f"{what} {folder}: no folder can be made there ({reason} {there}); name another")
+        reason = f"{there} is not writable" if there.is_dir() else f"{there} is a file"
+        raise refuse(f"{what} {folder}: the folder cannot be created ({reason}); use another one")
     return folder
 
 
-def literal(path: str | os.PathLike[str]) -> str:
-    """A path for Spark to read from, in which no character stands for others. Raises Error where it can read none."""
-    if ":" in str(path) and re.search(r"[{}\[\]*?\\]", str(path)):
+def readable(path: str | os.PathLike[str]) -> str:
+    """A path for Spark to read from. Raises Error if Spark would read it as a pattern."""
+    if odd := sorted(PATTERN & set(str(path))):
         raise Error(
-            f"{path}: Spark reads from no folder whose path has a colon and one of {{}}[]*?\\ too; "
-            "take a path without the one or the other, or put a link to it elsewhere"
+            f"{path}: Spark reads {' '.join(odd)} in a path as a pattern; rename the folder, or use another one"
         )
-    return re.sub(r"([{}\[\]*?\\])", r"\\\1", str(path))
+    return str(path)

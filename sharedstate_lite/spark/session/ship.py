@@ -1,8 +1,8 @@
-"""The kit's own modules as one archive, for workers on machines where they are not installed.
+"""The kit's modules as one archive, for Python workers on machines where the kit is not installed.
 
-Workers import by name what the driver's functions refer to. On one machine they find
-it where the driver does; elsewhere they are sent this, which goes before whatever
-version is installed there: driver and workers run the same code.
+Workers import by name what the driver's functions refer to. On the driver's machine they find the same files. On other
+machines they receive this archive, which takes precedence over any installed version, so driver and workers run the
+same code.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ import zipfile
 from pathlib import Path
 
 PACKAGES = ("sharedstate_lite", "data")
-"""What may be on a worker's side of a function; ``data`` only where it lies beside the kit."""
+"""Packages that functions on workers may import; ``data`` only if it is the one beside the kit."""
 
 
 def archive(folder: Path) -> Path:
-    """Write ``sharedstate_lite.zip`` into ``folder``: sources and the small files beside them. Returns its path."""
+    """Write ``sharedstate_lite.zip``, with sources and the data files among them, into ``folder``; returns its path."""
     target = folder / "sharedstate_lite.zip"
     root = Path(__file__).resolve().parents[3]
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as out:
         for package in PACKAGES:
             spec = importlib.util.find_spec(package)
-            # Any environment may have a package called data; ours lies beside this one.
+            # Another package in the environment may be called data as well.
             if spec is None or spec.origin is None or Path(spec.origin).resolve().parents[1] != root:
                 continue
             for path in sorted((root / package).rglob("*")):

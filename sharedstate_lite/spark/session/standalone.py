@@ -1,12 +1,11 @@
-"""A standalone Spark cluster on this machine: a master and workers, from the pip package, on the loopback device.
+"""A standalone Spark cluster on this machine: a master and workers on the loopback device, from the pip package.
 
     with ss.spark.Cluster(workers=2) as cluster:
         session = ss.spark.session(cluster.url)
 
-Its processes are started by Spark's own spark-class with ports that are free, and belong to a
-guard (:mod:`.guard`) that ends them with this process, however that ends. Their files are in
-one folder of the cache, which goes with them. On the command line:
-``python -m sharedstate_lite.spark.session.cluster``.
+Spark's ``spark-class`` starts the processes, on free ports. They are children of a guard process (:mod:`.guard`) that
+ends them when this process ends, however it ends. Their files are in one folder of the cache, which is removed with
+them. On the command line: ``python -m sharedstate_lite.spark.session.cluster``.
 """
 
 from __future__ import annotations
@@ -39,19 +38,18 @@ _DEFAULTS = "spark.master.rest.enabled false\n"
 
 
 class Cluster:
-    """A running cluster of ``workers`` with ``cores`` and ``memory`` each; ``url`` is a master for sessions.
+    """A running cluster of ``workers`` with ``cores`` and ``memory`` each; ``url`` is the master for sessions.
 
-    A context manager. Raises Error for numbers that cannot be, and where it does not
-    come up, with the last lines of its logs.
+    A context manager. Raises Error for wrong arguments, and with the end of its logs if it does not start.
     """
 
     def __init__(self, workers: int = 2, cores: int = 1, memory: str = "1g") -> None:
         for name, value in (("workers", workers), ("cores", cores)):
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise Error(f"{name}={value!r}: it is a whole number from 1")
+                raise Error(f"{name}={value!r}: an integer of at least 1 is needed")
         settings.check(None, memory)
         if os.name == "nt":
-            raise Error("a standalone cluster on Windows itself is not supported by Spark; run the kit in WSL")
+            raise Error("Spark does not support a standalone cluster on Windows; run the kit in WSL")
         java = find_java()
         self.workers = workers
         self._scratch = Scratch(cache_dir("spark"), "cluster-")
@@ -75,29 +73,19 @@ class Cluster:
             start_new_session=True,
         )
         try:
-            self._run("master", _MASTER, "--host", HOST, "--port", "0", "--webui-port", "0")
-            self.url: str = self._told(lambda log: re.findall(r"Starting Spark master at (spark://\S+:\d+)", log))[0]
+            address = ["--host", HOST, "--port", "0", "--webui-port", "0"]
+            size = ["--cores", str(cores), "--memory", memory]
+            self._run("master", _MASTER, *address)
+            self.url: str = self._await(lambda log: re.findall(r"Starting Spark master at (spark://\S+:\d+)", log))[0]
             for number in range(1, workers + 1):
-                options = [
-                    "--host",
-                    HOST,
-                    "--port",
-                    "0",
-                    "--webui-port",
-                    "0",
-                    "--cores",
-                    str(cores),
-                    "--memory",
-                    memory,
-                ]
-                self._run(f"worker-{number}", "org.apache.spark.deploy.worker.Worker", *options, self.url)
-            self._told(lambda log: re.findall(r"Registering worker", log)[workers - 1 :])
+                self._run(f"worker-{number}", "org.apache.spark.deploy.worker.Worker", *address, *size, self.url)
+            self._await(lambda log: re.findall(r"Registering worker", log)[workers - 1 :])
         except BaseException:
             self.stop()
             raise
 
     def stop(self) -> None:
-        """End all of its processes and remove their files. Harmless when repeated."""
+        """End all processes and remove their files. Harmless when repeated."""
         for end in (self._guard.stdin, self._guard.stdout):
             assert end is not None
             with contextlib.suppress(OSError):
@@ -130,8 +118,8 @@ class Cluster:
         self._guard.stdin.flush()
         self._guard.stdout.readline()
 
-    def _told(self, find: Callable[[str], list[Any]]) -> list[Any]:
-        """What the master's log says, once it says it."""
+    def _await(self, find: Callable[[str], list[Any]]) -> list[Any]:
+        """Wait until ``find`` finds something in the master's log, and return it."""
         deadline = time.monotonic() + START_SECONDS
         log = self._scratch.path / "master.log"
         while True:
@@ -141,7 +129,7 @@ class Cluster:
             if time.monotonic() > deadline or self._guard.poll() is not None:
                 tails = [f"{file.name}: {file.read_text('utf-8', 'replace')[-600:]}" for file in self._logs()]
                 raise Error(
-                    f"the standalone cluster did not come up within {START_SECONDS} s; "
+                    f"the standalone cluster did not start within {START_SECONDS} s; "
                     "python -m sharedstate_lite.doctor looks for the cause; the logs end with\n" + "\n".join(tails)
                 )
             with contextlib.suppress(subprocess.TimeoutExpired):

@@ -93,7 +93,7 @@ def test_workers_have_pyspark_from_the_package(spark: SparkSession) -> None:
 def test_a_look_alike_is_the_package(zipped: bool, tmp_path: Path) -> None:
     """All of its parts are there, but for the zip where it is not wanted; to make it again changes nothing."""
     for _ in range(2):
-        folder = home.alike(tmp_path / "home", zipped)
+        folder = home.linked(tmp_path / "home", zipped)
         assert folder == tmp_path / "home" and (folder / "jars").samefile(home.package() / "jars")
         there = {part.name for part in home.package().iterdir()} - {"work"}
         assert {part.name for part in folder.iterdir()} == there - (set() if zipped else {"python"})
@@ -106,4 +106,4 @@ def test_without_links_the_package_is_used(tmp_path: Path, monkeypatch: pytest.M
         raise OSError("no links here")
 
     monkeypatch.setattr(Path, "symlink_to", refuses)
-    assert home.alike(tmp_path / "home", False) == home.package()
+    assert home.linked(tmp_path / "home", False) == home.package()

