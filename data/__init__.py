@@ -1,30 +1,30 @@
-"""The kit's data: the seed's two tables, a person's own files, and the shop at any size.
+"""Tables for the kit: the example's two tables, your own files, and the shop at any size.
 
     from data import seed, load, declaration, generate, epochs, make
 
-    seed()                         the two tables of the seed (data/seed/*.csv)
+    seed()                         the two tables of the example (data/seed/*.csv)
     load(path, schema)             a CSV or Parquet file or folder, checked, ready for step
-    declaration(table)             what a catalog takes to declare a table's columns
+    declaration(table)             the declaration of a table's columns for a catalog
     generate(visits=..., ...)      the shop at any size, epoch by epoch, in this process
-    make(out, visits=..., ...)     the same as Parquet, made by Spark: `python -m data make`
-    epochs(folder)                 what was made, epoch by epoch, checked
+    make(out, visits=..., ...)     the same as Parquet, written by Spark: `python -m data make`
+    epochs(folder)                 a folder that was made, epoch by epoch, checked
 
-    tables.py     seed, declaration       files.py     load
-    csvfile.py    CSV as text             cells.py     text as values        typed.py   Parquet as values
-    limits.py     what may be asked for   spec.py      what to generate
-    schedule.py   who comes when, and goes
-    rows.py       generate                draws.py     chance without state: hashes, shuffles, Zipf
-    pipeline.py   make, on Spark          folder.py    epochs; manifest, checksums, order in time
-    progress.py   how far it is           interrupts.py  signals as exceptions
-    __main__.py   the command line
+>>> from data import declaration, generate
+>>> for epoch, changes in generate(visits=100, products=10, epochs=2):
+...     print(epoch, {relation: table.num_rows for relation, table in changes.items()})
+1 {'info': 10, 'visit': 50}
+2 {'info': 0, 'visit': 59}
+>>> declaration(changes["visit"])
+'product STRING, user STRING, length INT'
 
-And what the experiments on sharing inside a worker read, each as a DataFrame of any size and as a table:
+Modules, from the bottom: ``limits`` checks numbers; ``csv_text`` reads CSV as text, ``text_values`` and
+``arrow_values`` convert text and Parquet to the kit's types, ``files`` is `load`, ``tables`` the example and
+`declaration`; ``draws`` is stateless randomness, ``spec`` the shop's parameters, ``schedule`` the epoch of each event,
+``rows`` is `generate`; ``folder`` reads and checks a made folder, ``progress`` and ``interrupts`` serve the command,
+``pipeline`` is `make`. Tables of any size for the experiments on sharing: ``numbered`` computes rows from their
+numbers, for ``ids``, ``graphs``, ``ticks`` and ``products``.
 
-    ids.py        skewed ids              products.py  products and categories, also into PostgreSQL
-    graphs.py     power-law graphs        ticks.py     market ticks
-    numbered.py   rows by their number, on Spark or here
-
-Importing this imports no pyspark; make does.
+Importing this package imports no PySpark.
 """
 
 from .files import load

@@ -15,7 +15,7 @@ from typing import NoReturn
 from sharedstate_lite.errors import Error
 
 from . import folder, interrupts
-from .files import place
+from .files import checked_path
 from .progress import Progress
 from .spec import Spec
 
@@ -113,7 +113,7 @@ def _identity(folder: Path) -> tuple[int, int] | None:
 
 def _check(options: argparse.Namespace) -> int:
     try:
-        root = place(options.folder)
+        root = checked_path(options.folder)
         if options.stamp:
             folder.stamp_all(root)
         manifest = folder.check(root)
@@ -138,7 +138,7 @@ def _make(options: argparse.Namespace, told: _Outcome) -> int:
         Spec.make(**parameters)
         named = os.environ.get(settings.VARIABLE) or settings.MASTER
         settings.kind(named if options.master is None else options.master)
-        target = place(options.out).resolve()
+        target = checked_path(options.out).resolve()
         with interrupts.late():
             begin(target, options.overwrite).close()
     except Error as error:

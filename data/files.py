@@ -1,14 +1,13 @@
-"""A person's own CSV or Parquet, a file or a folder of them, as a table that ``step`` takes.
+"""Your own CSV or Parquet, a file or a folder of files, as a table that ``step`` takes.
 
-    mine = load("visits.csv")                                  types read off the cells
-    mine = load("visits/", "product STRING, length INT")       types checked, other columns left
+    mine = load("visits.csv")                                  infers the types from the cells
+    mine = load("visits/", "product STRING, length INT")       checks the types, leaves out other columns
     catalog = ss.Catalog(mine=declaration(mine))
     engine.step({"mine": mine})
 
-A folder's files are read in the order of their paths, and must have the same columns;
-names that start with ``_`` or ``.`` are skipped, and a folder called ``name=value``
-adds that column, as Spark writes it. A column ``diff`` says how often a row comes or
-goes; where there is none, every row comes once.
+A folder's files are read in the order of their paths and must have the same columns. Names that start with ``_`` or
+``.`` are skipped. A folder called ``name=value`` adds that column, as Spark's ``partitionBy`` writes it. A column
+``diff`` says how often a row is added or removed; without one, every row is added once.
 """
 
 from __future__ import annotations
@@ -30,25 +29,37 @@ from sharedstate_lite.errors import Error, RowError, shorten
 from sharedstate_lite.plan.nodes import Column, Type
 from sharedstate_lite.sql.catalog import parse_columns
 
-from . import cells, csvfile, typed
-from .cells import Arrow
+from . import arrow_values, csv_text, text_values
+from .text_values import Arrow
 
-pc: Any = pyarrow.compute  # its stubs know no comparison with a plain value
+pc: Any = pyarrow.compute  # its stubs have no comparison with a scalar
 
-_ENDINGS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t", ".parquet": None}
+_SUFFIXES = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t", ".parquet": None}
+"""Each suffix with its separator, None for Parquet."""
 _DTYPES = {ARROW[kind]: pd.api.types.pandas_dtype(dtype) for kind, dtype in DTYPES.items()}
-_ABSENT = "__HIVE_DEFAULT_PARTITION__"
+_NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
+"""The value of a ``name=value`` folder whose rows have NULL in that column."""
 
 
 @dataclass(frozen=True)
-class _Part:
-    """One file: its columns by name in lower case, each with its spelling, and which are text still to be read."""
+class _File:
+    """One file. ``columns``: name in lower case -> its spelling and values; ``text``: the columns without a type."""
 
     path: Path
     sep: str | None
     columns: Mapping[str, tuple[str, Arrow]]
     text: frozenset[str]
     rows: int
+
+    @property
+    def names(self) -> str:
+        """The columns as an error lists them."""
+        return ", ".join(spelling for spelling, _ in self.columns.values())
+
+    def place(self, row: int) -> str:
+        """A row, from 0, as an error names it."""
+        line = "" if self.sep is None else f" (line {csv_text.line(self.path, self.sep, row + 1)})"
+        return f"{self.path}, row {row + 1}{line}"
 
 
 def load(
@@ -58,208 +69,198 @@ def load(
     sep: str | None = None,
     rename: Mapping[str, str] | None = None,
 ) -> pd.DataFrame:
-    """The rows of a CSV or Parquet file, or of a folder of them, with their ``diff`` (int64), ready for ``step``.
+    """The rows of a CSV or Parquet file, or of a folder of them, with a column ``diff`` (int64), ready for ``step``.
 
-    ``schema`` is a declaration as a catalog takes it; then the frame has its columns, in
-    its order. Without one, each column gets the narrowest of STRING, INT, BIGINT,
-    DOUBLE, BOOLEAN, DATE and TIMESTAMP that holds it. ``sep`` separates a CSV's fields
-    (default: a comma, a tab in ``.tsv``); ``rename`` maps names in the file to names in
-    the frame. Dtypes are those of an engine's ``read``.
+    ``schema`` declares columns as a catalog does; the frame then has these columns in this order. Without it, each
+    column gets the narrowest of STRING, INT, BIGINT, DOUBLE, BOOLEAN, DATE and TIMESTAMP that holds its values. ``sep``
+    separates the fields of a CSV (default: a comma, a tab for ``.tsv``); ``rename`` maps names in the file to names in
+    the frame. The dtypes are those of an engine's ``read``.
 
-    Raises :class:`~sharedstate_lite.errors.Error` naming file, row, line, column and rule.
+    Raises :class:`~sharedstate_lite.errors.Error` that names file, row, line, column, value and rule.
     """
-    root = place(path)
+    root = checked_path(path)
     if sep is not None and (not isinstance(sep, str) or len(sep) != 1 or not sep.isascii() or sep in '"\r\n\0'):
-        raise Error(f"sep={sep!r}: it is one ASCII character, such as ',' or ';'")
+        raise Error(f"sep={sep!r}: a separator is one ASCII character; pass ',' or ';', for example")
     if rename is not None and not isinstance(rename, Mapping):
-        raise Error(f"rename={shorten(rename)}: it maps names to names, such as {{'time': 'at'}}")
+        raise Error(f"rename={shorten(rename)}: it maps names to names; pass {{'time': 'at'}}, for example")
     if schema is not None and (not isinstance(schema, str) or not schema.strip()):
         raise Error(
-            f"schema={shorten(schema)}: it declares columns, as 'product STRING, length INT' does; "
-            "leave it out to have the types read off the file"
+            f"schema={shorten(schema)}: it declares columns, such as 'product STRING, length INT'; "
+            "leave it out to infer the types from the file"
         )
     wanted = None if schema is None else parse_columns(root.name, schema)
-    parts = [_renamed(_read(file, root, sep), rename or {}) for file in _files(root)]
-    first = parts[0]
-    for part in parts[1:]:
-        if part.columns.keys() != first.columns.keys():
-            differ = ", ".join(sorted(part.columns.keys() ^ first.columns.keys()))
+    files = [_renamed(_read(file, root, sep), rename or {}) for file in _paths(root)]
+    first = files[0]
+    for file in files[1:]:
+        if differ := sorted(file.columns.keys() ^ first.columns.keys()):
             raise Error(
-                f"{part.path}: its columns are not those of {first.path} (they differ in {differ}); load them apart"
+                f"{file.path}: it differs from {first.path} in the columns {', '.join(differ)}; load them separately"
             )
     if wanted is None:
         names = [spelling for name, (spelling, _) in first.columns.items() if name not in ("diff", "time")]
         if "time" in first.columns and "diff" not in first.columns:
             raise Error(
-                f"{first.path}: a column is called time, as changes call one of theirs; "
-                "load it under another name with rename={'time': 'at'}, or name the columns that you want in a schema"
+                f"{first.path}: the column name time is reserved for the epoch of a change; "
+                "rename={'time': 'at'} loads it under another name, a schema without it leaves it out"
             )
-        columns = [Column(name, _inferred(parts, name.lower())) for name in names]
+        columns = [Column(name, _inferred(files, name.lower())) for name in names]
     else:
         columns = list(wanted)
-        missing = [c.name for c in columns if c.name.lower() not in first.columns]
-        if missing:
-            there = ", ".join(spelling for spelling, _ in first.columns.values())
-            raise Error(f"{first.path}: no column is called {', '.join(missing)}; the file has: {there}")
-    frame = {c.name: _joined(parts, c).to_pandas(types_mapper=lambda given: _DTYPES.get(given)) for c in columns}
+        if missing := [column.name for column in columns if column.name.lower() not in first.columns]:
+            raise Error(f"{first.path}: it has no column {', '.join(missing)}; it has {first.names}")
+    frame = {c.name: _joined(files, c).to_pandas(types_mapper=lambda given: _DTYPES.get(given)) for c in columns}
     if wanted is None and "time" in first.columns:
-        frame["time"] = _joined(parts, Column("time", Type.BIGINT)).to_pandas()
-    frame["diff"] = _diffs(parts).to_pandas()
+        frame["time"] = _joined(files, Column("time", Type.BIGINT)).to_pandas()
+    frame["diff"] = _diffs(files).to_pandas()
     return pd.DataFrame(frame)
 
 
-def place(path: str | os.PathLike[str]) -> Path:
-    """A path that can be looked for, whether or not something is there. Raises Error."""
+def checked_path(path: str | os.PathLike[str]) -> Path:
+    """The path of a file or folder, whether or not it exists. Raises Error if it is no path."""
     try:
         if not os.fspath(path):
-            raise ValueError("it names nothing")  # to Path it is the folder that one is in
+            raise ValueError("it is empty")  # Path("") is the current folder
         found = Path(path).expanduser()
         found.exists()
     except (OSError, RuntimeError, TypeError, ValueError) as error:
-        raise Error(
-            f"{shorten(path)} is no path ({getattr(error, 'strerror', None) or error}); name a file or a folder"
-        ) from error
+        reason = getattr(error, "strerror", None) or error
+        raise Error(f"{shorten(path)} is not a path ({reason}); pass the name of a file or a folder") from error
     return found
 
 
-def _ending(path: Path) -> str | None:
-    return next((e for e in _ENDINGS if path.name.lower().endswith(e)), None)
+def _suffix(path: Path) -> str | None:
+    return next((suffix for suffix in _SUFFIXES if path.name.lower().endswith(suffix)), None)
 
 
-def _files(root: Path) -> list[Path]:
+def _paths(root: Path) -> list[Path]:
     """The files to read, in order."""
-    kinds = ", ".join(_ENDINGS)
+    kinds = ", ".join(_SUFFIXES)
     if not root.exists():
-        raise Error(f"{root}: there is no such file or folder")
+        raise Error(f"{root}: there is no such file or folder; check the path")
     if not root.is_dir():
-        if _ending(root) is None:
-            raise Error(f"{root}: its ending says neither CSV nor Parquet; it is one of {kinds}")
+        if _suffix(root) is None:
+            raise Error(f"{root}: its suffix is neither CSV nor Parquet; use one of {kinds}")
         return [root]
     found = []
     for folder, folders, names in os.walk(root, onerror=_unreadable):
-        folders[:] = [f for f in folders if f[0] not in "._"]
+        folders[:] = [name for name in folders if name[0] not in "._"]
         found += [Path(folder) / name for name in names if name[0] not in "._"]
     found.sort()
     if not found:
-        raise Error(f"{root}: the folder holds no file; it takes {kinds}")
+        raise Error(f"{root}: the folder has no file to load; load takes {kinds}")
     for file in found:
-        if _ending(file) is None:
-            raise Error(f"{file}: its ending says neither CSV nor Parquet ({kinds}); move it out of the folder")
-        if (_ending(file) == ".parquet") != (_ending(found[0]) == ".parquet"):
-            raise Error(f"{file}: the folder mixes CSV and Parquet; load them apart")
+        if _suffix(file) is None:
+            raise Error(f"{file}: its suffix is neither CSV nor Parquet ({kinds}); move it out of the folder")
+        if (_suffix(file) == ".parquet") != (_suffix(found[0]) == ".parquet"):
+            raise Error(f"{file}: the folder mixes CSV and Parquet; load them separately")
     return found
 
 
 def _unreadable(error: OSError) -> None:
-    raise Error(f"{error.filename}: it cannot be read ({error.strerror})") from error
+    raise Error(f"{error.filename}: it cannot be read ({error.strerror}); change its permissions") from error
 
 
-def _read(file: Path, root: Path, sep: str | None) -> _Part:
-    ending = _ending(file)
-    assert ending is not None
-    sep = None if ending == ".parquet" else sep or _ENDINGS[ending]
+def _read(path: Path, root: Path, sep: str | None) -> _File:
+    suffix = _suffix(path)
+    assert suffix is not None
+    sep = None if suffix == ".parquet" else sep or _SUFFIXES[suffix]
     if sep is not None:
-        table = csvfile.read(file, sep)
+        table = csv_text.read(path, sep)
     else:
         try:
-            table = pyarrow.parquet.ParquetFile(file).read()
+            table = pyarrow.parquet.ParquetFile(path).read()
         except (pa.ArrowException, OSError) as error:
-            raise Error(f"{file}: it cannot be read as Parquet ({str(error).splitlines()[0]})") from error
+            reason = str(error).splitlines()[0]
+            raise Error(f"{path}: it cannot be read as Parquet ({reason}); write the file again") from error
     columns: dict[str, tuple[str, Arrow]] = {}
     for name, column in zip(table.column_names, table.columns, strict=True):
         if name.lower() in columns:
-            raise Error(f"{file}: column {name} is there twice; names are compared without case")
+            raise Error(f"{path}: it has two columns {name}, and case does not count; rename one in the file")
         columns[name.lower()] = (name, column)
     text = set(columns) if sep is not None else set()
-    for folder in file.relative_to(root).parts[:-1]:
+    for folder in path.relative_to(root).parts[:-1]:
         name, is_column, value = folder.partition("=")
         if is_column and name:
             if name.lower() in columns:
-                raise Error(
-                    f"{file}: column {name}, which the folder {folder} adds, is there already; rename the folder"
-                )
-            cell = pa.scalar(None if value == _ABSENT else unquote(value), pa.string())
+                raise Error(f"{path}: it has the column {name} that its folder {folder} adds; rename the folder")
+            cell = pa.scalar(None if value == _NULL_FOLDER else unquote(value), pa.string())
             columns[name.lower()] = (name, pa.chunked_array([pa.repeat(cell, table.num_rows)]))
             text.add(name.lower())
-    return _Part(file, sep, columns, frozenset(text), table.num_rows)
+    return _File(path, sep, columns, frozenset(text), table.num_rows)
 
 
-def _renamed(part: _Part, rename: Mapping[str, str]) -> _Part:
+def _renamed(file: _File, rename: Mapping[str, str]) -> _File:
     new = {}
     for old, to in rename.items():
         if not isinstance(old, str) or not isinstance(to, str) or not to.strip():
-            raise Error(f"rename: {old!r} cannot become {to!r}; a name is text")
-        if old.lower() not in part.columns:
-            there = ", ".join(spelling for spelling, _ in part.columns.values())
-            raise Error(f"{part.path}: rename names {old}, which is no column; the file has: {there}")
+            raise Error(f"rename: {old!r} cannot become {to!r}; both names are text")
+        if old.lower() not in file.columns:
+            raise Error(f"{file.path}: rename has the name {old}, which is not a column; the file has {file.names}")
         new[old.lower()] = to
-    columns = {new.get(n, n).lower(): (new.get(n, spelling), column) for n, (spelling, column) in part.columns.items()}
+    columns = {new.get(n, n).lower(): (new.get(n, spelling), column) for n, (spelling, column) in file.columns.items()}
     for at, (spelling, _) in enumerate(columns.values(), start=1):
         if not spelling.strip():
             raise Error(
-                f"{part.path}: column {at} has no name, and a relation's columns have one; "
-                f"give it one with rename={{{spelling!r}: 'name'}}"
+                f"{file.path}: column {at} has no name, and a relation's columns need one; "
+                f"pass rename={{{spelling!r}: 'name'}}"
             )
-    if len(columns) < len(part.columns):
-        raise Error(f"{part.path}: after rename two columns have one name; names are compared without case")
-    return _Part(part.path, part.sep, columns, frozenset(new.get(n, n).lower() for n in part.text), part.rows)
+    if len(columns) < len(file.columns):
+        raise Error(f"{file.path}: after rename two columns have one name, and case does not count; rename one")
+    return _File(file.path, file.sep, columns, frozenset(new.get(n, n).lower() for n in file.text), file.rows)
 
 
-def _inferred(parts: Sequence[_Part], name: str) -> Type:
+def _inferred(files: Sequence[_File], name: str) -> Type:
     """The type of a column over all files."""
-    text = [part for part in parts if name in part.text]
-    if text:
-        whole = pa.chunked_array([c for part in text for c in part.columns[name][1].chunks], type=pa.string())
-        return cells.infer(whole)
+    if any(name in file.text for file in files):
+        chunks = [chunk for file in files for chunk in file.columns[name][1].chunks]
+        return text_values.infer(pa.chunked_array(chunks, type=pa.string()))
     kinds = {}
-    for part in parts:
-        given = part.columns[name][1].type
-        kind = typed.infer(given)
+    for file in files:
+        given = file.columns[name][1].type
+        kind = arrow_values.infer(given)
         if kind is None:
             raise Error(
-                f"{part.path}: column {part.columns[name][0]} holds {given}, which is none of "
-                f"{', '.join(t.value for t in Type)}; leave it out by naming the others in a schema, or cast it"
+                f"{file.path}: column {file.columns[name][0]} has the type {given}, which is none of "
+                f"{', '.join(t.value for t in Type)}; declare the other columns in a schema, or convert it"
             )
         if not pa.types.is_null(given):
-            kinds[kind] = part.path
+            kinds[kind] = file.path
     widest = [kind for kind in (Type.INT, Type.BIGINT, Type.DOUBLE) if kind in kinds]
     if len(kinds) > max(1, len(widest)):
         (one, here), (other, there) = list(kinds.items())[:2]
-        raise Error(f"{there}: column {name} is {other.value} there and {one.value} in {here}; load them apart")
+        raise Error(f"{there}: column {name} is {other.value}, but {one.value} in {here}; load them separately")
     return widest[-1] if widest else next(iter(kinds), Type.STRING)
 
 
-def _joined(parts: Sequence[_Part], column: Column) -> Arrow:
-    """A column over all files, as its type. Raises RowError with file, row and line of what does not fit."""
+def _joined(files: Sequence[_File], column: Column) -> Arrow:
+    """A column over all files, as its type. Raises RowError for the first value that does not fit."""
     chunks: list[Any] = []
-    for part in parts:
-        spelling, values = part.columns[column.name.lower()]
-        convert = cells.convert if column.name.lower() in part.text else typed.convert
+    name = column.name.lower()
+    for file in files:
+        spelling, values = file.columns[name]
+        convert = text_values.convert if name in file.text else arrow_values.convert
         try:
             chunks += convert(values, column.type).chunks
-        except cells.CellError as error:
-            line = f" (line {csvfile.line(part.path, part.sep, error.row + 1)})" if part.sep is not None else ""
+        except text_values.CellError as error:
             raise RowError(
-                f"{part.path}, row {error.row + 1}{line}, column {spelling}: {error}; "
-                "correct the cell, or declare the column as what it is"
+                f"{file.place(error.row)}, column {spelling}: {error}; correct the cell, or declare another type"
             ) from None
         except RowError as error:
-            raise RowError(f"{part.path}, column {spelling}: {error}; declare the column as what it is") from None
+            raise RowError(f"{file.path}, column {spelling}: {error}; declare another type") from None
     chunked: Any = pa.chunked_array
     return chunked(chunks, type=ARROW[column.type])
 
 
-def _diffs(parts: Sequence[_Part]) -> Arrow:
-    if "diff" not in parts[0].columns:
-        return pa.chunked_array([pa.repeat(pa.scalar(1, pa.int64()), sum(part.rows for part in parts))])
-    for part in parts:
-        values = _joined([part], Column("diff", Type.BIGINT))
-        bad = pc.index(pc.fill_null(pc.equal(values, 0), True), pa.scalar(True)).as_py()
-        if bad >= 0:
-            line = f" (line {csvfile.line(part.path, part.sep, bad + 1)})" if part.sep is not None else ""
-            shown = values[bad].as_py()
+def _diffs(files: Sequence[_File]) -> Arrow:
+    if "diff" not in files[0].columns:
+        return pa.chunked_array([pa.repeat(pa.scalar(1, pa.int64()), sum(file.rows for file in files))])
+    for file in files:
+        values = _joined([file], Column("diff", Type.BIGINT))
+        row = pc.index(pc.fill_null(pc.equal(values, 0), True), pa.scalar(True)).as_py()
+        if row >= 0:
+            shown = values[row].as_py()
             raise RowError(
-                f"{part.path}, row {bad + 1}{line}, column diff: {'NULL' if shown is None else shown} is no diff; "
-                "it is a non-zero whole number, +1 where the row comes and -1 where it goes"
+                f"{file.place(row)}, column diff: {'NULL' if shown is None else shown} is not a diff; "
+                "write +1 for a row that is added and -1 for one that is removed"
             )
-    return _joined(parts, Column("diff", Type.BIGINT))
+    return _joined(files, Column("diff", Type.BIGINT))

@@ -26,7 +26,7 @@ import pyarrow.parquet
 
 from sharedstate_lite.errors import Error
 
-from .files import place
+from .files import checked_path
 from .rows import ARROW, RELATIONS
 
 pc: Any = pyarrow.compute  # its stubs know no comparison with a plain value
@@ -49,7 +49,7 @@ def epochs(folder: str | os.PathLike[str]) -> Iterator[tuple[int, dict[str, pa.T
     Every file is compared with the manifest: one that was added is an Error at the call, one that is
     missing or holds something else in its epoch, each named. Holds one epoch at a time.
     """
-    root = place(folder)
+    root = checked_path(folder)
     manifest = read(root)
     _refuse_added(root, manifest)
     return ((entry["epoch"], {r: _read(root, r, entry) for r in RELATIONS}) for entry in manifest["epochs"])

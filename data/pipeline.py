@@ -27,7 +27,7 @@ from sharedstate_lite.errors import Error
 from sharedstate_lite.system.scratch import Scratch
 
 from . import folder
-from .files import place
+from .files import checked_path
 from .interrupts import late
 from .rows import RELATIONS, changes
 from .spec import Spec
@@ -61,7 +61,7 @@ def make(
     the session. Raises Error where the parameters, the folder or Spark refuse.
     """
     spec = Spec.make(**parameters)
-    target = place(out).resolve()
+    target = checked_path(out).resolve()
     scratch: Scratch | None = None
     try:
         with late():

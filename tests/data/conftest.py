@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import sharedstate_lite.spark as kit
-
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """The kit's session; where other tests have one, it is that one."""
+    """The kit's session; if other tests have one, it is that one."""
+    import sharedstate_lite.spark as kit
+
     yield kit.session()
     kit.stop()

@@ -41,7 +41,7 @@ def test_a_folder_is_one_table(tmp_path: Path) -> None:
     file(tmp_path, "a,b\n9,z\n", "t/_temporary/part-2.csv")
     assert cells(load(tmp_path / "t")) == [(1.0, "x", "one", 1), (2.5, "y", "t/wo", 1)]
     file(tmp_path, "a,c\n1,x\n", "t/k=three/part.csv")
-    with pytest.raises(Error, match="differ in b, c"):
+    with pytest.raises(Error, match="in the columns b, c"):
         load(tmp_path / "t")
 
 
@@ -49,7 +49,7 @@ def test_a_folder_is_one_table(tmp_path: Path) -> None:
 def test_a_column_comes_from_one_place(tmp_path: Path, inside: str) -> None:
     """A folder's column that another folder, or the file, has is refused, and none of them is dropped."""
     path = file(tmp_path, "k\n9\n", f"t/{inside}")
-    with pytest.raises(Error, match=f"{path}: column .*, which the folder {path.parent.name} adds, is there already"):
+    with pytest.raises(Error, match=f"{path}: it has the column .* that its folder {path.parent.name} adds"):
         load(tmp_path / "t")
 
 
@@ -93,37 +93,53 @@ def test_parquet_as_others_write_it(tmp_path: Path) -> None:
 
 
 PARQUET = [
-    (pa.array(["a"]), "v INT", "string, which is no INT"),
-    (pa.array([1]), "v STRING", "int64, which is no STRING"),
-    (pa.array([b"a", None, b"\xff"]).view(pa.string()), None, "row 3, column v: b'\\xff' is not UTF-8"),
-    (pa.array([b"\xff"]).view(pa.string()), "v STRING", "row 1, column v: b'\\xff' is not UTF-8"),
-    (pa.array([True]), "v INT", "bool, which is no INT"),
-    (pa.array([1.0, 1.5]), "v INT", "row 2, column v: 1.5 has a fraction"),
+    (pa.array(["a"]), "v INT", "string, which is not INT"),
+    (pa.array([1]), "v STRING", "int64, which is not STRING"),
+    (
+        pa.array([b"a", None, b"\xff"]).view(pa.string()),
+        None,
+        "row 3, column v: b'\\xff' does not fit STRING: expected UTF-8 text",
+    ),
+    (
+        pa.array([b"\xff"]).view(pa.string()),
+        "v STRING",
+        "row 1, column v: b'\\xff' does not fit STRING: expected UTF-8 text",
+    ),
+    (pa.array([True]), "v INT", "bool, which is not INT"),
+    (pa.array([1.0, 1.5]), "v INT", "row 2, column v: 1.5 does not fit INT: expected a whole number"),
     (pa.array([1, 2**31]), "v INT", "row 2, column v: 2147483648 does not fit INT"),
     (pa.array([2**64 - 1], pa.uint64()), None, "does not fit BIGINT"),
     (
         pa.array([1, 2**53, -(2**53) - 1]),
         "v DOUBLE",
-        "row 3, column v: -9007199254740993 has more digits than a DOUBLE",
+        "row 3, column v: -9007199254740993 does not fit DOUBLE",
     ),
-    (pa.array([2**62, 2**63 - 1]), "v DOUBLE", "row 2, column v: 9223372036854775807 has more digits"),
-    (pa.array([2**63, 2**64 - 1], pa.uint64()), "v DOUBLE", "row 2, column v: 18446744073709551615 has more digits"),
+    (pa.array([2**53, 2**62]), "v DOUBLE", "row 2, column v: 4611686018427387904 does not fit DOUBLE"),
+    (pa.array([1, 2**64 - 1], pa.uint64()), "v DOUBLE", "row 2, column v: 18446744073709551615 does not fit DOUBLE"),
     (pa.array([2.0**62, -(2.0**63)]), "v BIGINT", "row 2, column v: -9.223372036854776e+18 does not fit BIGINT"),
     (pa.array([-(2.0**31) - 1]), "v INT", "does not fit INT"),
-    (pa.array([float("inf")]), None, "row 1, column v: inf is infinite"),
-    (pa.array([1], pa.timestamp("ns")), None, "nanoseconds"),
+    (pa.array([float("inf")]), None, "row 1, column v: inf does not fit DOUBLE: expected a finite number"),
+    (pa.array([1], pa.timestamp("ns")), None, "TIMESTAMP: expected a time of the years 1 to 9999, in microseconds"),
     (pa.array([1], pa.timestamp("s")), "v DATE", "time of day"),
-    (pa.array([2**60], pa.timestamp("ms")), None, "row 1, column v: 1152921504606846976 timestamp[ms] is out of range"),
+    (
+        pa.array([2**60], pa.timestamp("ms")),
+        None,
+        "row 1, column v: 1152921504606846976 timestamp[ms] does not fit TIMESTAMP",
+    ),
     (
         pa.array([0, -719528], pa.int32()).cast(pa.date32()),
         None,
-        "row 2, column v: -719528 date32[day] is out of range",
+        "row 2, column v: -719528 date32[day] does not fit DATE",
     ),
-    (pa.array([2**31 - 1], pa.int32()).cast(pa.date32()), "v TIMESTAMP", "the years are 1 to 9999"),
-    (pa.array([2**62], pa.timestamp("us")), None, "row 1, column v: 4611686018427387904 timestamp[us] is out of range"),
-    (pa.array([253_402_300_800], pa.timestamp("s")), "v DATE", "the years are 1 to 9999"),
+    (pa.array([2**31 - 1], pa.int32()).cast(pa.date32()), "v TIMESTAMP", "expected a time of the years 1 to 9999"),
+    (
+        pa.array([2**62], pa.timestamp("us")),
+        None,
+        "row 1, column v: 4611686018427387904 timestamp[us] does not fit TIMESTAMP",
+    ),
+    (pa.array([253_402_300_800], pa.timestamp("s")), "v DATE", "expected a day of the years 1 to 9999"),
     (pa.array([decimal.Decimal(9**60)], pa.decimal256(70, 2)), "v BIGINT", "does not fit BIGINT"),
-    (pa.array([np.float16(1.5)]), "v INT", "1.5 has a fraction"),
+    (pa.array([np.float16(1.5)]), "v INT", "1.5 does not fit INT: expected a whole number"),
     (pa.array([decimal.Decimal("1.5")]), None, "none of STRING"),
     (pa.array([[1]]), None, "none of STRING"),
     (pa.array([b"x"]), None, "none of STRING"),

@@ -1,17 +1,16 @@
-"""Quotes in a CSV: what loads as it was written, and what is refused with its row and line."""
+"""Quotes in a CSV: which ones load, and which ones are refused with row and line."""
 
 from __future__ import annotations
 
 import csv
 import gzip
 import io
-import itertools
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
-from data import csvfile, load
+from data import load
 from sharedstate_lite.errors import Error
 
 REFUSED = [
@@ -21,7 +20,7 @@ REFUSED = [
     ('a,b\n1,"x"""y"\n', "row 1 (line 2)"),
     ('a,b\n5" pipe,"x"y\n', "row 1 (line 2)"),
     ('a,"b"c\n1,2\n', "line 1"),
-    # Each of its quotes looks like an opening or a closing one.
+    # Each of these quotes alone could open or close a field.
     ('a,b,c\n"a,"b,"c",1\n', "row 1 (line 2)"),
 ]
 
@@ -29,7 +28,7 @@ REFUSED = [
 @pytest.mark.parametrize(("content", "where"), REFUSED, ids=[content for content, _ in REFUSED])
 @pytest.mark.parametrize("form", ["plain", "crlf", "bom", "tab", "gz"])
 def test_a_quote_that_is_not_doubled_is_refused(tmp_path: Path, content: str, where: str, form: str) -> None:
-    """Text after a closing quote is one error with file, row, line, rule and mend; nothing is put together."""
+    """Text after a closing quote is one error with file, row, line and rule, in every form of file."""
     path = tmp_path / ("mine.csv.gz" if form == "gz" else "mine.csv")
     content = content.replace("\n", "\r\n") if form == "crlf" else content
     content = content.replace(",", "\t") if form == "tab" else content
@@ -38,8 +37,8 @@ def test_a_quote_that_is_not_doubled_is_refused(tmp_path: Path, content: str, wh
     with pytest.raises(Error) as caught:
         load(path, sep="\t" if form == "tab" else ",")
     assert str(caught.value) == (
-        f"{path}, {where}: text follows a closing quote, where a field ends; "
-        'double each quote that is part of a quoted field, as in "the ""big"" one"'
+        f"{path}, {where}: text follows a closing quote; double each quote inside a quoted field, "
+        'as in "the ""big"" one"'
     )
 
 
@@ -57,8 +56,8 @@ LOADED = [
 
 @pytest.mark.parametrize(("content", "rows"), LOADED, ids=[content[:40] for content, _ in LOADED])
 @pytest.mark.parametrize("packed", [False, True])
-def test_quotes_that_are_right_load(tmp_path: Path, content: str, rows: list[tuple[str, str]], packed: bool) -> None:
-    """Doubled quotes, separators and line ends inside, and quotes in a field without any around it are kept."""
+def test_correct_quotes_load(tmp_path: Path, content: str, rows: list[tuple[str, str]], packed: bool) -> None:
+    """Doubled quotes, separators and line ends inside quotes, and quotes in an unquoted field are kept."""
     path = tmp_path / ("mine.csv.gz" if packed else "mine.csv")
     path.write_bytes(gzip.compress(content.encode()) if packed else content.encode())
     sep = next(sep for sep in ",;\t" if sep in content.partition("\n")[0])
@@ -66,24 +65,8 @@ def test_quotes_that_are_right_load(tmp_path: Path, content: str, rows: list[tup
     assert list(zip(loaded["a"], loaded["b"], strict=True)) == rows
 
 
-@pytest.mark.parametrize("chunk", [1, 2, 3, 1 << 22])
-def test_the_fast_look_agrees_with_a_strict_reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk: int) -> None:
-    """Of all short texts, what it passes is right for the csv module, and what that writes is passed, however cut."""
-    monkeypatch.setattr(csvfile, "_CHUNK", chunk)
-    path = tmp_path / "mine.csv"
-    for text in map("".join, itertools.product('",\nx', repeat=5)):
-        path.write_text(text, newline="")
-        if csvfile._plainly_quoted(path, ","):
-            list(csv.reader(io.StringIO(text, newline=""), strict=True))
-    for fields in itertools.product(map("".join, itertools.product('",\nx', repeat=2)), repeat=2):
-        written = io.StringIO()
-        csv.writer(written).writerows([fields, fields])
-        path.write_text(written.getvalue(), newline="")
-        assert csvfile._plainly_quoted(path, ","), fields
-
-
-def test_a_blank_line_is_a_row_of_no_file(tmp_path: Path) -> None:
-    """Also in a file of one column, as the csv module writes and reads it: there NULL is a pair of quotes."""
+def test_a_blank_line_is_no_row(tmp_path: Path) -> None:
+    """A blank line is no row, also in a file of one column, where the csv module writes NULL as two quotes."""
     text = io.StringIO()
     csv.writer(text).writerows([["a"], [1], [None], [2]])
     path = tmp_path / "mine.csv"
@@ -96,7 +79,7 @@ def test_a_blank_line_is_a_row_of_no_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize("rows", ["", '"x",', "x,", '"x","y\n"\n"x",', ",", 'x,""', '"",'])
 def test_the_last_line_needs_no_end(tmp_path: Path, rows: str, packed: bool) -> None:
-    """A file that ends with its last cell is what it is with a line end more: an empty cell after a quoted one NULL."""
+    """A missing last line end changes nothing, nor whether an empty last cell is NULL."""
     path = tmp_path / ("mine.csv.gz" if packed else "mine.csv")
     tables = []
     for content in (f"a,b\n{rows}", f"a,b\n{rows}\n"):

@@ -1,0 +1,104 @@
+"""Columns of Arrow's types, as Parquet has them, as columns of the kit's types.
+
+Text is not parsed and no value is rounded: a fraction does not fit INT, nor a whole number beyond 2**53 DOUBLE. A
+decimal is converted only if the column is declared. NaN is NULL, and a timestamp with a zone is converted to UTC.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute
+from pyarrow import types
+
+from sharedstate_lite.changelog.convert import ARROW, CALENDAR
+from sharedstate_lite.errors import RowError
+from sharedstate_lite.plan.nodes import Type
+
+from .text_values import Arrow, CellError
+
+pc: Any = pyarrow.compute  # its stubs have no comparison with a scalar
+
+_NUMBERS = (types.is_integer, types.is_floating, types.is_decimal)
+_TEXT = (types.is_string, types.is_large_string, types.is_string_view)
+_TIME = (types.is_date, types.is_timestamp)
+_FITS = {
+    Type.STRING: (_TEXT, "UTF-8 text"),
+    Type.INT: (_NUMBERS, "a whole number from -2147483648 to 2147483647"),
+    Type.BIGINT: (_NUMBERS, "a whole number from -9223372036854775807 to 9223372036854775807"),
+    Type.DOUBLE: (_NUMBERS, "a finite number; a whole number up to 2**53"),
+    Type.BOOLEAN: ((types.is_boolean,), "true or false"),
+    Type.DATE: (_TIME, "a day of the years 1 to 9999, without a time of day"),
+    Type.TIMESTAMP: (_TIME, "a time of the years 1 to 9999, in microseconds"),
+}
+"""The Arrow types that may be converted to each type, and the rule for their values."""
+
+
+def infer(given: pa.DataType) -> Type | None:
+    """The type that holds every value of an Arrow type, or None."""
+    plain = given.value_type if types.is_dictionary(given) else given
+    if types.is_integer(plain):
+        return Type.BIGINT if plain.bit_width == 64 or plain == pa.uint32() else Type.INT
+    tests = (
+        (types.is_floating, Type.DOUBLE),
+        (types.is_boolean, Type.BOOLEAN),
+        (types.is_date, Type.DATE),
+        (types.is_timestamp, Type.TIMESTAMP),
+        (types.is_null, Type.STRING),
+        *((test, Type.STRING) for test in _TEXT),
+    )
+    return next((kind for test, kind in tests if test(plain)), None)
+
+
+def convert(column: Arrow, kind: Type) -> Arrow:
+    """The column's values as ``kind``. Raises RowError if the type does not fit, CellError if a value does not."""
+    given = column.type
+    if types.is_dictionary(given):
+        return convert(column.cast(given.value_type), kind)
+    accepted, rule = _FITS[kind]
+    if not types.is_null(given) and not any(test(given) for test in accepted):
+        raise RowError(f"it holds {given}, which is not {kind.value}")
+    try:
+        return _cast(column, kind)
+    except pa.ArrowInvalid:
+        first, end = 0, len(column)
+        while end - first > 1:  # the first value that does not fit is in column[first:end]
+            middle = (first + end) // 2
+            try:
+                _cast(column[first:middle], kind)
+                first = middle
+            except pa.ArrowInvalid:
+                end = middle
+    value = column[first]
+    try:
+        shown = repr(value.cast(pa.binary()).as_py() if kind is Type.STRING else value.as_py())
+    except (OverflowError, ValueError):  # a year that Python does not have
+        shown = f"{value.value} {given}"
+    raise CellError(first, f"{shown} does not fit {kind.value}: expected {rule}")
+
+
+def _cast(column: Arrow, kind: Type) -> Arrow:
+    """The column as ``kind``. Raises ArrowInvalid if a value does not fit."""
+    column.validate(full=True)  # Parquet's text is not checked when it is read
+    given = column.type
+    if types.is_floating(given):
+        column = column.cast(pa.float64())
+        column = pc.if_else(pc.is_nan(column), pa.scalar(None, pa.float64()), column)
+    if types.is_timestamp(given) and given.tz is not None:
+        column = column.cast(pa.timestamp(given.unit, "UTC")).cast(pa.timestamp(given.unit))
+    if kind in CALENDAR:
+        moments = column.cast(pa.timestamp("us"))
+        low, high = (pa.scalar(limit, pa.timestamp("us")) for limit in CALENDAR[Type.TIMESTAMP])
+        fits = pc.and_(pc.greater_equal(moments, low), pc.less_equal(moments, high))
+        if kind is Type.DATE:
+            fits = pc.and_(fits, pc.equal(moments.cast(pa.date32()).cast(moments.type), moments))
+    elif kind is Type.BIGINT:
+        fits = pc.not_equal(column.cast(pa.int64()), -(2**63))
+    elif kind is Type.DOUBLE:
+        fits = pc.is_finite(column.cast(pa.float64()))
+    else:
+        fits = pa.scalar(True)
+    if not pc.all(fits).as_py():
+        raise pa.ArrowInvalid("beyond the limits of the type")
+    return column.cast(ARROW[kind])
