@@ -1,30 +1,29 @@
-"""Sharing between the tasks of one host: what nobody can change, and what one process owns. See docs/worker.md.
+"""What the Spark tasks of one host share: immutable data in shared memory, and resources that one process owns.
 
-    from sharedstate_lite import worker as w
-    graph = w.share(table_or_csr)              # Immutable: .table(), .csr() in a task
-    seen = w.ConcurrentSet(session)            # .add_new(ids) -> which of them are new
-    pool = w.ConnectionPool(session, dsn)      # .query(sql, rows) -> Arrow table, in order; .stats()
-    calls = w.AsyncRuntime(session)            # .map(coroutine, batch) -> Arrow table, in order
-    cache = w.Cache(session, capacity=65_536)  # .get_or_load(keys, load) -> Arrow table; one load a missing key
-    box = w.Mailbox(session)                   # driver: .serve(handler); task: .ask(batch) -> answer
-    whole = w.Exchange(session, parts=2)       # each task puts a slice, all get the whole: .all(round, part, slice)
-    w.metrics(), w.processes()                 # what the runtimes tell of themselves
+Each task of a Spark job runs in a Python process of its own, so tasks cannot share an object. Here one process for
+each host and application, the *runtime*, owns what they share. A *handle* is created in the driver and pickles as an
+address; a task sends a batch to the runtime and gets a batch back. Immutable data is not sent: each task maps the same
+sealed memory. A resource has one owner that answers one request after another, so tasks need no locks.
 
-Handles are made in the driver and used in tasks (RDD, mapInPandas, mapInArrow,
-foreachBatch); they travel as addresses. All have close() and are context managers.
+>>> import pyarrow as pa
+>>> import sharedstate_lite as ss
+>>> session = ss.spark.session()
+>>> ids = session.range(0, 1000, 1, 4).selectExpr("id % 10 AS id")        # 4 tasks; each id occurs 100 times
+>>> with ss.worker.ConcurrentSet(session) as seen:
+...     def keep_new(batches):
+...         for batch in batches:
+...             yield batch.filter(pa.array(seen.add_new(batch.column("id"))))
+...     ids.mapInArrow(keep_new, "id long").count()                       # each id once, without a shuffle
+10
 
-    host.py        what only one system has
-    protocol.py        messages, and proof of who sends them       line.py    many at once, on one connection
-    ending.py      whose end a cancellation is
-    address.py     what a handle pickles as
-    things/        what a runtime owns, one class a kind
-    begin.py       how a runtime starts                        runtime.py what it does
-    task.py        which task asks
-    connection.py  a process's connections to its runtime      client.py  a question: asked again, or lost
-    driver.py      the application's side, and the lease
-    csr.py, immutable.py, concurrent_set.py, cache.py (batches.py), connection_pool.py, async_runtime.py (captured.py),
-    mailbox.py, exchange.py, metrics.py                        what a user calls
-    refusal.py     what is refused, and how it is told
+Handles: ``share`` (returns an `Immutable`), `ConcurrentSet`, `Cache`, `ConnectionPool`, `AsyncRuntime`, `Mailbox` and
+`Exchange`; ``metrics()`` and ``processes()`` describe the runtimes. All handles have ``close()`` and are context
+managers.
+
+Modules, from the bottom: ``runtime/`` is the process that owns resources and the protocol to it; ``handles/`` is what a
+driver creates and a task calls. See docs/worker.md.
+
+Source: De Martini and Margara, "Safe Shared State in Dataflow Systems", DEBS 2024 (Renoir).
 """
 
 from __future__ import annotations
@@ -35,8 +34,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .handles.async_runtime import AsyncRuntime
     from .handles.cache import Cache
+    from .handles.client import Lost
     from .handles.concurrent_set import ConcurrentSet
-    from .handles.connection import Lost
     from .handles.connection_pool import ConnectionPool
     from .handles.csr import CSR
     from .handles.exchange import Exchange
@@ -52,7 +51,7 @@ _HOME = {
     "ConnectionPool": "handles.connection_pool",
     "Exchange": "handles.exchange",
     "Immutable": "handles.immutable",
-    "Lost": "handles.connection",
+    "Lost": "handles.client",
     "Mailbox": "handles.mailbox",
     "metrics": "handles.metrics",
     "processes": "handles.metrics",
@@ -61,9 +60,9 @@ _HOME = {
 
 
 def __getattr__(name: str) -> Any:
-    # A runtime lives in this package too, and has no use for the handles.
+    # Lazy: a runtime imports this package too, and needs none of the handles.
     if name in _HOME:
-        # A module may have the name of its function, and would hide it from then on.
+        # Bind it here: the submodule ``metrics`` would hide the function of that name.
         found = globals()[name] = getattr(importlib.import_module(f".{_HOME[name]}", __name__), name)
         return found
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

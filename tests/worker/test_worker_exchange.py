@@ -36,8 +36,8 @@ def test_all_get_the_whole(application: DriverServer) -> None:
             said
             == [[[10 * round + part for part in range(PARTS) for _ in range(part)] for round in range(ROUNDS)]] * PARTS
         )
-        assert sum(entry.kind == "Immutable" for entry in application.entries.values()) == 1
-    assert not application.entries
+        assert sum(entry.kind == "Immutable" for entry in application.registered.values()) == 1
+    assert not application.registered
 
 
 def test_a_slice_may_come_again(application: DriverServer) -> None:
@@ -60,25 +60,25 @@ def test_a_whole_that_cannot_be_made_is_told_to_all(application: DriverServer, m
             patched.setattr(exchange, "Immutable", full)
             asked = [pool.submit(slices.all, 0, part, pa.table({"n": [part]})) for part in range(2)]
             for one in asked:
-                with pytest.raises(Error, match="round 0 cannot be put together: OSError: .*No space left"):
+                with pytest.raises(Error, match="round 0 cannot be assembled: OSError: .*No space left"):
                     one.result(timeout=30)
 
 
 def test_what_does_not_fit_is_told(application: DriverServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """A part that is not there, a slice of other columns, one that never comes: an error says which."""
-    monkeypatch.setattr(exchange, "PATIENCE", 0.2)
+    monkeypatch.setattr(exchange, "ROUND_SECONDS", 0.2)
     with w.Exchange(application, 2) as slices, ThreadPoolExecutor(2) as pool:
         with pytest.raises(Error, match="part 2 of 2"):
             slices.all(0, 2, pa.table({"n": [1]}))
-        with pytest.raises(Error, match="round -1: rounds are numbered from 0"):
+        with pytest.raises(Error, match="round -1. Rounds are numbered from 0"):
             slices.all(-1, 0, pa.table({"n": [1]}))
-        with pytest.raises(Error, match=r"round 7 has 1 of 2 slices after 0.2 s; all tasks must run at once"):
+        with pytest.raises(Error, match=r"round 7 has 1 of 2 slices after 0.2 s. All tasks must run at once"):
             slices.all(7, 0, pa.table({"n": [1]}))
         asked = [pool.submit(slices.all, 8, part, pa.table({name: [1]})) for part, name in enumerate("nm")]
         for one in asked:
             with pytest.raises(Error, match="round 8: the slices have different columns"):
                 one.result()
-        with pytest.raises(Error, match="round 'a', part 0: both are whole numbers"):
+        with pytest.raises(Error, match="round 'a', part 0. Pass two integers"):
             slices.all("a", 0, pa.table({"n": [1]}))  # type: ignore[arg-type]
     with pytest.raises(Error, match="parts=0"):
         w.Exchange(application, 0)

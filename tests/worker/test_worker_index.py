@@ -64,7 +64,7 @@ def test_a_batch_of_another_type_is_refused() -> None:
     """An index of integers is not asked for texts: 1 and '1' would be two values that look like one."""
     index = Index("ConcurrentSet 7")
     index.add(column([1], pa.int64()))
-    with pytest.raises(Error, match="ConcurrentSet 7: its values are of type int64, and these are string"):
+    with pytest.raises(Error, match="ConcurrentSet 7: its values have the type int64, these have string"):
         index.add(column(["1"], pa.string()))
 
 
@@ -103,7 +103,7 @@ def test_what_is_forgotten_is_let_go_of() -> None:
     for start in range(0, 1_000_000, 1_000):
         keys = np.arange(start, start + 1_000)
         rows.put(pa.chunked_array([keys]), pa.table({"v": keys}), 0.0)
-    assert rows.count == 100 and rows.forgotten == 999_900
+    assert rows.count == 100 and rows.evicted == 999_900
     assert rows.nbytes < 1 << 20
     last = np.arange(999_900, 1_000_000)
     here, found = rows.get(pa.chunked_array([last]), 0.0)

@@ -50,7 +50,7 @@ def test_a_pool_that_only_reads_says_how_to_write(application: DriverServer, ser
     with server.connect(autocommit=True) as connection:
         connection.execute("CREATE TABLE IF NOT EXISTS mark (n int PRIMARY KEY)")
     insert = "INSERT INTO mark VALUES (%s)"
-    with pytest.raises(Error, match=r"read-only transaction; .*writes=True"):
+    with pytest.raises(Error, match=r"read-only transaction\. .*writes=True"):
         reads.query(insert, pa.table({"n": [1]}))
     assert writes.query(insert, pa.table({"n": [1, 2]})).to_pydict() == {"row": [0, 1], "changed": [1, 1]}
     with pytest.raises(Error, match="duplicate key"):
@@ -96,7 +96,7 @@ def test_a_connection_is_handed_on_as_it_was(
 ) -> None:
     """What would stay with the connection is refused, and the next task's connection knows nothing of it."""
     pool, nothing = w.ConnectionPool(application, server, size=1, writes=writes), pa.table({"n": [1]}).select([])
-    with pytest.raises(Error, match=f"{sql.split()[0]} changes the connection, which is another task's next"):
+    with pytest.raises(Error, match=f"{sql.split()[0]} changes the session of a connection that other tasks use next"):
         pool.query(sql, nothing)
     asked = "SELECT count(*) AS n, current_setting('transaction_read_only') AS reads FROM product"
     assert pool.query(asked, nothing).to_pylist() == [{"row": 0, "n": PRODUCTS, "reads": "off" if writes else "on"}]
@@ -112,9 +112,9 @@ def test_numbers_of_any_width_are_one_column(application: DriverServer, server: 
     numbers = [1] * 250 + [100_000, None, 2**40, 2]
     answer = pool.query("SELECT %s AS x", pa.table({"n": pa.array(numbers, pa.int64())}))
     assert answer.column("x").to_pylist() == numbers and answer.schema.field("x").type == pa.int64()
-    with pytest.raises(Error, match="column x is not of one type .*cast it"):
+    with pytest.raises(Error, match="column x has values of several types .*Cast it"):
         pool.query("SELECT CASE WHEN %s > 1 THEN ARRAY[[1]] ELSE ARRAY[1] END AS x", pa.table({"n": [1, 2]}))
-    with pytest.raises(Error, match="a column of the answer is called row"):
+    with pytest.raises(Error, match="the answer has a column row"):
         pool.query("SELECT 1 AS row", pa.table({"n": [1]}).select([]))
     twice = pa.Table.from_arrays([pa.array([1]), pa.array([2])], ["n", "n"])
     with pytest.raises(Error, match="two of the columns .* have one name"):

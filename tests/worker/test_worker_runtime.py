@@ -26,11 +26,12 @@ from leftovers import held, left, runtimes, until
 from sharedstate_lite import worker as w
 from sharedstate_lite.errors import Error
 from sharedstate_lite.spark.session.ship import archive
-from sharedstate_lite.worker.handles import client, connection
+from sharedstate_lite.worker.handles import client
 from sharedstate_lite.worker.handles.driver import DriverServer
 from sharedstate_lite.worker.runtime import host, protocol
 from sharedstate_lite.worker.runtime.address import Application
-from sharedstate_lite.worker.runtime.channel import Channel, Reply
+from sharedstate_lite.worker.runtime.channel import Channel
+from sharedstate_lite.worker.runtime.resource import Head, Reply
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -129,7 +130,7 @@ def test_a_question_that_must_not_be_repeated_is_reported(application: DriverSer
 
     def ask() -> None:
         try:
-            client.ask(application.application, {"op": "map", "thing": table._name}, retry=False)
+            client.request(application.application, {"op": "map", "resource": table._name}, retry=False)
         except w.Lost as error:
             lost.append(error)
 
@@ -190,7 +191,7 @@ def test_who_takes_the_name_first_is_not_believed(application: DriverServer) -> 
 
         thread = threading.Thread(target=pretend)
         thread.start()
-        with pytest.raises(Error, match="does not belong to it"):
+        with pytest.raises(Error, match="a process that does not belong to application"):
             seen.add_new([1])
         thread.join()
     assert ours.secret not in unpack_positions[0]
@@ -206,7 +207,7 @@ def test_shared_memory_cannot_be_written(application: DriverServer) -> None:
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 7
     assert all(in_shared_memory(array) for array in (csr.indptr, csr.indices, csr.weights))
-    _, _, file = graph._ask({"op": "map"})
+    _, _, file = graph._request({"op": "map"})
     assert file is not None
     with pytest.raises(PermissionError):
         mmap.mmap(file, 0, prot=mmap.PROT_READ | mmap.PROT_WRITE)
@@ -235,7 +236,7 @@ def test_a_closed_handle_leaves_no_memory(application: DriverServer) -> None:
     table.close()
     del mapped
     assert left(application) == [application.application.runtime_name(), application.application.driver_name()]
-    with pytest.raises(Error, match="Immutable 1: it is closed; make another one"):
+    with pytest.raises(Error, match="Immutable 1: it is closed. Create another one"):
         table.table()
     table.close()
 
@@ -249,7 +250,7 @@ def test_another_host_fetches_once(application: DriverServer, monkeypatch: pytes
     assert table.table().equals(table.table())
     assert table.table().column("a").to_numpy().tolist()[-1] == immutable.PIECE // 8 * 2 + 6
     (said,) = application.request_all({"op": "metrics"})
-    assert said["host"].endswith("elsewhere") and said["things"]["Immutable 1"]["loads"] == 1
+    assert said["host"].endswith("elsewhere") and said["resources"]["Immutable 1"]["loads"] == 1
 
 
 def test_a_driver_that_is_gone_is_named() -> None:
@@ -258,25 +259,25 @@ def test_a_driver_that_is_gone_is_named() -> None:
         port = server.getsockname()[1]
     gone = Application("nobody", b"x" * 32, ("127.0.0.1", port), "", None)
     with pytest.raises(Error, match=rf"its driver at 127.0.0.1:{port} does not answer"):
-        client.ask(gone, {"op": "map", "thing": "Immutable 1"})
+        client.request(gone, {"op": "map", "resource": "Immutable 1"})
 
 
 def test_half_a_message_is_sent_to_its_end() -> None:
     """Who asks is killed while its letter is on its way to the driver: the letters of others are still understood."""
 
-    async def echo(line: Channel, head: protocol.Head, table: pa.Table | None) -> Reply:
+    async def echo(line: Channel, head: Head, table: pa.Table | None) -> Reply:
         return {"heard": head["op"]}, None
 
     async def main() -> None:
         ours, theirs = socket.socketpair()
         asks, answers = Channel(ours, echo), Channel(theirs, echo)
-        large = asyncio.create_task(asks.ask({"op": "large"}, pa.table({"n": np.zeros(1 << 20)})))
+        large = asyncio.create_task(asks.request({"op": "large"}, pa.table({"n": np.zeros(1 << 20)})))
         while not select.select([theirs], [], [], 0)[0]:
             await asyncio.sleep(0)
         large.cancel()
         await asyncio.wait([large])
         running = [asyncio.create_task(line.run()) for line in (asks, answers)]
-        said, _ = await asyncio.wait_for(asks.ask({"op": "small"}), 20)
+        said, _ = await asyncio.wait_for(asks.request({"op": "small"}), 20)
         assert said["heard"] == "small"
         ours.shutdown(socket.SHUT_RDWR)
         await asyncio.wait(running)
@@ -291,7 +292,8 @@ import sys
 import pyarrow as pa
 from sharedstate_lite import worker as w
 from sharedstate_lite.worker.handles.driver import DriverServer
-from sharedstate_lite.worker.runtime.channel import Channel, Reply
+from sharedstate_lite.worker.runtime.channel import Channel
+from sharedstate_lite.worker.runtime.resource import Head, Reply
 driver = DriverServer("127.0.0.1", "127.0.0.1", lambda: True)
 w.share(pa.table({"a": [1]}), driver).table()
 w.ConcurrentSet(driver).add_new([1])
@@ -320,11 +322,11 @@ def test_a_process_with_many_open_files_has_connections_too() -> None:
                 files.enter_context(open(os.devnull))
             idle, other = (files.enter_context(sock) for sock in socket.socketpair())
             assert idle.fileno() > 1023
-            connection.give(application, idle)
-            assert connection.take(application) is idle
-            connection.give(application, idle)
+            client.release(application, idle)
+            assert client.acquire(application) is idle
+            client.release(application, idle)
             other.close()  # what can be read now is its end: it is not handed out, and nobody else is there
             with pytest.raises(Error, match="worker runtime"):
-                connection.take(application)
+                client.acquire(application)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

@@ -83,7 +83,9 @@ def test_a_second_query_is_refused() -> None:
     """A second action would find its ids taken, and its rows would be gone without a word."""
     shared = members()
     add(shared, [0, 0, 1, "4"], [1])
-    with pytest.raises(Error, match="ConcurrentSet 1: it was filled by another query.*make a ConcurrentSet for each"):
+    with pytest.raises(
+        Error, match="ConcurrentSet 1: another query has filled this set.*Use one ConcurrentSet for each"
+    ):
         add(shared, [3, 0, 9, "5"], [1])
 
 
@@ -117,14 +119,14 @@ def test_columns_of_many_kinds(application: DriverServer, made: Callable[[list[i
 @pytest.mark.parametrize(
     ("values", "said"),
     [
-        ([1, None], "ids has 1 NULL of 2"),
-        ([1, "a"], "is no column of one type"),
-        (7, "is no column of one type"),
-        (np.array([2**63], np.uint64), "is no column of one type"),
-        (np.array([1.0, np.nan]), "ids has 1 NaN of 2"),
-        ("a text", r"ids \(str\) is no column of one type"),
-        ([[1], [2]], "have parts of their own"),
-        (pd.DataFrame({"id": [1]}), "DataFrame.* is no column of one type"),
+        ([1, None], "1 of the 2 values in ids are NULL"),
+        ([1, "a"], "is not a column of one type"),
+        (7, "is not a column of one type"),
+        (np.array([2**63], np.uint64), "is not a column of one type"),
+        (np.array([1.0, np.nan]), "1 of the 2 values in ids are NaN"),
+        ("a text", r"ids \(str\) is not a column of one type"),
+        ([[1], [2]], "have the nested type"),
+        (pd.DataFrame({"id": [1]}), "DataFrame.* is not a column of one type"),
     ],
 )
 def test_what_is_no_column_is_refused(application: DriverServer, values: Any, said: str) -> None:

@@ -64,7 +64,7 @@ def test_a_set_drops_what_any_task_has_seen(anywhere: SparkSession) -> None:
     assert collected(kept) == list(range(1_000))
     row = w.metrics().set_index("handle").loc[seen._name]
     assert (row["rows"], row["loads"], row["hits"]) == (20_000, 1_000, 19_000)
-    with pytest.raises(Exception, match="filled by another query"):
+    with pytest.raises(Exception, match="another query has filled this set"):
         kept.collect()
     seen.close()
 

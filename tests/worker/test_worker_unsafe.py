@@ -25,7 +25,7 @@ class Prices:
     table = {"a": 1}
 
 
-@pytest.mark.parametrize("ways", [r"which every task maps read-only \(w\.share\(", "have the runtime own it"])
+@pytest.mark.parametrize("ways", [r"which every task maps read-only \(w\.share\(", "let the runtime own it"])
 def test_the_message_has_the_callers_expression(application: DriverServer, ways: str) -> None:
     """However the argument is written, over several lines too, it stands in the message as it was written."""
     prices, rows = {"a": 1}, [[1], [2]]
@@ -49,7 +49,7 @@ def test_the_message_has_the_callers_expression(application: DriverServer, ways:
     [
         ({1, 2}, r"is a set.*w.share\(pa.table\(\{'value': list\(it\)\}\)\).*w.ConcurrentSet"),
         (pd.DataFrame({"a": [1]}), r"is a pandas.*DataFrame.*pa.Table.from_pandas\(it\)"),
-        (threading.Lock(), r"is a _thread.lock.*one thing after the other"),
+        (threading.Lock(), r"is a _thread.lock.*one request at a time"),
         (socket.socket, "is a type"),
         (lambda: 1, "is a function"),
         (Prices(), r"is a test_worker_unsafe.Prices.*w.share\(table\).*ConcurrentSet, Cache, ConnectionPool"),
@@ -60,7 +60,7 @@ def test_everything_else_is_refused(application: DriverServer, value: Any, said:
     """Whatever is neither an Arrow table nor a graph is refused by its type, with a way out that suits it."""
     with pytest.raises(Error, match=f"share: value {said}"):
         w.share(value, application)
-    assert not application.entries
+    assert not application.registered
 
 
 def test_what_is_shared_is_a_copy(application: DriverServer) -> None:
@@ -86,13 +86,13 @@ def test_pieces_with_dictionaries_of_their_own(application: DriverServer) -> Non
 @pytest.mark.parametrize(
     ("arrays", "said"),
     [
-        (([0, 1], [0, 0], None), "indptr rises to the number of edges, 2; it ends with 1"),
-        (([1, 2], [0], None), "indptr begins with 0"),
+        (([0, 1], [0, 0], None), "indptr must rise to the number of edges, 2; its last value is 1"),
+        (([1, 2], [0], None), "indptr must start with 0"),
         (([0, 1], [1], None), r"outside 0\.\.0"),
         (([0, 1], [0], [1.0, 2.0]), "1 edges have"),
-        (([0, 2, 1, 3], [0, 1, 2], None), "indptr rises"),
-        ((np.array([0, 2, 1, 3], np.uint64), [0, 1, 2], None), "indptr rises"),
-        (([0.0, 1.0], [0], None), "indptr is a numpy array of float64; give a numpy array of whole numbers"),
+        (([0, 2, 1, 3], [0, 1, 2], None), "indptr must rise"),
+        ((np.array([0, 2, 1, 3], np.uint64), [0, 1, 2], None), "indptr must rise"),
+        (([0.0, 1.0], [0], None), "indptr is a numpy array of float64. Pass a numpy array of integers"),
         (([0, 1], np.array([0], ">i4"), None), "indices is a numpy array of >i4"),
         (([0, 1], [0], [True]), "weights is a numpy array of bool"),
     ],
@@ -108,10 +108,10 @@ def test_a_graph_that_is_none_is_refused(arrays: tuple[Any, Any, Any], said: str
     ("edges", "said"),
     [
         (([0], [2**62], 3), "a target outside 0..2"),
-        (([0.7], [1.2]), "source has float64; nodes are whole numbers"),
-        (([0], ["a"]), "target has <U1"),
-        (([0, None], [1, 2]), "source has object"),
-        (([2**53 + 1], [0]), "there is no memory for 9007199254740994 nodes"),
+        (([0.7], [1.2]), "source has the type float64. Number the nodes with integers"),
+        (([0], ["a"]), "target has the type <U1"),
+        (([0, None], [1, 2]), "source has the type object"),
+        (([2**53 + 1], [0]), "no memory for 9007199254740994 nodes"),
         (([], [], -1), "nodes=-1"),
         (([0], [0], 1, [1, 2]), r"1 edges have \(2,\) weights"),
     ],
@@ -137,7 +137,7 @@ def test_a_graph_has_the_edges_that_it_was_made_of() -> None:
 def test_a_table_is_no_graph(application: DriverServer) -> None:
     """csr() of a table says what was shared and how to read it."""
     shared = w.share(pa.table({"a": [1]}), application)
-    with pytest.raises(Error, match=r"what was shared is a table \(a\); read it by .table\(\)"):
+    with pytest.raises(Error, match=r"it is a table \(a\), not a graph. Read it with .table\(\)"):
         shared.csr()
 
 
@@ -153,13 +153,13 @@ def test_a_handle_is_an_address(application: DriverServer) -> None:
         arrived = pickle.loads(pickle.dumps(handle))
         assert len(pickle.dumps(handle)) < 1_000 and b"hidden" not in pickle.dumps(handle)
         assert repr(arrived) == repr(handle) and application.application.secret.hex() not in repr(handle)
-        with pytest.raises(Error, match="only the driver that made it can close it"):
+        with pytest.raises(Error, match="only the driver that created a handle can close it"):
             arrived.close()
 
 
 def test_a_session_that_is_none_is_refused() -> None:
     """What is no session of Spark Classic is named by its type."""
-    with pytest.raises(Error, match="builtins.str is no session of Spark Classic"):
+    with pytest.raises(Error, match="builtins.str is not a session of Spark Classic"):
         driver_of("local[2]")  # type: ignore[arg-type]
 
 

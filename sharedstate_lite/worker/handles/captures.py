@@ -1,7 +1,7 @@
-"""What a function that is sent to the runtime takes along: nothing that tasks could change behind each other's back.
+"""Checks what a coroutine captures before it is sent to the runtime: immutable values and handles only.
 
-A copy would be sent, so nothing could be corrupted; but what a task changes in its own
-copy nobody else would see, which is not what whoever wrote it meant.
+The runtime gets a pickled copy. A mutable value would be copied with it, and changes of the copy would be lost
+without an error.
 """
 
 from __future__ import annotations
@@ -31,23 +31,22 @@ PLAIN = (
     *(pa.Schema, pa.DataType, pa.Scalar, SharedHandle),
 )
 
-
-CHANGED = (dict, list, set, bytearray, np.ndarray)
+MUTABLE = (dict, list, set, bytearray, np.ndarray)
 
 
 def check(call: str, function: Any) -> None:
-    """Raise Error where the function refers to something that can be changed, by the name that it has there."""
+    """Raise Error if the function refers to a mutable value; the message has the name by which it does."""
     seen: set[int] = set()
     own = getattr(function, "__name__", "the function")
     for name, value in _of(function, seen):
         if name in _assigned(function):
-            raise unsafe.error(call, value, name, f" where it is assigned to: {own} would do so to a copy of it")
+            raise unsafe.error(call, value, name, f": {own} would assign to a copy of it")
         if not _safe(value, seen):
-            raise unsafe.error(call, value, name, f", and {own} would take a copy of it along")
+            raise unsafe.error(call, value, name, f": {own} would get a copy of it")
 
 
 def _of(function: Any, seen: set[int]) -> Iterator[tuple[str, Any]]:
-    """What a function refers to by itself and through the functions it calls, if they are sent with it."""
+    """Name and value of everything that a function refers to, and what is pickled with it."""
     if id(function) in seen:
         return
     seen.add(id(function))
@@ -61,9 +60,9 @@ def _of(function: Any, seen: set[int]) -> Iterator[tuple[str, Any]]:
     elif isinstance(function, types.FunctionType):
         code = function.__code__
         for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
-            with contextlib.suppress(ValueError):  # nothing has been assigned to it yet
+            with contextlib.suppress(ValueError):  # the cell is still empty
                 yield name, cell.cell_contents
-        # A function of a module is sent by its name, and finds its globals there.
+        # A function of an importable module is pickled by name, so its globals are not copied.
         if _by_value(function):
             for name in _names(code, "LOAD_GLOBAL", "LOAD_NAME", "STORE_GLOBAL"):
                 if name in function.__globals__:
@@ -73,7 +72,7 @@ def _of(function: Any, seen: set[int]) -> Iterator[tuple[str, Any]]:
 
 
 def _assigned(function: Any) -> set[str]:
-    """The names from outside that a function assigns to."""
+    """The nonlocal and global names that a function assigns to."""
     if not isinstance(function, types.FunctionType):
         return set()
     outside = _names(function.__code__, "STORE_DEREF") & set(function.__code__.co_freevars)
@@ -81,12 +80,12 @@ def _assigned(function: Any) -> set[str]:
 
 
 def _by_value(what: Any) -> bool:
-    """Whether a function or a class is sent as it is, and not by its name."""
+    """Whether cloudpickle copies a function or class, instead of naming it."""
     return what.__module__ == "__main__" or "<locals>" in what.__qualname__
 
 
 def _names(code: types.CodeType, *operations: str) -> set[str]:
-    """The names that code, and code within it, uses so; what has the name as an attribute is not meant."""
+    """The names that these operations use in the code and in code nested in it."""
     out = {str(step.argval) for step in dis.get_instructions(code) if step.opname in operations}
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
@@ -98,17 +97,17 @@ def _safe(value: Any, seen: set[int]) -> bool:
     if isinstance(value, PLAIN):
         return True
     if isinstance(value, type):
-        # A class that is sent takes along what its objects have in common.
-        return not (_by_value(value) and any(isinstance(part, CHANGED) for part in _common(value)))
+        # A class that is pickled by value includes its class attributes.
+        return not (_by_value(value) and any(isinstance(part, MUTABLE) for part in _attributes(value)))
     if isinstance(value, tuple | frozenset):
         return all(_safe(part, seen) for part in value)
     if isinstance(value, types.FunctionType | types.MethodType | functools.partial):
         return not _assigned(value) and all(_safe(part, seen) for _, part in _of(value, seen))
     if callable(value) and not hasattr(value, "__dict__") and type(value).__module__ == "builtins":
-        # That of a list, such as its append, has the list.
+        # A bound method such as list.append holds the list.
         return _safe(getattr(value, "__self__", None), seen)
     return False
 
 
-def _common(kind: type) -> list[Any]:
+def _attributes(kind: type) -> list[Any]:
     return [value for name, value in vars(kind).items() if not name.startswith("_")]

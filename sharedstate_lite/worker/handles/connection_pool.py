@@ -1,4 +1,4 @@
-"""A pool of PostgreSQL connections that all tasks of a host use."""
+"""A pool of PostgreSQL connections for all tasks of a host."""
 
 from __future__ import annotations
 
@@ -10,16 +10,15 @@ from ...errors import Error, is_integer
 from ..runtime.postgres_arrow import named
 from . import unsafe
 from .driver import SparkLike, driver
-from .handle import SharedHandle
+from .handle import SharedHandle, as_table
 
 
 class ConnectionPool(SharedHandle):
-    """At most ``size`` connections a host to ``dsn``, opened when they are needed.
+    """At most ``size`` connections to ``dsn`` on each host, opened on demand.
 
-    They only read, so that a question can be asked again when a runtime was killed. With
-    ``writes=True`` they write too: then a batch is one transaction, and what was asked when a
-    runtime was killed is not asked again but reported as Lost. Raises Error for
-    anything but a DSN, and for a size that cannot be.
+    Connections are read-only, so queries are retried if the runtime is killed. With ``writes=True`` they may
+    write: each batch is then one transaction, and a killed runtime raises Lost. ``dsn`` is a DSN or a postgres.Server.
+    Raises Error for anything else, and if ``size`` is not a positive integer.
     """
 
     kind = "ConnectionPool"
@@ -32,44 +31,42 @@ class ConnectionPool(SharedHandle):
             why = ": two tasks that use it would read each other's answers"
             raise unsafe.error("ConnectionPool", dsn, unsafe.argument_text("ConnectionPool", "dsn", 1), why)
         if not is_integer(size) or size < 1:
-            raise Error(f"ConnectionPool: size={size!r}: it is a number of connections from 1")
+            raise Error(f"ConnectionPool: size={size!r}. Pass a number of connections, 1 or more.")
         found = driver(spark)
         self._writes = writes
-        super().__init__(found, found.add(self.kind, {"dsn": dsn, "size": int(size), "writes": writes}))
+        super().__init__(found, found.register(self.kind, {"dsn": dsn, "size": int(size), "writes": writes}))
 
     def query(self, sql: str, rows: pa.Table | pa.RecordBatch) -> pa.Table:
-        """What PostgreSQL answers to ``sql`` for each row of parameters, in the rows' order.
+        """Run ``sql`` once for each row of parameters; return all answers as one table, in the order of the rows.
 
-        ``sql`` has ``%s`` for the columns of ``rows`` in their order, or ``%(name)s``. The answer's first
-        column, ``row``, is the number of the row (from 0) that each line answers; what
-        answers without rows, such as an INSERT, has the number of rows ``changed``. Raises Error
-        with what PostgreSQL refuses, for a type that Arrow has not, and Lost.
+        ``sql`` has ``%s`` for each column of ``rows`` in order, or ``%(name)s``. The first column of the answer,
+        ``row``, is the position (from 0) of the parameter row that each line answers. A statement without rows, such
+        as an INSERT, has a column ``changed``: the number of rows it changed. Raises Error with PostgreSQL's message,
+        for a type that has no Arrow counterpart, and Lost.
         """
+        call = f"{self._name}.query"
         if not isinstance(sql, str):
-            raise Error(f"{self._name}.query: sql is a {unsafe.type_name(sql)}; give the text of one statement")
-        table = pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
-        if not isinstance(table, pa.Table):
-            kind = type(rows).__qualname__
-            raise Error(f"{self._name}.query: rows is a {kind}; give an Arrow table, such as pa.table({{'id': ids}})")
+            raise Error(f"{call}: sql is a {unsafe.type_name(sql)}. Pass one SQL statement as text.")
+        table = as_table(call, rows)
         if named(sql) and len(set(table.column_names)) < len(table.column_names):
-            raise Error(f"{self._name}.query: two of the columns {table.column_names} have one name; rename one")
-        _, answer, _ = self._ask({"op": "query", "sql": sql}, table, retry=not self._writes)
+            raise Error(f"{call}: two of the columns {table.column_names} have one name. Rename one.")
+        _, answer, _ = self._request({"op": "query", "sql": sql}, table, retry=not self._writes)
         assert answer is not None
         return answer
 
     async def fetch(self, sql: str, parameters: Any = None) -> list[dict[str, Any]]:
-        """The rows of one query, in a coroutine of an AsyncRuntime of this application; nowhere else."""
+        """The rows of one query as dicts. Only for coroutines of an AsyncRuntime; raises Error anywhere else."""
         from ..runtime import current
 
         if current.find is None:
-            raise Error(f"{self._name}.fetch: this is for coroutines that an AsyncRuntime runs; elsewhere use query()")
+            raise Error(f"{self._name}.fetch: only a coroutine that an AsyncRuntime runs can call this. Use query().")
         found: list[dict[str, Any]] = await current.call(self._name, lambda pool: pool.fetch(sql, parameters))
         return found
 
     def stats(self) -> dict[str, int]:
-        """Of this host: connections open, at most at once, opened in all; queries, rows and bytes."""
-        said, _, _ = self._ask({"op": "stats"})
+        """Counters of this host: connections open, most at once, opened in all; queries, rows and bytes."""
+        said, _, _ = self._request({"op": "stats"})
         return {name: said[name] for name in ("connections", "most", "opened", "queries", "rows", "bytes")}
 
-    def _pickled_attributes(self) -> dict[str, Any]:
+    def _attributes(self) -> dict[str, Any]:
         return {"_writes": self._writes}

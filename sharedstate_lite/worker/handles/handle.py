@@ -1,4 +1,4 @@
-"""What every handle is: an address that tasks carry, and something that its driver can end."""
+"""The base class of all handles: an address that tasks receive, which the driver can close."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from .driver import DriverServer
 
 
 class SharedHandle:
-    """A shared thing, from anywhere in its application; pickles as its address. A context manager in the driver."""
+    """A shared resource, usable anywhere in its application. It pickles as its address.
+
+    A context manager in the driver: the end of the ``with`` closes it.
+    """
 
     kind: ClassVar[str] = ""
 
@@ -27,20 +30,17 @@ class SharedHandle:
 
     @property
     def name(self) -> str:
-        """What it is called in ``metrics()`` and in errors."""
+        """The name in `metrics` and in error messages, such as ``Cache 1``."""
         return self._name
 
-    def _ask(self, head: dict[str, Any], table: pa.Table | None = None, *, retry: bool = True) -> Answered:
-        """What the runtime of this host answers."""
-        return client.ask(self._application, {**head, "thing": self._name}, table, retry=retry)
+    def _request(self, head: dict[str, Any], table: pa.Table | None = None, *, retry: bool = True) -> Answered:
+        return client.request(self._application, {**head, "resource": self._name}, table, retry=retry)
 
     def close(self) -> None:
-        """End it on every host; whoever asks it afterwards gets an error. Harmless when repeated."""
+        """Close it on every host; later requests raise Error. Harmless when repeated. Raises Error in a task."""
         if self._driver is None or self._pid != os.getpid():
-            raise Error(
-                f"{self!r}: only the driver that made it can close it; leave that to the program that starts jobs"
-            )
-        self._driver.remove(self._name)
+            raise Error(f"{self!r}: only the driver that created a handle can close it. Close it after the job.")
+        self._driver.unregister(self._name)
 
     def __enter__(self) -> Self:
         return self
@@ -49,20 +49,29 @@ class SharedHandle:
         self.close()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _unpickle, (type(self), self._application, self._name, self._pickled_attributes())
+        return unpickle, (type(self), self._application, self._name, self._attributes())
 
-    def _pickled_attributes(self) -> dict[str, Any]:
-        """What else travels: attributes that are plain values."""
+    def _attributes(self) -> dict[str, Any]:
+        """Further attributes to pickle; plain values only."""
         return {}
 
     def __repr__(self) -> str:
         return f"<{self._name} of application {self._application.name}>"
 
 
-def _unpickle(kind: type[SharedHandle], application: Application, name: str, carried: dict[str, Any]) -> SharedHandle:
-    """A handle as it arrives in a task."""
+def unpickle(kind: type[SharedHandle], application: Application, name: str, attributes: dict[str, Any]) -> SharedHandle:
+    """A handle as a task receives it."""
     out = kind.__new__(kind)
     out._application, out._name, out._driver, out._pid = application, name, None, 0
-    for attribute, value in carried.items():
+    for attribute, value in attributes.items():
         setattr(out, attribute, value)
     return out
+
+
+def as_table(call: str, batch: Any) -> pa.Table:
+    """An Arrow table or record batch as a table. Raises Error for anything else."""
+    if isinstance(batch, pa.RecordBatch):
+        return pa.Table.from_batches([batch])
+    if not isinstance(batch, pa.Table):
+        raise Error(f"{call}: got a {type(batch).__qualname__}. Pass an Arrow table, such as pa.table({{'id': ids}}).")
+    return batch

@@ -1,4 +1,4 @@
-"""An Arrow table or a CSR graph that every task of a host reads in one place."""
+"""An Arrow table or CSR graph in sealed shared memory, mapped read-only by every task of a host."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ import pyarrow as pa
 from ...errors import Error
 from ..runtime import host
 from . import unsafe
-from .csr import CSR, MARK
+from .csr import CSR, METADATA
 from .driver import DriverServer, SparkLike, driver
 from .handle import SharedHandle
 
 _mapped: WeakValueDictionary[tuple[str, str], pa.Table] = WeakValueDictionary()
-"""What this process has mapped, for as long as somebody uses it."""
+"""Tables that this process has mapped, while they are in use."""
 
 
 class Immutable(SharedHandle):
-    """A shared table or graph. ``rows`` and ``nbytes`` are its size; a graph's table has one row."""
+    """A shared table or graph, created by :func:`share`. ``rows`` and ``nbytes`` are its size; a graph has one row."""
 
     kind = "Immutable"
     rows: int
@@ -39,18 +39,17 @@ class Immutable(SharedHandle):
             os.close(file)
             raise
         self.rows, self.nbytes = table.num_rows, os.fstat(file).st_size
-        super().__init__(driver, driver.add(self.kind, {"size": self.nbytes}, file))
+        super().__init__(driver, driver.register(self.kind, {"size": self.nbytes}, file))
 
     def table(self) -> pa.Table:
-        """The table; its buffers are the shared memory, mapped read-only, and are let go of with it.
+        """The table. Its buffers are the shared memory, mapped read-only until the table is freed.
 
-        Raises Error where it is closed or its driver is gone; a process that has it mapped
-        keeps it, and is not told.
+        Raises Error if the handle is closed or its driver has ended. A table that is mapped already stays valid.
         """
         key = (self._application.name, self._name)
         found = _mapped.get(key)
         if found is None:
-            head, _, file = self._ask({"op": "map"})
+            head, _, file = self._request({"op": "map"})
             assert file is not None
             try:
                 memory = mmap.mmap(file, int(head["size"]), prot=mmap.PROT_READ)
@@ -61,37 +60,36 @@ class Immutable(SharedHandle):
         return found
 
     def csr(self) -> CSR:
-        """The graph; its arrays are views of the shared memory, and cannot be written to.
-
-        Raises Error where a table was shared.
-        """
+        """The graph. Its arrays are read-only views of the shared memory. Raises Error if a table was shared."""
         table = self.table()
-        if not _is_graph(table):
-            raise Error(f"{self!r}: what was shared is a table ({', '.join(table.column_names)}); read it by .table()")
+        if not (table.schema.metadata or {}).items() >= METADATA.items():
+            raise Error(
+                f"{self!r}: it is a table ({', '.join(table.column_names)}), not a graph. Read it with .table()."
+            )
         return CSR.of(table)
 
     def close(self) -> None:
-        """End it on every host; whoever asks for it afterwards gets an error. Harmless when repeated."""
+        """Close it on every host; later requests raise Error. Harmless when repeated."""
         super().close()
         _mapped.pop((self._application.name, self._name), None)
 
-    def _pickled_attributes(self) -> dict[str, Any]:
+    def _attributes(self) -> dict[str, Any]:
         return {"rows": self.rows, "nbytes": self.nbytes}
 
 
 def share(what: Any, spark: SparkLike = None) -> Immutable:
     """Share an Arrow table, record batch or :class:`CSR` (or a scipy CSR matrix) with the tasks of ``spark``.
 
-    It is copied once, into memory that is then sealed, so that later changes of ``what``
-    are not seen. ``spark``: default the session that is active. Raises Error for
-    anything else, naming the expression, its type, and both ways out.
+    Copies the data once into memory that is then sealed, so later changes of ``what`` have no effect. ``spark``: a
+    session; by default the active one. Raises Error for anything else; the message names the expression, its type, and
+    two ways to share it.
     """
     if isinstance(what, pa.RecordBatch):
         what = pa.Table.from_batches([what])
     elif not isinstance(what, pa.Table | CSR) and type(what).__module__.startswith("scipy.sparse"):
-        rows = what.tocsr()
-        weights = rows.data.astype(np.int8) if rows.data.dtype == bool else rows.data
-        what = CSR(np.asarray(rows.indptr, np.int64), rows.indices, weights)
+        matrix = what.tocsr()
+        weights = matrix.data.astype(np.int8) if matrix.data.dtype == bool else matrix.data
+        what = CSR(np.asarray(matrix.indptr, np.int64), matrix.indices, weights)
     if isinstance(what, CSR):
         what = what.table()
     if not isinstance(what, pa.Table):
@@ -100,11 +98,7 @@ def share(what: Any, spark: SparkLike = None) -> Immutable:
 
 
 def _write(table: pa.Table, out: io.IOBase) -> None:
-    # A file has one dictionary for a column; pieces of a table may each have their own.
+    # An IPC file has one dictionary for each column; the chunks of a table may each have their own.
     options = pa.ipc.IpcWriteOptions(unify_dictionaries=True)
     with pa.ipc.new_file(out, table.schema, options=options) as writer:
         writer.write_table(table)
-
-
-def _is_graph(table: pa.Table) -> bool:
-    return bool((table.schema.metadata or {}).items() >= MARK.items())

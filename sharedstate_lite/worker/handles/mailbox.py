@@ -1,4 +1,4 @@
-"""Request and response between tasks and the driver, without a broker between them."""
+"""Requests from tasks to the driver, answered by a function there: no broker in between."""
 
 from __future__ import annotations
 
@@ -13,20 +13,19 @@ import pyarrow as pa
 
 from ...errors import Error
 from ..runtime.cancellation import is_own
-from ..runtime.channel import Reply
-from ..runtime.protocol import Head
+from ..runtime.resource import Head, Reply
 from .driver import SparkLike, driver
-from .handle import SharedHandle
+from .handle import SharedHandle, as_table
 
-PATIENCE = 60.0
-"""Seconds that a letter waits for somebody to serve."""
+SERVE_SECONDS = 60.0
+"""How long a request waits for `Mailbox.serve`."""
 
 
 class Mailbox(SharedHandle):
-    """Tasks ask, a function in the driver answers.
+    """Tasks ask; a function in the driver answers.
 
-    What was asked when a runtime was killed is not asked again: Lost says that it is not
-    known whether the driver has seen it.
+    If the runtime is killed, pending requests are not repeated: `ask` raises Lost, because the driver may have seen
+    them.
     """
 
     kind = "Mailbox"
@@ -36,79 +35,74 @@ class Mailbox(SharedHandle):
         self._handler: Callable[[pa.Table], Any] | None = None
         self._serving, self._closed = asyncio.Event(), False
         self._loop = found.loop
-        super().__init__(found, found.add(self.kind, {}, serve=self._serve))
+        super().__init__(found, found.register(self.kind, {}, serve=self._serve))
 
     def serve(self, handler: Callable[[pa.Table], Any]) -> None:
-        """From now on answer with ``handler``: a function, plain or async, of an Arrow table to an Arrow table.
+        """Answer requests with ``handler``, a plain or async function of an Arrow table that returns one.
 
-        A plain one runs in a thread, several at once where several tasks ask: what they
-        change together is theirs to guard. Raises Error in a task, and for what cannot be called.
+        A plain handler runs in a thread, and in several at once if several tasks ask, so it must guard what it changes.
+        An async handler runs on the driver's loop. Raises Error in a task, and if ``handler`` is not callable.
         """
         if self._driver is None:
-            raise Error(f"{self!r}: serve() is the driver's half; tasks ask()")
+            raise Error(f"{self!r}: only the driver can serve(). Tasks call ask().")
         if not self._driver.alive:
-            raise Error(f"{self!r}: its application has ended; make another one in a session that runs")
+            raise Error(f"{self!r}: its application has ended. Create another one in a session that is running.")
         if not callable(handler):
-            raise Error(f"{self._name}.serve: a {type(handler).__qualname__} is no function of an Arrow table")
+            raise Error(f"{self._name}.serve: got a {type(handler).__qualname__}. Pass a function of an Arrow table.")
         self._handler = handler
         self._loop.call_soon_threadsafe(self._serving.set)
 
     def ask(self, batch: pa.Table | pa.RecordBatch) -> pa.Table:
-        """The driver's answer to a batch. Raises Error with what the handler raised, and Lost."""
-        table = pa.Table.from_batches([batch]) if isinstance(batch, pa.RecordBatch) else batch
-        if not isinstance(table, pa.Table):
-            raise Error(
-                f"{self._name}.ask: a {type(batch).__qualname__} is no Arrow table; pa.table({{...}}) makes one"
-            )
-        _, answer, _ = self._ask({"op": "ask"}, table, retry=False)
+        """The driver's answer to a batch. Raises Error with the handler's exception, and Lost."""
+        _, answer, _ = self._request({"op": "ask"}, as_table(f"{self._name}.ask", batch), retry=False)
         assert answer is not None
         return answer
 
     def close(self) -> None:
-        """End it on every host; whoever asks it afterwards, or waits for somebody to serve, gets an error."""
+        """Close it on every host; pending and later requests raise Error."""
         super().close()
         self._closed = True
-        with contextlib.suppress(RuntimeError):  # the loop has ended with the application, and with all who waited
+        with contextlib.suppress(RuntimeError):  # the loop ended with the application
             self._loop.call_soon_threadsafe(self._serving.set)
 
     async def _serve(self, head: Head, table: pa.Table | None) -> Reply:
         try:
-            await asyncio.wait_for(self._serving.wait(), PATIENCE)
+            await asyncio.wait_for(self._serving.wait(), SERVE_SECONDS)
         except TimeoutError:
-            raise Error(f"{self._name}: nobody serves it; call serve(handler) in the driver before tasks ask") from None
+            raise Error(
+                f"{self._name}: no handler after {SERVE_SECONDS:g} s. Call serve(handler) before tasks ask."
+            ) from None
         handler = self._handler
         if self._closed or handler is None:
-            raise Error(f"{self._name}: it is closed; make another one in the driver")
+            raise Error(f"{self._name}: it is closed. Create another one in the driver.")
         assert table is not None
         try:
             in_loop = inspect.iscoroutinefunction(handler)
-            answer = handler(table) if in_loop else await asyncio.to_thread(_called, handler, table)
+            answer = handler(table) if in_loop else await asyncio.to_thread(_call, handler, table)
             if isinstance(answer, _Raised):
                 raise answer.error
             if inspect.isawaitable(answer):
                 answer = await answer
-        except BaseException as error:  # the handler is the user's, and may raise anything
+        except BaseException as error:  # users' code may raise anything
             if is_own(error):
                 raise
             raise Error(f"{self._name}: its handler raised {type(error).__name__}: {error}") from error
         if isinstance(answer, pa.RecordBatch):
             answer = pa.Table.from_batches([answer])
         if not isinstance(answer, pa.Table):
-            raise Error(
-                f"{self._name}: its handler answered with a {type(answer).__qualname__}; answer with an Arrow table"
-            )
+            raise Error(f"{self._name}: its handler returned a {type(answer).__qualname__}. Return an Arrow table.")
         return {}, answer
 
 
 @dataclasses.dataclass
 class _Raised:
-    """What a handler raised, as an answer: a future takes no StopIteration, and its waiter would wait for ever."""
+    """An exception as a return value: a future does not accept StopIteration, and its waiter would hang."""
 
     error: BaseException
 
 
-def _called(handler: Callable[[pa.Table], Any], table: pa.Table) -> Any:
+def _call(handler: Callable[[pa.Table], Any], table: pa.Table) -> Any:
     try:
         return handler(table)
-    except BaseException as error:  # told to who asked
+    except BaseException as error:  # goes to the task that asked
         return _Raised(error)

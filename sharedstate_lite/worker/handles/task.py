@@ -1,26 +1,26 @@
-"""Which task asks."""
+"""Identifies the Spark task that a request comes from."""
 
 from __future__ import annotations
 
 import dataclasses
 import sys
 
-NOBODY = -1
+NONE = -1
 
 
 @dataclasses.dataclass(frozen=True)
 class Task:
-    """A task as Spark counts it; the driver is nobody's task: -1 everywhere."""
+    """A task as Spark numbers it; all -1 in the driver."""
 
-    stage: int = NOBODY
-    partition: int = NOBODY
-    attempt: int = NOBODY
-    """Different for every attempt of every task of the application."""
+    stage: int = NONE
+    partition: int = NONE
+    attempt: int = NONE
+    """Unique over all attempts of all tasks of the application."""
     query: str | None = None
-    """The SQL execution that it belongs to: one action on a DataFrame, or one micro-batch. None for an RDD's."""
+    """Spark's SQL execution id: one for each action on a DataFrame, or micro-batch. None for an RDD's task."""
 
     def plain(self) -> list[int | str | None]:
-        """As it is sent."""
+        """The task as JSON values."""
         return [self.stage, self.partition, self.attempt, self.query]
 
 

@@ -1,4 +1,4 @@
-"""What is refused, told by the expression that the caller wrote, its type, and both ways out."""
+"""The error for a value that is not safe to share: the caller's own expression, its type, and two ways to share it."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from types import FrameType
 
 from ...errors import Error
 
-WAYS = "tasks share what nobody can change, or what one process owns: {immutable}; or {owned}"
-READ_ONLY = "hand over an Arrow table or a CSR graph, which every task maps read-only ({how})"
-OWNED = "have the runtime own it, and send it batches ({how})"
+WAYS = "Tasks share immutable values, or values that one process owns: {immutable}, or {owned}."
+IMMUTABLE = "share an Arrow table or a CSR graph, which every task maps read-only ({how})"
+OWNED = "let the runtime own it, and send it batches ({how})"
 EVERY = "ConcurrentSet, Cache, ConnectionPool, AsyncRuntime or Mailbox"
 HINTS = {
     "dict": ("w.share(pa.table({'key': list(it), 'value': list(it.values())}))", "w.Cache(session, capacity=...)"),
@@ -20,28 +20,28 @@ HINTS = {
     "ndarray": ("w.share(pa.table({'value': it}))", EVERY),
     "pandas": ("w.share(pa.Table.from_pandas(it))", "w.Cache(session, capacity=...)"),
     "pyspark": ("w.share(it.toArrow())", EVERY),
-    "connection": ("w.share(table) of what you would read through it", "w.ConnectionPool(session, dsn)"),
-    "lock": ("w.share(table) of what it guards", "the runtime, which does one thing after the other: " + EVERY),
+    "connection": ("w.share(table) with the rows that you would read", "w.ConnectionPool(session, dsn)"),
+    "lock": ("w.share(table) with the data that it guards", "the runtime runs one request at a time: " + EVERY),
 }
 
 
 def error(call: str, value: object, expression: str, why: str = "") -> Error:
-    """The error for a value that is not safe to share."""
-    read_only, owned = HINTS.get(_sort(value), ("w.share(table)", EVERY))
-    ways = WAYS.format(immutable=READ_ONLY.format(how=read_only), owned=OWNED.format(how=owned))
-    return Error(f"{call}: {expression} is a {type_name(value)}, which is not safe to share{why}; {ways}")
+    """The error of ``call`` for a value. ``why`` follows "not safe to share"."""
+    immutable, owned = HINTS.get(_hint(value), ("w.share(table)", EVERY))
+    ways = WAYS.format(immutable=IMMUTABLE.format(how=immutable), owned=OWNED.format(how=owned))
+    return Error(f"{call}: {expression} is a {type_name(value)}, which is not safe to share{why}. {ways}")
 
 
 def type_name(value: object) -> str:
-    """The full name of a value's type."""
+    """The qualified name of a value's type."""
     kind = type(value)
     return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
 
 
 def argument_text(called: str, name: str, position: int = 0) -> str:
-    """The expression that stands for an argument in the call of ``called`` that the caller of this package wrote.
+    """The source text of an argument, in the call of ``called`` by the caller of this package.
 
-    Where the source cannot be read, or calls something else (``map(share, all)``), the argument's name.
+    If the source is not available, or something else makes the call (``map(share, all)``), the argument's name.
     """
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and str(frame.f_globals.get("__name__", "")).startswith(f"{__package__}."):
@@ -56,7 +56,7 @@ def argument_text(called: str, name: str, position: int = 0) -> str:
 
 
 def _names(function: ast.expr, frame: FrameType) -> set[str]:
-    """What a called expression is called, where it is written and where it is from."""
+    """The names of a called expression: as it is written, and as the function was defined."""
     if isinstance(function, ast.Attribute):
         return {function.attr}
     if not isinstance(function, ast.Name):
@@ -66,13 +66,13 @@ def _names(function: ast.expr, frame: FrameType) -> set[str]:
 
 
 def _call(frame: FrameType) -> ast.Call | None:
-    """The call that a frame is in."""
+    """The call that a frame is executing, as a syntax tree."""
     places = list(frame.f_code.co_positions())
     first, last, start, end = places[frame.f_lasti // 2]
     lines = linecache.getlines(frame.f_code.co_filename, frame.f_globals)
     if first is None or last is None or start is None or end is None or last > len(lines):
         return None
-    # Positions count bytes of UTF-8.
+    # Columns count bytes of UTF-8.
     text = [line.encode() for line in lines[first - 1 : last]]
     text[-1] = text[-1][:end]
     text[0] = text[0][start:]
@@ -83,8 +83,8 @@ def _call(frame: FrameType) -> ast.Call | None:
     return tree.body if isinstance(tree.body, ast.Call) else None
 
 
-def _sort(value: object) -> str:
-    """Which hint suits a value."""
+def _hint(value: object) -> str:
+    """The key in HINTS for a value."""
     kind = type(value)
     package = kind.__module__.partition(".")[0]
     if kind.__name__.lower().endswith(("connection", "cursor", "socket", "session", "client")):

@@ -1,4 +1,4 @@
-"""What a handle pickles as: an address, never what it is the address of."""
+"""The address of a Spark application: all that a handle needs to find its runtime and its driver."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from . import host
 
 @dataclasses.dataclass(frozen=True)
 class Application:
-    """One Spark application: whom its runtimes belong to, and how to prove that one does."""
+    """One Spark application and the secret that its processes prove to each other. A handle pickles as this."""
 
     name: str
-    """Drawn for it; not a secret."""
+    """A random name; not a secret."""
     secret: bytes = dataclasses.field(repr=False)
     driver: tuple[str, int]
     """Host and port of the lease."""
     identity: str
-    """The driver's host, by which a runtime knows that it may map what the driver has."""
+    """The driver's host (`host.identity`). A runtime on the same host maps the driver's files without a copy."""
     override: str | None
-    """What SHAREDSTATE_LITE_HOST was in the driver."""
+    """The value of SHAREDSTATE_LITE_HOST in the driver."""
 
     def runtime_name(self) -> str:
-        """The name of the runtime of this host."""
+        """The name under which this host's runtime listens."""
         return f"{self.name}@{host.identity(self.override)}"
 
     def driver_name(self) -> str:
-        """The name under which the driver hands out files to its own host."""
+        """The name under which the driver listens on its own host, to pass files."""
         return f"{self.name}/driver"

@@ -1,8 +1,7 @@
-"""A cache of rows by key: what is missing is loaded by one of those who ask, and the others wait for it.
+"""The state behind a Cache: rows by key; one task loads a missing key, and the others wait for it.
 
-Loading is a user's function, so it runs in the task that is told to load, never here. A
-task that ends, or fails, before it has put what it was to load gives the duty back, and
-one of those who wait takes it over.
+Loading is a user's function, so it runs in the task, never here. The runtime assigns each missing key to the first
+task that asks for it. If that task ends or fails before it has put the row, a task that waits takes the key over.
 """
 
 from __future__ import annotations
@@ -15,21 +14,21 @@ import numpy as np
 import pyarrow as pa
 
 from ...errors import Error
-from .index import Numbers, counted
+from .index import Numbers, as_integers
 from .lru import KEY, LRUTable
 from .resource import Caller, Context, Head, Reply
 
 
 class CacheState:
-    """The rows that are there, and the keys that somebody is loading."""
+    """The rows, and the keys that a task is loading."""
 
     def __init__(self, context: Context, options: dict[str, Any]) -> None:
-        self._rows = LRUTable(str(options["name"]), int(options["capacity"]), options["ttl"])
+        self._rows = LRUTable(context.resource, int(options["capacity"]), options["ttl"])
         self._loading: dict[Any, tuple[Caller, asyncio.Event, float]] = {}
-        self._asked = self._keys = self._loads = self._hits = 0
+        self._batches = self._keys = self._loads = self._hits = 0
 
     async def answer(self, head: Head, table: pa.Table | None, caller: Caller) -> Reply:
-        """get (wait for what others load), put what was loaded, or drop the duty to."""
+        """get: return rows, and assign missing keys; put: store loaded rows; drop: give assigned keys back."""
         assert table is not None
         keys = table.column(KEY)
         if head["op"] == "get":
@@ -38,80 +37,80 @@ class CacheState:
             self._put(keys, table.drop_columns([KEY]), caller)
             return {}, None
         if head["op"] == "drop":
-            self._free(counted(keys).to_pylist(), caller)
+            self._release(as_integers(keys).to_pylist(), caller)
             return {}, None
-        raise Error(f"a cache does not know {head['op']!r}")
+        raise Error(f"a cache has no operation {head['op']!r}")
 
-    def left(self, caller: Caller) -> None:
-        """What it was to load, somebody else has to."""
-        self._free([key for key, (who, _, _) in self._loading.items() if who == caller], caller)
+    def disconnected(self, caller: Caller) -> None:
+        """Give back the keys that the caller was to load."""
+        self._release([key for key, (loader, _, _) in self._loading.items() if loader == caller], caller)
 
     def counts(self) -> dict[str, int]:
-        """queries: batches; rows: keys asked for; loads: keys that somebody had to load; hits: the rest."""
+        """queries: batches; rows: keys asked for; loads: keys assigned to be loaded; hits: the difference."""
         return {
-            "queries": self._asked,
+            "queries": self._batches,
             "rows": self._keys,
             "hits": self._hits,
             "loads": self._loads,
             "held": self._rows.count,
-            "evicted": self._rows.forgotten,
+            "evicted": self._rows.evicted,
             "bytes": self._rows.nbytes,
         }
 
     async def close(self) -> None:
-        """Whoever waits is told to load for himself."""
-        for _, waiting, _ in self._loading.values():
-            waiting.set()
+        """Wake every waiting task; each finds the cache closed when it asks again."""
+        for _, loaded, _ in self._loading.values():
+            loaded.set()
 
     async def _get(self, head: Head, keys: pa.ChunkedArray[Any], caller: Caller) -> Reply:
-        """The rows that are there, and which keys the caller is to load; with ``wait``, once others have loaded."""
+        """The rows that are here, and the positions of keys to load and to wait for. ``wait``: wait for loads first."""
         if head["wait"]:
-            others = {self._loading[key][1] for key in counted(keys).to_pylist() if key in self._loading}
-            await asyncio.gather(*(waiting.wait() for waiting in others))
+            loads = {self._loading[key][1] for key in as_integers(keys).to_pylist() if key in self._loading}
+            await asyncio.gather(*(loaded.wait() for loaded in loads))
         here, rows = self._rows.get(keys, time.monotonic())
         missing = np.flatnonzero(~here).tolist()
         mine, theirs = [], []
-        names = counted(keys.take(pa.array(missing, pa.int64()))).to_pylist()
-        # What one question is told to load comes back in one piece, so it has one bell.
-        duty = caller, asyncio.Event(), time.monotonic()
+        names = as_integers(keys.take(pa.array(missing, pa.int64()))).to_pylist()
+        # One event for all keys of a request: their rows arrive together.
+        assigned = caller, asyncio.Event(), time.monotonic()
         for position, key in zip(missing, names, strict=True):
             if key in self._loading:
                 theirs.append(position)
             else:
-                self._loading[key] = duty
+                self._loading[key] = assigned
                 mine.append(position)
         if not head["wait"]:
-            self._asked += 1
+            self._batches += 1
             self._keys += int(head["rows"])
             self._hits += int(head["rows"])
         self._loads += len(mine)
         self._hits -= len(mine)
-        said = {"load": told(mine, len(keys)), "wait": told(theirs, len(keys))}
+        said = {"load": pack_positions(mine, len(keys)), "wait": pack_positions(theirs, len(keys))}
         return said, rows if rows is not None else pa.table({})
 
     def _put(self, keys: pa.ChunkedArray[Any], rows: pa.Table, caller: Caller) -> None:
-        names = counted(keys).to_pylist()
+        names = as_integers(keys).to_pylist()
         mine = np.array([name in self._loading and self._loading[name][0] == caller for name in names], np.bool_)
         if mine.any():
             since = min(self._loading[name][2] for name, ours in zip(names, mine, strict=True) if ours)
             try:
                 self._rows.put(keys.filter(pa.array(mine)), rows.filter(pa.array(mine)), since)
             finally:
-                self._free(names, caller)
+                self._release(names, caller)
 
-    def _free(self, keys: list[Any], caller: Caller) -> None:
+    def _release(self, keys: list[Any], caller: Caller) -> None:
         for key in keys:
             if key in self._loading and self._loading[key][0] == caller:
                 self._loading.pop(key)[1].set()
 
 
-def told(positions: list[int], count: int) -> str:
-    """Some of ``count`` positions as text: a bit each, since the numbers of millions would be too much for a head."""
+def pack_positions(positions: list[int], count: int) -> str:
+    """Some of ``count`` positions as a hexadecimal bit mask: one bit each, so millions fit in a head."""
     flags = np.zeros(count, np.bool_)
     flags[positions] = True
     return np.packbits(flags).tobytes().hex()
 
 
 def unpack_positions(text: str) -> Numbers:
-    """The positions that :func:`told` wrote."""
+    """The positions that :func:`pack_positions` packed."""
     return np.flatnonzero(np.unpackbits(np.frombuffer(bytes.fromhex(text), np.uint8)))

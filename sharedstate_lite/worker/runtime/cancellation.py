@@ -1,4 +1,4 @@
-"""Whose end a cancellation is: the task's own, or that of something which it waited for."""
+"""Tell the cancellation of a task from a CancelledError that something else raised."""
 
 from __future__ import annotations
 
@@ -6,7 +6,11 @@ import asyncio
 
 
 def is_own(error: BaseException) -> bool:
-    """Whether this task is to end, and not merely something that it waited for, or the user's code, says so."""
+    """Whether ``error`` cancels the current task.
+
+    False for a CancelledError that a future raised, or that a user's coroutine raised itself: such an error
+    is reported to the caller, and the task goes on.
+    """
     if isinstance(error, GeneratorExit):
         return True
     task = asyncio.current_task()

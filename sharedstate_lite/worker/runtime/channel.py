@@ -1,9 +1,8 @@
-"""Many questions at once over one connection, in both directions; on an asyncio loop.
+"""Many requests at once over one connection, in both directions, on an asyncio loop.
 
-A :class:`Channel` answers what the other end asks with a function of its owner, each
-question in a task of its own, and asks questions whose answers it tells apart by their
-number. When the connection ends, questions that wait for an answer fail with Disconnected,
-and tasks that prepare one are cancelled: nobody would hear it.
+A :class:`Channel` numbers its requests, so answers may arrive in any order. It answers the other end's requests
+with a function of its owner, each in a task of its own. When the connection ends, pending requests fail with
+Disconnected, and tasks that compute an answer are cancelled.
 """
 
 from __future__ import annotations
@@ -21,82 +20,82 @@ import pyarrow as pa
 from ...errors import Error
 from . import protocol
 from .cancellation import is_own
-from .protocol import AuthenticationError, Disconnected, Head
+from .protocol import AuthenticationError, Disconnected
+from .resource import Head, Reply
 
-Reply = tuple[Head, "pa.Table | None"]
 Answer = Callable[["Channel", Head, "pa.Table | None"], Awaitable[Reply]]
 
 
 class Channel:
-    """One connection; ``about`` is for its owner to note who is at the other end."""
+    """One connection. Its owner may note in ``peer`` who is at the other end."""
 
     def __init__(self, sock: socket.socket, answer: Answer) -> None:
         sock.setblocking(False)
         if sock.family != socket.AF_UNIX:
-            # A head and its body are two pieces: the second would wait for the first to be acknowledged.
+            # Nagle's algorithm would hold back a body until its head is acknowledged.
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._sock, self._answer = sock, answer
         self._loop = asyncio.get_running_loop()
-        self._writing = asyncio.Lock()
-        self._waiting: dict[int, asyncio.Future[Reply]] = {}
-        self._busy: set[asyncio.Task[None]] = set()
+        self._write_lock = asyncio.Lock()
+        self._pending: dict[int, asyncio.Future[Reply]] = {}
+        self._answering: set[asyncio.Task[None]] = set()
         self._sending: set[asyncio.Task[None]] = set()
         self._numbers = itertools.count(1)
-        self.about: dict[str, Any] = {}
+        self.peer: dict[str, Any] = {}
 
-    async def ask(self, head: Head, table: pa.Table | None = None) -> Reply:
-        """The other end's answer. Raises Error where it refuses, Disconnected where it ends before."""
+    async def request(self, head: Head, table: pa.Table | None = None) -> Reply:
+        """Ask the other end. Raises Error if it refuses, Disconnected if the connection ends first."""
         number = next(self._numbers)
-        waiting = self._waiting[number] = self._loop.create_future()
+        pending = self._pending[number] = self._loop.create_future()
         try:
             await self._send({**head, "ask": number}, table)
-            reply, body = await waiting
+            reply, body = await pending
         finally:
-            self._waiting.pop(number, None)
+            self._pending.pop(number, None)
         if "error" in reply:
             raise Error(reply["error"])
         return reply, body
 
     async def run(self) -> None:
-        """Take what comes, until the connection ends."""
+        """Read messages until the connection ends."""
         try:
             while True:
                 size, more = protocol.parse_lengths(await self.read(protocol.FRAME.size))
                 head: Head = json.loads(bytes(await self.read(size)))
                 table = protocol.unpack(await self.read(more))
                 if "reply" in head:
-                    waiting = self._waiting.get(head["reply"])
-                    if waiting is not None and not waiting.done():
-                        waiting.set_result((head, table))
+                    pending = self._pending.get(head["reply"])
+                    if pending is not None and not pending.done():
+                        pending.set_result((head, table))
                     continue
                 task = self._loop.create_task(self._reply(head, table))
-                self._busy.add(task)
-                task.add_done_callback(self._busy.discard)
+                self._answering.add(task)
+                task.add_done_callback(self._answering.discard)
         except (OSError, AuthenticationError, Disconnected):
             return
         finally:
             self.close()
 
     def shut_down(self) -> None:
-        """End the connection; :meth:`run` notices, and clears away."""
+        """End the connection from another coroutine; :meth:`run` then returns."""
         with contextlib.suppress(OSError):
             self._sock.shutdown(socket.SHUT_RDWR)
 
-    def forked(self) -> None:
-        """Let go of the connection in a fork of the process that it belongs to, where it would keep it open."""
+    def close_in_fork(self) -> None:
+        """Close this process's copy of the connection after a fork; the parent's stays open."""
         self._sock.close()
 
     def close(self) -> None:
-        """Let go of the connection, and of all that waits for it."""
-        for waiting in self._waiting.values():
-            if not waiting.done():
-                waiting.set_exception(Disconnected("the connection has ended"))
-        for task in self._busy | self._sending:
+        """Close the connection and fail everything that waits for it."""
+        for pending in self._pending.values():
+            if not pending.done():
+                pending.set_exception(Disconnected("the connection has ended"))
+        for task in self._answering | self._sending:
             task.cancel()
         self._sock.close()
 
     async def read(self, count: int) -> bytearray:
-        """Exactly so many bytes."""
+        """Read exactly ``count`` bytes."""
         out = bytearray(count)
         view, done = memoryview(out), 0
         while done < count:
@@ -107,14 +106,13 @@ class Channel:
         return out
 
     async def authenticate(self, secret: bytes) -> None:
-        """Have who connected prove that it belongs to the application, and prove it. Raises AuthenticationError."""
+        """Do the listening end's half of the handshake. Raises AuthenticationError."""
         ours = protocol.nonce()
         async with asyncio.timeout(protocol.HANDSHAKE_SECONDS):
             await self._loop.sock_sendall(self._sock, ours)
-            said = bytes(await self.read(2 * protocol.NONCE))
-            theirs, shown = said[: protocol.NONCE], said[protocol.NONCE :]
-            if not protocol.same(shown, protocol.proof(secret, "asks", ours, theirs)):
-                raise AuthenticationError("it does not know the application's secret")
+            received = bytes(await self.read(2 * protocol.NONCE))
+            theirs, shown = received[: protocol.NONCE], received[protocol.NONCE :]
+            protocol.check_proof(shown, protocol.proof(secret, "asks", ours, theirs))
             await self._loop.sock_sendall(self._sock, protocol.proof(secret, "answers", ours, theirs))
 
     async def _reply(self, head: Head, table: pa.Table | None) -> None:
@@ -124,7 +122,7 @@ class Channel:
             reply, body = {"error": str(error)}, None
         except Disconnected:
             reply, body = {"error": "the driver is gone"}, None
-        except BaseException as error:  # of whatever kind: who asked is told, and the others' questions go on
+        except BaseException as error:  # any error goes to the caller; other requests continue
             if is_own(error):
                 raise
             reply, body = {"error": f"{type(error).__name__}: {error}"}, None
@@ -132,8 +130,7 @@ class Channel:
             await self._send({**reply, "reply": head.get("ask", 0)}, body)
 
     async def _send(self, head: Head, table: pa.Table | None) -> None:
-        # To the end, also where who asked is gone meanwhile: after half a message the other end takes the next one for
-        # the rest of it.
+        # Finish the message even if the caller is cancelled: after half of one, the next would be read as its rest.
         sending = self._loop.create_task(self._write(head, table))
         self._sending.add(sending)
         sending.add_done_callback(self._sent)
@@ -142,56 +139,55 @@ class Channel:
     def _sent(self, sending: asyncio.Task[None]) -> None:
         self._sending.discard(sending)
         if not sending.cancelled():
-            sending.exception()  # looked at, since whoever waited may be gone; the end of the connection tells the rest
+            sending.exception()  # mark as retrieved: the caller may be cancelled, and `run` sees a broken socket
 
     async def _write(self, head: Head, table: pa.Table | None) -> None:
         body = protocol.pack(table)
         file = head.get("file")
-        async with self._writing:
+        async with self._write_lock:
             await self._loop.sock_sendall(self._sock, protocol.frame(head, body))
             if body is not None:
                 await self._loop.sock_sendall(self._sock, memoryview(body))
             if file:
-                await self._hand_over(int(file))
+                await self._send_file(int(file))
 
-    async def _hand_over(self, file: int) -> None:
+    async def _send_file(self, file: int) -> None:
         while True:
             try:
                 socket.send_fds(self._sock, [b"f"], [file])
                 return
             except BlockingIOError:
-                await self._room()
+                await self._writable()
 
-    async def _room(self) -> None:
-        """Wait until the connection takes more."""
-        room: asyncio.Future[None] = self._loop.create_future()
-        self._loop.add_writer(self._sock, _tell, room)
+    async def _writable(self) -> None:
+        ready: asyncio.Future[None] = self._loop.create_future()
+        self._loop.add_writer(self._sock, _resolve, ready)
         try:
-            await room
+            await ready
         finally:
             self._loop.remove_writer(self._sock)
 
 
-def _tell(room: asyncio.Future[None]) -> None:
-    if not room.done():
-        room.set_result(None)
+def _resolve(ready: asyncio.Future[None]) -> None:
+    if not ready.done():
+        ready.set_result(None)
 
 
 async def listen(sock: socket.socket, secret: bytes, answer: Answer, ended: Callable[[Channel], None]) -> None:
-    """Serve everyone who connects and belongs to the application, each on a line of its own."""
+    """Accept connections and serve each authenticated one on a channel of its own; ``ended`` is called at its end."""
     sock.setblocking(False)
     loop = asyncio.get_running_loop()
     serving: set[asyncio.Task[None]] = set()
 
     async def serve(connection: socket.socket) -> None:
-        line = Channel(connection, answer)
+        channel = Channel(connection, answer)
         try:
-            await line.authenticate(secret)
-            await line.run()
+            await channel.authenticate(secret)
+            await channel.run()
         except (OSError, AuthenticationError, Disconnected, TimeoutError):
-            line.close()
+            channel.close()
         finally:
-            ended(line)
+            ended(channel)
 
     while True:
         connection, _ = await loop.sock_accept(sock)

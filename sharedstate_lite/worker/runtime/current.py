@@ -1,4 +1,4 @@
-"""What code that runs in the runtime itself may ask of it: nothing elsewhere, where there is no runtime."""
+"""The runtime of this process, for coroutines that run inside it. Unset in every other process."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 find: Callable[[str], Awaitable[Any]] | None = None
-"""A thing of this runtime, by its name."""
+"""Returns a resource of this runtime by its name."""
 loop: asyncio.AbstractEventLoop | None = None
-"""The loop that the things live on."""
+"""The event loop that all resources run on."""
 
 
 async def call(name: str, work: Callable[[Any], Awaitable[Any]]) -> Any:
-    """Do something with a thing on its own loop, and wait for it here."""
+    """Run ``work(resource)`` on the resources' loop, and await its result on this one."""
     assert find is not None and loop is not None
     finding = find
 
-    async def there() -> Any:
+    async def on_their_loop() -> Any:
         return await work(await finding(name))
 
-    return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(there(), loop))
+    return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(on_their_loop(), loop))

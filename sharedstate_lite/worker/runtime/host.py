@@ -1,14 +1,15 @@
-"""What only one system has, one small function each; the standard library alone.
+"""What differs between operating systems, one small function each. Standard library only.
 
-    identity()         which host this is: how far a runtime can be shared
-    address(name)      where a runtime of that name listens
-    alone(seconds)     at most one process of the host in here at a time, without a file
-    memory(name)       a file in memory without a name in any folder
-    seal(file)         nobody can change it any more
-    pss(pid)           the memory of a process, pages that it shares counted by their share
+    identity()          the name of this host: how far a runtime is shared
+    address(name)       the socket address of a runtime or driver
+    listener(name)      listen there, unless another process does
+    start_lock(seconds) one process at a time may start a runtime
+    memory_file(name)   a file in memory, without a path
+    seal(file)          make a file read-only for ever
+    pss(pid)            the memory of a process, shared pages counted by their share
 
-Linux has all of it. macOS has socket files instead of abstract names, unnamed
-temporary files instead of memfds, no seals, and no PSS: None, not measured.
+On macOS, socket files replace abstract socket names, unlinked temporary files replace memfds, there are no seals, and
+`pss` returns None.
 """
 
 from __future__ import annotations
@@ -26,13 +27,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 VARIABLE = "SHAREDSTATE_LITE_HOST"
-"""The environment variable that gives this host another name; ``executor``: a name for each executor."""
+"""The environment variable that renames this host. The value ``executor`` gives each executor a name of its own."""
 
 LINUX = sys.platform.startswith("linux")
 
 
 def machine() -> str:
-    """This host: its kernel since it was started, and the network namespace, beyond which no name reaches."""
+    """The kernel since its last boot, and the network namespace: abstract socket names reach no further."""
     if not LINUX:
         return f"{platform.node()}-{os.getuid()}"
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
@@ -40,16 +41,16 @@ def machine() -> str:
 
 
 def identity(override: str | None) -> str:
-    """The name of this host for a task; ``override`` is the driver's, and the task's own environment goes before."""
+    """The name of this host for a task. ``override`` is the driver's variable; the task's own variable wins over it."""
     override = os.environ.get(VARIABLE) or override
     if override == "executor":
-        # Every executor runs in a folder of its own, and so do its Python workers.
+        # Each executor, and all of its Python workers, run in a working directory of their own.
         return f"{machine()}-{os.getcwd()}"
     return f"{machine()}-{override}" if override else machine()
 
 
 def address(name: str) -> str:
-    """Where a runtime listens whose application and host are ``name``; for AF_UNIX."""
+    """The AF_UNIX address of the runtime or driver called ``name``."""
     digest = hashlib.sha256(name.encode()).hexdigest()[:24]
     if LINUX:
         return f"\0sharedstate-lite-{digest}"
@@ -57,7 +58,7 @@ def address(name: str) -> str:
 
 
 def listener(name: str) -> socket.socket | None:
-    """A socket that listens there; None where another process does."""
+    """A socket that listens at `address`; None if another process listens there."""
     where = address(name)
     out = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
@@ -75,7 +76,7 @@ def listener(name: str) -> socket.socket | None:
 
 
 def unlisten(name: str) -> None:
-    """Remove what a listener leaves where names are files."""
+    """Remove the socket file of a listener, on systems that have one."""
     where = address(name)
     if not where.startswith("\0"):
         with contextlib.suppress(OSError):
@@ -84,9 +85,10 @@ def unlisten(name: str) -> None:
 
 @contextlib.contextmanager
 def start_lock(seconds: float) -> Iterator[None]:
-    """Hold the host's lock, on a folder that is there anyway; whoever waits longer goes on without it.
+    """Hold a lock of this host; continue without it after ``seconds``.
 
-    It saves work, and nothing depends on it: what decides is who listens.
+    The lock only saves work: if two processes start a runtime, the one that binds the name first stays. It is a lock on
+    the temporary folder itself, so it leaves no file.
     """
     folder = os.open(tempfile.gettempdir(), os.O_RDONLY)
     try:
@@ -97,7 +99,7 @@ def start_lock(seconds: float) -> Iterator[None]:
             except OSError:
                 if time.monotonic() > deadline:
                     break
-                time.sleep(0.005)  # flock() waits for ever or not at all
+                time.sleep(0.005)  # flock() has no timeout
             else:
                 break
         yield
@@ -106,7 +108,7 @@ def start_lock(seconds: float) -> Iterator[None]:
 
 
 def memory_file(name: str) -> int:
-    """A new file in memory, as a descriptor; it is gone when nobody has it open or mapped."""
+    """The descriptor of a new file in memory. The kernel frees it when no process has it open or mapped."""
     if hasattr(os, "memfd_create"):
         return os.memfd_create(f"sharedstate-lite-{name}", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     handle, path = tempfile.mkstemp(prefix="sharedstate-lite-")
@@ -115,14 +117,14 @@ def memory_file(name: str) -> int:
 
 
 def seal(file: int) -> None:
-    """From now on nobody can write to the file, make it shorter or longer, or take this back."""
+    """Forbid every process to write to the file, to resize it, or to remove this seal."""
     if hasattr(os, "memfd_create"):
         seals = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
         fcntl.fcntl(file, fcntl.F_ADD_SEALS, seals)
 
 
 def pss(pid: int) -> int | None:
-    """Bytes of memory that a process is charged with; None where it is gone or its system does not tell."""
+    """The proportional set size in bytes: a page that n processes map counts 1/n. None if it cannot be measured."""
     with contextlib.suppress(OSError):
         for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
             if line.startswith("Pss:"):

@@ -1,11 +1,10 @@
-"""The first steps of a runtime: it takes its name, its lease, and leaves whoever started it.
+"""How a runtime starts: it binds its name, takes its lease, and detaches from the process that started it.
 
     python -c PROGRAM sharedstate_lite.worker   < one line of JSON: paths, application, host
 
-It says one line and is then nobody's child: ``ready``, ``taken`` where another process
-has the name (then it ends), or why there is no runtime. The kit's package is there as
-a name only, so that none of its engines is imported; who wants them in a coroutine
-gets them.
+The starter reads one line: ``ready``, ``taken`` if another process has bound the name (the new process then ends), or
+the reason why no runtime runs. A runtime imports none of the engines: it starts with a stub of the package
+``sharedstate_lite``, which loads the real one when a user's coroutine first asks for an attribute.
 """
 
 from __future__ import annotations
@@ -28,26 +27,26 @@ job = json.loads(sys.stdin.readline())
 sys.path[:] = job["path"]
 kit = types.ModuleType("sharedstate_lite")
 kit.__path__ = job["package"]
-def whole(name):
+def load(name):
     del kit.__getattr__
     kit.__spec__ = PathFinder.find_spec("sharedstate_lite")
     kit.__spec__.loader.exec_module(kit)
     return getattr(kit, name)
-kit.__getattr__ = lambda name: whole(name) if name[:2] != "__" else (_ for _ in ()).throw(AttributeError(name))
+kit.__getattr__ = lambda name: load(name) if name[:2] != "__" else (_ for _ in ()).throw(AttributeError(name))
 sys.modules["sharedstate_lite"] = kit
 from sharedstate_lite.worker.runtime import launch
 launch.main(job)
 """
 MARK = "sharedstate_lite.worker"
-"""By which a runtime is found in a list of processes."""
+"""The argument by which a runtime is recognized in a list of processes."""
 KEEPALIVE = (("TCP_KEEPIDLE", 30), ("TCP_KEEPALIVE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3))
-"""A driver whose machine is gone without a word is missed after a minute; macOS has the second name for the first."""
+"""Detects within a minute that the driver's machine has vanished. TCP_KEEPALIVE is macOS's name for TCP_KEEPIDLE."""
 
 
 def start(application: Application) -> str:
-    """Start a runtime for this host; returns what it says: ready, taken, or why there is none."""
+    """Start a runtime on this host. Returns ``ready``, ``taken``, or the reason why it did not start."""
     job = {
-        # An executor's are relative to its folder, and the runtime leaves that.
+        # An executor has paths relative to its working directory, which the runtime leaves.
         "path": [os.path.abspath(path) for path in sys.path],
         "package": [str(Path(__file__).resolve().parents[2])],
         "application": [
@@ -71,7 +70,7 @@ def start(application: Application) -> str:
 
 
 def lease(application: Application) -> socket.socket:
-    """A connection to the driver that lasts as long as it does. Raises OSError."""
+    """Connect to the driver. The connection lasts as long as the driver does. Raises OSError."""
     from . import protocol
 
     out = socket.create_connection(application.driver, timeout=protocol.HANDSHAKE_SECONDS)
@@ -85,30 +84,30 @@ def lease(application: Application) -> socket.socket:
 
 
 def main(job: dict[str, Any]) -> None:
-    """Become the runtime of this host, unless there is one."""
+    """Run in the new process: become the runtime of this host, unless it has one."""
     name, secret, driver, identity, override = job["application"]
     application = Application(name, bytes.fromhex(secret), (driver[0], driver[1]), identity, override)
-    # Before the fork, so that what cannot be imported is told.
+    # Before the fork, so that a failed import still reaches the starter.
     from .runtime import run
 
     listener = host.listener(job["name"])
     if listener is None:
-        _say("taken")
+        _report("taken")
         return
     try:
         to_driver = lease(application)
     except OSError as error:
-        _say(f"its driver at {driver[0]}:{driver[1]} does not answer ({error})")
+        _report(f"its driver at {driver[0]}:{driver[1]} does not answer ({error})")
         return
     if os.fork():
-        _say("ready")
+        _report("ready")
         os._exit(0)
     os.chdir("/")
-    nothing = os.open(os.devnull, os.O_RDWR)
+    null = os.open(os.devnull, os.O_RDWR)
     for number in (0, 1, 2):
-        os.dup2(nothing, number)
+        os.dup2(null, number)
     run(application, job["name"], job["identity"], listener, to_driver)
 
 
-def _say(what: str) -> None:
-    os.write(1, what.encode() + b"\n")
+def _report(outcome: str) -> None:
+    os.write(1, outcome.encode() + b"\n")

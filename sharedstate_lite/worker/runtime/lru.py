@@ -1,8 +1,7 @@
-"""Rows by key, the least recently used ones forgotten first; told and asked a batch at a time.
+"""Rows by key with LRU eviction, read and written a batch at a time.
 
-LRUTable lie in one Arrow table that only grows at its end, and is written anew when half
-of it is forgotten: so looking up a batch is one ``take``, and a change of the
-table costs what it adds. A batch's keys are used in the order in which they come.
+The rows are one Arrow table that grows at its end and is rewritten when half of its rows are evicted. So a lookup of
+a batch is one ``take``, and a write costs what it adds. Within a batch, later keys count as used later.
 """
 
 from __future__ import annotations
@@ -16,14 +15,13 @@ from ...errors import Error
 from .index import Flags, Index, Numbers
 
 KEY = "\0key"
-"""The column of the keys, whose name no user's column has."""
+"""The name of the key column; no user's column has it."""
 PIECES = 16
-"""So many pieces at the end are put together into one: rows are copied a few times each, not once a batch."""
-NEVER = np.iinfo(np.int64).max
+"""Chunks of the table before its small ones are combined, so that each row is copied a few times in all."""
 
 
 class LRUTable:
-    """At most ``capacity`` rows, each no older than ``ttl`` seconds when it is handed out."""
+    """At most ``capacity`` rows; one older than ``ttl`` seconds is not returned."""
 
     def __init__(self, name: str, capacity: int, ttl: float | None) -> None:
         self._name, self._capacity, self._ttl = name, capacity, ttl
@@ -32,18 +30,17 @@ class LRUTable:
         self._place: Numbers = np.empty(0, np.int64)
         self._used: Numbers = np.empty(0, np.int64)
         self._since = np.empty(0, np.float64)
-        self._keys: pa.ChunkedArray[Any] | None = None
         self._clock = 0
-        self.count = self.forgotten = 0
+        self.count = self.evicted = 0
 
     @property
     def nbytes(self) -> int:
-        """Bytes held, those of rows that are forgotten and not yet cleared included."""
+        """Bytes held, including rows that are evicted but not yet removed."""
         held = self._index.nbytes + self._place.nbytes + self._used.nbytes + self._since.nbytes
         return held + (self._table.nbytes if self._table is not None else 0)
 
     def get(self, keys: pa.ChunkedArray[Any], now: float) -> tuple[Flags, pa.Table | None]:
-        """For different keys, which are there and young enough, and the rows of those, in their order."""
+        """Which of these distinct keys have a row that is young enough at ``now``, and their rows in order."""
         numbers = self._index.find(keys)
         here = numbers >= 0
         here[here] = self._place[numbers[here]] >= 0
@@ -56,23 +53,23 @@ class LRUTable:
         return here, self._table.take(self._place[found])
 
     def put(self, keys: pa.ChunkedArray[Any], rows: pa.Table, since: float) -> None:
-        """Keep the rows of different keys, as read from their source at ``since`` or later."""
+        """Store the rows of distinct keys, read from their source at time ``since`` or later."""
         if self._table is None:
             self._table = rows.slice(0, 0)
         if rows.schema != self._table.schema:
             raise Error(
-                f"{self._name}: its rows are ({told(self._table.schema)}), and load answered with "
-                f"({told(rows.schema)}); let load give every column the same type each time"
+                f"{self._name}: load returned columns ({schema_text(rows.schema)}), earlier it returned "
+                f"({schema_text(self._table.schema)}). Return the same columns and types each time."
             )
         numbers, _ = self._index.add(keys)
-        self._room()
+        self._reserve()
         self.count += int(np.count_nonzero(self._place[numbers] < 0))
         self._place[numbers] = np.arange(self._table.num_rows, self._table.num_rows + len(numbers))
         self._since[numbers] = since
         self._touch(numbers)
-        self._table = _joined(pa.concat_tables([self._table, rows]))
+        self._table = _combined(pa.concat_tables([self._table, rows]))
         if self.count > self._capacity:
-            self._forget(self.count - self._capacity)
+            self._evict(self.count - self._capacity)
         if self._table.num_rows > 2 * self.count + 1024:
             self._rewrite()
 
@@ -80,16 +77,16 @@ class LRUTable:
         self._used[numbers] = np.arange(self._clock, self._clock + len(numbers))
         self._clock += len(numbers)
 
-    def _forget(self, many: int) -> None:
-        """The least recently used ones."""
+    def _evict(self, many: int) -> None:
+        """Evict the least recently used rows."""
         live = np.flatnonzero(self._place[: self._index.count] >= 0)
         oldest = live[np.argpartition(self._used[live], many - 1)[:many]]
         self._place[oldest] = -1
         self.count -= many
-        self.forgotten += many
+        self.evicted += many
 
     def _rewrite(self) -> None:
-        """The rows that are kept, and their keys, without the others."""
+        """Rewrite the table and the index without evicted rows."""
         assert self._table is not None
         live = np.flatnonzero(self._place[: self._index.count] >= 0)
         order = live[np.argsort(self._place[live])]
@@ -98,7 +95,7 @@ class LRUTable:
         self._used, self._since = self._used[order], self._since[order]
         self._place = np.arange(len(order), dtype=np.int64)
 
-    def _room(self) -> None:
+    def _reserve(self) -> None:
         count = self._index.count
         before = len(self._place)
         if count > before:
@@ -108,18 +105,18 @@ class LRUTable:
             self._since = np.concatenate([self._since, np.zeros(more)])
 
 
-def told(schema: pa.Schema) -> str:
+def schema_text(schema: pa.Schema) -> str:
     """A schema in one line."""
     return ", ".join(f"{field.name} {field.type}{'' if field.nullable else ' not null'}" for field in schema)
 
 
-def _joined(table: pa.Table) -> pa.Table:
-    """The table with its small pieces put together, once there are many of them."""
+def _combined(table: pa.Table) -> pa.Table:
+    """The table with its last, small chunks combined, once it has many chunks."""
     pieces = table.to_batches()
     if len(pieces) <= PIECES:
         return table
     sizes = [piece.num_rows for piece in pieces]
-    # From the end, as long as the pieces before are not much larger than what is put together.
+    # From the end, while the next chunk is not much larger than all that is combined so far.
     at, sum_ = len(sizes) - 1, sizes[-1]
     while at and sizes[at - 1] <= 2 * sum_:
         at -= 1

@@ -1,4 +1,4 @@
-"""Questions of tasks on their way to the driver, and its answers on their way back."""
+"""The state behind a Mailbox or an Exchange: it forwards each request of a task to the driver."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from .resource import Caller, Context, Head, Reply
 
 
 class MailboxState:
-    """Passes each on over the lease, many at a time."""
+    """Forwards over the lease, many requests at a time, and counts them."""
 
     def __init__(self, context: Context, options: dict[str, Any]) -> None:
         self._driver = context.driver
-        self._asked = self._rows = self._bytes = 0
+        self._requests = self._rows = self._bytes = 0
 
     async def answer(self, head: Head, table: pa.Table | None, caller: Caller) -> Reply:
-        """The driver's answer."""
+        """Return the driver's answer."""
         assert table is not None
-        self._asked += 1
+        self._requests += 1
         self._rows += table.num_rows
         self._bytes += table.nbytes
-        return await self._driver({"op": "letter"}, table)
+        return await self._driver({"op": "ask"}, table)
 
-    def left(self, caller: Caller) -> None:
-        """The line has ended with what it asked."""
+    def disconnected(self, caller: Caller) -> None:
+        """The channel has cancelled the caller's requests."""
 
     def counts(self) -> dict[str, int]:
-        """queries: letters; rows and bytes: what was in them."""
-        return {"queries": self._asked, "rows": self._rows, "bytes": self._bytes}
+        """queries: requests; rows and bytes: of their tables."""
+        return {"queries": self._requests, "rows": self._rows, "bytes": self._bytes}
 
     async def close(self) -> None:
-        """There is nothing to let go of."""
+        """Holds nothing to release."""

@@ -1,4 +1,4 @@
-"""Parameters for PostgreSQL from an Arrow table, and its answers as one."""
+"""An Arrow table as parameters for PostgreSQL, and PostgreSQL's answers as an Arrow table."""
 
 from __future__ import annotations
 
@@ -30,34 +30,34 @@ TYPES: dict[int, pa.DataType] = {
     1009: pa.list_(pa.string()),
     1022: pa.list_(pa.float64()),
 }
-"""PostgreSQL's number of a type -> Arrow's type."""
+"""OID of a PostgreSQL type -> Arrow type."""
 ROW = "row"
-"""The column that says which row of the parameters an answer is to, where there may be several."""
+"""The first column of an answer: the position of the parameter row that it answers."""
 
 
 def named(sql: str) -> bool:
-    """Whether the SQL names its parameters; ``%%`` stands for a per cent sign, whatever follows it."""
+    """Whether the SQL uses named parameters, ``%(name)s``. ``%%`` is an escaped per cent sign."""
     return "%(" in sql.replace("%%", "")
 
 
 def parameters(sql: str, table: pa.Table) -> list[Any]:
-    """A row as PostgreSQL's client takes it: by name where the SQL names columns, else in their order."""
+    """The rows as psycopg takes them: dicts for named parameters, tuples otherwise."""
     if named(sql):
         return table.to_pylist()
     columns = [column.to_pylist() for column in table.columns]
     return list(zip(*columns, strict=True)) if columns else [()] * table.num_rows
 
 
-def nulls(sql: str, table: pa.Table) -> Any:
-    """A row of parameters without a value."""
+def null_parameters(sql: str, table: pa.Table) -> Any:
+    """One row of parameters, all NULL."""
     return dict.fromkeys(table.column_names) if named(sql) else [None] * table.num_columns
 
 
-def rows(name: str, described: list[Any], sets: list[list[Any] | int], start: int) -> pa.Table:
-    """The answers one after the other, with the number of the row that each is to.
+def answer_table(name: str, described: list[Any], sets: list[list[Any] | int], start: int) -> pa.Table:
+    """The rows of all answers, each with the position of the parameter row that it answers.
 
-    ``described``: the columns of each answer as PostgreSQL tells them, since parameters of other types may make other
-    columns. What answers without rows, such as an INSERT, has the number of rows that it changed.
+    ``described`` has psycopg's description of each answer: different parameter types can give different column types.
+    For a statement without rows, such as an INSERT, the column ``changed`` has the number of rows that it changed.
     """
     if described[0] is None:
         changed = [one for one in sets if isinstance(one, int)]
@@ -73,53 +73,55 @@ def rows(name: str, described: list[Any], sets: list[list[Any] | int], start: in
         try:
             arrays.append(pa.array(list(values), field.type))
         except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-            raise Error(f"{name}: column {field.name} is not of one type ({error}); cast it") from None
+            raise Error(
+                f"{name}: column {field.name} has values of several types ({error}). Cast it in the SQL."
+            ) from None
     return pa.Table.from_arrays(arrays, schema=pa.schema([pa.field(ROW, pa.int64()), *fields]))
 
 
-def joined(name: str, parts: list[pa.Table]) -> pa.Table:
-    """Answers to the rows of one batch, one after the other."""
+def concatenate(name: str, parts: list[pa.Table]) -> pa.Table:
+    """The answers to all pieces of a batch, in order."""
     first = parts[0].schema
     if not all(part.schema.equals(first) for part in parts):
-        # Where there are no values, the type is a guess.
-        told = [part for part in parts if part.num_rows] or parts[:1]
+        # The type of a column without values is a guess.
+        typed = [part for part in parts if part.num_rows] or parts[:1]
         fields = []
         for at, field in enumerate(first):
-            found = {part.schema.field(at).type for part in told if part.column(at).null_count < part.num_rows}
+            found = {part.schema.field(at).type for part in typed if part.column(at).null_count < part.num_rows}
             fields.append(_field(name, field.name, found or {field.type}))
-        parts = [part.cast(pa.schema(fields)) for part in told]
+        parts = [part.cast(pa.schema(fields)) for part in typed]
     return pa.concat_tables(parts)
 
 
 def _fields(name: str, described: list[Any], answers: list[list[Any]]) -> list[pa.Field[Any]]:
-    """The columns of all answers together."""
-    ways: dict[tuple[int, ...], Any] = {}
+    """The columns that hold all answers."""
+    kinds: dict[tuple[int, ...], Any] = {}
     for columns, answer in zip(described, answers, strict=True):
         codes = tuple(column.type_code for column in columns)
-        ways.setdefault(codes, (columns, []))[1].append(answer)
+        kinds.setdefault(codes, (columns, []))[1].append(answer)
     fields = []
     for at, column in enumerate(described[0]):
         if column.name == ROW:
-            raise Error(f"{name}: a column of the answer is called {ROW}, as the one that numbers it; name it AS else")
-        told = {
+            raise Error(f"{name}: the answer has a column {ROW}, the name of the position column. Rename it with AS.")
+        found = {
             codes[at]: columns[at]
-            for codes, (columns, of) in ways.items()
-            if len(ways) == 1 or any(row[at] is not None for answer in of for row in answer)
+            for codes, (columns, of) in kinds.items()
+            if len(kinds) == 1 or any(row[at] is not None for answer in of for row in answer)
         }
-        for code, one in told.items():
+        for code, one in found.items():
             if code not in TYPES:
                 raise Error(
-                    f"{name}: column {one.name} has a type that Arrow is not told ({one.type_display}); cast it"
+                    f"{name}: column {one.name} has the type {one.type_display}, which has no Arrow type here. Cast it."
                 )
-        found = {TYPES[code] for code in told}
-        fields.append(_field(name, column.name, found or {TYPES.get(column.type_code, pa.string())}))
+        types = {TYPES[code] for code in found}
+        fields.append(_field(name, column.name, types or {TYPES.get(column.type_code, pa.string())}))
     return fields
 
 
 def _field(name: str, column: str, kinds: set[pa.DataType]) -> pa.Field[Any]:
-    """A column for values of all these types: of numbers the widest."""
+    """A column that holds values of all these types: the widest number type, for example."""
     schemas: list[Any] = [pa.schema([pa.field(column, kind)]) for kind in kinds]
     try:
         return pa.unify_schemas(schemas, promote_options="permissive").field(0)
     except (pa.ArrowException, TypeError) as error:
-        raise Error(f"{name}: column {column} is not of one type ({error}); cast it") from None
+        raise Error(f"{name}: column {column} has values of several types ({error}). Cast it in the SQL.") from None

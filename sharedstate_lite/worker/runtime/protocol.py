@@ -1,12 +1,11 @@
-"""A message: a head (JSON) and a body (an Arrow table), and proof that its sender belongs to the application.
+"""The wire format between processes: framed messages, and a handshake that proves who is at the other end.
 
-    8 bytes   how long the head is, and the body (little-endian, 4 and 8 bytes: 12 in all)
-    head      JSON; with ``file`` set, one byte with an open file follows the message
-    body      an Arrow IPC stream, or nothing
+    12 bytes   lengths of head (4 bytes) and body (8 bytes), little-endian
+    head       JSON; if it has ``file``, one byte that carries an open file follows the message
+    body       an Arrow IPC stream, or nothing
 
-Before the first message each end draws a nonce and proves with it that it knows the
-application's secret, so that nothing of the secret travels. It refuses heads and
-bodies larger than any that is ever sent, before it makes room for them.
+In the handshake each end draws a nonce and sends HMAC-SHA-256 over both nonces, keyed with the application's secret.
+The secret itself is never sent. Later messages are not encrypted.
 """
 
 from __future__ import annotations
@@ -17,32 +16,30 @@ import json
 import secrets
 import socket
 import struct
-from typing import Any
 
 import pyarrow as pa
 
+from .resource import Head
+
 FRAME = struct.Struct("<IQ")
 NONCE = 32
-"""Bytes, as many as the proof has: SHA-256's."""
+"""Bytes of a nonce, and of a proof."""
 LARGEST_HEAD = 1 << 24
 LARGEST_BODY = 1 << 40
-"""Bytes: a frame that announces more is none of ours, and is refused before there is memory for it."""
+"""Bytes. A frame that announces more comes from a foreign program, and is refused before memory is allocated."""
 HANDSHAKE_SECONDS = 20
-"""For both sides to prove themselves; who connects and says nothing is let go."""
-
-Head = dict[str, Any]
 
 
 class AuthenticationError(ConnectionError):
-    """Who is at the other end does not know the application's secret."""
+    """The process at the other end does not know the application's secret."""
 
 
 class Disconnected(ConnectionError):
-    """The other end is no more."""
+    """The other end has closed the connection."""
 
 
 def pack(table: pa.Table | None) -> pa.Buffer | None:
-    """A table as a body."""
+    """Serialize a table as a body."""
     if table is None:
         return None
     sink = pa.BufferOutputStream()
@@ -51,45 +48,46 @@ def pack(table: pa.Table | None) -> pa.Buffer | None:
     return sink.getvalue()
 
 
-def unpack(body: Any) -> pa.Table | None:
-    """A body as a table, without a copy."""
-    if body is None or len(body) == 0:
+def unpack(body: bytearray) -> pa.Table | None:
+    """Deserialize a body without copying it."""
+    if not body:
         return None
     with pa.ipc.open_stream(pa.py_buffer(body)) as reader:
         return reader.read_all()
 
 
 def frame(head: Head, body: pa.Buffer | None) -> bytes:
-    """What goes before the body."""
+    """The lengths and the head, ready to send before the body."""
     text = json.dumps(head, separators=(",", ":")).encode()
     return FRAME.pack(len(text), body.size if body is not None else 0) + text
 
 
 def parse_lengths(start: bytes | bytearray) -> tuple[int, int]:
-    """How long head and body are. Raises AuthenticationError for numbers that no message has."""
+    """The lengths of head and body. Raises AuthenticationError if one is larger than any real message."""
     head, body = FRAME.unpack(start)
     if head > LARGEST_HEAD or body > LARGEST_BODY:
-        raise AuthenticationError("what came is no message")
+        raise AuthenticationError(f"the frame announces {head} + {body} bytes, which no message has")
     return head, body
 
 
-def proof(secret: bytes, role: str, first: bytes, second: bytes) -> bytes:
-    """What only who knows the secret can say about two nonces."""
-    return hmac.digest(secret, role.encode() + first + second, hashlib.sha256)
-
-
 def nonce() -> bytes:
-    """A number that is drawn once."""
+    """A fresh random number."""
     return secrets.token_bytes(NONCE)
 
 
-def same(one: bytes, other: bytes) -> bool:
-    """Whether two proofs are equal, in a time that does not tell where they differ."""
-    return hmac.compare_digest(one, other)
+def proof(secret: bytes, role: str, first: bytes, second: bytes) -> bytes:
+    """The HMAC that proves knowledge of ``secret``. Each end has a role of its own, so a proof cannot be echoed."""
+    return hmac.digest(secret, role.encode() + first + second, hashlib.sha256)
+
+
+def check_proof(received: bytes, expected: bytes) -> None:
+    """Raise AuthenticationError if two proofs differ; compares in constant time."""
+    if not hmac.compare_digest(received, expected):
+        raise AuthenticationError("the other end does not know the application's secret")
 
 
 def read(sock: socket.socket, count: int) -> bytearray:
-    """Exactly so many bytes. Raises Disconnected at the end."""
+    """Read exactly ``count`` bytes. Raises Disconnected if the connection ends before."""
     out = bytearray(count)
     view, done = memoryview(out), 0
     while done < count:
@@ -101,21 +99,20 @@ def read(sock: socket.socket, count: int) -> bytearray:
 
 
 def authenticate(sock: socket.socket, secret: bytes) -> None:
-    """Prove to whom we connected that we belong to the application, and have it proven. Raises AuthenticationError."""
+    """Do the connecting end's half of the handshake. Raises AuthenticationError, or Disconnected without an answer."""
     sock.settimeout(HANDSHAKE_SECONDS)
     try:
         theirs, ours = bytes(read(sock, NONCE)), nonce()
         sock.sendall(ours + proof(secret, "asks", theirs, ours))
         answer = bytes(read(sock, NONCE))
     except TimeoutError:
-        raise Disconnected("nobody answered in time") from None
-    if not same(answer, proof(secret, "answers", theirs, ours)):
-        raise AuthenticationError("it does not know the application's secret")
+        raise Disconnected(f"no handshake within {HANDSHAKE_SECONDS} s") from None
+    check_proof(answer, proof(secret, "answers", theirs, ours))
     sock.settimeout(None)
 
 
 def request(sock: socket.socket, head: Head, table: pa.Table | None = None) -> tuple[Head, pa.Table | None, int | None]:
-    """Ask and wait for the answer: its head, its table, and the open file that came along."""
+    """Send a request and wait for its answer: head, table, and the descriptor of the file that came with it."""
     body = pack(table)
     sock.sendall(frame(head, body))
     if body is not None:
@@ -124,7 +121,7 @@ def request(sock: socket.socket, head: Head, table: pa.Table | None = None) -> t
 
 
 def receive(sock: socket.socket) -> tuple[Head, pa.Table | None, int | None]:
-    """The next message."""
+    """Read the next message: head, table, file."""
     size, more = parse_lengths(read(sock, FRAME.size))
     head: Head = json.loads(bytes(read(sock, size)))
     table = unpack(read(sock, more))
@@ -132,6 +129,6 @@ def receive(sock: socket.socket) -> tuple[Head, pa.Table | None, int | None]:
     if head.get("file"):
         _, files, _, _ = socket.recv_fds(sock, 1, 1)
         if not files:
-            raise Disconnected("the connection ended before the file came")
+            raise Disconnected("the connection ended before the file arrived")
         file = files[0]
     return head, table, file

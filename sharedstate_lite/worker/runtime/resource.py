@@ -1,8 +1,8 @@
-"""What a runtime owns: one class a kind, each with one owner and no lock.
+"""The interface of everything that a runtime owns: one class for each kind of handle.
 
-A thing gets a head and a table, and answers with a head and a table. It knows who
-asks by a :class:`Caller`, and nothing of sockets, so that a test can ask it directly.
-It runs on one asyncio loop: between two ``await`` nobody else is in it.
+A resource receives a head and a table, and answers with a head and a table. It knows its caller by number and knows
+nothing about sockets, so a test can call it directly. All resources run on one asyncio loop: between two ``await``
+nothing else runs, so they need no lock.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 Head = dict[str, Any]
+"""The JSON part of a message."""
 Reply = tuple[Head, "pa.Table | None"]
 KINDS = {
     "AsyncRuntime": "async_runtime.AsyncRuntimeState",
@@ -25,50 +26,50 @@ KINDS = {
     "Immutable": "immutable.ImmutableState",
     "Mailbox": "mailbox.MailboxState",
 }
-"""Kind of handle -> the class of the thing behind it."""
+"""Kind of handle -> module and class of the resource behind it."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Caller:
-    """Who asks: one connection of one process."""
+    """One connection of one process."""
 
-    line: int
+    connection: int
     pid: int
 
 
 @dataclasses.dataclass(frozen=True)
 class Context:
-    """What a thing may use of the runtime that owns it."""
+    """What a resource may use of the runtime that owns it."""
 
     application: str
-    thing: str
-    """Its name."""
+    resource: str
+    """The resource's own name, such as ``Cache 1``."""
     driver: Callable[[Head, pa.Table | None], Awaitable[Reply]]
-    """Ask the driver."""
+    """Send a request to the driver."""
     borrow: Callable[[str], int | None]
-    """The driver's own file of that name, if the driver is on this host. Blocks."""
+    """Get the driver's file of that name; None if the driver runs on another host. Blocks."""
     find: Callable[[str], Awaitable[Resource]]
-    """Another thing of this runtime."""
+    """Get another resource of this runtime."""
 
 
 class Resource(Protocol):
-    """What every kind does."""
+    """The methods of every kind."""
 
     async def answer(self, head: Head, table: pa.Table | None, caller: Caller) -> Reply:
-        """One question. Raises Error for what it refuses."""
+        """Answer one request. Raises Error for a request that it refuses."""
 
-    def left(self, caller: Caller) -> None:
-        """A caller's connection has ended."""
+    def disconnected(self, caller: Caller) -> None:
+        """React to the end of a caller's connection."""
 
     def counts(self) -> dict[str, int]:
-        """What it has done and holds, in numbers; see ``metrics``."""
+        """Counters for `metrics`, by column."""
 
     async def close(self) -> None:
-        """Let go of everything."""
+        """Release everything that it holds."""
 
 
 def make(kind: str, options: dict[str, Any], context: Context) -> Resource:
-    """A thing of a kind."""
+    """Create a resource of a kind. Imports its module now, so that psycopg is loaded only for a pool."""
     module, _, name = KINDS[kind].partition(".")
     found: Callable[[Context, dict[str, Any]], Resource] = getattr(
         importlib.import_module(f".{module}", __package__), name

@@ -1,7 +1,7 @@
-"""The process that owns what the tasks of one host share: who connects, what they ask, and when it all ends.
+"""The process that owns the resources of one host: it dispatches requests of tasks, and ends with the lease.
 
-It ends with the lease: the connection to the driver whose end means that the driver, or
-its Spark context, is no more. Then nothing is written down and nobody is waited for.
+The lease is a TCP connection to the driver. It ends when the driver or its Spark context ends, however that
+happens. The runtime then exits at once; it saves nothing and waits for nobody.
 """
 
 from __future__ import annotations
@@ -17,97 +17,98 @@ import pyarrow as pa
 from ...errors import Error
 from . import host, protocol
 from .address import Application
-from .channel import Channel, Reply, listen
-from .protocol import Disconnected, Head
-from .resource import Caller, Context, Resource, make
+from .channel import Channel, listen
+from .protocol import Disconnected
+from .resource import Caller, Context, Head, Reply, Resource, make
 
 CLOSE_SECONDS = 2
-"""For a thing to let go of what it holds, such as connections to a server that does not answer."""
+"""How long a resource may take to close, such as connections to a server that does not answer."""
 
 
 class Runtime:
-    """The things of one application on one host."""
+    """The resources of one application on one host."""
 
     def __init__(self, application: Application, identity: str, lease: socket.socket) -> None:
         self._application, self._identity = application, identity
-        self._lease = Channel(lease, self._order)
-        self._things: dict[str, asyncio.Task[Resource]] = {}
-        self._lines: dict[Channel, Caller] = {}
-        self._seen = 0
+        self._lease = Channel(lease, self._from_driver)
+        self._resources: dict[str, asyncio.Task[Resource]] = {}
+        self._callers: dict[Channel, Caller] = {}
+        self._connected = 0
 
     async def serve(self, listener: socket.socket) -> None:
-        """Until the lease ends."""
+        """Serve until the lease ends."""
         leased = asyncio.create_task(self._lease.run())
         with contextlib.suppress(Error, Disconnected, OSError):
-            await self._lease.ask({"op": "lease", "host": self._identity, "pid": os.getpid()})
-            serving = asyncio.create_task(listen(listener, self._application.secret, self._question, self._left))
+            await self._lease.request({"op": "lease", "host": self._identity, "pid": os.getpid()})
+            serving = asyncio.create_task(listen(listener, self._application.secret, self._from_task, self._ended))
             await leased
             serving.cancel()
 
-    async def _question(self, line: Channel, head: Head, table: pa.Table | None) -> Reply:
-        """What a task asks."""
+    async def _from_task(self, channel: Channel, head: Head, table: pa.Table | None) -> Reply:
         if head["op"] == "hello":
-            self._seen += 1
-            self._lines[line] = Caller(self._seen, int(head["pid"]))
+            self._connected += 1
+            self._callers[channel] = Caller(self._connected, int(head["pid"]))
             return {}, None
-        thing = await self._thing(str(head["thing"]))
-        return await thing.answer(head, table, self._lines[line])
+        resource = await self._find(str(head["resource"]))
+        return await resource.answer(head, table, self._callers[channel])
 
-    async def _order(self, line: Channel, head: Head, table: pa.Table | None) -> Reply:
-        """What the driver asks."""
+    async def _from_driver(self, channel: Channel, head: Head, table: pa.Table | None) -> Reply:
         if head["op"] == "close":
-            making = self._things.pop(head["thing"], None)
+            making = self._resources.pop(head["resource"], None)
             if making is not None:
                 with contextlib.suppress(Error, TimeoutError):
                     await asyncio.wait_for((await making).close(), CLOSE_SECONDS)
             return {}, None
-        if head["op"] == "metrics":
-            return await asyncio.to_thread(self._metrics), None
-        raise Error(f"a runtime does not know {head['op']!r}")
+        assert head["op"] == "metrics", head
+        return await asyncio.to_thread(self._metrics), None
 
-    async def _thing(self, name: str) -> Resource:
-        """A thing, made when it is first asked for, from what the driver says that it is."""
-        making = self._things.get(name)
-        if making is None or (making.done() and (making.cancelled() or making.exception())):
-            making = self._things[name] = asyncio.create_task(self._make(name))
+    async def _find(self, name: str) -> Resource:
+        """A resource by name. The first request for it creates it, from the driver's description."""
+        making = self._resources.get(name)
+        if making is None or _failed(making):
+            making = self._resources[name] = asyncio.create_task(self._make(name))
         return await asyncio.shield(making)
 
     async def _make(self, name: str) -> Resource:
         async def ask(head: Head, table: pa.Table | None) -> Reply:
-            return await self._lease.ask({**head, "thing": name}, table)
+            return await self._lease.request({**head, "resource": name}, table)
 
         described, _ = await ask({"op": "describe"}, None)
-        context = Context(self._application.name, name, ask, self._borrow, self._thing)
+        context = Context(self._application.name, name, ask, self._borrow, self._find)
         return make(described["kind"], described["options"], context)
 
     def _borrow(self, name: str) -> int | None:
-        """A file of the driver, handed over on this host; None where the driver is on another one."""
+        """The driver's own file, received over a socket of this host; None if the driver is on another host."""
         if self._identity != self._application.identity:
             return None
         with socket.socket(socket.AF_UNIX) as sock:
             sock.connect(host.address(self._application.driver_name()))
             protocol.authenticate(sock, self._application.secret)
-            _, _, file = protocol.request(sock, {"op": "file", "thing": name})
+            _, _, file = protocol.request(sock, {"op": "file", "resource": name})
         return file
 
-    def _left(self, line: Channel) -> None:
-        caller = self._lines.pop(line, None)
-        for making in self._things.values():
-            if caller is not None and making.done() and not making.cancelled() and not making.exception():
-                making.result().left(caller)
+    def _ended(self, channel: Channel) -> None:
+        caller = self._callers.pop(channel, None)
+        if caller is not None:
+            for resource in self._ready().values():
+                resource.disconnected(caller)
+
+    def _ready(self) -> dict[str, Resource]:
+        resources = list(self._resources.items())
+        return {name: making.result() for name, making in resources if making.done() and not _failed(making)}
 
     def _metrics(self) -> dict[str, Any]:
-        things = {
-            name: making.result().counts()
-            for name, making in list(self._things.items())
-            if making.done() and not making.cancelled() and not making.exception()
-        }
-        pids = [os.getpid(), *sorted({caller.pid for caller in list(self._lines.values())})]
-        return {"host": self._identity, "things": things, "pss": [[pid, host.pss(pid)] for pid in pids]}
+        counts = {name: resource.counts() for name, resource in self._ready().items()}
+        pids = [os.getpid(), *sorted({caller.pid for caller in list(self._callers.values())})]
+        return {"host": self._identity, "resources": counts, "pss": [[pid, host.pss(pid)] for pid in pids]}
+
+
+def _failed(making: asyncio.Task[Resource]) -> bool:
+    return making.done() and (making.cancelled() or making.exception() is not None)
 
 
 def run(application: Application, name: str, identity: str, listener: socket.socket, lease: socket.socket) -> None:
-    """Serve until the lease ends, then end this process."""
+    """Serve until the lease ends, then exit this process."""
 
     async def main() -> None:
         await Runtime(application, identity, lease).serve(listener)
@@ -116,5 +117,5 @@ def run(application: Application, name: str, identity: str, listener: socket.soc
         asyncio.run(main())
     finally:
         host.unlisten(name)
-        # AsyncRuntimeState of users, threads that wait for a server: nothing of it is waited for.
+        # Users' coroutines and threads that wait for a server may still run; do not join them.
         os._exit(0)
