@@ -1,8 +1,7 @@
-"""Rows of words, and bags of them in plain Python: what the kernels and arrangements are checked against.
+"""Rows of words and bags of rows in plain Python, to check kernels and arrangements against.
 
-:func:`hashing` makes hashes collide, :func:`merging_slowly` lets merges run for many epochs.
-Nothing may then change but the speed: whatever a hash brings together is compared by its
-words, and readers use a merge's inputs until it is complete.
+`hashing` makes hashes collide, and `merging_slowly` makes merges take many epochs. Results must not change: rows are
+compared by their words, and readers use a merge's inputs until it is complete.
 """
 
 from __future__ import annotations
@@ -35,29 +34,29 @@ VALUES: dict[Type, list[Any]] = {
     Type.DATE: [None, dt.date(1969, 12, 31), dt.date(2024, 2, 29)],
     Type.TIMESTAMP: [None, dt.datetime(1, 1, 1), dt.datetime(2024, 1, 1, 12)],
 }
-"""A few values of each type: ties, NULLs, and what differs in its last bits or first letters only."""
+"""A few values of each type: NULL, and values that differ in their last bits or first letters only."""
 
 HASHES = {"hashes apart": 2**64 - 1, "hashes collide": (1 << 63) | 1, "one hash": 0}
-"""What is left of a hash: all of it, one bit in each half, nothing."""
+"""The bits of a hash that are kept: all, one in each half, none."""
 
 hash_levels = pytest.mark.parametrize("level", HASHES)
-"""Run a test with each of them."""
+"""Run a test with each of `HASHES`."""
 
 
 @contextmanager
 def hashing(level: str) -> Iterator[None]:
-    """Within the block, of each row's hash only what ``HASHES`` leaves of it."""
-    whole, left = batch.hash_rows, np.uint64(HASHES[level])
+    """Within the block, keep only some bits of each row's hash."""
+    full, mask = batch.hash_rows, np.uint64(HASHES[level])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(batch, "hash_rows", lambda rows, types, strings: whole(rows, types, strings) & left)
+        patch.setattr(batch, "hash_rows", lambda rows, types, strings: full(rows, types, strings) & mask)
         yield
 
 
 @contextmanager
 def merging_slowly() -> Iterator[None]:
-    """Within the block, merges go two rows at a time, so that few rows are enough for many to be under way."""
+    """Within the block, merge two rows at a time, so that few rows suffice for many merges in progress."""
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in {"SMALL": 0, "STROKE": 1, "CHUNK": 2, "EFFORT": 1}.items():
+        for name, value in {"SMALL": 0, "MIN_CREDIT": 1, "CHUNK": 2, "EFFORT": 1}.items():
             patch.setattr(spine, name, value)
         yield
 

@@ -1,18 +1,16 @@
-"""An arrangement: a changing relation kept as a short list of immutable, sorted batches.
+"""An arrangement: a changing relation as a short list of immutable batches, indexed by a key.
 
-Holds the batches, their order in time, and who still reads them at which time; the
-merging itself is in :mod:`.spine`. Refuses a read outside ``since <= t < upper``.
+A batch covers the epochs ``[lower, upper)``. Batches are contiguous, so together they are the history of the relation.
+The contents at time t are the sum of the diffs of all rows with times up to t.
 
-A batch covers the epochs ``[lower, upper)``; batches are contiguous, so together they
-are the relation's whole history, and the contents at time t are the sum of the diffs
-of all rows with time <= t. ``since`` is how far readers let the past be folded: times
-at or before it are no longer told apart. With no :class:`TraceHandle` open, since
-follows the last epoch. The design is the shared arrangement (McSherry et al., VLDB
-2020) over a log-structured spine (O'Neil et al., 1996).
+``upper`` is the first epoch that is not complete. ``since`` is the earliest epoch that can be read: rows with earlier
+times may have been merged with rows of ``since``. An open `TraceHandle` holds ``since`` back. Without one, ``since`` is
+the last complete epoch.
 
-An epoch's batch is appended by :meth:`Arrangement.insert` and takes part in merges once
-:meth:`Arrangement.commit` has sealed the epoch. Batches are immutable, so to undo an
-epoch is to go back to a list (:meth:`Arrangement.mark`, :meth:`Arrangement.rollback`).
+`insert` appends the batch of an epoch, and `commit` completes the epoch and merges batches (see `spine`). Because
+batches are immutable, undoing an epoch only restores a list (`mark`, `rollback`).
+
+Source: McSherry et al., Shared Arrangements, VLDB 2020; O'Neil et al., The log-structured merge-tree, 1996.
 """
 
 from __future__ import annotations
@@ -34,7 +32,7 @@ from .multiplicity import LIMIT, add_up, too_many
 
 @dataclass(frozen=True)
 class BatchInfo:
-    """A batch as a reader sees it: epochs [lower, upper), its number of rows and bytes."""
+    """The epochs ``[lower, upper)`` of a batch, and its size."""
 
     lower: int
     upper: int
@@ -43,10 +41,10 @@ class BatchInfo:
 
 
 class TraceHandle:
-    """A reader's hold on an arrangement: while it is open at ``time``, since does not pass it.
+    """Keeps an arrangement readable at ``time`` until it is closed or advanced.
 
-    A context manager; :meth:`advance` lets the past go up to a later time, :meth:`close`
-    lets go of it altogether.
+    `Arrangement.handle` opens one. It is a context manager. A slow reader costs memory: changes after its time cannot
+    be merged with earlier ones.
     """
 
     def __init__(self, arrangement: Arrangement, time: int) -> None:
@@ -55,25 +53,25 @@ class TraceHandle:
         arrangement.handles.append(self)
 
     def advance(self, time: int) -> None:
-        """Move to a later time of the arrangement. Raises TimeError if it is earlier, or at or past upper."""
+        """Release the epochs before ``time``. Raises TimeError if that is earlier than the handle, or not complete."""
         self.check(time)
-        # What it lets go of is folded by the merges to come, so that no reader pays for the size of the state.
+        # Later merges fold the released times, so this call does not take time proportional to the state.
         self.time = time
 
     def check(self, time: int) -> None:
-        """Raise TimeError unless it can :meth:`advance` to ``time``."""
+        """Raise TimeError if `advance` would."""
         if not self.open:
             raise TimeError(
-                f"{self.arrangement.name}: this handle is closed; take a new one with handle({shorten(time)})"
+                f"{self.arrangement.name}: this handle is closed; open a new one with handle({shorten(time)})"
             )
         if not is_integer(time) or time < self.time or time >= self.arrangement.upper:
             raise TimeError(
-                f"{self.arrangement.name}: a handle at {self.time} cannot advance to {shorten(time)}; "
-                f"it moves forward only, and stays below upper={self.arrangement.upper}"
+                f"{self.arrangement.name}: a handle at {self.time} cannot advance to {shorten(time)}: "
+                f"it moves forward only, to an epoch before upper={self.arrangement.upper}"
             )
 
     def close(self) -> None:
-        """Let go; a second call does nothing."""
+        """Close the handle. A second call does nothing."""
         if self.open:
             self.open = False
             self.arrangement.handles.remove(self)
@@ -91,7 +89,7 @@ class TraceHandle:
 
 
 class Arrangement:
-    """Rows of ``layout`` under the name ``name``, readable at any time in ``[since, upper)``."""
+    """A relation with columns and key as in ``layout``, readable at any time in ``[since, upper)``."""
 
     def __init__(self, name: str, layout: Layout, upper: int = 1) -> None:
         self.name, self.layout = name, layout
@@ -99,53 +97,53 @@ class Arrangement:
         self.handles: list[TraceHandle] = []
         self.runs: list[Batch] = []
         self.merges: list[spine.Merge] = []
-        # Nothing before its first epoch can be told apart: an arrangement made late starts here.
+        # The history of an arrangement that is made late starts here.
         self._floor = upper - 1
 
-    # --- what a reader sees ---------------------------------------------------
+    # --- reading --------------------------------------------------------------
 
     @property
     def since(self) -> int:
-        """The earliest time that can still be read."""
+        """The earliest epoch that can be read."""
         return max(self._floor, min((h.time for h in self.handles), default=self.upper - 1))
 
     @property
     def batches(self) -> list[BatchInfo]:
-        """The batches in order of time: contiguous, from epoch 0 to upper."""
+        """The batches in order of time. Their epochs are contiguous, from 0 to upper."""
         lowers = [0, *(b.lower for b in self.runs[1:])]
         uppers = [*(b.lower for b in self.runs[1:]), self.upper]
         return [BatchInfo(lo, up, len(b), b.nbytes) for lo, up, b in zip(lowers, uppers, self.runs, strict=False)]
 
     @property
     def rows(self) -> int:
-        """Rows stored, those that a merge will cancel included."""
+        """The number of stored rows, including rows that later merges will cancel."""
         return sum(map(len, self.runs))
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all live buffers, the output of running merges included."""
+        """Bytes of all buffers, including the output of merges in progress."""
         return sum(b.nbytes for b in self.runs) + sum(m.nbytes for m in self.merges)
 
     def check(self, time: int) -> None:
         """Raise TimeError unless ``since <= time < upper``."""
         if not is_integer(time):
-            raise TimeError(f"{self.name}: {shorten(time)} is no time; epochs are whole numbers")
+            raise TimeError(f"{self.name}: {shorten(time)} is not an epoch; epochs are whole numbers")
         if time < self.since:
             raise TimeError(
-                f"{self.name}: read at time {shorten(time)} is before since={self.since}; "
-                f"keep a handle at {time} before the epoch that follows it"
+                f"{self.name}: cannot read epoch {shorten(time)}: the earliest readable epoch is since={self.since}; "
+                f"open a handle at epoch {time} before the next step"
             )
         if time >= self.upper:
             raise TimeError(
-                f"{self.name}: time {shorten(time)} is not complete yet; upper={self.upper}, so read at {self.upper - 1}"
+                f"{self.name}: epoch {shorten(time)} is not complete yet (upper={self.upper}); read at {self.upper - 1}"
             )
 
     def handle(self, time: int | None = None) -> TraceHandle:
-        """Hold the arrangement at ``time`` (default: the last epoch). Raises TimeError outside since and upper."""
+        """Open a handle at ``time``, by default the last epoch. Raises TimeError unless since <= time < upper."""
         return TraceHandle(self, self.upper - 1 if time is None else time)
 
     def contents(self, at: int | None = None, strings: Strings | None = None) -> Delta:
-        """The rows at a time, consolidated if ``strings`` is given. No check against since: see :meth:`check`."""
+        """Return the rows at a time, consolidated if ``strings`` is given. Does not `check` the time."""
         parts = [self._visible(batch.body, batch, at) for batch in self._until(at)]
         flat = concat([Delta(p[self._columns], p[1 + self.layout.columns]) for p in parts], self.layout.columns)
         if strings is None:
@@ -155,13 +153,13 @@ class Arrangement:
     def match(
         self, keys: Words, strings: Strings, at: int | None = None
     ) -> tuple[npt.NDArray[np.intp], Words, npt.NDArray[np.int64]]:
-        """Rows whose key is one of ``keys``, int64[len(key), q], at a time (default: everything appended).
+        """Find the rows whose key is one of ``keys``, int64[len(key), q], at a time; None reads all batches.
 
-        Returns, for every match: the position in ``keys``, the rows int64[k, m], the diffs
-        int64[w, m]. A row occurs once per batch that holds it; NULL matches NULL.
+        Returns for the m rows found their position in ``keys``, the rows int64[k, m], and the diffs int64[w, m]. A row
+        is returned once per batch that contains it. NULL matches NULL.
         """
         low = self.layout.key_words(keys, strings)
-        # Searches in order walk the batch once; in disorder each one misses the processor's cache.
+        # Sorted searches walk through the batch once; unsorted ones miss the processor's cache.
         turn = low.argsort()
         low, keys = low.take(turn), keys.take(turn, axis=1)
         owners, parts = [], []
@@ -179,7 +177,7 @@ class Arrangement:
     def verify(
         self, batch: Batch, index: npt.NDArray[np.intp], owner: npt.NDArray[np.intp], keys: Words, at: int | None = None
     ) -> tuple[Words, npt.NDArray[np.intp]]:
-        """The body's columns at ``index``, less those of another key with the same hash, or of a later time."""
+        """Return the rows at ``index`` without those of another key with the same hash, or with a later time."""
         part = gather(batch.body, index)
         good = (part[self.layout.key_rows] == keys.take(owner, axis=1)).all(axis=0)
         if batch.timed and at is not None:
@@ -187,7 +185,7 @@ class Arrangement:
         return (part, owner) if good.all() else (part.compress(good, axis=1), owner.compress(good))
 
     def multiplicity(self, rows: Words, words: Words) -> npt.NDArray[np.int64]:
-        """How often each of the rows int64[k, q], whose sort words are ``words``, is there now; int64[q]."""
+        """Return the multiplicity of each row of int64[k, q], int64[q]. ``words`` are the sort words of the rows."""
         owners, parts = [], []
         for batch in self.runs:
             start = batch.body[0].searchsorted(words)
@@ -223,24 +221,24 @@ class Arrangement:
             owner, body = np.empty(0, dtype=np.intp), np.empty((facts, 0), dtype=np.int64)
         return owner, body[self._columns], body[self.layout.diff_rows]
 
-    # --- what the engine does -------------------------------------------------
+    # --- writing --------------------------------------------------------------
 
     def insert(self, rows: Words, diffs: Diffs, strings: Strings) -> Words:
-        """Append the epoch's batch at time ``upper``; returns its body. Not visible to merges before :meth:`commit`.
+        """Append the changes of the epoch ``upper`` as a batch, and return its body.
 
-        Raises RowError where a row would be there 2**62 times or more.
+        Raises RowError if the multiplicity of a row would be 2**62 or more.
         """
         body = self.layout.body(rows, diffs, strings)
         self.insert_body(body)
         return body
 
     def insert_body(self, body: Words) -> None:
-        """Append a body that is sorted and consolidated already. Raises RowError as :meth:`insert` does."""
+        """Append a body that is already sorted and consolidated. Raises RowError as `insert` does."""
         if not body.shape[1]:
             return
         diffs = body[1 + self.layout.columns]
         if self.layout.width == 1 and diffs.max() >= LIMIT >> 22:
-            # Smaller ones come to as much after millions of epochs, and would have to be of one row each time.
+            # Smaller diffs would reach the limit only after millions of epochs that all change the same row.
             at = np.flatnonzero(diffs >= LIMIT >> 22)
             there = self.multiplicity(body[self._columns].take(at, axis=1), body[0].take(at))
             if (there + diffs[at] >= LIMIT).any():
@@ -248,30 +246,30 @@ class Arrangement:
         self.runs.append(Batch(body, self.upper))
 
     def mark(self) -> tuple[list[Batch], list[spine.Merge], int, int]:
-        """What :meth:`rollback` needs: batches are immutable, so two lists are the whole state."""
+        """Return the state for `rollback`. Batches are immutable, so two lists are enough."""
         return list(self.runs), list(self.merges), self.upper, self._floor
 
     def rollback(self, mark: tuple[list[Batch], list[spine.Merge], int, int]) -> None:
-        """Undo everything since the mark. A merge that got further meanwhile stays valid: its inputs are the same."""
+        """Undo all changes since the mark. A merge that has advanced stays valid: its inputs are unchanged."""
         self.runs, self.merges, self.upper, self._floor = list(mark[0]), list(mark[1]), mark[2], mark[3]
 
     def load(self, body: Words) -> None:
-        """Start from contents that were there before this arrangement was; the past cannot be read."""
+        """Replace the contents by a body whose rows were inserted before the arrangement was made."""
         self.runs, self.merges, self._floor = [Batch(body, 0)] if body.shape[1] else [], [], self.upper - 1
 
     def commit(self, upper: int) -> None:
-        """Seal the epochs before ``upper``, then merge a share of work that is bounded by the rows they brought."""
+        """Complete the epochs before ``upper``, then merge. The work is bounded by the number of their rows."""
         fresh = sum(map(len, takewhile(lambda b: b.lower >= self.upper, reversed(self.runs))))
         self.upper = upper
         if fresh:
             spine.merge_some(self, fresh)
 
     def compact(self) -> None:
-        """Merge all that since allows, at once."""
+        """Merge all batches into one, as far as since allows."""
         spine.compact(self)
 
     def recode(self, moved: Words) -> None:
-        """Replace the codes of strings, ``moved`` from old to new. Hashes are of texts, so the order of rows stays."""
+        """Replace each string's code c by ``moved[c]``. The rows stay sorted: hashes depend on the strings."""
         spine.finish_merges(self)
         lines = [1 + i for i, kind in enumerate(self.layout.types) if kind is Type.STRING]
         for at, batch in enumerate(self.runs if lines else []):
@@ -281,9 +279,9 @@ class Arrangement:
             self.runs[at] = Batch(body, batch.lower, batch.timed)
 
     def fold_times(self) -> None:
-        """After since has moved: fold the times that it let go of, so that what they kept apart can cancel."""
+        """Merge rows whose times since has passed, so that they can cancel."""
         spine.fold_times(self)
 
     def __repr__(self) -> str:
-        held = f"rows={self.rows}, batches={len(self.runs)}"
-        return f"Arrangement({self.name}, since={self.since}, upper={self.upper}, {held})"
+        size = f"rows={self.rows}, batches={len(self.runs)}"
+        return f"Arrangement({self.name}, since={self.since}, upper={self.upper}, {size})"

@@ -1,22 +1,22 @@
-"""A batch of rows as one sorted matrix: the form that all state has.
+"""A batch: rows with diffs as one sorted, consolidated matrix. All state is stored as batches.
 
-Body of a batch, int64[m, n]; one column of the matrix is one row of the relation:
+The matrix is the batch's *body*, int64[m, n]. It stores n rows of a relation, one per column of the matrix. A row of
+the matrix is called a *line*:
 
-    row 0             the sort word: 32 bits of the key's hash, then 32 low bits
-    rows 1 .. k       the relation's columns, as words
-    next w rows       the diffs: w = 1 for a Z-set, more for accumulators
-    last row          the times, only where some time is still distinguishable
+    line 0            the sort word: 32 bits of the key's hash, then 32 low bits
+    lines 1 .. k      the relation's columns, as words
+    next w lines      the diffs: w = 1 for a Z-set, more for the accumulators of a reduce
+    last line         the times, only if some rows have later times than others
 
-All rows of one key are neighbours, so a look-up is two binary searches in row 0;
-equal rows are neighbours, so consolidation is one comparison of each row with the
-next. The hash only orders: whatever it brings together is compared by its words.
-The low bits are the row's hash, or, where the layout names an ``order`` column, a
-32-bit code that never contradicts that column's order: then the greatest value of a
-group is found at the end of its rows without a look at the rest.
+The rows are sorted by sort word. All rows of one key are next to each other, so a lookup is two binary searches in
+line 0. Equal rows are next to each other, so consolidation compares each row with the next one. Two rows with equal
+sort words may differ, so they are always compared by their words.
 
-Diffs may be vectors because consolidation only needs them to add up and to cancel
-(differential dataflow's "diff is any abelian group"; Materialize keeps its sums and
-counts this way).
+The low bits are a hash of the row. If the layout names an ``order`` column, they are a 32-bit code that is monotone in
+that column instead. Then the largest value of a group is found at the end of its rows.
+
+A diff may be a vector: consolidation only adds diffs and drops zeros. So counts and sums of a reduce are diffs, and a
+group is one row. Source: differential dataflow (a diff is an element of any abelian group) and Materialize.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from .encoding import NULL, Strings, Words
 from .multiplicity import MANY, check_halves, halves
 
 Diffs = npt.NDArray[np.int64]
-"""int64[n], or int64[w, n] where a diff is a vector of accumulators."""
+"""int64[n], or int64[w, n] if a diff is a vector."""
 
 LOW_BITS = 0xFFFFFFFF
 _LOW, _HIGH = np.uint64(LOW_BITS), np.uint64(LOW_BITS << 32)
 
 
 def _odd(i: int) -> int:
-    """The i-th odd constant, by splitmix64 (Steele et al., OOPSLA 2014)."""
+    """Return the i-th odd constant, from splitmix64 (Steele et al., OOPSLA 2014)."""
     mask = (1 << 64) - 1
     z = (i + 1) * 0x9E3779B97F4A7C15 & mask
     z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 & mask
@@ -54,25 +54,25 @@ _FINAL, _S32, _S29 = np.uint64(_odd(99)), np.uint64(32), np.uint64(29)
 
 
 class Delta(NamedTuple):
-    """Rows with scalar diffs, in no order and not consolidated: what moves between operators."""
+    """Changes that move between operators: rows int64[k, n] with diffs int64[n], unsorted and not consolidated."""
 
     rows: Words
     diffs: Diffs
 
     @classmethod
     def empty(cls, columns: int) -> Delta:
-        """No rows of ``columns`` columns."""
+        """Return a delta without rows."""
         return cls(np.empty((columns, 0), dtype=np.int64), np.empty(0, dtype=np.int64))
 
     def take(self, index: npt.NDArray[Any]) -> Delta:
-        """The rows at ``index`` (positions or a mask)."""
+        """Return the rows at ``index``, which is positions or a mask."""
         if index.dtype == np.bool_:
             index = np.flatnonzero(index)
         return Delta(self.rows.take(index, axis=1), self.diffs.take(index))
 
 
 def concat(parts: list[Delta], columns: int) -> Delta:
-    """All rows of all parts."""
+    """Return all rows of all parts as one delta."""
     parts = [p for p in parts if len(p.diffs)]
     if not parts:
         return Delta.empty(columns)
@@ -83,7 +83,7 @@ def concat(parts: list[Delta], columns: int) -> Delta:
 
 @dataclass(frozen=True)
 class Layout:
-    """What the columns of a batch are: their types, the key, the order within a key, the width of a diff."""
+    """The columns of a batch: types, key, the column that orders rows within a key, and the width of a diff."""
 
     types: tuple[Type, ...]
     key: tuple[int, ...]
@@ -92,7 +92,7 @@ class Layout:
 
     @cached_property
     def columns(self) -> int:
-        """The number of columns, k."""
+        """The number of the relation's columns, k."""
         return len(self.types)
 
     @cached_property
@@ -102,24 +102,24 @@ class Layout:
 
     @cached_property
     def key_rows(self) -> npt.NDArray[np.int64]:
-        """Where the key's columns stand in a body."""
+        """The lines of a body that hold the key."""
         return np.array(self.key, dtype=np.int64) + 1
 
     @cached_property
     def diff_rows(self) -> slice:
-        """Where the diffs stand in a body."""
+        """The lines of a body that hold the diffs."""
         return slice(1 + self.columns, 1 + self.columns + self.width)
 
     def delta(self, body: Words) -> Delta:
-        """The rows of a body and their diffs (of several, the first)."""
+        """Return the rows of a body and their diffs; of a vector diff, the first element."""
         return Delta(body[1 : 1 + self.columns], body[1 + self.columns])
 
     def key_words(self, keys: Words, strings: Strings) -> Words:
-        """The smallest sort word of each key; keys int64[len(key), q]. The greatest is that ``| LOW_BITS``."""
+        """Return the smallest sort word of each key of int64[len(key), q]. The largest is that word ``| LOW_BITS``."""
         return (hash_rows(keys, self.key_types, strings) & _HIGH).view(np.int64)
 
     def sort_words(self, rows: Words, strings: Strings) -> Words:
-        """The sort word of each row; rows int64[k, n]."""
+        """Return the sort word of each row of int64[k, n]."""
         everything = self.key == tuple(range(self.columns))
         keys = rows if everything else rows[list(self.key)]
         high = hash_rows(keys, self.key_types, strings)
@@ -132,9 +132,9 @@ class Layout:
         return ((high & _HIGH) | low).view(np.int64)
 
     def body(self, rows: Words, diffs: Diffs, strings: Strings) -> Words:
-        """A sorted, consolidated body of rows int64[k, n] and diffs int64[n] or int64[w, n].
+        """Return the sorted, consolidated body of rows int64[k, n] and diffs int64[n] or int64[w, n], n < 2**31.
 
-        Raises RowError where the diffs of a row, n < 2**31, add up to 2**62 or more.
+        Raises RowError if the diffs of equal rows add up to 2**62 or more.
         """
         n = rows.shape[1]
         if not n:
@@ -151,9 +151,9 @@ class Layout:
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """An immutable run of rows, sorted by key; see :mod:`.batch` for the body.
+    """Immutable sorted rows; the module's docstring describes ``body``.
 
-    Without a row of times in the body, every row counts from ``lower`` on.
+    If ``timed``, the body has a line of times. If not, every row has the time ``lower``.
     """
 
     body: Words
@@ -165,30 +165,30 @@ class Batch:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the buffer, the unused end of a merge's output included."""
+        """Bytes of the buffer, including the unused end of a merge's output."""
         base = self.body.base
         return int(base.nbytes if isinstance(base, np.ndarray) else self.body.nbytes)
 
     def retractions(self, line: int) -> int:
-        """How many rows have a negative diff (the first, of several); ``line`` is its place in the body."""
+        """Return the number of rows with a negative diff in ``line`` of the body."""
         if "_retractions" not in self.__dict__:
             self.__dict__["_retractions"] = int(np.count_nonzero(self.body[line] < 0))
         found: int = self.__dict__["_retractions"]
         return found
 
     def times(self) -> npt.NDArray[np.int64]:
-        """The time of each row, int64[n]; those at or before since are a representative."""
+        """Return the time of each row, int64[n]. Times up to ``since`` may have been replaced by a later one."""
         return self.body[-1] if self.timed else np.full(len(self), self.lower, dtype=np.int64)
 
 
 def hash_rows(rows: Words, types: tuple[Type, ...], strings: Strings) -> npt.NDArray[np.uint64]:
-    """A 64-bit hash of each row of int64[k, n]: of the texts, not the codes, so it is the same in every process."""
+    """Return a 64-bit hash of each row of int64[k, n]. It depends on strings, not codes: it is the same everywhere."""
     h = np.zeros(rows.shape[1], dtype=np.uint64)
     for row, kind, odd in zip(rows, types, _ODD, strict=False):
         if kind is Type.STRING:
             x = strings.hashes(row)
         else:
-            # Doubles differ in their high bits only; fold them down before the multiplication drops them.
+            # Doubles often differ in their high bits only, which the multiplication would drop.
             x = row.view(np.uint64)
             x = x ^ (x >> _S32)
         x *= odd
@@ -200,11 +200,11 @@ def hash_rows(rows: Words, types: tuple[Type, ...], strings: Strings) -> npt.NDA
 
 
 def prefix(words: Words, kind: Type, strings: Strings) -> npt.NDArray[np.uint64]:
-    """A 32-bit code that is monotone in the value (ties allowed), 0 for NULL alone."""
+    """Return a 32-bit code of each value, monotone in the value, with ties. Only NULL has code 0."""
     if kind is Type.STRING:
         code = strings.prefixes(words)
     else:
-        # A float64 keeps the order of integers and spends its bits where small numbers are.
+        # As a float64, an integer keeps its order, and small integers get different codes.
         bits = words if kind is Type.DOUBLE else words.astype(np.float64).view(np.int64)
         bits = bits ^ ((bits >> 63) & np.int64(0x7FFFFFFFFFFFFFFF))
         code = ((bits >> 32) + np.int64(1 << 31)).view(np.uint64)
@@ -214,10 +214,10 @@ def prefix(words: Words, kind: Type, strings: Strings) -> npt.NDArray[np.uint64]
 def consolidate(
     lines: Sequence[Words] | Words, order: npt.NDArray[np.intp], layout: Layout
 ) -> tuple[npt.NDArray[np.intp], Diffs]:
-    """Consolidate rows that ``order`` sorts by sort word: equal rows (and times) become one, what cancels goes.
+    """Add up the diffs of rows that are equal (times included), and drop rows whose diff is 0.
 
-    ``lines`` are those of a body, each int64[n], in no order. Returns the positions of the
-    rows that stay, in order, and their diffs int64[w, m]; see :func:`write_rows`.
+    ``lines`` are the lines of a body with unsorted rows; ``order`` sorts them by sort word. Returns the positions of
+    the m remaining rows, in order, and their diffs int64[w, m]. `write_rows` then copies them.
     """
     facts = [*lines[1 : 1 + layout.columns], *lines[1 + layout.columns + layout.width :]]
     words = lines[0].take(order)
@@ -225,7 +225,7 @@ def consolidate(
     if len(at):
         equal = _equal(facts, order, at)
         if not equal.all():
-            order = _untangle(facts, order, words, at)
+            order = _sort_collisions(facts, order, words, at)
             equal = _equal(facts, order, at)
     diffs = np.empty((layout.width, len(order)), dtype=np.int64)
     for line, some in zip(lines[1 + layout.columns :], diffs, strict=False):
@@ -242,7 +242,7 @@ def consolidate(
 def write_rows(
     lines: Sequence[Words] | Words, index: npt.NDArray[np.intp], diffs: Diffs, out: Words, layout: Layout
 ) -> None:
-    """The rows that :func:`consolidate` left, into ``out`` int64[lines, m]; each value is moved once."""
+    """Write the result of `consolidate` to ``out``, int64[lines, m]."""
     own = layout.diff_rows
     for n, (line, into) in enumerate(zip(lines, out, strict=True)):
         if own.start <= n < own.stop:
@@ -252,7 +252,7 @@ def write_rows(
 
 
 def _equal(facts: Sequence[Words], order: npt.NDArray[np.intp], at: npt.NDArray[np.intp]) -> npt.NDArray[np.bool_]:
-    """Whether the rows at ``at`` equal those after them."""
+    """Whether each row at the sorted positions ``at`` equals the row after it."""
     these, next_ones = order.take(at), order.take(at + 1)
     equal = np.ones(len(at), dtype=bool)
     for line in facts:
@@ -260,10 +260,13 @@ def _equal(facts: Sequence[Words], order: npt.NDArray[np.intp], at: npt.NDArray[
     return equal
 
 
-def _untangle(
+def _sort_collisions(
     facts: Sequence[Words], order: npt.NDArray[np.intp], words: Words, at: npt.NDArray[np.intp]
 ) -> npt.NDArray[np.intp]:
-    """Order different rows that share a sort word (a collision of hashes, or a coarse order) by their columns."""
+    """Return ``order`` with rows of equal sort words sorted by their columns, so that equal rows are neighbours.
+
+    Different rows have equal sort words if hashes collide or the order code is coarse.
+    """
     run = np.unique(np.concatenate([at, at + 1]))
     part = order.take(run)
     out = order.copy()
@@ -272,7 +275,7 @@ def _untangle(
 
 
 def merged(batches: Iterable[Batch], layout: Layout, strings: Strings) -> Words:
-    """Batches as one consolidated body, times left out; the batches stay as they are."""
+    """Return the rows of all batches as one consolidated body without times."""
     facts = slice(1, 1 + layout.columns + layout.width)
     bodies = [b.body[facts] for b in batches] or [np.empty((layout.columns + layout.width, 0), dtype=np.int64)]
     flat = np.concatenate(bodies, axis=1)
@@ -283,18 +286,21 @@ def merged(batches: Iterable[Batch], layout: Layout, strings: Strings) -> Words:
 def distinct_sorted(
     rows: Words, words: Words, types: tuple[Type, ...], strings: Strings
 ) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-    """As :func:`distinct`, of keys int64[k, n] in the order of a body; ``words`` are its sort words."""
+    """Do the same as `distinct` for keys int64[k, n] in the order of a body with these sort words."""
     first = np.ones(len(words), dtype=bool)
     np.not_equal(words[1:] >> 32, words[:-1] >> 32, out=first[1:])
     if not (first[1:] | (rows[:, 1:] == rows[:, :-1]).all(axis=0)).all():
-        return distinct(rows, types, strings)  # two keys share a hash, and their rows may alternate
+        return distinct(rows, types, strings)  # two keys have the same hash, so their rows may alternate
     return first.nonzero()[0], first.cumsum() - 1
 
 
 def distinct(
     rows: Words, types: tuple[Type, ...], strings: Strings
 ) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-    """Of rows int64[k, n]: the position of one row of each distinct kind, and for each row the number of its kind."""
+    """Find the distinct rows of int64[k, n].
+
+    Returns the position of one row of each, and for each of the n rows the number of its distinct row.
+    """
     n = rows.shape[1]
     if not len(types) or n <= 1:
         return np.zeros(min(n, 1), dtype=np.intp), np.zeros(n, dtype=np.intp)
@@ -315,9 +321,10 @@ def distinct(
 
 
 def gather(body: Words, index: npt.NDArray[np.intp]) -> Words:
-    """The columns ``index`` of a matrix. A merge's output is a part of its buffer, which ``take`` would copy whole."""
+    """Return the columns ``index`` of a matrix."""
     if body.flags.c_contiguous:
         return body.take(index, axis=1)
+    # A merge's output is a slice of its buffer, of which take() would first copy all.
     out = np.empty((len(body), len(index)), dtype=np.int64)
     for line, row in zip(body, out, strict=True):
         line.take(index, out=row, mode="clip")
@@ -325,7 +332,7 @@ def gather(body: Words, index: npt.NDArray[np.intp]) -> Words:
 
 
 def ranges(lows: npt.NDArray[Any], sizes: npt.NDArray[Any]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-    """All positions of the ranges ``[low, low + size)``, and the number of the range that each is of."""
+    """Return all positions in the ranges ``[low, low + size)``, and for each position the number of its range."""
     owner = np.arange(len(sizes)).repeat(sizes)
     before = sizes.cumsum() - sizes
     return np.arange(len(owner)) + (lows - before).take(owner), owner

@@ -1,21 +1,24 @@
-"""Values as machine words: every value of every column is one int64.
+"""Values as words: every value of every type is one int64.
 
-A batch of rows is a matrix of words, so sorting, hashing, comparing and moving
-rows is the same few array operations whatever the columns' types are:
-
-    STRING              the string's code in a dictionary (:class:`Strings`)
+    STRING              the code of the string in a dictionary (`Strings`)
     INT, BIGINT         the value
-    DOUBLE              the bits of the float64 (-0.0 is stored as 0.0)
+    DOUBLE              the bits of the float64; -0.0 is stored as 0.0
     BOOLEAN             0 or 1
-    DATE, TIMESTAMP     days, microseconds, since 1970-01-01
-    NULL                -2**63, in every type
+    DATE, TIMESTAMP     days or microseconds since 1970-01-01
+    NULL                -2**63, for every type
 
-So the BIGINT -2**63 itself cannot be held and is refused by name: a mask beside
-every column would cost each kernel more than this one value teaches. Two words
-of one column are equal exactly when the values are, NULL included; where SQL says
-that NULL equals nothing, the kernels say so themselves.
+So sorting, hashing, comparing and moving rows are the same few array operations for all types. Two words of a column
+are equal exactly if their values are. NULL equals NULL here; a kernel that needs SQL's meaning checks for NULL.
 
-Dictionary encoding is the usual columnar device (Abadi et al., SIGMOD 2006).
+The BIGINT -2**63 cannot be stored and is refused. A separate null mask would avoid that, but every kernel would have
+to carry it.
+
+>>> strings = Strings()
+>>> codes = strings.codes(["Potato", None, "Apple", "Potato"])
+>>> codes.tolist() == [0, NULL, 1, 0], strings.to_list(codes)
+(True, ['Potato', None, 'Apple', 'Potato'])
+
+Source: dictionary encoding in column stores, Abadi et al., SIGMOD 2006.
 """
 
 from __future__ import annotations
@@ -33,31 +36,29 @@ import pyarrow as pa
 from .short_strings import MIN_ROWS, ShortStrings, pack
 
 Words = npt.NDArray[np.int64]
-"""One column as int64[n], or a batch of k columns as int64[k, n]."""
+"""One column of n values as int64[n], or k columns as int64[k, n]."""
 
 NULL = int(np.iinfo(np.int64).min)
 """The word that stands for NULL."""
 
 
 class Strings:
-    """A dictionary of strings: code -> string, string -> code, and a hash for each code.
+    """A dictionary of strings: string to code, code to string, and a hash per code.
 
-    Codes are given in order of first use and are never reused, so a batch stays
-    readable as long as it keeps its dictionary. The hash is of the text, not of the
-    code: it is the same in every process, and survives :meth:`keep`.
+    Codes are numbered in order of first use and never reused, so rows stay readable as long as their dictionary is
+    kept. The hash depends on the string, not on its code: it is the same in every process, and `keep` preserves it.
     """
 
     def __init__(self) -> None:
-        # NULL has a place of its own, so that a look-up of many needs no case for it.
+        # None has an entry, so a lookup of many strings needs no special case for NULL.
         self._code: dict[str | None, int] = {None: NULL}
         self._text: list[str] = []
-        # The last place stays free, and 0: NULL's.
+        # The last element stays unused and 0: hashes() reads it for NULL, at index -1.
         self._hash = np.zeros(16, dtype=np.uint64)
-        # Prefixes of the first so many strings: few columns are ordered by them, so they are made when asked for.
+        # The caches below cover the first so many strings and are extended when they are read.
         self._prefixed, self._prefix = 0, np.zeros(16, dtype=np.uint64)
-        # Bytes of the first so many strings: what a string takes may change while it is held, so it is asked once.
+        # sys.getsizeof of a string may change later, so it is read once.
         self._sized, self._bytes = 0, 0
-        # The first so many strings as Arrow lays them out: for those who hand over many, made when asked for.
         self._arrow: Any = pa.array([], pa.large_string())
         self._short = ShortStrings()
 
@@ -66,25 +67,24 @@ class Strings:
 
     @property
     def nbytes(self) -> int:
-        """Bytes held: the strings, the dictionary, the list, the hashes, the prefixes, the short strings, Arrow's."""
-        # A code above 256 is an int object of its own, which the dictionary keeps alive.
+        """Bytes of the strings and of all indexes and caches over them."""
+        # 32 bytes are the int object of a code: CPython shares only those up to 256.
         self._bytes += sum(sys.getsizeof(t) + 32 for t in self._text[self._sized :])
         self._sized = len(self)
         arrays: int = self._hash.nbytes + self._prefix.nbytes + self._short.nbytes + self._arrow.nbytes
         return self._bytes + _dict_bytes(len(self._code)) + 8 * len(self) + arrays
 
     def code(self, text: str) -> int:
-        """The code of one string, given one if it is new."""
+        """Return the code of a string; a new string gets the next code."""
         found = self._code.get(text)
         return int(self._add([text])[0]) if found is None else found
 
     def codes(self, texts: Iterable[str | None]) -> Words:
-        """Codes of many strings (None is NULL); shape (n,). Duplicates cost one look-up each."""
+        """Return the codes of n strings, int64[n]. None is NULL; a new string gets the next code."""
         texts = list(texts)
         found = np.fromiter(map(self._code.get, texts, repeat(-1)), dtype=np.int64, count=len(texts))
         missing = (found == -1).nonzero()[0]
         if len(missing):
-            # NULL has its code already, so what is missing are strings.
             fresh: list[Any] = [texts[i] for i in missing.tolist()]
             kinds = list(dict.fromkeys(fresh))
             added = self._add(kinds)
@@ -92,7 +92,7 @@ class Strings:
         return found
 
     def column(self, array: Any) -> Words:
-        """Codes of a pyarrow StringArray or LargeStringArray (null is NULL); shape (n,). Raises UnicodeError."""
+        """Return the codes of a pyarrow StringArray or LargeStringArray, int64[n]. Raises UnicodeError."""
         if len(array) < MIN_ROWS:
             return self.codes(array.to_pylist())
         packed = pack(array)
@@ -112,16 +112,16 @@ class Strings:
         first, last = len(self._text), len(self._text) + len(fresh)
         if last >= len(self._hash):
             self._hash = np.concatenate([self._hash[:first], _room(last, first)])
-        # The fixed key of hash_array makes hashes of equal strings equal across processes and runs.
+        # hash_array has a fixed key, so equal strings have equal hashes in all processes and runs.
         whole = pd.util.hash_array(np.array(fresh, dtype=object), categorize=False)
-        # Folded as hash_rows folds every word, here where it is done once a string.
+        # hash_rows folds the high bits of every other type itself; of strings it expects them folded.
         self._hash[first:last] = whole ^ (whole >> np.uint64(32))
         self._text.extend(fresh)
         self._code.update(zip(fresh, range(first, last), strict=True))
         return np.arange(first, last)
 
     def truncate(self, length: int) -> None:
-        """Drop the codes from ``length`` on: what a refused step had brought."""
+        """Remove the codes from ``length`` on. An engine does so when it refuses a step that brought new strings."""
         gone = self._text[length:]
         if not gone:
             return
@@ -131,45 +131,44 @@ class Strings:
         if self._sized > length:
             self._sized, self._bytes = 0, 0
         for text in gone:
-            # An interrupt may have come between the list and the dictionary.
+            # After Ctrl-C in _add, a string may be in the list and not in the dictionary.
             self._code.pop(text, None)
         del self._text[length:]
         if len(gone) > length:
-            self._code = dict(self._code)  # a dict keeps the room of what it lost
+            self._code = dict(self._code)  # a dict does not shrink when entries are removed
         size = max(16, 1 << length.bit_length())
         if size < len(self._hash):
             self._hash = self._hash[:size].copy()
-            self._hash[length:] = 0  # NULL's place among them
+            self._hash[length:] = 0  # includes the element of NULL
 
     def find(self, text: str) -> int | None:
-        """The code of a string if it has one; a look-up adds nothing."""
+        """Return the code of a string, or None if it has none. Adds no string."""
         return self._code.get(text)
 
     def texts(self, words: Words) -> npt.NDArray[Any]:
-        """Strings of a column of codes as an object array, None where NULL; shape (n,)."""
+        """Return the strings of a column of codes as an object array [n], None for NULL."""
         out = np.empty(len(words), dtype=object)
         out[:] = self.to_list(words)
         return out
 
     def to_list(self, words: Words) -> list[str | None]:
-        """Strings of a column of codes, None where NULL; each distinct string is one shared object."""
+        """Return the strings of a column of codes as a list, None for NULL. Equal strings are one object."""
         text = self._text
-        # NULL alone is below zero.
         return [text[code] if code >= 0 else None for code in words.tolist()]
 
     def to_arrow(self, codes: Words) -> Any:
-        """Strings of codes, no NULL among them, as a pyarrow StringArray: a fifth of the time that a list takes."""
+        """Return the strings of codes as a pyarrow StringArray; there must be no NULL. 5 times as fast as by a list."""
         first, last = len(self._arrow), len(self._text)
         if first < last:
             self._arrow = pa.concat_arrays([self._arrow, pa.array(self._text[first:], pa.large_string())])
         return self._arrow.take(pa.array(codes)).cast(pa.string())
 
     def hashes(self, words: Words) -> npt.NDArray[np.uint64]:
-        """A 64-bit hash of the text of each code; NULL hashes to a constant. Shape (n,)."""
+        """Return a 64-bit hash of the string of each code, uint64[n]; 0 for NULL."""
         return self._hash.take(np.maximum(words, -1))
 
     def prefixes(self, words: Words) -> npt.NDArray[np.uint64]:
-        """The first four bytes of UTF-8, which sorts as code points do, as a number."""
+        """Return the first 4 bytes of each string's UTF-8 as a number, uint64[n]. UTF-8 sorts as code points do."""
         first, last = self._prefixed, len(self._text)
         if first < last and int(words.max(initial=0)) >= first:
             if last > len(self._prefix):
@@ -180,7 +179,7 @@ class Strings:
         return self._prefix.take(np.maximum(words, 0))
 
     def keep(self, used: Iterable[Words]) -> tuple[Strings, Words]:
-        """A new dictionary with only the codes that occur in ``used``, and the map old code -> new code (or -1)."""
+        """Return a new dictionary with only the codes in ``used``, and the map old code to new code (-1: removed)."""
         live = np.zeros(len(self._text), dtype=bool)
         for words in used:
             live[words[words != NULL]] = True
@@ -193,30 +192,30 @@ class Strings:
 
 
 def _dict_bytes(count: int) -> int:
-    """Bytes of a dict that has grown to ``count`` entries; one that has lost some keeps their room for a while.
+    """Bytes of a dict that has grown to ``count`` entries.
 
-    So what came and went leaves no trace in what is told. At most two thirds of its slots are
-    used, a power of two of them; an entry is three words, and a slot as few bytes as do.
+    Not sys.getsizeof: a dict that once was larger keeps its size, and the state reported must not depend on that. At
+    most two thirds of the slots are used, their number is a power of two, and an entry is three words.
     """
     slots = max(8, 1 << (-(-count * 3 // 2) - 1).bit_length())
     return 96 + slots * (1 if slots < 1 << 8 else 2 if slots < 1 << 16 else 4) + slots * 2 // 3 * 24
 
 
 def _room(length: int, used: int) -> npt.NDArray[np.uint64]:
-    """Zeros beside ``used`` words, so that there is room for more than ``length``: doubling, as lists grow."""
+    """Zeros to append to ``used`` elements, up to the next power of two above ``length``."""
     return np.zeros((1 << length.bit_length()) - used, dtype=np.uint64)
 
 
 def doubles(words: Words) -> npt.NDArray[np.float64]:
-    """A DOUBLE column as float64[n], NaN where NULL."""
+    """Return a DOUBLE column as float64[n], NaN for NULL."""
     out = words.view(np.float64) if words.flags.c_contiguous else np.ascontiguousarray(words).view(np.float64)
     null = words == NULL
-    # The bits of NULL read as -0.0; a copy is made only where there is one.
+    # As a float64, the word of NULL is -0.0.
     return np.where(null, np.nan, out) if null.any() else out
 
 
 def from_doubles(values: npt.NDArray[np.float64]) -> Words:
-    """The words of float64[n]: NaN becomes NULL, -0.0 becomes 0.0. Infinities are the caller's to refuse."""
+    """Return float64[n] as words: NaN becomes NULL, -0.0 becomes 0.0. The caller refuses infinities."""
     words = (values + 0.0).view(np.int64)
     null = np.isnan(values)
     if null.any():
@@ -226,7 +225,7 @@ def from_doubles(values: npt.NDArray[np.float64]) -> Words:
 
 
 class Dictionary:
-    """The engine's strings, held by reference: compaction may exchange them."""
+    """A reference to the `Strings` of one engine, which garbage collection replaces by a smaller one."""
 
     def __init__(self) -> None:
         self.strings = Strings()

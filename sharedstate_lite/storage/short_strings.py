@@ -1,12 +1,12 @@
-"""Codes of short strings looked up a column at a time, without making Python strings of them.
+"""A hash table from short strings to codes, probed with NumPy for a whole column at a time.
 
-A string of at most 15 bytes of UTF-8 fits two 64-bit words, its length in the last
-byte. So a column of Arrow strings becomes two arrays of words, and one open-addressing
-table (linear probing; Knuth, TAOCP vol. 3, 6.4) is probed for all of them at once. Two
-words are equal exactly when the strings are: nothing is decided by a hash.
+A string of at most 15 bytes of UTF-8 fits in two 64-bit words, with its length in the last byte. So a column of Arrow
+strings is two arrays of words, and no Python string is made. The words are equal exactly if the strings are: the hash
+only chooses the slot.
 
-This is a shortcut beside the dictionary of :class:`~.encoding.Strings`, never instead of
-it: what it does not know yet, or is longer, is looked up there and learnt.
+The table is a cache in front of `encoding.Strings`, which looks up longer strings and those that are not in the table.
+
+Source: open addressing with linear probing, Knuth, TAOCP vol. 3, section 6.4.
 """
 
 from __future__ import annotations
@@ -18,29 +18,29 @@ import numpy.typing as npt
 import pyarrow as pa
 
 Packed = npt.NDArray[np.uint64]
-"""Short strings as uint64[2, n]; the last byte is the length plus one, 0 where a string is not short."""
+"""Strings as uint64[2, n]. The last byte is the length plus 1, or 0 if the string is too long."""
 
 MAX_BYTES = 15
-"""Bytes of the longest string that fits."""
+"""The length of the longest string that fits, in bytes of UTF-8."""
 MIN_ROWS = 256
-"""From this many rows on, the shortcut is quicker than one Python look-up a row."""
+"""For shorter columns, one lookup per row in a Python dict is faster."""
 
 _MASKS = np.array([(1 << 8 * k) - 1 for k in range(9)], dtype=np.uint64)
 _A, _B, _S = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F), np.uint64(32)
 
 
 def pack(array: Any) -> Packed:
-    """The strings of a pyarrow StringArray or LargeStringArray, uint64[2, n]. What stands at a null is undefined."""
+    """Pack a pyarrow StringArray or LargeStringArray into uint64[2, n]. The words at a null are undefined."""
     _, offsets, data = array.buffers()
     wide = np.int64 if pa.types.is_large_string(array.type) else np.int32
     at = np.frombuffer(offsets, dtype=wide, count=array.offset + len(array) + 1)[array.offset :].astype(np.int64)
     sizes = np.diff(at)
     first, last = int(at[0]), int(at[-1])
-    # Sixteen bytes more than there are, so that a word may begin at the end of the last string.
+    # 16 more bytes, so that a word can be read at the end of the last string.
     text = np.zeros(last - first + 16, dtype=np.uint8)
     if last > first:
         text[: last - first] = np.frombuffer(data, dtype=np.uint8, count=last)[first:]
-    # A word may begin at any byte: a view whose steps are one byte long.
+    # A view with a stride of 1 byte: word i starts at byte i.
     words: npt.NDArray[np.uint64] = np.ndarray((len(text) - 7,), dtype="<u8", buffer=text.data, strides=(1,))
     at = at[:-1] - first
     out = np.empty((2, len(sizes)), dtype=np.uint64)
@@ -51,25 +51,25 @@ def pack(array: Any) -> Packed:
 
 
 class ShortStrings:
-    """The codes of the short strings that came in columns."""
+    """The hash table from packed strings to codes."""
 
     def __init__(self) -> None:
         self._slots = np.full(2, -1, dtype=np.int64)
-        """Place in ``_packed`` of the string in each slot, or -1; a power of two, at most half full."""
+        """Each slot's index into ``_packed``, or -1. The size is a power of two, and at most half are used."""
         self._packed = np.empty((2, 1), dtype=np.uint64)
         self._codes = np.empty(1, dtype=np.int64)
         self._count = 0
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the table and of the strings in it."""
+        """Bytes of the slots, the strings and the codes."""
         return self._slots.nbytes + self._packed.nbytes + self._codes.nbytes
 
     def find(self, packed: Packed) -> npt.NDArray[np.int64]:
-        """The code of each string, or -1 where it is not known; int64[n]."""
+        """Return the code of each string, int64[n], -1 if it is not in the table."""
         out = np.full(packed.shape[1], -1, dtype=np.int64)
         mask = len(self._slots) - 1
-        ask: npt.NDArray[np.intp] | None = None  # every one of them, in the first round
+        ask: npt.NDArray[np.intp] | None = None  # None: all strings, in the first round
         slots = _hash(packed) & mask
         while len(slots):
             places = self._slots.take(slots)
@@ -87,12 +87,12 @@ class ShortStrings:
         return out
 
     def add(self, packed: Packed, codes: npt.NDArray[np.int64]) -> None:
-        """Remember codes int64[n] of distinct strings that are not known yet; those that are not short are left out."""
+        """Add distinct strings that are not in the table, with their codes int64[n]; skip those that are too long."""
         short = np.flatnonzero(packed[1] >> np.uint64(56))
         packed, codes = packed.take(short, axis=1), codes.take(short)
         first, last = self._count, self._count + len(short)
         if last > len(self._codes):
-            room = 1 << (last - 1).bit_length()  # doubling, so that a string is copied once on average
+            room = 1 << (last - 1).bit_length()
             self._packed = np.concatenate([self._packed[:, :first], np.empty((2, room - first), np.uint64)], axis=1)
             self._codes = np.concatenate([self._codes[:first], np.empty(room - first, dtype=np.int64)])
         self._packed[:, first:last], self._codes[first:last] = packed, codes
@@ -103,11 +103,11 @@ class ShortStrings:
         self._place(np.arange(first, last))
 
     def truncate(self, length: int) -> None:
-        """Drop the codes from ``length`` on."""
+        """Remove the codes from ``length`` on."""
         if self._count and int(self._codes[: self._count].max()) >= length:
             kept = np.flatnonzero(self._codes[: self._count] < length)
             packed, codes = self._packed.take(kept, axis=1), self._codes.take(kept)
-            self.__init__()  # type: ignore[misc]  # a gap in a run of slots would hide what lies behind it
+            self.__init__()  # type: ignore[misc]  # an emptied slot would end a probe too early
             self.add(packed, codes)
 
     def _place(self, places: npt.NDArray[np.int64]) -> None:
@@ -116,7 +116,7 @@ class ShortStrings:
         while len(places):
             free = self._slots.take(slots) < 0
             self._slots[slots[free]] = places[free]
-            # Of several that want one slot, the last one written has it.
+            # If several strings want one slot, NumPy's last write wins; the others probe on.
             on = np.flatnonzero(self._slots.take(slots) != places)
             places, slots = places.take(on), (slots.take(on) + 1) & mask
 

@@ -1,26 +1,22 @@
-"""Merging the batches of an arrangement, a bounded share of work at a time.
+"""When the batches of an arrangement are merged, and how much of a merge runs in each epoch.
 
-The oldest batch and all that are newer become one batch as soon as the newer ones weigh
-two thirds of it. A newer row weighs one, or three if it may cancel: then it stands for two rows
-that are stored in vain, itself and the one that it takes back. Any other batch waits until
-the newer ones have twice its rows. So
+The oldest batch is merged with all newer ones as soon as these weigh two thirds of it. A newer row weighs 1. If it may
+cancel, it weighs 3: its own row and the row that it retracts are both stored for nothing. Any other batch is merged as
+soon as the newer batches have twice its rows. It follows that
 
-- what is stored stays below twice what is there: rows stored in vain are at most those
-  beside the oldest batch and those of it that they cancel;
-- a row is copied once each time that its surroundings have tripled, not more often;
-- each batch has more rows than half of all newer ones; their number is logarithmic.
+- fewer than twice as many rows are stored as the relation has;
+- a row is copied each time that the rows around it have tripled;
+- each batch has more than half as many rows as all newer ones together, so their number is logarithmic.
 
-A merge runs for a while: each epoch pays ``EFFORT`` rows of merging for each row that
-it brought, to every merge that is under way, so no epoch pays for the size of the
-state. That is enough for the oldest batch to be written anew before the newer ones
-weigh as much as it does, even if all that comes is deletions: a merge begins at a weight
-of two thirds, reads at most five rows for each three of the oldest batch, and meanwhile
-lets in five for each forty-eight, which weigh fifteen: 32/48 + 15/48 < 1. Readers keep
-using the inputs until the output is complete; a merge that falls due above one under way
-takes over its inputs.
+A merge is resumable. Each row that an epoch brings pays for ``EFFORT`` (16) rows of every merge in progress, so no
+epoch does work proportional to the state. That is enough to finish a merge of the oldest batch before the newer ones
+weigh as much as it does, even if every change is a deletion. Let the oldest batch have 48 rows. Its merge starts when
+the newer ones weigh 32, so it reads at most 80 rows. Meanwhile 80 / 16 = 5 rows arrive, which weigh 15; 32 + 15 < 48.
 
-The bound on effort per update is Differential Dataflow's fueled spine; the weights are
-ours, because we promise a bound on stored rows.
+Readers use the inputs until the output is complete. If a larger merge becomes due, it takes the inputs of the smaller.
+
+Source: the fuel that bounds the effort per update is that of differential dataflow's spine. The weights are our own:
+rule 3 of docs/rules.md bounds the rows stored.
 """
 
 from __future__ import annotations
@@ -36,7 +32,7 @@ from .encoding import Words
 
 
 class Spine(Protocol):
-    """The batches that are merged, oldest first, and what about them is kept apart."""
+    """What merging needs of an arrangement: ``runs`` are its batches, oldest first; ``merges`` are in progress."""
 
     layout: Layout
     runs: list[Batch]
@@ -47,26 +43,26 @@ class Spine(Protocol):
 
 
 EFFORT = 16
-"""Rows merged for each row that an epoch brings, in each merge that is under way."""
+"""Rows merged for each row that an epoch brings, in each merge in progress."""
 CHUNK = 1 << 15
-"""Rows of each input merged in one stroke: what fits a processor's cache."""
-STROKE = 1 << 12
-"""Effort is saved up to this many rows, because a short stroke costs as much as a longer one."""
+"""Rows of each input that are merged at a time; as many as fit in a processor's cache."""
+MIN_CREDIT = 1 << 12
+"""Effort is saved until it is worth this many rows, because NumPy calls on few rows cost as much as on many."""
 SMALL = 2048
-"""Batches that together have no more rows than this are merged at once."""
-YOUNG = 100
-"""A newest batch of no more rows than this waits for its like, so that short epochs share a merge;"""
-SOME = 256
-"""and it does so beside more rows than this, since where little is stored the number of batches has to be small."""
-FEW = 4
-"""As many as this are not kept waiting: each costs every look-up a search.
+"""Batches with at most this many rows together are merged at once."""
+WAIT_ROWS = 100
+"""A newest batch with at most this many rows waits for more of its size, so that short epochs share a merge."""
+WAIT_BESIDE = 256
+"""It waits only beside more rows than this: a small arrangement must have few batches."""
+WAIT_BATCHES = 4
+"""This many waiting batches are merged, because each costs every lookup a search.
 
-What waits may do so beside a merge under way too: (FEW - 1) * YOUNG rows that all cancel weigh 900,
-and the bound on stored rows leaves 1,000 for them."""
+Batches also wait beside a merge in progress. There are at most (WAIT_BATCHES - 1) * WAIT_ROWS = 300 rows, which weigh
+900 if all cancel, and the bound on stored rows allows 1,000 more."""
 
 
 class _Progress(NamedTuple):
-    """How far a merge has come: exchanged as a whole, so that an interrupted stroke never happened."""
+    """How far a merge has come. Replaced as a whole, so that Ctrl-C during a chunk loses only that chunk."""
 
     filled: int
     at: list[int]
@@ -74,13 +70,13 @@ class _Progress(NamedTuple):
 
 
 class Merge:
-    """The merge of neighbours, oldest first; resumable; folds times at or before ``since``."""
+    """A resumable merge of adjacent batches, oldest first. Times before ``since`` become ``since``."""
 
     def __init__(self, arrangement: Spine, inputs: Sequence[Batch]) -> None:
         self.arrangement, self.inputs = arrangement, tuple(inputs)
         layout = arrangement.layout
         self.since = arrangement.since
-        # With every time let go of there is nothing left to tell apart, and no need for a row of times.
+        # If since has passed all times, the result needs no line of times.
         self.timed = max(map(_latest, self.inputs)) > self.since
         self.credit = 0
         rows = 1 + layout.columns + layout.width + self.timed
@@ -94,18 +90,18 @@ class Merge:
 
     @property
     def left(self) -> int:
-        """Rows of the inputs that are not merged yet."""
+        """The number of rows of the inputs that are not merged yet."""
         return self._done.left
 
     def advance(self) -> None:
-        """Spend the credit that has been saved; rows of equal sort words are never split."""
-        if self.credit < min(STROKE, self.left):
+        """Merge as many rows as the saved credit pays for."""
+        if self.credit < min(MIN_CREDIT, self.left):
             return
         while self.credit > 0 and self.left:
             self.credit -= self._chunk(min(self.credit, CHUNK))
 
     def finish(self) -> Batch:
-        """Merge what is left, and give the result."""
+        """Merge the rest, and return the result."""
         while self.left:
             self._chunk(CHUNK)
         return self.result()
@@ -116,10 +112,11 @@ class Merge:
         ends = [min(at + fuel, len(word)) for at, word in zip(start, words, strict=True)]
         cuts = [word[end] for word, end in zip(words, ends, strict=True) if end < len(word)]
         if cuts:
+            # Rows with equal sort words must be consolidated together.
             cut = min(cuts)
             ends = _until(words, start, cut, "left")
             if ends == start:
-                # All of the share is one sort word: take the whole of it, or the merge would stand still.
+                # All these rows have one sort word. Take all of its rows, or the merge would make no progress.
                 ends = _until(words, start, cut, "right")
         parts = zip(self.inputs, start, ends, strict=True)
         lines, order = _zip([self._slice(batch, at, end) for batch, at, end in parts if at < end])
@@ -139,7 +136,7 @@ class Merge:
         return np.concatenate([facts, np.maximum(times, self.since)[None, :]])
 
     def result(self) -> Batch:
-        """The merged batch. A buffer that cancellation left mostly unused is exchanged for one that fits."""
+        """Return the merged batch. If much of the buffer is unused, the rows are copied to a smaller one."""
         filled = self._done.filled
         body = self._out[:, :filled]
         if filled < 0.75 * self._out.shape[1] or self._out.shape[1] <= SMALL:
@@ -152,11 +149,11 @@ def _until(words: list[Words], start: list[int], cut: np.int64, side: Literal["l
 
 
 def _zip(parts: Sequence[Words]) -> tuple[Words, npt.NDArray[np.intp]]:
-    """The rows of several sorted bodies, one after the other, and the order that sorts them."""
+    """Return the rows of several sorted bodies, one body after the other, and the order that sorts them."""
     if len(parts) == 1:
         return parts[0], np.arange(parts[0].shape[1])
     lines = np.concatenate(parts, axis=1)
-    # The stable sort finds the runs that are in order already and merges them (timsort).
+    # The stable sort is timsort, which finds the sorted runs and merges them.
     return lines, np.argsort(lines[0], kind="stable")
 
 
@@ -165,7 +162,7 @@ def _latest(batch: Batch) -> int:
 
 
 def merge_some(arrangement: Spine, fresh: int) -> None:
-    """Start the merges that are due and pay each its share for ``fresh`` new rows."""
+    """Start the merges that are due, and run each merge for its share of ``fresh`` new rows."""
     merges = arrangement.merges
     if not _waits(arrangement.runs):
         _start(arrangement)
@@ -181,28 +178,28 @@ def merge_some(arrangement: Spine, fresh: int) -> None:
             at += 1
             continue
         _replace(arrangement, merge)
-        # What came while it ran may be due already, and has what is left of this epoch's effort.
+        # Batches that arrived meanwhile may be due already. Their merge gets the rest of this epoch's effort.
         _start(arrangement, max(merge.credit, 0))
     _drop_empty(arrangement)
 
 
 def _waits(runs: Sequence[Batch]) -> bool:
-    """Whether the newest batches are so small, and so few of them are, that their merge waits for the next epoch's."""
-    young = 0
-    while young < min(FEW, len(runs)) and len(runs[-1 - young]) <= YOUNG:
-        young += 1
-    return 0 < young < FEW and (len(runs[0]) > SOME or sum(map(len, runs)) > SOME)
+    """Whether the newest batches are so few and so small that they wait for more of their size."""
+    waiting = 0
+    while waiting < min(WAIT_BATCHES, len(runs)) and len(runs[-1 - waiting]) <= WAIT_ROWS:
+        waiting += 1
+    return 0 < waiting < WAIT_BATCHES and (len(runs[0]) > WAIT_BESIDE or sum(map(len, runs)) > WAIT_BESIDE)
 
 
 def finish_merges(arrangement: Spine) -> None:
-    """Run the merges that are under way to their end."""
+    """Finish all merges in progress."""
     for merge in list(arrangement.merges):
         merge.finish()
         _replace(arrangement, merge)
 
 
 def compact(arrangement: Spine) -> None:
-    """Merge everything into one batch, with the times that since allows."""
+    """Merge all batches into one, as far as since allows."""
     finish_merges(arrangement)
     fold_times(arrangement)
     if len(arrangement.runs) > 1:
@@ -211,7 +208,7 @@ def compact(arrangement: Spine) -> None:
 
 
 def fold_times(arrangement: Spine) -> None:
-    """Rewrite each batch that keeps times apart which since has passed."""
+    """Rewrite each batch that still stores times which since has passed."""
     since = arrangement.since
     if not any(
         b.timed and (int(b.body[-1].min(initial=since)) < since or _latest(b) <= since) for b in arrangement.runs
@@ -228,7 +225,7 @@ def fold_times(arrangement: Spine) -> None:
 
 
 def _start(arrangement: Spine, credit: int = 0) -> None:
-    """Begin the merge of the oldest batch that is due with all that are newer."""
+    """Start to merge the oldest batch that is due, with all newer ones."""
     runs, merges = arrangement.runs, arrangement.merges
     busy = {id(batch) for merge in merges for batch in merge.inputs}
     due, newer = len(runs), 0
@@ -247,10 +244,10 @@ def _start(arrangement: Spine, credit: int = 0) -> None:
 
 
 def _outweighed(runs: Sequence[Batch], newer: int, line: int) -> bool:
-    """Whether the oldest batch is due, with so many newer rows; ``line`` is the place of the diffs."""
+    """Whether ``newer`` rows outweigh the oldest batch; ``line`` is the line of the diffs."""
     rows = len(runs[0])
     if 9 * newer < 2 * rows:
-        return False  # though every newer row may cancel; most epochs end here, uncounted
+        return False  # even if every newer row cancels; most epochs return here without counting
     minus = sum(batch.retractions(line) for batch in runs[1:])
     cancel = minus + min(newer - minus, runs[0].retractions(line))
     return 3 * (newer + 2 * cancel) >= 2 * rows
@@ -259,13 +256,13 @@ def _outweighed(runs: Sequence[Batch], newer: int, line: int) -> bool:
 def _replace(arrangement: Spine, merge: Merge) -> None:
     at = next(i for i, batch in enumerate(arrangement.runs) if batch is merge.inputs[0])
     result = merge.result()
-    # In this order an interrupt loses a merge, never a batch.
+    # In this order, Ctrl-C between the two lines loses a merge and no batch.
     arrangement.merges.remove(merge)
     arrangement.runs[at : at + len(merge.inputs)] = [result]
 
 
 def _drop_empty(arrangement: Spine) -> None:
-    # An empty batch covers its epochs by the neighbour that grows over them: batches store only where they begin.
+    # A batch stores only its lower bound, so the batch before an empty one covers its epochs.
     if all(map(len, arrangement.runs)):
         return
     busy = {id(batch) for merge in arrangement.merges for batch in merge.inputs}

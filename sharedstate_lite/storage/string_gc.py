@@ -1,7 +1,7 @@
-"""Forgetting the strings that no row uses any more, or that a refused call had brought.
+"""Garbage collection of the string dictionary.
 
-Codes are never reused, so a dictionary only grows; compaction exchanges it for one with
-what is still in use. Batches keep their order: it goes by the texts, not by the codes.
+Codes are never reused, so a dictionary only grows until compaction replaces it by one with the strings still in use.
+Batches stay sorted, because their order depends on the strings and not on the codes.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from .encoding import Dictionary, Words
 
 
 def sweep(dictionary: Dictionary, arrangements: Iterable[Arrangement], elsewhere: Iterable[Words]) -> Words | None:
-    """Exchange the dictionary; ``elsewhere`` are codes held outside arrangements.
+    """Replace the dictionary by one with only the strings in use, and recode the arrangements.
 
-    Returns the map old code -> new code (-1: forgotten), None where all are in use.
+    ``elsewhere`` lists codes that are stored outside arrangements. Returns the map old code to new code, -1 for removed
+    ones, so that the caller can recode these. Returns None if every string is in use and no code changed.
     """
     arrangements = list(arrangements)
     used = [
@@ -26,7 +27,7 @@ def sweep(dictionary: Dictionary, arrangements: Iterable[Arrangement], elsewhere
     ]
     fresh, moved = dictionary.strings.keep([*used, *elsewhere])
     if len(fresh) == len(dictionary.strings):
-        # The codes are the same then, and the room that forgotten ones once took is given back.
+        # Replaced all the same: the new one has no unused capacity.
         dictionary.strings = fresh
         return None
     for arrangement in arrangements:
@@ -36,8 +37,8 @@ def sweep(dictionary: Dictionary, arrangements: Iterable[Arrangement], elsewhere
 
 
 def truncate(dictionary: Dictionary, length: int, shown: bool) -> None:
-    """Drop the strings from ``length`` on; ``shown`` says that rows which are kept elsewhere may hold them."""
+    """Remove the strings from ``length`` on. If ``shown``, rows outside the engine may still use them."""
     if shown and len(dictionary.strings) > length:
-        # Those rows keep the dictionary that they are of, and the engine goes on with a copy of its own part.
+        # Those rows refer to the old Strings, so the engine continues with a copy.
         dictionary.strings, _ = dictionary.strings.keep([np.arange(length)])
     dictionary.strings.truncate(length)

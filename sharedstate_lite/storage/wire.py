@@ -1,19 +1,27 @@
-"""Rows between processes, and in a state store: columns of words as one small blob, strings as text.
+"""Rows as bytes, to send to another process or to keep in a state store; and the bin that a row belongs to.
 
-A code of a dictionary means nothing in another process, so a blob carries the texts of
-its STRING columns, each once, as Arrow lays them out. Every other line is written in
-the fewest whole bytes that its values take, counted from its least; NULL is the number
-below that. A run's sort words are left out: they are hashes of texts, the same
-everywhere, and cost less to compute again than to carry.
+A blob contains each distinct string of its STRING columns once, because a code means nothing in another process. Every
+other line is stored as unsigned integers of 1, 2 or 4 bytes if its values allow: the value minus the smallest one plus
+1, with 0 for NULL. Sort words are not stored. They are hashes of strings, so the receiver can compute them.
 
-    4 bytes     0, or how many bytes follow once the rest is decompressed (zstd)
-    4 bytes     how long the head is
-    head        JSON: rows, and for each line its width, least word and, of strings, its texts' size
-    lines       one after the other
+    4 bytes     0, or the size of the rest after decompression (zstd)
+    4 bytes     the size of the head
+    head        JSON: the number of rows; for each line its width, its smallest word, and the sizes of its strings
+    lines       one after the other; the strings of a line follow it, as in Arrow (offsets, UTF-8)
 
-:func:`ship` makes messages of a delta. :func:`bin_of` says where a row belongs: the
-columns' hashes are added up, so that the order in which two sides of a join name their
-columns makes no difference.
+Stages on Spark partition rows by key into *bins*. `bin_of` adds up the hashes of the key's columns, so the two sides
+of a join may list them in different orders.
+
+>>> import numpy as np
+>>> from sharedstate_lite.plan import Type
+>>> mine, theirs = Strings(), Strings()
+>>> rows = Delta(np.array([mine.codes(["Potato", "Apple", "Potato"]), [60, 20, 50]]), np.array([1, 1, -1]))
+>>> types = (Type.STRING, Type.INT)
+>>> received = unpack(pack(rows, types, mine), theirs)
+>>> list(zip(theirs.to_list(received.rows[0]), received.rows[1].tolist(), received.diffs.tolist()))
+[('Potato', 60, 1), ('Apple', 20, 1), ('Potato', 50, -1)]
+>>> bin_of(rows.rows, (0,), types, 8, mine).tolist() == bin_of(received.rows, (0,), types, 8, theirs).tolist()
+True
 """
 
 from __future__ import annotations
@@ -36,11 +44,11 @@ _HIGH = np.uint64(32)
 _PLAIN = bytes(4)
 
 COMPRESS_FROM = 1 << 12
-"""Bytes from which a blob is compressed: it then takes half of them, and every process on its way a copy of half."""
+"""Blobs of at least this many bytes are compressed. That halves them, and every process on the way copies them."""
 
 
 def encode(lines: Sequence[Words], types: Sequence[Type], strings: Strings) -> bytes:
-    """Lines int64[n], of which the first are columns of ``types`` and the rest plain numbers, as a blob."""
+    """Return lines int64[n] as a blob. The first are columns of ``types``, the rest plain numbers such as diffs."""
     heads: list[list[int]] = []
     parts: list[bytes] = []
     for at, line in enumerate(lines):
@@ -58,7 +66,7 @@ def encode(lines: Sequence[Words], types: Sequence[Type], strings: Strings) -> b
 
 
 def decode(blob: bytes, strings: Strings) -> Words:
-    """The lines of a blob as int64[k, n], with the codes of ``strings``."""
+    """Return the lines of a blob as int64[k, n]. Strings get codes of ``strings``."""
     whole = struct.unpack_from("<I", blob)[0]
     blob = bytes(pa.decompress(memoryview(blob)[4:], whole, codec="zstd", asbytes=True)) if whole else blob[4:]
     size = struct.unpack_from("<I", blob)[0]
@@ -84,7 +92,7 @@ def decode(blob: bytes, strings: Strings) -> Words:
 
 
 def _packed(line: Words, parts: list[bytes]) -> list[int]:
-    """Add a line's bytes; returns its width and its least word."""
+    """Append a line's bytes to ``parts``; return its width and its smallest word."""
     null = line == NULL
     some = line[~null] if null.any() else line
     least = int(some.min()) if len(some) else 0
@@ -97,7 +105,7 @@ def _packed(line: Words, parts: list[bytes]) -> list[int]:
 
 
 def _texts(codes: Words, strings: Strings) -> tuple[Words, bytes, bytes]:
-    """Numbers of texts from 0, NULL kept, and the texts: offsets int32[m + 1], UTF-8."""
+    """Number the m distinct strings of a line from 0. Return these numbers, the offsets int32[m + 1], and the UTF-8."""
     null = codes == NULL
     some = codes[~null] if (nulls := bool(null.any())) else codes
     if len(strings) <= 8 * len(codes):
@@ -121,12 +129,12 @@ def _texts(codes: Words, strings: Strings) -> tuple[Words, bytes, bytes]:
 
 
 def pack(delta: Delta, types: Sequence[Type], strings: Strings) -> bytes:
-    """A delta as a blob: its columns, then its diffs."""
+    """Return a delta as a blob."""
     return encode([*delta.rows, delta.diffs], types, strings)
 
 
 def unpack(blob: bytes, strings: Strings) -> Delta:
-    """A delta from its blob."""
+    """Return the delta of a blob that `pack` made. Strings get codes of ``strings``."""
     lines = decode(blob, strings)
     return Delta(lines[:-1], lines[-1])
 
@@ -134,20 +142,20 @@ def unpack(blob: bytes, strings: Strings) -> Delta:
 def bin_of(
     rows: Words, columns: Sequence[int], types: Sequence[Type], bins: int, strings: Strings
 ) -> npt.NDArray[np.int64]:
-    """The bin of each row of int64[k, n]; without columns, which is a global aggregate, the first."""
+    """Return the bin of each row of int64[k, n], from 0 to ``bins - 1``. Without columns, all rows are in bin 0."""
     if not columns or bins == 1:
         return np.zeros(rows.shape[1], dtype=np.int64)
     total = np.zeros(rows.shape[1], dtype=np.uint64)
     for column in columns:
         total += hash_rows(np.ascontiguousarray(rows[column])[None, :], (types[column],), strings)
-    # The high half: what a batch is sorted by is a hash too, and its low bits may be an order.
+    # The upper half, as in a sort word.
     return ((total >> _HIGH) % np.uint64(bins)).astype(np.int64)
 
 
 def split(
     delta: Delta, columns: Sequence[int], types: Sequence[Type], bins: int, strings: Strings
 ) -> list[tuple[int, Delta]]:
-    """A delta by bin; bins without rows are left out."""
+    """Split a delta by `bin_of` into (bin, delta) pairs, without empty bins."""
     if not len(delta.diffs):
         return []
     where = bin_of(delta.rows, columns, types, bins, strings)

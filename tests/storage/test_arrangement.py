@@ -1,4 +1,4 @@
-"""arrangement: a changing relation as sorted batches, readable at every time in [since, upper)."""
+"""Arrangements: reads at every time in [since, upper), undo, and trace handles."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ LAYOUTS = [Layout(TYPES, (0,), 2), Layout(TYPES, (1, 0)), Layout(TYPES, ())]
 
 
 class Model:
-    """An arrangement, and beside it the contents at every time as plain bags."""
+    """An arrangement, and its contents at every time as plain bags."""
 
     def __init__(self, layout: Layout, first: int = 1) -> None:
         self.strings = Strings()
@@ -52,18 +52,18 @@ class Model:
         return self.history[-1]
 
     def step(self, changes: list[tuple[Row, int]]) -> None:
-        """One epoch."""
+        """Run one epoch."""
         some = delta(changes, 3)
         self.arrangement.insert(some.rows, some.diffs, self.strings)
         self.arrangement.commit(self.arrangement.upper + 1)
         self.history.append(added(self.now, bag(some.rows, some.diffs)))
 
     def step_drawn(self, data: st.DataObject) -> None:
-        """One epoch of valid changes."""
+        """Run one epoch of valid changes."""
         self.step(data.draw(valid_changes(self.rows, Counter(self.now))))
 
     def undo(self, data: st.DataObject) -> None:
-        """An epoch that is begun, or even sealed, and then undone."""
+        """Start an epoch, perhaps commit it, and undo it."""
         mark, sealed = self.arrangement.mark(), data.draw(st.booleans())
         some = delta(data.draw(valid_changes(self.rows, Counter(self.now))), 3)
         self.arrangement.insert(some.rows, some.diffs, self.strings)
@@ -72,7 +72,7 @@ class Model:
         self.arrangement.rollback(mark)
 
     def hold(self, data: st.DataObject) -> None:
-        """Open a handle, move one on, or close one."""
+        """Open, advance or close a handle."""
         action = data.draw(st.sampled_from(["open", "advance", "close"]))
         if action == "open" and len(self.handles) < 3:
             self.handles.append(self.arrangement.handle(data.draw(st.integers(self.since, self.arrangement.upper - 1))))
@@ -87,7 +87,7 @@ class Model:
         return max(self.floor, min((h.time for h in self.handles), default=len(self.history) - 1))
 
     def check(self, data: st.DataObject) -> None:
-        """All that the arrangement says, at all times that it can be read at."""
+        """Compare everything that the arrangement reports, at all times that can be read."""
         a = self.arrangement
         assert (a.since, a.upper) == (self.since, len(self.history))
         spans = a.batches
@@ -111,11 +111,11 @@ class Model:
         assert len(whole.diffs) == len(self.now)
 
     def key_of(self, row: Row) -> Row:
-        """A row's key."""
+        """Return a row's key."""
         return tuple(row[i] for i in self.arrangement.layout.key)
 
     def check_match(self, keys: list[Row], time: int | None) -> None:
-        """A look-up finds the rows of each key, and says of which key each is."""
+        """A lookup finds the rows of each key, and the key of each row."""
         wanted = [self.key_of(row) for row in keys]
         owner, rows, diffs = self.arrangement.match(
             matrix(wanted, len(self.arrangement.layout.key)), self.strings, time
@@ -133,7 +133,7 @@ class Model:
 @pytest.mark.parametrize("pace", ["merged at once", "merged row by row"])
 @pytest.mark.parametrize("layout", LAYOUTS, ids=lambda layout: f"by {layout.key}")
 def test_reads_are_those_of_a_history_of_bags(layout: Layout, pace: str, level: str) -> None:
-    """Through steps, undone steps, readers, merges and compaction, every read at every time is that of plain bags."""
+    """After steps, undone steps, handles, merges and compaction, every read at every time equals plain bags."""
 
     @examples(10)
     @given(st.data())
@@ -164,7 +164,7 @@ def test_reads_are_those_of_a_history_of_bags(layout: Layout, pace: str, level: 
 
 
 def test_a_loaded_arrangement_has_no_past() -> None:
-    """Contents that were there before can be read from the epoch they were loaded in, and change like any others."""
+    """Loaded contents can be read from the epoch in which they were loaded, and change like any others."""
     strings, layout = Strings(), Layout((Type.INT, Type.INT), (0,))
     arrangement = Arrangement("late", layout, upper=8)
     body = layout.body(matrix([(1, 2), (3, 4)], 2), np.array([1, 2]), strings)
@@ -175,7 +175,7 @@ def test_a_loaded_arrangement_has_no_past() -> None:
     arrangement.commit(9)
     assert bag(*arrangement.contents(7)) == {(1, 2): 1, (3, 4): 2}
     assert bag(*arrangement.contents(8)) == {(1, 2): 1}
-    with pytest.raises(TimeError, match="late: read at time 6 is before since=7"):
+    with pytest.raises(TimeError, match="late: cannot read epoch 6: the earliest readable epoch is since=7"):
         arrangement.check(6)
     handle.close()
     assert arrangement.since == 8
@@ -184,7 +184,7 @@ def test_a_loaded_arrangement_has_no_past() -> None:
 
 
 def test_a_handle_moves_forward_only() -> None:
-    """A handle neither goes back nor reaches upper; a closed one does neither; the errors say what to do."""
+    """A handle cannot go back, reach upper, or advance when closed; the errors say what to do."""
     arrangement = Arrangement("visit[product]", Layout((Type.INT,), (0,)))
     for epoch in range(1, 5):
         arrangement.insert(matrix([(epoch,)], 1), np.array([1]), Strings())
@@ -198,11 +198,11 @@ def test_a_handle_moves_forward_only() -> None:
         with pytest.raises(TimeError, match=rf"visit\[product\]: a handle at 3 cannot advance to {time}.*upper=5"):
             handle.advance(time)
     for odd in (3.5, "3", True):
-        with pytest.raises(TimeError, match="is no time"):
+        with pytest.raises(TimeError, match="is not an epoch"):
             arrangement.handle(odd)  # type: ignore[arg-type]
-    with pytest.raises(TimeError, match="keep a handle at 2"):
+    with pytest.raises(TimeError, match="open a handle at epoch 2"):
         arrangement.handle(2)
-    with pytest.raises(TimeError, match="upper=5, so read at 4"):
+    with pytest.raises(TimeError, match=r"upper=5\); read at 4"):
         arrangement.handle(5)
     assert "time=3)" in repr(handle)
     with handle as same:
@@ -214,7 +214,7 @@ def test_a_handle_moves_forward_only() -> None:
 
 
 def test_null_is_a_key_like_any_other() -> None:
-    """In a look-up NULL matches NULL; it is the join that says that NULL equals nothing."""
+    """In a lookup NULL matches NULL; a join checks for NULL itself."""
     strings, arrangement = Strings(), Arrangement("a", Layout((Type.STRING, Type.INT), (0,)))
     rows = np.stack([strings.codes([None, "", None]), np.array([1, 2, 3])])
     arrangement.insert(rows, np.array([1, 1, 1]), strings)
@@ -224,7 +224,7 @@ def test_null_is_a_key_like_any_other() -> None:
 
 
 def test_bytes_are_those_of_the_buffers() -> None:
-    """Bytes count every batch's whole buffer, and the output of a merge that is under way."""
+    """Bytes include the whole buffer of each batch, and the output of merges in progress."""
     strings, arrangement = Strings(), Arrangement("a", Layout((Type.INT, Type.INT), (0,)))
     rng, merging = np.random.default_rng(1), 0
     for _ in range(60):

@@ -1,4 +1,4 @@
-"""batch: rows as one sorted matrix; consolidation, look-ups by ranges, and what happens where hashes collide."""
+"""Batches: sorting, consolidation, lookups, and hash collisions."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ LAYOUTS = {
 
 
 def check_body(body: Any, layout: Layout, strings: Strings) -> None:
-    """A body is sorted, holds no row twice, and the rows of a key lie where a look-up searches them."""
+    """A body is sorted and has no row twice, and a key's rows are between the key's smallest and largest sort word."""
     words, rows = body[0], body[1 : 1 + layout.columns]
     assert (words[1:] >= words[:-1]).all()
     assert len(set(map(tuple, rows.T.tolist()))) == body.shape[1]
@@ -54,7 +54,7 @@ def check_body(body: Any, layout: Layout, strings: Strings) -> None:
 @hash_levels
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_a_body_is_the_net_of_its_rows(name: str, level: str) -> None:
-    """A body holds each row once with the sum of its diffs, none that cancels, so sorted that keys are found."""
+    """A body has each row once, with the sum of its diffs, and no row whose sum is 0."""
     layout, strings = LAYOUTS[name], Strings()
     rows = drawn_rows(TYPES, strings)
 
@@ -78,7 +78,7 @@ def test_a_body_is_the_net_of_its_rows(name: str, level: str) -> None:
 
 @hash_levels
 def test_diffs_that_are_vectors_add_up(level: str) -> None:
-    """A row of accumulators stays while any of them is not zero."""
+    """A row with a vector diff stays while any element is not 0."""
     layout, strings = Layout((Type.INT, Type.INT), (0,), width=3), Strings()
     rows = st.tuples(st.integers(0, 2), st.integers(0, 1))
 
@@ -99,7 +99,7 @@ def test_diffs_that_are_vectors_add_up(level: str) -> None:
 
 @hash_levels
 def test_times_are_kept_apart(level: str) -> None:
-    """Consolidation adds up the diffs of equal rows at equal times, and only of those."""
+    """Consolidation adds up diffs of rows that are equal in all columns and times, and of no others."""
     layout, strings = Layout((Type.INT,), (0,)), Strings()
     lines_of = st.lists(st.tuples(st.integers(0, 2), st.sampled_from([-1, 1, 2]), st.integers(1, 3)), max_size=20)
 
@@ -125,7 +125,7 @@ def test_times_are_kept_apart(level: str) -> None:
 
 @hash_levels
 def test_distinct_numbers_the_kinds(level: str) -> None:
-    """Of each kind of row one position is given, and each row gets the number of its kind."""
+    """One position per distinct row, and each row has the number of its distinct row."""
     strings = Strings()
 
     @examples(40)
@@ -144,7 +144,7 @@ def test_distinct_numbers_the_kinds(level: str) -> None:
 @examples(40)
 @given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 5)), max_size=12))
 def test_ranges_and_gather(parts: list[tuple[int, int]]) -> None:
-    """Ranges are laid end to end with their owners; gathering from a part of a buffer is plain indexing."""
+    """ranges() concatenates ranges with their owners; gather() from a slice equals plain indexing."""
     lows, sizes = np.array([p[0] for p in parts], dtype=np.int64), np.array([p[1] for p in parts], dtype=np.int64)
     index, owner = ranges(lows, sizes)
     assert index.tolist() == [at for low, size in parts for at in range(low, low + size)]
@@ -156,7 +156,7 @@ def test_ranges_and_gather(parts: list[tuple[int, int]]) -> None:
 
 @pytest.mark.parametrize("kind", VALUES)
 def test_an_order_code_never_contradicts_the_values(kind: Type) -> None:
-    """A greater value has no smaller code, in every type; NULL, and nothing else, has code 0."""
+    """For every type, a larger value has no smaller code. Only NULL has code 0."""
     strings = Strings()
     more: dict[Type, st.SearchStrategy[Any]] = {
         Type.STRING: st.text(max_size=6),
@@ -179,7 +179,7 @@ def test_an_order_code_never_contradicts_the_values(kind: Type) -> None:
 
 
 def test_a_hash_is_of_the_texts() -> None:
-    """Equal rows hash alike whatever codes their strings have, so a batch keeps its order in another dictionary."""
+    """The hash of a row does not depend on the codes of its strings."""
     one, other = Strings(), Strings()
     other.codes(["before", "these"])
     types = (Type.STRING, Type.INT)
@@ -192,7 +192,7 @@ def test_a_hash_is_of_the_texts() -> None:
 
 
 def test_hashes_of_every_type_differ() -> None:
-    """No two of a type's values, small or huge, share the half of the hash that a key is found by."""
+    """Values of a type, small and huge, have different upper halves of the hash."""
     strings = Strings()
     for kind in VALUES:
         words = np.array([domain(kind, strings)])
@@ -206,7 +206,7 @@ def test_hashes_of_every_type_differ() -> None:
 
 
 def test_collisions_are_made_to_happen() -> None:
-    """The other tests' colliding hashes do collide: without this they would prove nothing."""
+    """The collisions that other tests provoke do happen."""
     strings, rows = Strings(), np.arange(1000)[None, :]
     for level, most in zip(HASHES, (1000, 4, 1), strict=True):
         with hashing(level):

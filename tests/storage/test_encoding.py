@@ -1,4 +1,4 @@
-"""words: values as int64, and the dictionary of strings."""
+"""Values as int64 words, and the dictionary of strings."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ texts = st.lists(st.none() | st.sampled_from(TEXTS) | st.text(max_size=3), max_s
 
 
 @examples(60)
-@given(st.lists(st.tuples(st.sampled_from(["codes", "code", "find", "forget", "keep"]), texts), max_size=8))
+@given(st.lists(st.tuples(st.sampled_from(["codes", "code", "find", "truncate", "keep"]), texts), max_size=8))
 def test_strings_are_a_dictionary(operations: list[Any]) -> None:
-    """Codes go up in order of first use and are read back; what is forgotten or not kept is not found any more."""
+    """Codes are numbered in order of first use; removed strings are not found any more."""
     strings, model = Strings(), list[str]()
     for what, some in operations:
         given_ = [t for t in some if t is not None]
@@ -37,7 +37,7 @@ def test_strings_are_a_dictionary(operations: list[Any]) -> None:
                 assert strings.code(t) == model.index(t)
         elif what == "find":
             assert [strings.find(t) for t in given_] == [model.index(t) if t in model else None for t in given_]
-        elif what == "forget":
+        elif what == "truncate":
             model = model[: len(given_)]
             strings.truncate(len(given_))
         else:
@@ -55,7 +55,7 @@ def test_strings_are_a_dictionary(operations: list[Any]) -> None:
 
 
 def test_a_hash_survives_codes_and_dictionaries() -> None:
-    """The hash and the order prefix of a string are of its text; NULL has a hash of its own and the least prefix."""
+    """Hash and prefix of a string do not depend on its code; NULL has its own hash and the smallest prefix."""
     one, other = Strings(), Strings()
     other.codes(reversed(TEXTS))
     kept, _ = other.keep([other.codes(TEXTS[3:])])
@@ -68,7 +68,7 @@ def test_a_hash_survives_codes_and_dictionaries() -> None:
 
 @given(st.lists(st.floats(allow_infinity=False) | st.just(-0.0), max_size=10))
 def test_doubles_round_trip(values: list[float]) -> None:
-    """A DOUBLE comes back to the last bit, NaN as NULL, and -0.0 as 0.0, of which there is then one word."""
+    """A DOUBLE is preserved bit by bit, except that NaN becomes NULL and -0.0 becomes 0.0."""
     words = from_doubles(np.array(values, dtype=np.float64))
     assert [w == NULL for w in words.tolist()] == [math.isnan(v) for v in values]
     back = doubles(words).tolist()
@@ -79,7 +79,7 @@ def test_doubles_round_trip(values: list[float]) -> None:
 
 
 def test_sweeping_exchanges_codes_and_keeps_the_rows() -> None:
-    """Strings that no row uses go; arrangements read as before, and held codes are told their new ones."""
+    """Unused strings are removed; arrangements read the same as before, and other codes can be mapped."""
     dictionary, layout = Dictionary(), Layout((Type.STRING, Type.BIGINT), (0,))
     arrangement = Arrangement("a", layout)
     for epoch in range(4):

@@ -1,4 +1,4 @@
-"""short_strings: codes of short strings, looked up a column at a time; always those that the dictionary gives."""
+"""Codes of short strings, a column at a time, equal those of the dictionary."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from sharedstate_lite.storage.encoding import NULL, Strings
 from sharedstate_lite.storage.short_strings import MAX_BYTES, ShortStrings, pack
 
 LETTERS = ["a", "b", "\0", "\xff", "é", "\u20ac", "\U0001f600", "\x7f"]
-"""One to four bytes of UTF-8 each, NUL among them."""
+"""Characters of 1 to 4 bytes of UTF-8, with NUL."""
 
 text = st.text(st.sampled_from(LETTERS), max_size=20).filter(lambda t: len(t.encode()) <= 20)
 texts = st.lists(st.none() | text, max_size=40)
@@ -27,7 +27,7 @@ kinds = pytest.mark.parametrize("kind", [pa.string(), pa.large_string()], ids=st
 
 @kinds
 def test_packed_strings_are_equal_when_the_strings_are(kind: pa.DataType) -> None:
-    """Two strings of at most 15 bytes have the same two words exactly when they are the same string."""
+    """Strings of at most 15 bytes have equal words exactly if they are equal."""
     every = [letter * n for letter in LETTERS for n in range(17)] + ["a" * 14 + "\0", "\0" * 15, "a\0b", "a\0", "ab"]
     every = list(dict.fromkeys(every))
     packed = list(zip(*pack(pa.array(every, kind)).tolist(), strict=True))
@@ -45,7 +45,7 @@ def test_packed_strings_are_equal_when_the_strings_are(kind: pa.DataType) -> Non
 @examples(60)
 @given(st.lists(st.tuples(texts, st.integers(0, 5), st.integers(0, 9), st.booleans(), st.booleans()), max_size=6))
 def test_a_column_has_the_codes_of_its_texts(columns: list[Any]) -> None:
-    """Over columns of any texts, nulls and slices, one after the other, codes are those of a plain dictionary."""
+    """After any sequence of columns, with nulls and slices, the codes equal those of a plain dictionary."""
     with pytest.MonkeyPatch.context() as patch:
         # So few rows would not be worth the shortcut, and be looked up one by one.
         patch.setattr(encoding, "MIN_ROWS", 0)
@@ -69,7 +69,7 @@ def test_a_column_has_the_codes_of_its_texts(columns: list[Any]) -> None:
 
 @kinds
 def test_a_long_column_and_the_column_after_it(kind: pa.DataType) -> None:
-    """Thousands of strings, some of them known, some too long, some null: the table grows and finds each again."""
+    """The table grows and finds all strings again: known, new, too long and null ones."""
     draw = random.Random(1)
     pool = ["".join(draw.choice(LETTERS) for _ in range(draw.randrange(9))) for _ in range(3000)]
     pool += [f"p{n}" for n in range(3000)] + [f"a long name, too long to be packed: {n}" for n in range(300)]
@@ -92,7 +92,7 @@ def test_a_long_column_and_the_column_after_it(kind: pa.DataType) -> None:
 
 @pytest.mark.parametrize("hashed", ["hashes apart", "one hash"])
 def test_the_table_is_a_dictionary(hashed: str) -> None:
-    """What was learnt is found with its code, what was not or was forgotten is not, though all want one slot."""
+    """Added strings are found, others and removed ones are not, even if all have one slot."""
     draw = random.Random(2)
     with pytest.MonkeyPatch.context() as patch:
         size = 2000
@@ -120,7 +120,7 @@ def test_the_table_is_a_dictionary(hashed: str) -> None:
 @pytest.mark.parametrize("rows", [10, 1000])
 @pytest.mark.parametrize("kind", ["full", "shared", "partial"])
 def test_bytes_that_are_not_utf8_are_refused(kind: str, rows: int) -> None:
-    """An Arrow column whose bytes are no text is one error that names relation and column; nothing is kept of it."""
+    """An Arrow column that is not UTF-8 raises one error with relation and column, and leaves no trace."""
     catalog = ss.Catalog(visit="product STRING, user STRING")
     engine = ss.engine(kind, [catalog.view("CREATE VIEW v AS SELECT product, user FROM visit")])
     good = {"product": [f"p{n}" for n in range(rows)], "user": ["u"] * rows, "diff": [1] * rows}

@@ -1,4 +1,4 @@
-"""Blobs: what goes in comes out in another process, with that process' dictionary."""
+"""Rows as bytes, read with another dictionary; bins of rows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WORDS = st.one_of(
 
 @given(st.lists(st.tuples(TEXTS, WORDS, WORDS)), st.lists(st.text(max_size=3)))
 def test_rows_come_back_with_another_dictionary(rows: list[tuple[Any, int, int]], known: list[str]) -> None:
-    """Texts, NULLs and words of every size are the same, whatever codes either side gives to strings."""
+    """Strings, NULLs and words of every size are preserved, whatever the codes of either side."""
     mine, theirs = Strings(), Strings()
     theirs.codes(known)
     words = np.array([[r[1], r[2]] for r in rows], dtype=np.int64).reshape(-1, 2).T
@@ -33,7 +33,7 @@ def test_rows_come_back_with_another_dictionary(rows: list[tuple[Any, int, int]]
 
 
 def test_a_blob_is_small() -> None:
-    """A column of small numbers takes a byte a row, and a string is written once."""
+    """A column of small numbers takes one byte per row, and each string is written once."""
     strings = Strings()
     rows = np.stack([strings.codes(["a rather long text", "b"] * 500), np.arange(1000) % 200])
     delta = Delta(rows, np.ones(1000, dtype=np.int64))
@@ -42,7 +42,7 @@ def test_a_blob_is_small() -> None:
 
 @given(st.lists(st.tuples(TEXTS, TEXTS, WORDS), min_size=1), st.integers(1, 7))
 def test_a_bin_does_not_depend_on_process_or_order_of_columns(rows: list[tuple[Any, Any, int]], bins: int) -> None:
-    """Rows that a join brings together are in one bin, whatever their codes and the order of the columns."""
+    """Rows with equal keys are in one bin, whatever their codes and the order of the key's columns."""
     mine, theirs = Strings(), Strings()
     theirs.codes(["z", "y"])
     types = [Type.STRING, Type.STRING, Type.BIGINT]
@@ -57,8 +57,8 @@ def test_a_bin_does_not_depend_on_process_or_order_of_columns(rows: list[tuple[A
 
 
 @pytest.mark.parametrize("bins", [2, 4, 7])
-def test_bins_are_of_a_size(bins: int) -> None:
-    """Of many keys, no bin gets more than one and a half times its share."""
+def test_bins_have_similar_sizes(bins: int) -> None:
+    """No bin gets more than 1.5 times its share of many keys."""
     strings = Strings()
     keys = strings.codes([f"p{n}" for n in range(7_000)])[None, :]
     counts = np.bincount(wire.bin_of(keys, (0,), [Type.STRING], bins, strings), minlength=bins)
