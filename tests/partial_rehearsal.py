@@ -1,8 +1,7 @@
-"""Partial state of Spark without Spark: the driver's half, the bins and their letters; base tables are a list.
+"""Partial state over bins without Spark: the driver's half and the bins are the real ones, base tables are lists.
 
-Messages of a bin arrive in an order that is drawn, as Spark gives no order, and worker
-"processes" change places (see :mod:`rehearsal`). ``between`` is called between any two
-micro-batches: what it does there, another thread would do.
+The messages of a bin arrive in a random order, as on Spark, and two worker "processes" take turns (see `rehearsal`).
+``between`` is called between any two micro-batches, where on Spark another thread could act.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from sharedstate_lite.spark.bins.messages import BinMessage
 from sharedstate_lite.spark.partial.base import BaseTables
 from sharedstate_lite.spark.partial.bin import PartialPlan
 from sharedstate_lite.spark.partial.driver import PartialDriver
-from sharedstate_lite.spark.partial.messages import BaseUpquery, answers, heads
+from sharedstate_lite.spark.partial.messages import BaseUpquery, response_heads, response_rows
 from sharedstate_lite.spark.partial.placement import Placement, place
 from sharedstate_lite.spark.partial.scheduler import EpochRequest
 from sharedstate_lite.storage import wire
@@ -34,15 +33,15 @@ from sharedstate_lite.storage.encoding import Strings
 
 
 class ListBase(BaseTables):
-    """Base tables as blobs with the numbers of their epochs; counts how often it is read."""
+    """Base tables as blobs with the numbers of their epochs; counts how often upqueries read them."""
 
-    def __init__(self, front: PartialRehearsal) -> None:
-        self.front = front
+    def __init__(self, driver: PartialRehearsal) -> None:
+        self.driver = driver
         self.blobs: dict[str, list[tuple[int, bytes]]] = {}
         self.reads = 0
 
     def _types(self, relation: str) -> tuple[Any, ...]:
-        return tuple(c.type for c in self.front.catalog.schema(relation))
+        return tuple(c.type for c in self.driver.catalog.schema(relation))
 
     def rows(self, relation: str, upto: int, strings: Strings) -> Delta:
         """All rows of a relation as of an epoch."""
@@ -57,24 +56,25 @@ class ListBase(BaseTables):
     def take_back(self, epoch: int) -> None:
         self.blobs = {r: [(e, b) for e, b in found if e <= epoch] for r, found in self.blobs.items()}
 
-    def there(self, relation: str, rows: Delta, upto: int, strings: Strings) -> Delta:
-        return self.rows(relation, upto, strings)
+    def count(self, relation: str, rows: Delta, epoch: int, strings: Strings) -> Delta:
+        return self.rows(relation, epoch, strings)
 
-    def answers(
-        self, asked: list[BaseUpquery], upto: int, rest: list[BinMessage], places: Placement
+    def answer(
+        self, upqueries: list[BaseUpquery], epoch: int, messages: list[BinMessage], placement: Placement
     ) -> list[BinMessage] | Path:
         self.reads += 1
-        out = [*rest, *heads(asked, places, self.front.names, 0)]
-        for relation in {places.edges[a.edge].source.name for a in asked}:
-            mine = [a for a in asked if places.edges[a.edge].source.name == relation]
-            out += answers(mine, self.rows(relation, upto, self.front.names), places, self.front.bins, self.front.names)
+        driver, strings = self.driver, self.driver.key_strings
+        out = [*messages, *response_heads(upqueries, placement, strings)]
+        for relation in {placement.edges[u.edge].source.name for u in upqueries}:
+            mine = [u for u in upqueries if placement.edges[u.edge].source.name == relation]
+            out += response_rows(mine, self.rows(relation, epoch, strings), placement, driver.bins, strings)
         return out
 
     def compact(self) -> None:
         """One blob a relation, without what came and went."""
         for relation, found in self.blobs.items():
             strings = Strings()
-            rows = self.front._netted(relation, self.rows(relation, self.front.epoch, strings), strings)
+            rows = self.driver._net(relation, self.rows(relation, self.driver.epoch, strings), strings)
             blob = wire.pack(rows, self._types(relation), strings)
             self.blobs[relation] = [(found[-1][0], blob)] if len(rows.diffs) else []
 
@@ -82,13 +82,13 @@ class ListBase(BaseTables):
         found = self.blobs.get(relation, [])
         return sum(wire.decode(b, Strings()).shape[1] for _, b in found), sum(len(b) for _, b in found)
 
-    def shown(self, place: state_tables.StatePart) -> pd.DataFrame:
+    def state_rows(self, part: state_tables.StatePart) -> pd.DataFrame:
         strings = Strings()
-        shown = Arrangement(place.arrangement.name, Layout(self._types(place.relation), place.arrangement.layout.key))
-        rows = self.rows(place.relation, self.front.epoch, strings)
+        shown = Arrangement(part.arrangement.name, Layout(self._types(part.relation), part.arrangement.layout.key))
+        rows = self.rows(part.relation, self.driver.epoch, strings)
         shown.insert(rows.rows, rows.diffs, strings)
-        of = state_tables.StatePart(place.operator, place.relation, place.kind, shown, place.schema, base=True)
-        return state_tables.state_rows(place.operator, [of], strings)
+        of = state_tables.StatePart(part.operator, part.relation, part.kind, shown, part.schema, base=True)
+        return state_tables.state_rows(part.operator, [of], strings)
 
 
 class PartialRehearsal(Workers, PartialDriver):
@@ -106,7 +106,7 @@ class PartialRehearsal(Workers, PartialDriver):
         self._open_stores(self._plan)
 
     @property
-    def _base(self) -> BaseTables:
+    def base_tables(self) -> ListBase:
         return self.tables
 
     def _open_stores(self, plan: Blueprint) -> None:
@@ -136,7 +136,7 @@ class PartialRehearsal(Workers, PartialDriver):
         plan, options = blueprint.built(told, path, place), told["options"]
         out = cls(plan.views, options["bins"], options["lose"], **options["partial"])
         out.epoch, out.stores, out.tables.blobs = pickle.loads((path / "stores").read_bytes())
-        out._recall()
+        out._recall_counters()
         return out
 
     def clear_count(self) -> None:
@@ -149,10 +149,10 @@ class PartialRehearsal(Workers, PartialDriver):
             each.clear()
 
     def later(self, inputs: Any) -> EpochRequest:
-        """An epoch that somebody else has handed in: it takes its turn between two micro-batches."""
+        """Queue an epoch, as another thread would; it starts between two micro-batches."""
         strings = Strings()
         given = validate.epoch(inputs, self.catalog, strings)
-        job = EpochRequest(deltas={r: self._netted(r, d, strings) for r, d in given.items()}, strings=strings)
+        job = EpochRequest(deltas={r: self._net(r, d, strings) for r, d in given.items()}, strings=strings)
         self._queue.append(job)
         return job
 

@@ -101,7 +101,7 @@ class Rehearsal(Workers, EngineDriver):
         self._check_open()
         path.mkdir()
         blueprint.write(path, self._blueprint, self.kind, {"join": self.join, "bins": self.bins, "lose": self.lose})
-        (path / "stores").write_bytes(pickle.dumps((self.epoch, self._ticked, self._told, self.stores)))
+        (path / "stores").write_bytes(pickle.dumps((self.epoch, self._ticked, self._late_views, self.stores)))
 
     @classmethod
     def restore(cls, path: Path) -> Rehearsal:
@@ -109,7 +109,7 @@ class Rehearsal(Workers, EngineDriver):
         told = blueprint.read(path)
         plan = blueprint.built(told, path)
         out = cls(plan.kind, plan.views, plan.join, told["options"]["bins"], told["options"]["lose"])
-        out.epoch, out._ticked, out._told, out.stores = pickle.loads((path / "stores").read_bytes())
+        out.epoch, out._ticked, out._late_views, out.stores = pickle.loads((path / "stores").read_bytes())
         return out
 
     def _rebuild(self, plan: Blueprint, route: Route) -> list[BinMessage]:

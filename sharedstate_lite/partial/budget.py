@@ -39,11 +39,13 @@ class Budget:
         own = [h for h in flow.state_parts() if not h.base]
         rows = sum(h.arrangement.rows for h in own)
         size = sum(h.arrangement.nbytes + h.extra for h in own)
-        over = 0.0
-        for held, bound in ((rows, self.rows), (size, self.bytes)):
-            if bound is not None and held > bound:
-                over = max(over, 1 - bound / held)
-        return over
+        return self.share_over(rows, size)
+
+    def share_over(self, rows: int, size: int) -> float:
+        """The share of ``rows`` rows and ``size`` bytes that is over the budget; 0.0 within it."""
+        bounds = ((rows, self.rows), (size, self.bytes))
+        over = (1 - bound / used for used, bound in bounds if bound is not None and used > bound)
+        return max(over, default=0.0)
 
     def keep(self, flow: Services) -> None:
         """Evict until what is held is within the budget."""

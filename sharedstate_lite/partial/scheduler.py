@@ -46,7 +46,7 @@ class MessageScheduler(Engine):
         self.indexes: dict[tuple[str, tuple[int, ...]], Arrangement] = {}
         self.in_flight = InFlight()
         self.clock = self.op = 0
-        self._tags = self._edges = 0
+        self.tag_count = self._edges = 0
         self._paused_at: int | None = None
         self._holds: list[Any] = []
         self._pending: dict[int, Pending] = {}
@@ -165,8 +165,8 @@ class MessageScheduler(Engine):
 
     def tag(self) -> int:
         """A new name for a question."""
-        self._tags += 1
-        return self._tags
+        self.tag_count += 1
+        return self.tag_count
 
     def send(self, kind: str, edge: PartialEdge, **what: Any) -> None:
         """Put a message on an edge."""

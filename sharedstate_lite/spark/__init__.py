@@ -1,61 +1,25 @@
-"""Spark, quiet and of the right size, for everything in the kit that runs beyond one process.
+"""The engines of the kit at scale: the same views and strategies over PySpark, with their state in Spark's state store.
 
-    session.py    session(), stop(), log_file(): the one session, and its end
-    java.py       find_java(): which Java it runs on, with one for machines that have none
-    settings.py   what a session is started with, and what a master may be
-    launch.py     a driver: JVM, context and session, started and ended together
-    jvm.py        its JVM: environment, log, end (home.py: where it finds Spark)
-    classes.py    an archive of Spark's classes, with which a JVM starts sooner
-    workers.py    the process that Python workers are forked from
-    connect.py    a session of Spark Connect
-    ship.py       the kit's modules, for workers on other machines
-    interrupt.py  Ctrl-C
-    scratch.py    folders that go with the process that made them
-    standalone.py Cluster: a standalone cluster on this machine (guard.py ends it, cluster.py is its command)
-    failure.py    why a session did not start, in one message
-    jars.py       jars that PySpark does not bring: fetched at set-up (ivy.py), named where they are there
-    jdbc.py       tables of PostgreSQL as DataFrames, and back
+Spark runs the operators of the in-process engines in *bins*. A bin is an engine for the keys of one hash bucket, and
+its state is in RocksDB. A *stage* is one stateful operator of Spark, with a copy of some operators in each bin. An
+epoch is one micro-batch. `engine` has the protocol of ``ss.engine``; `stream` reads folders or streaming DataFrames,
+and writes the changes of the views to a sink. A checkpoint survives ``kill -9``; `state` reads it, `restore` continues
+it.
 
-And the engines of the core, over bins of keys; see docs/spark.md:
+>>> import sharedstate_lite as ss
+>>> catalog = ss.Catalog(visit="product STRING, length INT")
+>>> longest = catalog.view("CREATE VIEW longest AS SELECT product, MAX(length) AS top FROM visit GROUP BY product")
+>>> with ss.spark.engine("shared", [longest], ss.spark.session(), bins=1) as engine:
+...     changes = engine.step({"visit": [(("Potato", 50), +1), (("Potato", 60), +1)]})
+...     changes = engine.step({"visit": [(("Potato", 60), -1)]})
+...     print(changes["longest"].to_pandas()[["top", "diff"]].values.tolist())
+[[50, 1], [60, -1]]
 
-    live.py       engine(): the protocol of the in-process engines over a streaming query
-    blueprint.py  what an engine is made from, as text and without rows
-    route.py      which operator lives in which stage, and what travels between them
-    bins.py       one bin of one stage: an in-process engine for its keys
-    messages.py   what bins take and give, and what they need around them
-    neighbours.py a bin that another worker has in memory is worked on there
-    wire.py       rows between processes and in the state store, as blobs
-    processor.py  the stateful operator that Spark runs (declared.py: and asks for its state variables)
-    inbox.py      the folder that a query reads, one file a micro-batch
-    query.py      the query: started, run, refused, stopped
-    front.py      the driver's half of the protocol; live.py puts it on a query
-    staged.py     shared state whose arrangements can be placed in stages
-    store.py      state(), changes(), batches(): what the state store holds, as tables (tables.py)
-    planned.py    stages(): Spark's plan, a line a stateful operator
-    course.py     the same stream, late view, restart and reads, in process and on Spark, timed
-    job.py        stream(): the same over folders or DataFrames that Spark reads itself, to a sink
-    feed.py       what comes into it                outlet.py     what comes out
-    files.py      a file of a relation, read by each task that has bins for its rows
-    paths.py      paths: as callers name them, and as Spark is told them
-    spread.py     which number Spark groups a bin by, so that bins lie evenly
-    rescaling.py  rescale(), partitions(): a stopped query on another number of partitions
-    rebuild.py    other views on the same rows: a new checkpoint from the base tables
-    copies.py     checkpoint(path) and restore(): a copy, checked before it is used
+Rooms, from the bottom: ``session`` starts and stops Spark, ``bins`` runs without Spark what a worker does with one bin,
+``query`` is the streaming query, ``driver`` the engine as seen from the driver, ``jobs`` streams, ``partial`` partial
+state. Importing this package imports no PySpark; the first session does.
 
-Partial state has the same outside and another inside; see docs/spark.md, Partial state:
-
-    upnodes.py    the operators that the core lacks for a graph that is spread over bins
-    upplaces.py   which operator lives in which stage, and what stays in its bin
-    upletters.py  messages of the graph as rows of the stream
-    upbin.py      one bin; upkept.py and upmemo.py: what it stores
-    base.py       base tables: baserows.py answers from them in Spark's tasks, basefiles.py,
-                  basepostgres.py (basegiven.py names one)
-    updesk.py     who turns the rounds, for several callers at once
-    upjob.py      stream(): epochs from sources, lookups from whoever has the job
-    upfront.py    the driver's half of the protocol; uplive.py puts it on a query
-    upstate.py    what a checkpoint shows
-
-Importing this imports no pyspark; the first session does.
+Source: Structured Streaming, Armbrust et al., SIGMOD 2018; ``transformWithState`` of Spark 4.
 """
 
 from __future__ import annotations
@@ -66,7 +30,6 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import CheckpointError, ViewError, is_integer
 from ..plan.view import View
-from .partial.base_given import Postgres
 from .session.java import Java, find_java
 from .session.session import log_file, session, stop
 from .session.standalone import Cluster
@@ -80,20 +43,24 @@ if TYPE_CHECKING:
     from .driver.engine import SparkEngine
     from .driver.store import StateReader
     from .jobs.job import Job
+    from .partial.base_postgres import Postgres
 
 _session = session
 
 
-def _listed(views: Any) -> Any:
-    # They are gone through more than once.
-    return list(views) if isinstance(views, Iterable) and not isinstance(views, str) else views
+def __getattr__(name: str) -> Any:
+    if name == "Postgres":  # late, because it imports psycopg
+        from .partial.base_postgres import Postgres
+
+        return Postgres
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def _on(given: SparkSession | None) -> SparkSession:
     return _session() if given is None else given
 
 
-def _asked(
+def _blueprint(
     kind: str,
     views: Any,
     join: str,
@@ -103,22 +70,24 @@ def _asked(
     without: Iterable[str],
     base: Mapping[str, Postgres] | None,
 ) -> Blueprint:
-    """What is to be made; only partial state has the options after ``join``."""
+    """The blueprint of an engine. Raises ViewError if ``kind`` does not have the options after ``join``."""
     from .bins.blueprint import Blueprint
 
-    fixes = [without] if isinstance(without, str) or not isinstance(without, Iterable) else sorted(without, key=str)
-    # Python's own numbers, whatever was given: they are written as JSON.
+    # Read twice, so an iterator would be exhausted.
+    views = list(views) if isinstance(views, Iterable) and not isinstance(views, str) else views
+    rules = [without] if isinstance(without, str) or not isinstance(without, Iterable) else sorted(without, key=str)
+    # Python's own numbers, because they are written as JSON.
     numbers = {"max_rows": max_rows, "max_bytes": max_bytes, "seed": seed}
-    options = {name: int(n) if is_integer(n) else n for name, n in numbers.items()} | {"without": fixes}
+    options = {name: int(n) if is_integer(n) else n for name, n in numbers.items()} | {"without": rules}
     if kind == "partial":
         from .partial.placement import place
 
-        return Blueprint(kind, _listed(views), join, options, place)
-    plain: dict[str, object] = {"max_rows": None, "max_bytes": None, "seed": 0, "without": [], "base": None}
-    given = [name for name, value in (options | {"base": base}).items() if value != plain[name]]
+        return Blueprint(kind, views, join, options, place)
+    defaults: dict[str, object] = {"max_rows": None, "max_bytes": None, "seed": 0, "without": [], "base": None}
+    given = [name for name, value in (options | {"base": base}).items() if value != defaults[name]]
     if given:
-        raise ViewError(f"{', '.join(given)}: {kind} state has no such option, only partial state has")
-    return Blueprint(kind, _listed(views), join)
+        raise ViewError(f"{', '.join(given)}: only partial state has this option; leave it out for {kind} state")
+    return Blueprint(kind, views, join)
 
 
 def engine(
@@ -135,17 +104,16 @@ def engine(
     without: Iterable[str] = (),
     base: Mapping[str, Postgres] | None = None,
 ) -> SparkEngine:
-    """An engine over a streaming query on ``session`` (default: the kit's), with the protocol of ``ss.engine``.
+    """Start an engine over a streaming query; it has the protocol of ``ss.engine``. A context manager.
 
-    ``checkpoint`` names the folder of its state: a new one is made, an existing one is
-    gone on with, an epoch that was under way completed. Without it the state goes with
-    the engine. ``bins`` is how many parts each operator's state has (default 4); it
-    stays what it was. Partial state takes ``max_rows``, ``max_bytes``, ``seed`` and ``without``
-    as in process, and ``base``: a relation's base table is a folder of Parquet files, or
-    what is given here (see :class:`Postgres`). Raises ViewError for a kind, view or
-    option that cannot be, and CheckpointError for the checkpoint of another engine.
+    ``session`` is a running session (default: that of `session`). ``checkpoint`` is the folder of the state. If it
+    exists, the engine continues from it, and completes an epoch that was cut off; without it the state is temporary.
+    ``bins`` is the number of parts of each operator's state (default 4), fixed by the first start. Partial state takes
+    ``max_rows``, ``max_bytes``, ``seed`` and ``without`` as in process, and ``base``, tables of PostgreSQL as base
+    tables (`Postgres`) in place of Parquet files. Raises ViewError for a kind, view or option that is not supported,
+    and CheckpointError for the checkpoint of another engine.
     """
-    plan = _asked(kind, views, join, max_rows, max_bytes, seed, without, base)
+    plan = _blueprint(kind, views, join, max_rows, max_bytes, seed, without, base)
     if plan.kind == "partial":
         from .partial.engine import PartialSparkEngine
 
@@ -162,12 +130,11 @@ def restore(
     checkpoint: str | os.PathLike[str] | None = None,
     base: Mapping[str, Postgres] | None = None,
 ) -> SparkEngine:
-    """The engine whose state is at ``path``, at its epoch; its views are those that were installed.
+    """Start the engine whose state is at ``path``, with its views, at its last epoch. A context manager.
 
-    What ``engine.checkpoint(path)`` wrote is checked and copied, to ``checkpoint`` or to a folder
-    that goes with the engine, and stays as it is. A location of an engine that was closed
-    or killed is gone on with where it is. ``base`` gives the base tables that the engine had been
-    given; they are no part of a checkpoint. Raises CheckpointError.
+    ``path`` is a copy that ``engine.checkpoint(path)`` wrote, or the ``checkpoint=`` of an engine that was closed or
+    killed. A copy is verified and copied, to ``checkpoint`` or to a temporary folder, and never changed. ``base`` must
+    be that of the original engine, because a checkpoint does not contain tables of PostgreSQL. Raises CheckpointError.
     """
     from .bins import blueprint
     from .driver import checkpoint_copy
@@ -176,13 +143,13 @@ def restore(
     from .session.paths import absolute
 
     source = absolute(path)
-    told = blueprint.read(source)
-    plan, bins = blueprint.built(told, source, place), told["options"]["bins"]
+    described = blueprint.read(source)
+    plan, bins = blueprint.built(described, source, place), described["options"]["bins"]
     if plan.kind != "partial" and base:
-        raise ViewError(f"base: {plan.kind} state keeps its base tables itself; leave it out")
+        raise ViewError(f"base: {plan.kind} state stores its base tables itself; leave base= out")
     copied = checkpoint_copy.is_copy(source)
     if not copied and checkpoint is not None:
-        raise CheckpointError(f"{source} is where an engine lives, and goes on there; leave out checkpoint=")
+        raise CheckpointError(f"{source} is not a copy, so its engine continues there; leave out checkpoint=")
     home, copy = (checkpoint, source) if copied else (source, None)
     if plan.kind == "partial":
         from .partial.engine import PartialSparkEngine
@@ -207,20 +174,19 @@ def stream(
     without: Iterable[str] = (),
     base: Mapping[str, Postgres] | None = None,
 ) -> Job:
-    """Start a streaming job: relations from folders of Parquet or streaming DataFrames, changes of views to a sink.
+    """Start a streaming job: rows of relations from ``sources``, changes of views to ``sink``. A context manager.
 
-    Folders are read a file a micro-batch, in the order of their times; a DataFrame has the
-    relation's columns and ``diff``. A micro-batch is an epoch. ``sink`` is a folder (a
-    Parquet file a view and batch, each written once) or a function of {view: Changes} and
-    the batch's number (called at least once a batch). A checkpoint that is there is gone on
-    with. A micro-batch that fails for a reason outside its rows is tried again.
+    A source is a folder of Parquet files, read one file a micro-batch in the order of their modification times, or a
+    streaming DataFrame with the relation's columns and ``diff``. A micro-batch is an epoch. ``sink`` is a folder, which
+    gets one Parquet file for each view and micro-batch, each written once; or a function of ({view: Changes}, number of
+    the micro-batch), called at least once for each. If ``checkpoint`` exists, the job continues from it. A micro-batch
+    that fails for a reason other than its rows is tried again.
 
-    Of partial state keys are looked up through the job, while it runs (``read``, ``lookup``, ``evict``,
-    ``filled``, ``state``; ``epoch`` says as of when), and the sink gets what ``step`` would return: the changes of
-    keys that are filled. It takes the options that :func:`engine` has for it.
-    Raises ViewError, RelationError, RowError and CheckpointError.
+    A job of partial state also has ``read``, ``lookup``, ``evict``, ``filled``, ``state`` and ``epoch``, to look up
+    keys while it runs. Its sink receives the changes of filled keys. It takes the options that `engine` has for partial
+    state. Raises ViewError, RelationError, RowError and CheckpointError.
     """
-    plan = _asked(kind, views, join, max_rows, max_bytes, seed, without, base)
+    plan = _blueprint(kind, views, join, max_rows, max_bytes, seed, without, base)
     if plan.kind == "partial":
         from .partial.job import PartialJob
 
@@ -230,7 +196,7 @@ def stream(
     return Job(plan, sources, sink, _on(session), checkpoint, bins)
 
 
-def _opened(checkpoint: str | os.PathLike[str], batch: int | None, session: SparkSession | None) -> StateReader:
+def _reader(checkpoint: str | os.PathLike[str], batch: int | None, session: SparkSession | None) -> StateReader:
     from .driver import store
     from .partial.placement import place
 
@@ -243,11 +209,17 @@ def state(
     batch: int | None = None,
     session: SparkSession | None = None,
 ) -> pd.DataFrame:
-    """What Spark's state store holds at ``checkpoint``: as the engine's ``state()`` tells it; see :mod:`.driver.store`."""
+    """The state at ``checkpoint``, read from Spark's state store, while an engine or stream runs there or after it
+    ended.
+
+    The table is that of the engine's ``state(operator)``: one row for each piece of state, or the rows of ``operator``
+    with their diff. ``batch`` is a micro-batch that Spark retains (default: the last one); see `batches`. Raises
+    CheckpointError, ViewError and TimeError.
+    """
     from .driver import store
     from .partial import state as partial
 
-    reader = _opened(checkpoint, batch, session)
+    reader = _reader(checkpoint, batch, session)
     return partial.state(reader, operator) if reader.kind == "partial" else store.state(reader, operator)
 
 
@@ -257,27 +229,30 @@ def filled(
     batch: int | None = None,
     session: SparkSession | None = None,
 ) -> list[tuple[Any, ...]]:
-    """Which keys of an operator were filled at the checkpoint of a partial engine, sorted; after kill -9 too.
+    """The filled keys, sorted, of an operator of partial state at ``checkpoint``, also after kill -9.
 
-    ``operator`` is a view, or what ``state()`` lists of aggregates and of joins' sides; ``batch`` a
-    micro-batch that Spark still keeps. Raises CheckpointError, ViewError, TimeError.
+    ``operator`` is a view, or an aggregate or a join's side as `state` lists them. ``batch`` is a micro-batch that
+    Spark retains (default: the last one). Raises CheckpointError, ViewError and TimeError.
     """
     from .partial import state as partial
 
-    reader = _opened(checkpoint, batch, session)
+    reader = _reader(checkpoint, batch, session)
     if reader.kind != "partial":
-        raise ViewError(f"{checkpoint}: {reader.kind} state has no holes, so every key is there")
+        raise ViewError(f"{checkpoint}: {reader.kind} state has no holes, so every key is filled")
     return partial.filled(reader, operator)
 
 
 def changes(
     checkpoint: str | os.PathLike[str], operator: str, batch: int, session: SparkSession | None = None
 ) -> pd.DataFrame:
-    """What one micro-batch changed in one piece of state, as rows with their diff; see :mod:`.driver.store`."""
+    """The rows that micro-batch ``batch`` changed in one piece of state, with their diff.
+
+    Spark must retain the micro-batch before it, too. Raises CheckpointError, ViewError and TimeError.
+    """
     from .driver import store
     from .partial import state as partial
 
-    after = _opened(checkpoint, batch, session)
+    after = _reader(checkpoint, batch, session)
     if after.kind == "partial" and (base := partial.bases(after).get(operator)) is not None:
         return partial.base_rows(after, base, since=after.batch - 1)
     return store.changes(after, operator)
@@ -286,13 +261,12 @@ def changes(
 def partitions(
     checkpoint: str | os.PathLike[str], batch: int | None = None, session: SparkSession | None = None
 ) -> pd.DataFrame:
-    """Where the bins of a checkpoint lie, one row a bin, and who wrote each last.
+    """The partition of each bin of a checkpoint, and the process that ran it last; one row for each stage and bin.
 
-    stage, bin, partition, of (how many partitions there are), rows and bytes that are stored;
-    process (id@machine), and what that had of the bin before: new, used (in memory, confirmed
-    by the store's token), stale (in memory, but another had written since) or missing. A
-    stage is one stateful operator; ``batch`` is a micro-batch that Spark still keeps (default: the
-    last one that is done). Raises CheckpointError and TimeError.
+    Columns: stage; bin; partition; of, the number of partitions; rows and bytes that are stored; process, as
+    id@machine; and found, what that process had of the bin before: new, used (in memory, confirmed by the store's
+    token), stale (in memory, but another process had written since) or missing. ``batch`` is a micro-batch that Spark
+    retains (default: the last one). Raises CheckpointError and TimeError.
     """
     from .driver import rescaling
 
@@ -300,16 +274,12 @@ def partitions(
 
 
 def rescale(checkpoint: str | os.PathLike[str], partitions: int, session: SparkSession | None = None) -> None:
-    """Move the state of a stopped engine or stream to another number of partitions; its views stay as they are.
+    """Move the state of a stopped engine or stream to another number of partitions.
 
-    The engine or stream that is then started there runs on so many, whatever
-    ``spark.sql.shuffle.partitions`` says. Bins stay whole: more partitions than bins
-    have nothing to do. Works on a copy that takes the place of the checkpoint at the end, so
-    that a rescaling that fails or is killed changes nothing. Raises Error for a number
-    below 1 and on Spark Connect, CheckpointError where an engine or stream is
-    running, where a micro-batch is not done, or where there is no checkpoint.
-
-    Source: Spark's ``_streamingCheckpointManager.repartition``, a private name of Spark Classic.
+    An engine or stream that starts there later has this number, whatever ``spark.sql.shuffle.partitions`` says. Bins
+    are not split, so partitions beyond the number of bins are empty. Spark works on a copy, which replaces the
+    checkpoint at the end: a rescaling that fails or is killed changes nothing. Raises Error for a number below 1, and
+    CheckpointError if there is no checkpoint, if an engine or stream runs there, or if a micro-batch is not complete.
     """
     from .driver import rescaling
 
@@ -317,10 +287,11 @@ def rescale(checkpoint: str | os.PathLike[str], partitions: int, session: SparkS
 
 
 def stages(checkpoint: str | os.PathLike[str], session: SparkSession | None = None) -> pd.DataFrame:
-    """Spark's plan of the engine or stream at ``checkpoint``, a line a stateful operator; see :mod:`.driver.explain`.
+    """Spark's plan of the engine or stream at ``checkpoint``, one row for each stateful operator.
 
-    stage, receives, operators, holds, bins, and what Spark's own metadata say: the operator's
-    number, its name, its partitions. Raises CheckpointError.
+    Columns: stage; receives (each sender, and the columns by which its rows are partitioned); operators; holds, as
+    `state` names it; bins; and from Spark's metadata the operator's number, its name and its partitions. Raises
+    CheckpointError.
     """
     from .driver import explain
 
@@ -328,7 +299,11 @@ def stages(checkpoint: str | os.PathLike[str], session: SparkSession | None = No
 
 
 def batches(checkpoint: str | os.PathLike[str]) -> pd.DataFrame:
-    """The micro-batches of a checkpoint: number, kind, epoch, whether it was refused, whether its state is kept."""
+    """The micro-batches of a checkpoint: columns batch, kind (epoch, read, ...), epoch, refused, kept.
+
+    ``refused``: its rows were refused, and nothing changed. ``kept``: Spark retains its state, so `state` can show it.
+    The numbers start again at 0 when a view is installed or dropped. Raises CheckpointError.
+    """
     from .driver import store
 
     return store.batches(checkpoint)

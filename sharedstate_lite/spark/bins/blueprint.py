@@ -26,7 +26,7 @@ from .bin_placement import labels
 from .route import Route, StatefulStages, Unplaceable
 from .staged import Staged
 
-FORMAT = 1
+FORMAT = 2
 FILE = "engine.json"
 STRATEGIES: dict[str, tuple[type[Dataflow], dict[str, str]]] = {
     "full": (Full, {"auto": "linear", "linear": "linear", "multi": "multi"}),

@@ -88,8 +88,8 @@ def check_home(where: Path, options: dict[str, Any]) -> None:
     """Refuse a location that was moved by hand: Spark's files in it name the old place. Raises CheckpointError."""
     if options["home"] != str(where):
         raise CheckpointError(
-            f"{where}: this checkpoint was moved here from {options['home']}, and Spark's files in it name that folder; "
-            "move it back, or write a copy with engine.checkpoint(path) and restore that"
+            f"{where}: this checkpoint was moved here from {options['home']}, and Spark's files in it name that "
+            "folder; move it back, or write a copy with engine.checkpoint(path) and restore that"
         )
 
 

@@ -1,10 +1,8 @@
-"""The driver's half of an engine over bins: epochs to messages, messages to answers.
+"""The driver's half of an engine over bins: it turns calls into messages for the bins, and their messages into answers.
 
-The driver reads an epoch in, checks its types, and sends each row to the bins that want
-it; it keeps none. How messages get through the stages is left open (:meth:`EngineDriver._run`): on
-Spark it is a streaming query (:mod:`.engine`), and tests run the same bins in one process.
-A read is a message through the same stages, so it answers for the epoch before it and
-no other.
+The driver checks an epoch, sends each row to the bins that need it, and keeps no rows. How messages pass the stages is
+left open (`EngineDriver._run`): on Spark through a streaming query (`engine`), in tests in one process. A read is a
+message through the same stages, so it answers for the epoch before it.
 """
 
 from __future__ import annotations
@@ -39,34 +37,34 @@ C = TypeVar("C", bound=Callable[..., Any])
 
 
 def one_at_a_time(method: C) -> C:
-    """A method that several threads may call: each waits until those before it are done."""
+    """Make calls of a method from several threads wait for each other."""
 
     @wraps(method)
-    def alone(self: EngineDriver, *given: Any, **named: Any) -> Any:
-        with self._calls:
+    def call(self: EngineDriver, *given: Any, **named: Any) -> Any:
+        with self._call_lock:
             result = method(self, *given, **named)
-            self._interrupted()
+            self._raise_interrupt()
             return result
 
-    return cast(C, alone)
+    return cast(C, call)
 
 
 class EngineDriver(ABC):
-    """The protocol of :class:`~sharedstate_lite.engine.engine.Engine` over ``bins`` bins a stage. A context manager."""
+    """The protocol of `sharedstate_lite.engine.engine.Engine` over ``bins`` bins a stage. A context manager."""
 
-    _turns: Callable[[], AbstractContextManager[Any]] = staticmethod(threading.RLock)
+    _make_lock: Callable[[], AbstractContextManager[Any]] = staticmethod(threading.RLock)
 
     def __init__(self, plan: Blueprint, bins: int) -> None:
         self.trace = Trace()
         self.epoch = 0
         self.bins = bins
         self._open = True
-        self._calls = self._turns()
+        self._call_lock = self._make_lock()
         self._ticked = False
-        # Strings of recent epochs: to look one up costs a tenth of adding it.
+        # Strings of recent epochs. Finding a string costs a tenth of adding it to a new dictionary.
         self._dictionary = ProcessStrings()
-        self._told: set[str] = set()
-        """Views that came late, whose contents ``install`` returned: before step 1, they alone owe it no first row."""
+        self._late_views: set[str] = set()
+        """Views that were installed after the start. ``install`` has returned their first rows, so step 1 does not."""
         self._use(plan, plan.checked())
 
     def _use(self, plan: Blueprint, route: Route) -> None:
@@ -76,33 +74,33 @@ class EngineDriver(ABC):
 
     @abstractmethod
     def _run(self, messages: list[BinMessage], kind: str, epoch: int) -> list[BinMessage]:
-        """Run one micro-batch; returns what came out for the driver. Raises the kit's error if a kernel refuses."""
+        """Run one micro-batch; returns the messages to the driver. Raises the error of a kernel that refuses a row."""
 
-    def _interrupted(self) -> None:  # noqa: B027
-        """Raise what interrupted a micro-batch too late to undo it; called when a call has taken in what it did."""
+    def _raise_interrupt(self) -> None:  # noqa: B027
+        """Raise the exception that interrupted a committed micro-batch; called once its messages are processed."""
 
     @abstractmethod
     def _heads(self) -> tables.Heads:
-        """The heads of all bins, as of the last micro-batch."""
+        """The heads of all bins after the last micro-batch."""
 
     @abstractmethod
     def _blobs(self, stage: int, part: str) -> list[bytes]:
-        """The runs of one piece of state, of all bins, as of the last micro-batch."""
+        """The runs of one piece of state in all bins after the last micro-batch."""
 
     @abstractmethod
     def _rebuild(self, plan: Blueprint, route: Route) -> list[BinMessage]:
-        """Go on with other views, from the base tables; returns what came out for the driver."""
+        """Compute other views from the base tables; returns the messages to the driver."""
 
     # --- the protocol -----------------------------------------------------------
 
     @property
     def kind(self) -> str:
-        """The strategy."""
+        """The strategy: full, shared or partial."""
         return self._plan.kind
 
     @property
     def join(self) -> str:
-        """How it joins."""
+        """How joins are run: auto, linear or multi."""
         return self._plan.join
 
     @property
@@ -117,11 +115,11 @@ class EngineDriver(ABC):
 
     @one_at_a_time
     def step(self, inputs: EpochInput) -> dict[str, Changes]:
-        """Apply one epoch; see :meth:`~sharedstate_lite.engine.engine.Engine.step`."""
+        """Apply one epoch; see `sharedstate_lite.engine.engine.Engine.step`."""
         self._check_open()
         try:
             deltas, messages = self._epoch(inputs)
-            out = self._owed() + self._run(messages, "epoch", self.epoch + 1)
+            out = self._first_rows() + self._run(messages, "epoch", self.epoch + 1)
         except Error as error:
             self.trace.record("refused", self.kind, note=str(error)[:200])
             raise
@@ -132,16 +130,16 @@ class EngineDriver(ABC):
 
     @one_at_a_time
     def read(self, view: str, key: Any = None, at: int | None = None) -> pd.DataFrame:
-        """The rows of a view, or of one key; see :meth:`~sharedstate_lite.engine.engine.Engine.read`."""
+        """The rows of a view, or of one key; see `sharedstate_lite.engine.engine.Engine.read`."""
         self._check_open()
         shown = self._blueprint._view(view)
         if at is not None and not (is_integer(at) and at == self.epoch):
             raise TimeError(
-                f"view {view}: on Spark a read answers for the last epoch, {self.epoch}, not for {shorten(at)}; "
-                "sharedstate_lite.spark.state(checkpoint, operator, batch) shows earlier batches"
+                f"view {view}: on Spark a read answers for the last epoch, {self.epoch}, not for {shorten(at)}; use "
+                "sharedstate_lite.spark.state(checkpoint, operator, batch) to see earlier batches"
             )
         if self.epoch == 0:
-            # What is there before step 1 no bin has been told yet: the one row of an aggregate without GROUP BY.
+            # The bins have received nothing yet. Only an aggregate without GROUP BY has a row.
             before: pd.DataFrame = self._blueprint.read(view, key)
             return before
         strings = Strings()
@@ -159,7 +157,7 @@ class EngineDriver(ABC):
         return sorted_frame(shown, self._delta(shown, out, strings), strings)
 
     def state(self, operator: str | None = None) -> pd.DataFrame:
-        """What is held, as of the last micro-batch; see :meth:`~sharedstate_lite.engine.engine.Engine.state`."""
+        """The state after the last micro-batch; see `sharedstate_lite.engine.engine.Engine.state`."""
         self._check_open()
         if operator is None:
             return tables.state_table(self._route, self._heads())
@@ -168,9 +166,9 @@ class EngineDriver(ABC):
 
     @one_at_a_time
     def install(self, view: View) -> Changes:
-        """Add a view and those it is built on; all views are computed anew from the base tables.
+        """Add a view and those it reads; returns its rows as Changes. Raises ViewError.
 
-        Returns its contents as Changes. Raises ViewError.
+        All views are computed again from the base tables, because Spark refuses a new operator in an old checkpoint.
         """
         self._check_open()
         more = validate.installed(view, self.views, self.catalog)
@@ -178,25 +176,25 @@ class EngineDriver(ABC):
 
     @one_at_a_time
     def drop(self, view: str | View) -> None:
-        """Remove a view and what only it needed. Raises ViewError if another view stands on it."""
+        """Remove a view and the state that only it needs. Raises ViewError if another view reads it."""
         self._check_open()
-        gone = validate.leaving(view, self.views, self.catalog)
-        left = [v for v in self.views.values() if v is not gone]
+        removed = validate.leaving(view, self.views, self.catalog)
+        left = [v for v in self.views.values() if v is not removed]
         if not left:
             raise ViewError(
-                f"view {gone.name} is the last one, and an engine on Spark has at least one; close() ends it"
+                f"view {removed.name} is the only one, and an engine on Spark needs one; call close() instead"
             )
         self._change_views(left)
 
     def _change_views(self, views: list[View]) -> list[BinMessage]:
         plan = Blueprint(self.kind, views, self.join)
         route = plan.checked()
-        before, names = self._told, {v.name for v in views}
-        self._told = {name for name in names if name in before or name not in self.views}
+        before, names = self._late_views, {v.name for v in views}
+        self._late_views = {name for name in names if name in before or name not in self.views}
         try:
             out = self._rebuild(plan, route)
         except BaseException:
-            self._told = before
+            self._late_views = before
             raise
         self._use(plan, route)
         self._ticked = True
@@ -204,7 +202,7 @@ class EngineDriver(ABC):
 
     @one_at_a_time
     def compact(self) -> None:
-        """Merge all runs of all bins."""
+        """Merge the runs in all bins."""
         self._check_open()
         every = [
             BinMessage(stage, where, COMPACT, "", b"")
@@ -214,47 +212,47 @@ class EngineDriver(ABC):
         self._run(every, "compaction", self.epoch)
 
     def evict(self, view: str, key: Any = None, n: int | None = None) -> dict[str, list[Any]]:
-        """Only partial state can; raises ViewError."""
+        """Raises ViewError: only partial state evicts."""
         return self._blueprint.evict(view, key, n)
 
     def handle(self, at: int | None = None) -> Any:
-        """Raises TimeError: the past is kept by Spark's batches, not by handles."""
+        """Raises TimeError: on Spark earlier epochs are read from earlier micro-batches, not through a handle."""
         raise TimeError(
-            f"handle({at}): {self.kind} state on Spark answers for the last epoch only; "
-            "sharedstate_lite.spark.state(checkpoint, operator, batch) shows earlier batches"
+            f"handle({at}): {self.kind} state on Spark answers for the last epoch only; use "
+            "sharedstate_lite.spark.state(checkpoint, operator, batch) to see earlier batches"
         )
 
     def filled(self, operator: str) -> list[tuple[Any, ...]]:
-        """Only partial state has holes; raises ViewError."""
-        raise ViewError(f"filled({operator!r}): {self.kind} state has no holes, every key is always there")
+        """Raises ViewError: only partial state has holes."""
+        raise ViewError(f"filled({operator!r}): {self.kind} state has no holes; every key is filled")
 
     def lookup(self, view: str, keys: Any) -> pd.DataFrame:
-        """Only partial state is looked up; raises ViewError."""
-        raise ViewError(f"lookup({view!r}): {self.kind} state has no holes, every key is always there; use read")
+        """Raises ViewError: only partial state has lookups of several keys."""
+        raise ViewError(f"lookup({view!r}): {self.kind} state has no holes, so every key is filled; use read")
 
     def arrangements(self) -> Any:
-        """Raises ViewError: they are in the state store."""
+        """Raises ViewError: on Spark they are in the state store."""
         raise ViewError(
-            "arrangements(): on Spark they are in the state store and no objects here; state() and "
-            "sharedstate_lite.spark.state(checkpoint, operator, batch) show them"
+            "arrangements(): on Spark they are in the state store, not in this process; use state() or "
+            "sharedstate_lite.spark.state(checkpoint, operator, batch)"
         )
 
     def _in_process(self, *_: Any) -> Any:
-        """Raises ViewError: messages are stopped and delivered one by one in process only."""
+        """Raises ViewError: only the engine in process delivers messages one by one."""
         raise ViewError(
-            "pause(), messages(), deliver(i) and resume() are there in process only: on Spark a micro-batch is the "
+            "pause(), messages(), deliver(i) and resume() work in process only, because on Spark a micro-batch is the "
             "smallest step; use ss.engine('partial', ...)"
         )
 
     pause = messages = deliver = resume = _in_process
 
     def graph(self) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """The operators and the edges between them, as two frames."""
+        """The operators and the edges between them, as two DataFrames."""
         self._check_open()
         return self._blueprint.graph()
 
     def close(self) -> None:
-        """Let go of everything; a second call does nothing."""
+        """Release everything. A second call does nothing."""
         self._open = False
 
     def __enter__(self) -> Self:
@@ -264,7 +262,7 @@ class EngineDriver(ABC):
         self.close()
 
     def _repr_html_(self) -> str:
-        """The table that ``state()`` gives, for a notebook."""
+        """The table of ``state()``, for a notebook."""
         if not self._open:
             return "<p>closed engine</p>"
         return state_html(f"{self.kind} engine on Spark, epoch {self.epoch}", self.state())
@@ -275,7 +273,7 @@ class EngineDriver(ABC):
     # --- messages ---------------------------------------------------------------
 
     def _epoch(self, inputs: EpochInput) -> tuple[dict[str, Delta], list[BinMessage]]:
-        """An epoch that was read in and checked, and the messages that bring it to the bins."""
+        """Check an epoch; returns its changes by relation, and the messages that bring them to the bins."""
         self._dictionary.collect()
         strings = self._dictionary.strings
         deltas = validate.epoch(inputs, self.catalog, strings)
@@ -284,12 +282,12 @@ class EngineDriver(ABC):
             messages += self._route.relation_messages(relation, delta, self.bins, strings, net=True)
         return deltas, messages
 
-    def _owed(self) -> list[BinMessage]:
-        """What step 1 emits beside what the bins send: they sent it when views came or went before it."""
+    def _first_rows(self) -> list[BinMessage]:
+        """The first rows of views that step 1 must emit itself, if bins sent them when views changed before step 1."""
         if self.epoch or not self._ticked:
             return []
         engine, out = self._blueprint, []
-        for view in (v for v in self.views.values() if v.name not in self._told):
+        for view in (v for v in self.views.values() if v.name not in self._late_views):
             blob = wire.pack(
                 engine.view_rows(view, None, None), [c.type for c in view.schema], engine.dictionary.strings
             )
@@ -309,4 +307,4 @@ class EngineDriver(ABC):
 
     def _check_open(self) -> None:
         if not self._open:
-            raise Error("this engine is closed; make a new one, or restore a checkpoint")
+            raise Error("this engine is closed; create another one, or restore a checkpoint")

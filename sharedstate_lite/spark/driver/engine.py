@@ -148,7 +148,7 @@ class SparkEngine(EngineDriver):
 
     @one_at_a_time
     def checkpoint(self, path: str | os.PathLike[str]) -> None:
-        """Copy all state to a new or empty folder, atomically. The query is stopped meanwhile. Raises CheckpointError."""
+        """Copy all state to a new or empty folder, atomically, with the query stopped. Raises CheckpointError."""
         self._check_open()
         self._query.stop()
         try:

@@ -1,8 +1,7 @@
-"""Spark's plan of an engine, as a table that can be read: one line a stateful operator.
+"""Spark's plan of an engine as a table with one row per stateful operator.
 
-``df.explain()`` of such a query fills a screen, most of it columns of blobs. What it comes to is
-here: which of the view's operators stand in which stage, by which columns rows are
-brought there, and what Spark itself says of that stage, from its state metadata.
+``df.explain()`` of such a query fills a screen, mostly with columns of blobs. This table has what matters: the
+operators of each stage, the columns by which rows are partitioned on the way there, and Spark's own state metadata.
 """
 
 from __future__ import annotations
@@ -26,38 +25,37 @@ COLUMNS = ["stage", "receives", "operators", "holds", "bins", "Spark's operator"
 
 
 def stages(checkpoint: str | os.PathLike[str], session: SparkSession | None = None) -> pd.DataFrame:
-    """The stages of the query at a checkpoint, in the order in which rows pass them.
+    """The stages of the query at a checkpoint, in the order in which rows pass them. Raises CheckpointError.
 
-    Columns: stage; receives (from whom, and by which columns rows are brought together);
-    operators; holds (as ``state()`` calls it); bins; then what Spark's own metadata say: the
-    number of the operator (Spark counts from the end), its name, partitions.
-    Raises CheckpointError.
+    Columns: stage; receives (each sender, and the columns by which its rows are partitioned); operators; holds (names
+    of ``state()``); bins; and from Spark's metadata the operator's number (Spark counts from the end of the query), its
+    name and its partitions.
     """
     found = opened(checkpoint, None, session)
     route: Any = found.route
     bins = blueprint.read(absolute(checkpoint))["options"]["bins"]
-    said: dict[int, Any] = {row["operatorId"]: row for row in found.metadata()}
+    metadata: dict[int, Any] = {row["operatorId"]: row for row in found.metadata()}
     nodes, _ = route.engine.graph()
-    title = {n["name"]: _titled(n) for n in nodes.to_dict("records")}
-    tell = _routed if isinstance(route, Route) else _placed
-    lines = []
+    titles = {n["name"]: _titled(n) for n in nodes.to_dict("records")}
+    describe = _routed if isinstance(route, Route) else _placed
+    rows = []
     for stage in range(1, route.stages + 1):
-        receives, operators = tell(route, stage, title)
-        spark = said.get(route.stages - stage, {"operatorName": "not started", "numPartitions": 0})
+        receives, operators = describe(route, stage, titles)
+        spark = metadata.get(route.stages - stage, {"operatorName": "not started", "numPartitions": 0})
         name = spark["operatorName"].removesuffix("Exec")
         parts = [("; ".join(dict.fromkeys(x))) for x in (receives, operators, route.parts(stage))]
-        lines.append([stage, *parts, bins, route.stages - stage, name, spark["numPartitions"]])
-    return pd.DataFrame(lines, columns=COLUMNS)
+        rows.append([stage, *parts, bins, route.stages - stage, name, spark["numPartitions"]])
+    return pd.DataFrame(rows, columns=COLUMNS)
 
 
 def _titled(node: dict[Any, Any]) -> str:
-    """An operator as pictures call it, after the view that it was built for."""
+    """The title of an operator as graphs show it, after the name of its view."""
     title = f"{node['title']} {node['detail']}".strip()
     return f"{node['view']}: {title}" if node["view"] and node["kind"] != "view" else title
 
 
-def _routed(route: Route, stage: int, title: dict[str, str]) -> tuple[list[str], list[str]]:
-    """Full and shared state: channels into a stage, operators in it."""
+def _routed(route: Route, stage: int, titles: dict[str, str]) -> tuple[list[str], list[str]]:
+    """Full and shared state: the channels into a stage, and its operators."""
     receives = []
     for channel in route.channels:
         if channel.stage == stage:
@@ -67,33 +65,30 @@ def _routed(route: Route, stage: int, title: dict[str, str]) -> tuple[list[str],
                 receives.append(_by(str(relation), schema, channel.columns))
             else:
                 last = route.operators[channel.early[-1] if channel.early else channel.origin]
-                sender = relation or _said(route.operators[channel.origin], title)
+                sender = relation or _title(route.operators[channel.origin], titles)
                 receives.append(_by(sender, last.node.schema, channel.columns))
-    return receives, [_said(route.operators[n], title) for n in route.at(stage)]
+    return receives, [_title(route.operators[n], titles) for n in route.at(stage)]
 
 
-def _placed(route: Any, stage: int, title: dict[str, str]) -> tuple[list[str], list[str]]:
-    """Partial state: edges that cross into a stage, operators in it."""
+def _placed(route: Any, stage: int, titles: dict[str, str]) -> tuple[list[str], list[str]]:
+    """Partial state: the edges into a stage, and its operators."""
     receives = []
     for node in route.at(stage):
         for edge in node.inputs:
-            if not route.near(edge):
+            if not route.is_local(edge):
                 source = edge.source
-                sender = source.name_of_relation if isinstance(source, BaseNode) else _said(source, title)
+                sender = source.name_of_relation if isinstance(source, BaseNode) else _title(source, titles)
                 receives.append(_by(sender, source.plan.schema, route.route(edge)))
-    return receives, [_said(node, title) for node in route.at(stage)]
+    return receives, [_title(node, titles) for node in route.at(stage)]
 
 
-def _said(operator: Any, title: dict[str, str]) -> str:
-    """An operator by its title; what pictures do not show by what it does."""
-    if operator.name in title:
-        return title[operator.name]
+def _title(operator: Any, titles: dict[str, str]) -> str:
+    """The title of an operator; for an operator that graphs leave out, what it does."""
+    if operator.name in titles:
+        return titles[operator.name]
     return " ".join(describe(operator.node)[1:]).strip() if hasattr(operator, "node") else str(operator.name)
 
 
 def _by(sender: str, schema: Any, columns: tuple[int, ...]) -> str:
     names = ", ".join(schema[c].name for c in columns)
-    return f"{sender}, by {names}" if names else f"{sender}, all in one bin"
-
-
-__all__ = ["COLUMNS", "stages"]
+    return f"{sender}, by {names}" if names else f"{sender}, all rows in one bin"

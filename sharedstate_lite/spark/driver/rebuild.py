@@ -1,9 +1,8 @@
-"""Another set of views on the same rows: the base tables of a checkpoint as the first micro-batch of a new one.
+"""Rebuild: other views over the same base tables, as the first micro-batch of a new generation.
 
-Spark refuses a further stateful operator on an old checkpoint. So a view that comes
-late, or goes, makes a new generation: each bin of each base table is read from the
-state store and sent, by Spark's own tasks, to the operators of the new route. What that
-costs is the size of the base tables, whatever their history; the driver holds no row.
+Spark refuses another stateful operator in an old checkpoint. So `install` and ``drop`` start a new query. Spark's tasks
+read each bin of each base table from the state store, and write its rows as messages for the operators of the new
+route. The cost is the size of the base tables, not of their history, and no row reaches the driver.
 """
 
 from __future__ import annotations
@@ -23,28 +22,27 @@ from ..query.query import tried
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from ..bins.route import Route
     from ..query.query import Query
     from .store import StateReader
 
 
-def rebuild(old: StateReader, new: Query, to: Route, label: dict[int, int], ticks: Iterable[BinMessage]) -> Path:
-    """Write the first file of ``new`` from the base tables of ``old``; returns where it is."""
+def rebuild(old: StateReader, new: Query, labels: dict[int, int], ticks: Iterable[BinMessage]) -> Path:
+    """Write the first input file of ``new`` from the base tables of ``old``; returns its path."""
     from pyspark.sql import functions as f
 
     first = new.folder / "load"
     first.mkdir()
     parts: DataFrame | None = None
     for name, (stage, _) in tables.bases(old.route).items() if old.batch >= 0 else ():
-        # A literal, not a text: the name of a relation or of a column may hold a quote.
+        # A literal, because names of relations and columns may contain quotes.
         mine = old.runs(stage).where(f.col("part") == f.lit(name))
         parts = mine if parts is None else parts.union(mine)
-    ticking = [m._replace(bin=label[m.bin]) for m in ticks]
+    ticking = [m._replace(bin=labels[m.bin]) for m in ticks]
     if parts is None:
         file = first / "all.parquet"
         write(table(ticking), file)
         return file
-    moved = parts.groupBy("bin", "part").applyInPandas(_mover(old, new, label), WIRE)
+    moved = parts.groupBy("bin", "part").applyInPandas(_mover(old, new, labels), WIRE)
     if ticking:
         rows = [(m.bin, m.stage, m.channel, m.what, m.blob) for m in ticking]
         moved = moved.union(new.session.createDataFrame(rows, WIRE))
@@ -53,13 +51,13 @@ def rebuild(old: StateReader, new: Query, to: Route, label: dict[int, int], tick
     return next((first / "parts").glob("part-*.parquet"))
 
 
-def _mover(old: StateReader, new: Query, label: dict[int, int]) -> Callable[[pd.DataFrame], pd.DataFrame]:
-    """What runs in the workers: one bin of one base table to messages."""
+def _mover(old: StateReader, new: Query, labels: dict[int, int]) -> Callable[[pd.DataFrame], pd.DataFrame]:
+    """The function that workers run: one bin of one base table to messages."""
     here, there, bins = old.make, new.plan.make, new.plan.bins
 
     def moved(frame: pd.DataFrame) -> pd.DataFrame:
         _, place = tables.find(here(), str(frame["part"].iloc[0]))
         out = tables.reload(place, (bytes(b) for b in frame["blob"]), there(), bins)
-        return pd.DataFrame([(label[m.bin], m.stage, m.channel, m.what, m.blob) for m in out], columns=COLUMNS)
+        return pd.DataFrame([(labels[m.bin], m.stage, m.channel, m.what, m.blob) for m in out], columns=COLUMNS)
 
     return moved

@@ -51,7 +51,7 @@ def rescale(checkpoint: str | os.PathLike[str], partitions: int, session: SparkS
         )
     on = running() if session is None else session
     usable(on, "rescale")
-    manager: Any = on._streamingCheckpointManager  # type: ignore[attr-defined]
+    manager: Any = on._streamingCheckpointManager
     lock = lock_folder(where)
     try:
         described = blueprint.read(where)
@@ -152,5 +152,5 @@ def _repartition(manager: Any, spark: Path, partitions: int) -> None:
         manager.repartition(str(spark), partitions)
     except (PySparkException, Py4JError) as error:
         raise CheckpointError(
-            f"Spark cannot move the state to {partitions} partitions ({reason(str(error))}); the checkpoint is unchanged"
+            f"Spark cannot move the state to {partitions} partitions ({reason(str(error))}); nothing was changed"
         ) from error

@@ -122,7 +122,7 @@ class StateReader:
             ) from error
 
     def _link(self, target: Path) -> None:
-        """Make the checkpoint readable at ``target``; if it was moved, with rewritten copies of files that hold paths."""
+        """Link the checkpoint at ``target``. If it was moved, copy the files that hold paths, and correct them."""
         if self.moved_from is None:
             target.parent.mkdir(parents=True)
             os.symlink(self.checkpoint, target, target_is_directory=True)
@@ -158,8 +158,8 @@ def _checked(checkpoint: Path, batch: int) -> int:
         raise TimeError(f"{where}: there is no micro-batch {batch}: the query has committed none yet")
     if 0 <= batch < there[0]:
         raise TimeError(
-            f"{where}: micro-batch {batch} is not retained any more, {there[0]} to {there[-1]} are; to retain more, set "
-            "spark.sql.streaming.minBatchesToRetain on the session before the engine starts"
+            f"{where}: micro-batch {batch} is not retained any more, {there[0]} to {there[-1]} are; to retain more, "
+            "set spark.sql.streaming.minBatchesToRetain on the session before the engine starts"
         )
     raise TimeError(f"{where}: there is no micro-batch {batch}; {there[0]} to {there[-1]} are retained")
 

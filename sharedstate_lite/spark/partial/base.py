@@ -1,13 +1,10 @@
-"""Base tables beside the bins of partial state: what an upquery that finds nothing filled reads at last.
+"""Base tables of partial state: where an upquery ends if no operator has its key filled.
 
-:class:`BaseTables` is all that the engine needs of them; :class:`SparkBaseTables` answers upqueries out
-of rows that Spark reads, in Spark's own tasks, so that no row of a base table comes to the
-driver. Where the rows are is said by :meth:`SparkBaseTables.frame`: :mod:`.base_parquet` keeps them as Parquet
-files, :mod:`.basejdbc` reads a table of a database.
+They are outside the bins. `BaseTables` is what the driver needs of them; `base_spark` implements it with Spark jobs
+over Parquet files (`base_parquet`) or a table in PostgreSQL (`base_postgres`).
 
-Whatever it is has for each row the number of the epoch (``batch``) that brought it, because an
-answer has to be as of an epoch: it holds the changes that the asker was sent before it,
-and none of those that come after (rule 18).
+Each row has the number of the epoch (``batch``) that brought it. A response must be as of one epoch: it contains the
+changes that the asking operator was sent before it, and none that are sent later (rule 18).
 """
 
 from __future__ import annotations
@@ -34,35 +31,32 @@ class BaseTables(ABC):
 
     @abstractmethod
     def append(self, deltas: Mapping[str, Delta], epoch: int, strings: Strings) -> None:
-        """Write an epoch's net changes."""
+        """Write the net changes of an epoch, by relation."""
 
     @abstractmethod
     def take_back(self, epoch: int) -> None:
-        """Forget all that is later than ``epoch``."""
+        """Remove the changes of all epochs after ``epoch``."""
 
     @abstractmethod
-    def there(self, relation: str, rows: Delta, upto: int, strings: Strings) -> Delta:
-        """How often each of some rows is there after epoch ``upto``: the rows, with their multiplicities as diffs."""
+    def count(self, relation: str, rows: Delta, epoch: int, strings: Strings) -> Delta:
+        """Some rows with their multiplicities after ``epoch`` as diffs; rows that are absent are left out."""
 
     @abstractmethod
-    def answers(
-        self, asked: list[BaseUpquery], upto: int, rest: list[BinMessage], places: Placement
+    def answer(
+        self, upqueries: list[BaseUpquery], epoch: int, messages: list[BinMessage], placement: Placement
     ) -> list[BinMessage] | Path:
-        """``rest``, and what is there after epoch ``upto`` for those who asked: messages, or a file of them."""
+        """``messages`` and the responses to some upqueries as of ``epoch``: as a list, or as a file of the inbox."""
 
     @abstractmethod
     def size(self, relation: str) -> tuple[int, int]:
-        """Rows and bytes stored."""
+        """The stored rows and bytes of a relation."""
 
     @abstractmethod
-    def shown(self, place: StatePart) -> pd.DataFrame:
+    def state_rows(self, part: StatePart) -> pd.DataFrame:
         """The rows of a base table with their diff, as ``state(operator)`` shows them."""
 
-    def compact(self) -> None:  # noqa: B027  (not every store has something to merge)
-        """Merge what can be merged."""
+    def compact(self) -> None:  # noqa: B027  (a database has nothing to merge)
+        """Merge files."""
 
     def close(self) -> None:  # noqa: B027
-        """Let go."""
-
-
-__all__ = ["BaseTables"]
+        """Release what the tables use."""

@@ -1,22 +1,21 @@
-"""A base table in PostgreSQL, read over JDBC: the filters of an upquery run there, and only the rows asked for come.
+"""A base table in PostgreSQL, read over JDBC: PostgreSQL evaluates the filters of an upquery and sends only its rows.
 
     ss.spark.engine("partial", views, session, base={"visit": ss.spark.Postgres(server, "visit")})
 
-The table has the relation's columns, ``batch``, the epoch that brought the row, and
-``diff`` (+1 for a row that came, -1 for one that went). The engine makes it if it is not
-there, and appends each epoch. Rows that were there before have batch 0.
+The table has the relation's columns, ``diff`` (+1 for an inserted row, -1 for a deleted one), and ``batch``, the epoch
+of the change. The engine creates the table if it does not exist, and appends each epoch. Rows that are there before
+have batch 0.
 
-With ``append=False`` others write the table, and ``step`` is told the same rows: those of
-epoch e have to be in the table, under ``batch`` e, before ``step`` is called for it. A table
-without such a column is refused. Its answers could not be told to be before or after a
-change that is on its way, so the change would be counted twice or not at all (rule 18).
+With ``append=False`` other programs write the table. They write the changes of epoch e under ``batch`` e, and only
+then call ``step`` with the same changes. A table without ``batch`` is refused: a response would include changes of
+epochs that the asking operator has not received yet, or miss some, so they would count twice or never (rule 18).
 
-The rows stay in PostgreSQL when the engine is checkpointed, and are the same table when
-it is restored.
+A checkpoint does not contain the rows. A restored engine uses the same table.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -25,34 +24,50 @@ from ...changelog.convert import ARROW
 from ...errors import RelationError
 from ...plan.nodes import Schema
 from ...postgres.rows import connected, identifier, write
-from .base_given import Postgres
-from .base_rows import SPARK, BaseTable
+from .base_spark import SPARK, BaseTable
 from .jdbc import jdbc
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from ...postgres import Server
+
+
+@dataclass(frozen=True)
+class Postgres:
+    """A table of PostgreSQL as the base table of a relation. Nothing is opened before an engine uses it.
+
+    ``where`` is a Server of the kit or a DSN; ``batch`` and ``diff`` name the columns of the epoch and of the diff.
+    With ``append=False`` other programs write the table; see the module.
+    """
+
+    where: Server | str
+    table: str
+    batch: str = "batch"
+    diff: str = "diff"
+    append: bool = True
+
 
 class PostgresTable(BaseTable):
-    """See the module."""
+    """See the module. Raises RelationError if the table does not fit the relation."""
 
     def __init__(self, place: Postgres, session: SparkSession, relation: str, schema: Schema, new: bool) -> None:
         self.place, self.session, self.schema = place, session, schema
         names = [*(c.name for c in schema), place.diff, place.batch]
-        # Spark compares names without case.
+        # Spark's column names are case-insensitive.
         columns = {c.name.lower() for c in schema}
         twice = {name for name in (place.diff, place.batch) if name.lower() in columns}
-        if twice or place.diff.lower() == place.batch.lower():
+        if twice:
             raise RelationError(
-                f"{relation}: {', '.join(sorted(twice or {place.diff}))} would be two columns of table {place.table}; "
-                "name others with Postgres(..., batch=, diff=)"
+                f"{relation}: table {place.table} cannot have two columns {', '.join(sorted(twice))}; choose other "
+                "names with Postgres(..., batch=, diff=)"
             )
         with connected(place.where) as connection:
             there = connection.execute("SELECT to_regclass(%s)", (self._name(connection),)).fetchall()[0][0]
         if there is None:
             if not place.append:
                 raise RelationError(
-                    f"{relation}: there is no table {place.table}, and append=False leaves it to others"
+                    f"{relation}: table {place.table} does not exist; create it, or leave out append=False"
                 )
             types = [*(ARROW[c.type] for c in schema), pa.int64(), pa.int64()]
             write(place.where, place.table, pa.table([pa.array([], t) for t in types], names=names))
@@ -60,16 +75,16 @@ class PostgresTable(BaseTable):
         missing = [n for n in names if n not in found]
         if place.batch in missing:
             raise RelationError(
-                f"{relation}: table {place.table} has no column {place.batch}; it needs the epoch of each row, or an "
-                f"answer could not be told to be before or after a change that is on its way (rule 18)"
+                f"{relation}: table {place.table} has no column {place.batch}; add it, with the epoch of each row: an "
+                f"upquery must not see changes of later epochs (rule 18)"
             )
         if missing:
             raise RelationError(f"{relation}: table {place.table} lacks {', '.join(missing)}")
         if new and place.append and (last := self._last()) > 0:
-            # Whose epochs these are goes on with them; this engine would take them back.
+            # They belong to another engine; this one would delete them as epochs after its own.
             raise RelationError(
                 f"{relation}: table {place.table} has rows of epochs up to {last}, and this engine is new; restore the "
-                "engine that wrote them, name another table, or set their batch to 0 to begin with these rows"
+                "engine that wrote them, use another table, or set their batch to 0 to start with these rows"
             )
 
     def frame(self) -> DataFrame:
@@ -90,7 +105,7 @@ class PostgresTable(BaseTable):
         if self.place.append:
             with connected(self.place.where) as connection:
                 batch = identifier(self.place.batch).as_string(connection)
-                # Both names are quoted by the driver.
+                # The driver has quoted both names.
                 query = f"DELETE FROM {self._name(connection)} WHERE {batch} > %s"
                 connection.execute(query.encode(), (epoch,))
 
@@ -109,6 +124,3 @@ class PostgresTable(BaseTable):
 
     def _name(self, connection: object) -> str:
         return identifier(self.place.table).as_string(connection)  # type: ignore[arg-type]
-
-
-__all__ = ["PostgresTable"]

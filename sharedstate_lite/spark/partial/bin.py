@@ -1,310 +1,351 @@
-"""One bin of one stage of partial state: the core's operators for the keys that somebody has asked for here.
+"""One bin of one stage of partial state: operators of the graph, with state for the filled keys of this bin.
 
-What :class:`~..bins.bin.Bin` is for the other strategies: a graph in memory, its arrangements
-as runs in a state store, and beside them which keys are filled (``NAME keys``, with the
-operation that last used each) and the questions that are open (``open``). Letters that
-come in are delivered one after the other, each followed by all that it causes here;
-what it causes elsewhere goes out.
+A bin delivers its messages one by one, in the order in which they were sent. After each it delivers everything that
+follows within the bin, and collects what follows elsewhere. Beside its runs (see `spark.bins.bin`) it stores:
+
+    NAME keys    the filled keys of a piece of state, each with the number of the operation that last used it
+    open         open upqueries (`upquery_codec`), lookups that wait for them, the number of the last tag
+
+All of this is one write, so another worker finds the bin as it was before a micro-batch or after it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from ...partial import build
+from ...partial.budget import filled_keys_of
+from ...partial.filled_keys import FilledKeys
 from ...partial.join import JoinNode
-from ...partial.messages import Message as Told
+from ...partial.messages import Message
 from ...partial.nodes import BaseNode, PartialEdge, PartialNode, ReaderNode
 from ...storage import wire
 from ...storage.batch import Delta, concat
 from ...storage.encoding import NULL, Words
-from ..bins.bin import Plan
-from ..bins.messages import BinMessage
+from ..bins.bin import Bin, Plan
+from ..bins.messages import BinMessage, Store
 from ..bins.strings import worker_strings
-from .kept import StoredBin, WaitingLookup
 from .messages import (
-    ASK,
     COMMAND,
     COMPACT,
     EVICTED,
     GRAPH,
+    LOOKUP,
     OUT,
     REPORT,
     UPQUERY,
     DecodedMessage,
     decode_message,
     encode_message,
+    is_touch,
 )
-from .nodes import ALL, GatherNode, RemoteEdge, schema_of
+from .nodes import ALL, BinGraph, GatherNode, RemoteEdge, types_of
 from .placement import Placement
 from .upquery_codec import UpqueryCodec
 
-AGES = 32
-"""Into how many classes a bin sorts its keys by their last use, when it tells of them."""
+AGE_CLASSES = 32
+"""A bin reports the ages of its filled keys as a histogram with this many classes."""
 
 
 @dataclass
 class PartialPlan(Plan):
-    """What a worker needs: as for the other strategies, and whether there is a budget to report for."""
+    """What a worker needs to build the bins of a partial engine. With ``budget`` a bin reports how much it stores."""
 
     budget: bool = False
 
     def bin(self, stage: int, number: int) -> Any:
-        """A bin that holds nothing yet."""
+        """A bin without state."""
         return PartialBin(self, stage, number)
 
 
 @dataclass
-class PartialBin(StoredBin):
-    """See the module."""
+class WaitingLookup:
+    """A lookup that waits for holes to be filled: its number, view and keys, and whether an upquery for it is open."""
+
+    request: int
+    view: str
+    keys: Words
+    open: bool = False
+
+
+@dataclass
+class PartialBin(Bin):
+    """The operators of one stage for the keys of one bin; see the module."""
 
     plan: PartialPlan
+    lookups: list[WaitingLookup] = field(default_factory=list)
+    draws: int = 0
+    """The number of the driver's last random eviction; stored, so that a restart continues from it."""
+    extras: dict[tuple[str, str], bytes] = field(init=False, default_factory=dict)
+    """(part, name) -> the blob that was stored last, of what is stored beside the runs."""
+    encoded: dict[str, tuple[Words, Words]] = field(init=False, default_factory=dict)
+    """Filled keys and their uses as they were encoded last. Arrays of keys are replaced, never changed."""
 
     def __post_init__(self) -> None:
-        self.places: Placement = self.plan.make()
-        self.graph = self.places.engine
-        self.engine = self.graph  # type: ignore[assignment]
+        self.placement: Placement = self.plan.make()
+        self.graph: BinGraph = self.placement.engine
+        self.engine = self.graph
         self.graph.dictionary.strings = worker_strings.strings
-        self.graph.place = (self.stage * self.plan.bins + self.number, (self.places.stages + 1) * self.plan.bins)
-        self.graph.post, self.graph.found, self.graph.gone = self._post, self._found, self._gone_keys
-        self.nodes = self.places.at(self.stage)
-        self.parts = self.places.parts(self.stage)
+        self.graph.host = self
+        self.graph.host_number = self.stage * self.plan.bins + self.number
+        self.graph.host_count = (self.placement.stages + 1) * self.plan.bins
+        self.nodes: list[PartialNode] = self.placement.at(self.stage)
+        self.parts = self.placement.parts(self.stage)
         self.stored = {part: [] for part in self.parts}
-        self.back: dict[tuple[int, int | None], PartialEdge] = {}
+        self.inputs: dict[int, PartialEdge] = {}
+        """Edge of the graph, by number -> the edge in this bin that ends at the same operator."""
         for node in list(self.nodes):
             self._connect(node)
-        self.memo = UpqueryCodec(self.strings, self._edge)
+        self.codec = UpqueryCodec(self.strings, self._upquery_edge)
         self.out: list[BinMessage] = []
-        self.told: dict[str, list[Words]] = {}
+        self.evicted: dict[str, list[Words]] = {}
 
     def _connect(self, node: Any) -> None:
-        """Put a GatherNode before each input that comes from other bins, and one edge to all of them after the node."""
+        """Replace edges that cross bins: inputs by a gather node and an edge from each bin, outputs by remote edges."""
         for slot, edge in enumerate(node.inputs):
-            if isinstance(edge.source, BaseNode) or self.places.near(edge):
-                self.back[edge.number, None] = edge
+            if isinstance(edge.source, BaseNode) or self.placement.is_local(edge):
+                self.inputs[edge.number] = edge
                 continue
             gather = GatherNode(self.graph, node.name, edge.source.plan, node.view, edge.ask)
-            gather.keyed = self.places.keyed(edge.source)
+            gather.keyed = self.placement.is_keyed(edge.source)
             gather.inputs = [
                 RemoteEdge(edge.number, edge.source, gather, i, edge.ask, bin=i) for i in range(self.plan.bins)
             ]
             node.inputs[slot] = PartialEdge(edge.number, gather, node, slot, edge.ask)
             gather.outputs = [node.inputs[slot]]
-            self.back[edge.number, None] = node.inputs[slot]
-            self.nodes.append(gather) if gather not in self.nodes else None
-        far = [
-            e if self.places.near(e) else RemoteEdge(e.number, e.source, e.target, e.slot, e.ask) for e in node.outputs
+            self.inputs[edge.number] = node.inputs[slot]
+            self.nodes.append(gather)
+        node.outputs = [
+            e if self.placement.is_local(e) else RemoteEdge(e.number, e.source, e.target, e.slot, e.ask)
+            for e in node.outputs
         ]
-        if not isinstance(node, GatherNode):
-            node.outputs = far
 
-    def _edge(self, number: int, where: int | None) -> PartialEdge:
-        """The edge that a question came over: near, or from another bin."""
-        if where is None:
-            return self.back[number, None]
-        edge = self.places.edges[number]
-        return RemoteEdge(number, edge.source, edge.target, edge.slot, edge.ask, bin=where)
+    def _upquery_edge(self, number: int, sender: int | None) -> PartialEdge:
+        """The edge on which an upquery arrived, from an operator of this bin or from bin ``sender``."""
+        if sender is None:
+            return self.inputs[number]
+        edge = self.placement.edges[number]
+        return RemoteEdge(number, edge.source, edge.target, edge.slot, edge.ask, bin=sender)
 
     # --- a micro-batch ----------------------------------------------------------
 
     def run(self, messages: list[BinMessage]) -> list[BinMessage]:
-        """Take one micro-batch's messages; returns those that follow. Raises the kit's errors."""
-        self.out, self.told = [], {}
-        # A lookup that meets no hole changes no more than when keys were used; see _asked for one that does.
-        self.changed = not all(m.channel == ASK or '"k": "touch"' in m.what for m in messages)
+        """Process the messages of one micro-batch; returns those that follow. Raises the errors of the kernels."""
+        self.out, self.evicted = [], {}
+        # A lookup without holes only changes when keys were last used, and that need not be stored.
+        self.changed = not all(m.channel == LOOKUP or is_touch(m) for m in messages)
         self.time += 1
-        letters: list[DecodedMessage] = []
-        parts: dict[int, list[Delta]] = {}
+        ordered: list[tuple[int, DecodedMessage]] = []
+        rows: dict[int, list[Delta]] = {}
         for message in messages:
-            letter = decode_message(message, self.strings)
-            self.graph.clock = max(self.graph.clock, letter.head.get("c", 0))
-            self.graph.now = max(self.graph.now, letter.head.get("now", 0))
-            self.draws = max(self.draws, letter.head.get("d", 0))
-            letter.head = {**letter.head, "channel": message.channel}
-            if letter.head.get("k") == "rows":
-                assert letter.delta is not None
-                parts.setdefault(letter.head["t"], []).append(letter.delta)
+            decoded = decode_message(message, self.strings)
+            head = decoded.head
+            self.graph.clock = max(self.graph.clock, head.get("c", 0))
+            self.graph.now = max(self.graph.now, head.get("now", 0))
+            self.draws = max(self.draws, head.get("d", 0))
+            if head.get("k") == "rows":
+                assert decoded.delta is not None
+                rows.setdefault(head["t"], []).append(decoded.delta)
             else:
-                letters.append(letter)
+                ordered.append((message.channel, decoded))
         self.graph.op = self.graph.clock
-        for letter in sorted(letters, key=lambda x: x.order):
-            if letter.head.get("k") == "response" and letter.delta is None:
-                width = len(self.places.edges[letter.head["e"]].source.plan.schema)
-                letter.delta = concat(parts.pop(letter.head["t"], []), width)
-            self._take(letter)
+        for channel, decoded in sorted(ordered, key=lambda pair: pair[1].order):
+            if decoded.head.get("k") == "response" and decoded.delta is None:
+                width = len(self.placement.edges[decoded.head["e"]].source.plan.schema)
+                decoded.delta = concat(rows.pop(decoded.head["t"], []), width)
+            self._take(channel, decoded)
             self.graph.drain()
-        self._finish()
+        self._answer_lookups()
+        self._send_changes()
+        self._send_evicted()
+        self._send_report()
         return self.out
 
-    def _take(self, letter: DecodedMessage) -> None:
-        channel = letter.head["channel"]
+    def _take(self, channel: int, message: DecodedMessage) -> None:
         if channel == GRAPH:
-            self._deliver(letter)
-        elif channel == ASK:
-            reader = self.graph.nodes["reader", letter.head["view"]]
-            assert reader.filled is not None
-            keys = reader.filled.keys if letter.keys is None else letter.keys
-            self._asked(WaitingLookup(letter.head["id"], letter.head["view"], keys))
+            self._deliver(message)
+        elif channel == LOOKUP:
+            reader = self._reader(message.head["view"])
+            keys = reader.filled.keys if message.keys is None else message.keys
+            self._look_up(reader, WaitingLookup(message.head["id"], reader.view, keys))
         elif channel == COMPACT:
-            for held in self.parts.values():
-                held.arrangement.compact()
+            self._compact()
         elif channel == COMMAND:
-            self._obey(letter)
+            self._obey(message)
 
-    def _deliver(self, letter: DecodedMessage) -> None:
-        """Hand a letter to the operator whose edge it came over."""
-        head, graph = letter.head, self.graph
-        edge, kind = self.places.edges[head["e"]], head["k"]
-        if kind in ("upquery", "touch"):
-            over = self._edge(edge.number, head["b"])
-            if kind == "touch":
-                assert letter.keys is not None
-                self._touch(edge.source, letter.keys)
-                return
+    def _deliver(self, message: DecodedMessage) -> None:
+        """Hand a message to the operator at the end of its edge."""
+        head, graph = message.head, self.graph
+        edge, kind = self.placement.edges[head["e"]], head["k"]
+        if kind == "touch":
+            assert message.keys is not None
+            self._touch(edge.source, message.keys)
+            return
+        if kind == "upquery":
+            arrived = self._upquery_edge(edge.number, head["b"])
         elif isinstance(edge.source, BaseNode):
-            over = edge
-            rows = 0 if letter.delta is None else len(letter.delta.diffs)
-            graph.trace.record(
-                "response" if kind == "response" else "message", edge.source.name, edge.target.name, rows
-            )
+            arrived = edge
+            rows = 0 if message.delta is None else len(message.delta.diffs)
+            event = "response" if kind == "response" else "message"
+            graph.trace.record(event, edge.source.name, edge.target.name, rows)
         else:
-            gather = self.back[edge.number, None].source
-            over = gather.inputs[head["b"]]
+            arrived = self.inputs[edge.number].source.inputs[head["b"]]
         graph.in_flight.send(
-            Told(0, kind, over, graph.op, letter.keys, letter.delta, head.get("t", 0), {}, head.get("a", 0))
+            Message(0, kind, arrived, graph.op, message.keys, message.delta, head.get("t", 0), {}, head.get("a", 0))
         )
 
-    def _post(
-        self, kind: str, edge: PartialEdge, keys: Words | None = None, delta: Delta | None = None, tag: int = 0,
-        asked: int = 0, **_: Any,
-    ) -> None:  # fmt: skip
-        """Send to other bins, or to the driver."""
-        plan, route = edge.source.plan, self.places.route
-        head = {"e": edge.number, "k": kind, "b": self.number, "t": tag, "a": asked, "c": self.graph.clock}
-        types, by = tuple(c.type for c in plan.schema), schema_of(plan, edge.ask)
+    def send_remote(
+        self,
+        kind: str,
+        edge: PartialEdge,
+        keys: Words | None = None,
+        delta: Delta | None = None,
+        tag: int = 0,
+        asked: int = 0,
+        **_: Any,
+    ) -> None:
+        """Send a message of the graph to other bins, or an upquery of a base table to the driver."""
+        plan, placement = edge.source.plan, self.placement
+        types, key_types = tuple(c.type for c in plan.schema), types_of(plan, edge.ask)
+        channel = GRAPH
+        parts: list[tuple[int, Words | None, Delta | None]]
         if kind in ("upquery", "touch"):
-            to = (self.places.stage_of[edge.source], getattr(edge, "bin", self.number), GRAPH)
+            stage = placement.stage_of[edge.source]
+            parts = [(edge.bin if isinstance(edge, RemoteEdge) else self.number, keys, delta)]
             if isinstance(edge.source, BaseNode):
-                to = (0, self.number, UPQUERY)
-            parts: list[tuple[int, Words | None, Delta | None]] = [(to[1], keys, delta)]
+                stage, channel, parts = 0, UPQUERY, [(self.number, keys, delta)]
         else:
-            logical = self.places.edges[edge.number]
-            to = (self.places.stage_of[logical.target], 0, GRAPH)
-            cut = [] if delta is None else wire.split(delta, route(logical), types, self.plan.bins, self.strings)
+            edge_of_graph = placement.edges[edge.number]
+            stage = placement.stage_of[edge_of_graph.target]
+            columns = placement.route(edge_of_graph)
+            by_bin = [] if delta is None else wire.split(delta, columns, types, self.plan.bins, self.strings)
             if kind == "change":
-                parts = [(n, None, part) for n, part in cut]
+                parts = [(number, None, part) for number, part in by_bin]
             elif kind == "response":
-                where = edge.bin if isinstance(edge, RemoteEdge) else ALL
-                parts = [(where, keys, dict(cut).get(where, Delta.empty(len(types))))]
+                asker = edge.bin if isinstance(edge, RemoteEdge) else ALL
+                parts = [(asker, keys, dict(by_bin).get(asker, Delta.empty(len(types))))]
             else:
-                parts = [(n, keys, None) for n in range(self.plan.bins)]
-        for where, some, rows in parts:
-            told = {**head, "by": f"{self.stage:06d}.{self.number:06d}", "n": [self.time, len(self.out)]}
-            self.out.append(encode_message((to[0], where, to[2]), told, self.strings, some, by, rows, types))
-            self._trace(kind, edge, some, rows)
+                parts = [(number, keys, None) for number in range(self.plan.bins)]
+        head = {"e": edge.number, "k": kind, "b": self.number, "t": tag, "a": asked, "c": self.graph.clock}
+        for number, some, rows in parts:
+            order = {"by": f"{self.stage:06d}.{self.number:06d}", "n": [self.time, len(self.out)]}
+            to = (stage, number, channel)
+            self.out.append(encode_message(to, head | order, self.strings, some, key_types, rows, types))
+            self._record(kind, edge, some, rows)
 
-    def _trace(self, kind: str, edge: PartialEdge, keys: Words | None, delta: Delta | None) -> None:
-        logical = self.places.edges[edge.number]
-        ends = (logical.source.name, logical.target.name)
+    def _record(self, kind: str, edge: PartialEdge, keys: Words | None, delta: Delta | None) -> None:
+        if kind == "touch":
+            return
+        edge = self.placement.edges[edge.number]
+        ends = (edge.source.name, edge.target.name)
         rows = len(delta.diffs) if delta is not None else 0 if keys is None else keys.shape[1]
         name = {"change": "message", "evict": "message"}.get(kind, kind)
-        if kind != "touch":
-            self.graph.trace.record(
-                name, *(ends[::-1] if kind == "upquery" else ends), rows, note="evict" if kind == "evict" else ""
-            )
+        self.graph.trace.record(
+            name, *(ends[::-1] if kind == "upquery" else ends), rows, note="evict" if kind == "evict" else ""
+        )
 
     # --- lookups ----------------------------------------------------------------
 
-    def _asked(self, wait: WaitingLookup) -> None:
-        reader = self.graph.nodes["reader", wait.view]
+    def _reader(self, view: str) -> ReaderNode:
+        reader = self.graph.nodes["reader", view]
         assert isinstance(reader, ReaderNode)
-        there = reader.filled.mask(wait.keys, self.strings)
-        for name, count in (("hit", int(there.sum())), ("hole", int((~there).sum()))):
+        return reader
+
+    def _look_up(self, reader: ReaderNode, lookup: WaitingLookup) -> None:
+        filled = reader.filled.mask(lookup.keys, self.strings)
+        for name, count in (("hit", int(filled.sum())), ("hole", int((~filled).sum()))):
             if count:
                 self.graph.trace.record(name, reader.name, rows=count)
-        self._touch(reader, wait.keys.compress(there, axis=1))
-        # It may be filled at once, with what another view's operators hold in this bin.
-        self.changed |= not there.all()
-        self.waits.append(wait)
-        self._ask(reader, wait)
+        self._touch(reader, lookup.keys.compress(filled, axis=1))
+        # Another view's operators in this bin may fill the hole within this micro-batch.
+        self.changed |= not filled.all()
+        self.lookups.append(lookup)
+        self._ask(reader, lookup)
 
-    def _ask(self, reader: ReaderNode, wait: WaitingLookup) -> None:
-        holes = wait.keys.compress(~reader.filled.mask(wait.keys, self.strings), axis=1)
-        if holes.shape[1] and not wait.open:
-            wait.open = True
+    def _ask(self, reader: ReaderNode, lookup: WaitingLookup) -> None:
+        holes = lookup.keys.compress(~reader.filled.mask(lookup.keys, self.strings), axis=1)
+        if holes.shape[1] and not lookup.open:
+            lookup.open = True
             self.graph.send("upquery", reader.inputs[0], keys=holes, tag=self.graph.tag(), asked=self.graph.now)
 
-    def _found(self, reader: PartialNode, keys: Words) -> None:
-        """Keys of a reader were answered: what was asked for them is asked no more."""
+    def on_filled(self, reader: PartialNode, keys: Words) -> None:
+        """See `GraphHost`: upqueries of lookups that include these keys are no longer open."""
         schema = reader.plan.schema
-        for wait in self.waits:
-            if wait.view == reader.view and self.graph.among(keys, wait.keys, schema, reader.ask).any():
-                wait.open = False
+        for lookup in self.lookups:
+            if lookup.view == reader.view and self.graph.among(keys, lookup.keys, schema, reader.ask).any():
+                lookup.open = False
 
-    def _finish(self) -> None:
-        """Answer lookups that have all their keys, ask again for what was lost, tell of changes and of what is held."""
-        left = []
-        for wait in self.waits:
-            reader = self.graph.nodes["reader", wait.view]
-            assert isinstance(reader, ReaderNode)
-            if not wait.open:
-                self._ask(reader, wait)
+    def _answer_lookups(self) -> None:
+        """Answer lookups whose keys are all filled; ask again for keys that were evicted meanwhile."""
+        waiting = []
+        for lookup in self.lookups:
+            reader = self._reader(lookup.view)
+            if not lookup.open:
+                self._ask(reader, lookup)
                 self.graph.drain()
-            if wait.open or not reader.filled.mask(wait.keys, self.strings).all():
-                left.append(wait)
+            if lookup.open or not reader.filled.mask(lookup.keys, self.strings).all():
+                waiting.append(lookup)
                 continue
-            _, rows, diffs = reader.rows.match(wait.keys, self.strings)
-            self._say({"view": wait.view, "id": wait.request}, reader, Delta(rows, diffs[0]))
-        self.waits = left
+            _, rows, diffs = reader.rows.match(lookup.keys, self.strings)
+            self._send_rows({"view": lookup.view, "id": lookup.request}, reader, Delta(rows, diffs[0]))
+        self.lookups = waiting
+
+    # --- to the driver ----------------------------------------------------------
+
+    def _send_changes(self) -> None:
         for node in self.nodes:
             if isinstance(node, ReaderNode) and node.emitted:
                 change = concat([d for ds in node.emitted.values() for d in ds], len(node.plan.schema))
                 node.emitted = {}
-                self._say({"view": node.view}, node, change)
-        sets = self._sets()
-        for name, keys in self.told.items():
-            types = sets[name].types
-            self.out.append(
-                encode_message(
-                    (0, self.number, EVICTED), {"o": name}, self.strings, np.concatenate(keys, axis=1), types
-                )
-            )
-        self._note()
+                self._send_rows({"view": node.view}, node, change)
 
-    def _say(self, head: dict[str, Any], reader: ReaderNode, rows: Delta) -> None:
+    def _send_rows(self, head: dict[str, Any], reader: ReaderNode, rows: Delta) -> None:
         types = tuple(c.type for c in reader.plan.schema)
         self.out.append(encode_message((0, self.number, OUT), head, self.strings, delta=rows, types=types))
 
-    def _note(self) -> None:
+    def on_evicted(self, part: str, keys: Words) -> None:
+        """See `GraphHost`."""
+        self.evicted.setdefault(part, []).append(keys)
+
+    def _send_evicted(self) -> None:
+        filled = self._filled_keys()
+        for part, keys in self.evicted.items():
+            words, types = np.concatenate(keys, axis=1), filled[part].types
+            self.out.append(encode_message((0, self.number, EVICTED), {"o": part}, self.strings, words, types))
+
+    def _send_report(self) -> None:
         events = [[e.name, e.source, e.target, e.rows, e.note] for e in self.graph.trace]
         self.graph.trace.clear()
-        told: dict[str, Any] = {"trace": events, "stage": self.stage}
+        report: dict[str, Any] = {"trace": events, "stage": self.stage}
         if self.plan.budget:
-            used = np.concatenate([f.used for _, _, f in self._holders()] or [np.empty(0, dtype=np.int64)])
-            used.sort()
-            told |= {
-                "rows": sum(h.arrangement.rows for h in self.parts.values()),
-                "bytes": sum(h.arrangement.nbytes for h in self.parts.values())
-                + sum(f.nbytes for _, _, f in self._holders()),
-                "ages": [[int(a[-1]), len(a)] for a in np.array_split(used, min(AGES, len(used)) or 1) if len(a)],
+            every = [filled for _, _, filled in self._evictable()]
+            used = np.sort(np.concatenate([f.used for f in every] or [np.empty(0, dtype=np.int64)]))
+            classes = np.array_split(used, min(AGE_CLASSES, len(used)) or 1)
+            stored = [part.arrangement for part in self.parts.values()]
+            report |= {
+                "rows": sum(a.rows for a in stored),
+                "bytes": sum(a.nbytes for a in stored) + sum(f.nbytes for f in every),
+                "ages": [[int(c[-1]), len(c)] for c in classes if len(c)],
             }
-        self.out.append(encode_message((0, self.number, REPORT), told, self.strings))
+        self.out.append(encode_message((0, self.number, REPORT), report, self.strings))
 
-    # --- use, eviction ----------------------------------------------------------
+    # --- use and eviction ---------------------------------------------------------
 
     def _touch(self, node: PartialNode, keys: Words) -> None:
-        """Note the use of keys here and in what they stand on, in other bins too."""
+        """Record the use of keys of an operator, and of the state above that they are computed from."""
         if not keys.shape[1] or isinstance(node, BaseNode):
             return
         clock = self.graph.clock
         if isinstance(node, GatherNode):
-            # Only a budget asks how long ago a key was used.
-            for far in node.inputs if self.plan.budget else ():
-                part = node._part(keys, far.slot)
+            # Only a budget needs to know when keys of other bins were last used.
+            for edge in node.inputs if self.plan.budget else ():
+                part = node.keys_of_bin(keys, edge.slot)
                 if part.shape[1]:
-                    self._post("touch", far, keys=part)
+                    self.send_remote("touch", edge, keys=part)
             return
         if node.filled is not None:
             node.filled.touch(keys, self.strings, clock)
@@ -322,44 +363,95 @@ class PartialBin(StoredBin):
         other[2].touch(partners.compress((partners != NULL).all(axis=0), axis=1), self.strings, clock)
         self._touch(node.inputs[first].source, keys)
 
-    def _gone_keys(self, part: str, keys: Words) -> None:
-        self.told.setdefault(part, []).append(keys)
-
-    def _obey(self, letter: DecodedMessage) -> None:
-        what = letter.head["o"]
-        if what == "evict":
-            node = next(n for n in self.nodes if n.name == letter.head["node"] and n.filled is not None)
+    def _obey(self, message: DecodedMessage) -> None:
+        command = message.head["o"]
+        if command == "evict":
+            node = next(n for n in self.nodes if n.name == message.head["node"] and n.filled is not None)
             assert node.filled is not None
-            node.evict(node.filled.keys if letter.keys is None else letter.keys)
+            node.evict(node.filled.keys if message.keys is None else message.keys)
             self.graph.settle(node)
-        elif what == "shed":
-            self._shed(letter.head["limit"])
-        elif what in ("forget", "abandon"):
-            self.waits = []
+        elif command == "shed":
+            self._shed(message.head["limit"])
+        elif command in ("abandon", "forget"):
+            self.lookups = []
             for node in self.nodes:
-                self.memo.read(node, None)
-            if what == "forget":
+                self.codec.read(node, None)
+            if command == "forget":
                 self._forget()
 
     def _shed(self, limit: int) -> None:
-        """Make holes of the keys that were last used by operation ``limit`` or before."""
-        for held in self.parts.values():
-            held.arrangement.compact()
-        for node, side, filled in self._holders():
+        """Evict the keys that were last used by operation ``limit`` or before."""
+        self._compact()
+        for node, side, filled in self._evictable():
             keys = filled.keys.compress(filled.used <= limit, axis=1)
             if keys.shape[1]:
                 node.evict_side(side, keys) if isinstance(node, JoinNode) else node.evict(keys)
                 self.graph.settle(node)
                 self.graph.drain()
-        for held in self.parts.values():
-            held.arrangement.compact()
+        self._compact()
+
+    def _compact(self) -> None:
+        for part in self.parts.values():
+            part.arrangement.compact()
 
     def _forget(self) -> None:
-        for held in self.parts.values():
-            held.arrangement.runs.clear()
-            held.arrangement.merges.clear()
-        for filled in self._sets().values():
+        for part in self.parts.values():
+            part.arrangement.runs.clear()
+            part.arrangement.merges.clear()
+        for filled in self._filled_keys().values():
             filled.remove(filled.keys, self.strings)
 
+    def _filled_keys(self) -> dict[str, FilledKeys]:
+        """Name of a piece of state -> its filled keys."""
+        return build.filled_parts(self.nodes)
 
-__all__ = ["PartialBin", "PartialPlan", "WaitingLookup"]
+    def _evictable(self) -> list[tuple[PartialNode, int, FilledKeys]]:
+        """The sets of filled keys that are not empty: the operator, the side of a join, and the keys."""
+        return [(node, side, filled) for node in self.nodes for side, filled in filled_keys_of(node)]
+
+    # --- the store --------------------------------------------------------------
+
+    def extra_state(self) -> tuple[dict[str, Any], list[tuple[str, str, bytes]]]:
+        """See `Bin.extra_state`: clock and draws for the head; filled keys and open upqueries as runs."""
+        extras: dict[tuple[str, str], bytes] = {}
+        for part, filled in self._filled_keys().items():
+            place, before = (f"{part} keys", "0"), self.encoded.get(part)
+            if before is not None and before[0] is filled.keys and np.array_equal(before[1], filled.used):
+                extras[place] = self.extras[place]
+                continue
+            extras[place] = wire.encode([*filled.keys, filled.used], filled.types, self.strings)
+            self.encoded[part] = (filled.keys, filled.used.copy())
+        upqueries = {
+            str(n): found for n, node in enumerate(self.nodes) if (found := self.codec.write(node)) is not None
+        }
+        lookups = [[x.request, x.view, self._encoded_keys(x), x.open] for x in self.lookups]
+        content = {"open": upqueries, "waits": lookups, "tags": self.graph.tag_count}
+        extras["open", "0"] = json.dumps(content).encode()
+        added = [(*place, blob) for place, blob in extras.items() if self.extras.get(place) != blob]
+        self.extras = extras
+        return {"clock": self.graph.clock, "draws": self.draws}, added
+
+    def save(self, store: Store) -> None:
+        """See `Bin.save`."""
+        self.time = max([self.time, *(part.arrangement.upper for part in self.parts.values())])
+        super().save(store)
+
+    def _encoded_keys(self, lookup: WaitingLookup) -> list[Any]:
+        reader = self._reader(lookup.view)
+        return self.codec.encode_words(lookup.keys, types_of(reader.plan, reader.ask))
+
+    def load(self, head: dict[str, Any], store: Store) -> None:
+        """See `Bin.load`."""
+        super().load(head, store)
+        self.encoded.clear()
+        self.graph.clock, self.draws = head["clock"], head["draws"]
+        for part, filled in self._filled_keys().items():
+            blob = self.extras[f"{part} keys", "0"] = store.run(f"{part} keys", "0")
+            lines = wire.decode(blob, self.strings)
+            filled.put(lines[:-1], lines[-1], self.strings)
+        blob = self.extras["open", "0"] = store.run("open", "0")
+        content = json.loads(blob)
+        for n, node in enumerate(self.nodes):
+            self.codec.read(node, content["open"].get(str(n)))
+        self.lookups = [WaitingLookup(r, v, self.codec.decode_words(k), o) for r, v, k, o in content["waits"]]
+        self.graph.tag_count = content["tags"]

@@ -1,9 +1,9 @@
-"""Partial state on Spark: :class:`~.driver.PartialDriver` over one streaming query, its base tables beside it.
+"""Partial state on Spark: `driver.PartialDriver` over one streaming query, with base tables beside it.
 
-    g-.../base/N/    the base table of relation N of the catalog, as Parquet (:mod:`.base_parquet`)
+    g-.../base/N/    the base table of relation N of the catalog, as Parquet files (`base_parquet`)
 
-A driver that was killed between two rounds has left questions on their way: they are in what the
-last micro-batches sent out, and are sent on when the engine starts again.
+If a driver is killed between two rounds, messages are still open. They are in the outboxes of the last micro-batches,
+and the next engine sends them on.
 """
 
 from __future__ import annotations
@@ -21,11 +21,9 @@ from ..bins.blueprint import Blueprint
 from ..bins.messages import BinMessage
 from ..driver.engine import SparkEngine
 from ..query.query import Query
-from .base import BaseTables
-from .base_given import Postgres
 from .base_parquet import ParquetTable
-from .base_postgres import PostgresTable
-from .base_rows import BaseTable, SparkBaseTables
+from .base_postgres import Postgres, PostgresTable
+from .base_spark import BaseTable, SparkBaseTables
 from .bin import PartialPlan
 from .driver import PartialDriver
 from .scheduler import ExclusiveRequest, RoundScheduler
@@ -35,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class PartialSparkEngine(PartialDriver, SparkEngine):
-    """See the module; made by :func:`sharedstate_lite.spark.engine` and ``restore``. A context manager."""
+    """See the module. `sharedstate_lite.spark.engine` and ``restore`` create it. A context manager."""
 
     def __init__(
         self,
@@ -46,55 +44,52 @@ class PartialSparkEngine(PartialDriver, SparkEngine):
         copy: Path | None = None,
         base: Mapping[str, Postgres] | None = None,
     ) -> None:
-        if base is not None and not isinstance(base, Mapping):
-            raise RelationError(f"base={base!r}: it is {{relation: spark.Postgres(server, table)}}")
         self._given: dict[str, Any] = dict(base or {})
-        self._base_: SparkBaseTables | None = None
+        self._base_tables: SparkBaseTables | None = None
         self._undone: Error | None = None
-        """Why the last epoch was taken back when this began; whoever stepped is not there any more."""
+        """Why the start took back the last epoch, whose caller had been killed."""
         RoundScheduler.__init__(self)
         SparkEngine.__init__(self, plan, session, checkpoint, bins, copy)
         try:
-            self._base.take_back(self.epoch)
-            self._go_on()
+            self.base_tables.take_back(self.epoch)
+            self._resume()
         except BaseException:
             self.close()
             raise
 
     @property
-    def _base(self) -> BaseTables:
-        assert self._base_ is not None
-        return self._base_
+    def base_tables(self) -> SparkBaseTables:
+        """See `PartialDriver`."""
+        assert self._base_tables is not None
+        return self._base_tables
 
     def _made(self, options: dict[str, Any], plan: Blueprint, route: Any) -> Query:
-        labels = {key: number for number, key in self._label.items()}
+        labels = {key: number for number, key in self._labels.items()}
         folder = self.location / options["generation"]
         budget = route.engine.budget.set
         work = PartialPlan(options["generation"], self.bins, plan.routed, budget=budget)
         relations = route.engine.catalog.relations
         if options["base"] != sorted(self._given):
             raise CheckpointError(
-                f"{self.location}: the base tables of {', '.join(options['base']) or 'no relation'} were given when it "
-                f"was made, and now those of {', '.join(sorted(self._given)) or 'none'}; give the same with base="
+                f"{self.location}: this checkpoint has base= for {', '.join(options['base']) or 'no relation'}, the "
+                f"call for {', '.join(sorted(self._given)) or 'none'}; give the same with base="
             )
         given: dict[str, Postgres] = {}
         for name, table in self._given.items():
             relation = known(route.engine.catalog, name)[0]
             if not isinstance(table, Postgres):
-                raise RelationError(f"base: {relation} is given {table!r}; give spark.Postgres(server, table)")
-            if any(relation == r or (table.where, table.table) == (t.where, t.table) for r, t in given.items()):
-                raise RelationError(f"base: {relation} is given twice, or its table is another's; each has one")
+                raise RelationError(f"base: {relation}={table!r} is not a table; give spark.Postgres(server, table)")
             given[relation] = table
         (folder / "base").mkdir(parents=True, exist_ok=True)
 
-        def opened(relation: str) -> BaseTable:
+        def open_table(relation: str) -> BaseTable:
             schema = relations[relation]
             if relation in given:
                 return PostgresTable(given[relation], self.session, relation, schema, self._new)
             return ParquetTable(self.session, folder / "base" / str(list(relations).index(relation)), relation, schema)
 
-        self._base_ = SparkBaseTables(self.session, opened, relations, folder)
-        self._base_.label, self._base_.make = self._label, plan.routed
+        self._base_tables = SparkBaseTables(self.session, open_table, relations, folder)
+        self._base_tables.labels, self._base_tables.make = self._labels, plan.routed
         return Query(self.session, folder, work, route.stages, labels, options["began"])
 
     def _generation(self) -> dict[str, Any]:
@@ -102,70 +97,71 @@ class PartialSparkEngine(PartialDriver, SparkEngine):
 
     def _run(self, messages: list[BinMessage] | Path, kind: str, epoch: int) -> list[BinMessage]:
         if not isinstance(messages, Path):
-            messages = [m._replace(bin=self._label[m.bin]) for m in messages]
-        return self._unlabelled(self._put(messages, kind, epoch))
+            messages = [m._replace(bin=self._labels[m.bin]) for m in messages]
+        return self._numbered(self._put(messages, kind, epoch))
 
-    def _unlabelled(self, messages: list[BinMessage]) -> list[BinMessage]:
-        number = {label: n for n, label in self._label.items()}
+    def _numbered(self, messages: list[BinMessage]) -> list[BinMessage]:
+        number = {label: n for n, label in self._labels.items()}
         return [m._replace(bin=number[m.bin]) for m in messages]
 
-    def _go_on(self) -> None:
-        """Send on what the last micro-batches have left on its way."""
+    def _resume(self) -> None:
+        """Send on the messages that the last micro-batches have left open."""
         entries = self._query.inbox.entries
-        # A rescaling is a micro-batch that sends nothing; what was on its way before has come before it goes on.
+        # A rescaling is a micro-batch without messages; those of the micro-batch before it are still open.
         last = max((n for n, e in enumerate(entries) if e.kind != "rescale"), default=-1)
         if last < 0:
             return
         while last > 0 and entries[last].kind == "epoch" and entries[last - 1].kind not in ("epoch", "rescale"):
             last -= 1
-        self._recall()
-        mended = max((n for n, e in enumerate(entries) if e.kind == "mend"), default=-1)
-        hurt = {e.kind for e in entries[mended + 1 :] if e.void and (e.kind != "epoch" or not e.sha256)}
-        if hurt:
-            # A batch was refused, and the driver killed before it had set the bins right.
-            if "round" in hurt:
+        self._recall_counters()
+        recovered = max((n for n, e in enumerate(entries) if e.kind == "recovery"), default=-1)
+        refused = {e.kind for e in entries[recovered + 1 :] if e.void and (e.kind != "epoch" or not e.sha256)}
+        if refused:
+            # A micro-batch was refused, and the driver was killed before `_recover`.
+            if "round" in refused:
                 self._undo_epoch(self._query.refusal)
-            self._collect(self._run(self._orders("abandon" if hurt == {"read"} else "forget"), "mend", self.epoch))
-            self._letters, self._lazy, self._questions = [], [], []
+            command = "abandon" if refused == {"read"} else "forget"
+            self._collect(self._run(self._commands(command), "recovery", self.epoch))
+            self._messages, self._touches, self._upqueries = [], [], []
         try:
-            sent = [] if hurt else [e.number for e in entries[last:] if e.kind != "rescale"]
+            sent = [] if refused else [e.number for e in entries[last:] if e.kind != "rescale"]
             found = [m for number in sent for m in self._query.came_out(number)]
-            self._collect(self._unlabelled(found))
-            while self._letters or self._questions:
-                self._turn_once([])
+            self._collect(self._numbered(found))
+            while self._messages or self._upqueries:
+                self._run_round([])
         except Error as error:
-            # Nobody waits for what it refuses or has lost; whoever asks again is told.
-            self._letters, self._lazy, self._questions = [], [], []
+            # The callers of these messages are gone. Another lookup of the same keys gets the error.
+            self._messages, self._touches, self._upqueries = [], [], []
             if not isinstance(error, CheckpointError):
                 self._undo_epoch(error)
-            self._turn_all(self._orders("forget"), "mend")
-        self._gone, self.rounds = [], 0
+            self._run_rounds(self._commands("forget"), "recovery")
+        self._evicted, self.rounds = [], 0
 
     def _undo_epoch(self, error: Error | None) -> None:
-        """A round was refused: take back the epoch if it was one's; an epoch that is done is not followed by rounds."""
+        """Take back the last epoch if a round of it was refused. A complete epoch has no rounds after it."""
         last = next((e for e in reversed(self._query.inbox.entries) if e.kind not in ("round", "rescale")), None)
         if last is not None and last.kind == "epoch" and not last.void:
             self._undone = error
-            self._take_back(last.epoch - 1, late=True)
+            self._take_back(last.epoch - 1, started=True)
             self.epoch = self.trace.epoch = last.epoch - 1
 
-    def _take_back(self, epoch: int, late: bool) -> None:
-        if late:
+    def _take_back(self, epoch: int, started: bool) -> None:
+        if started:
             self._query.inbox.disown(epoch + 1)
-        super()._take_back(epoch, late)
+        super()._take_back(epoch, started)
 
     def checkpoint(self, path: Any) -> None:
-        """Copy all state, base tables in files included, to a new or empty folder; see :class:`~..driver.engine.SparkEngine`."""
+        """Copy all state and the base tables in files to a new or empty folder; see `SparkEngine.checkpoint`."""
         self._check_open()
-        self._do(ExclusiveRequest(run=lambda: SparkEngine.checkpoint(self, path)))
+        self._submit(ExclusiveRequest(run=lambda: SparkEngine.checkpoint(self, path)))
 
     def _rebuild(self, plan: Blueprint, route: Any) -> list[BinMessage]:
         from ..bins import blueprint
 
-        options = self._generation() | {"labels": [self._label[n] for n in range(self.bins)]}
-        before, kept = self._query, self._base_
+        options = self._generation() | {"labels": [self._labels[n] for n in range(self.bins)]}
+        before, tables = self._query, self._base_tables
         here, there = before.folder, self.location / options["generation"]
-        # Files of base tables are never changed, so both generations may have them.
+        # Files of base tables never change, so both generations can link to them.
         shutil.copytree(here / "base", there / "base", copy_function=_link)
         after = self._made(options, plan, route)
         try:
@@ -174,7 +170,7 @@ class PartialSparkEngine(PartialDriver, SparkEngine):
             blueprint.write(self.location, route.engine, plan.kind, options)
         except BaseException:
             after.stop()
-            self._base_ = kept
+            self._base_tables = tables
             shutil.rmtree(there, ignore_errors=True)
             raise
         self._query = after
@@ -182,24 +178,21 @@ class PartialSparkEngine(PartialDriver, SparkEngine):
         shutil.rmtree(here, ignore_errors=True)
         return []
 
-    def _last(self) -> None:
-        with self._turn:
+    def _wait_for_calls(self) -> None:
+        with self._condition:
             while self._busy:
-                self._turn.wait()
+                self._condition.wait()
 
     def _release(self) -> None:
-        if self._base_ is not None:
-            self._base_.close()
+        if self._base_tables is not None:
+            self._base_tables.close()
         SparkEngine._release(self)
 
 
 def _link(source: str, target: str) -> None:
     if source.endswith(".parquet"):
-        # Where a file system has no second names, a copy does.
+        # A file system without hard links gets a copy.
         with contextlib.suppress(OSError):
             os.link(source, target)
             return
     shutil.copy2(source, target)
-
-
-__all__ = ["PartialSparkEngine"]

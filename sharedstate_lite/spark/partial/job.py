@@ -1,17 +1,15 @@
-"""A stream of partial state: epochs come from its sources, lookups from whoever has the job, changes go to the sink.
+"""A stream of partial state: sources bring epochs, callers look up keys meanwhile, changes go to the sink.
 
-    engine.json, g-.../    the engine's, as where nobody streams (:mod:`.engine`)
+    engine.json, g-.../    those of the engine (`engine`)
     intake/spark/          the checkpoint of the query that reads the sources
 
-Two queries: one without state reads the sources, and its foreachBatch steps the engine, which is the
-other. So a lookup never waits for a source, and rows wait for lookups no longer than an
-epoch does (:mod:`.scheduler`). Of a folder the driver is told which file is next, and reads it; the rows
-of a DataFrame come to it.
+There are two queries. A query without state reads the sources, and its foreachBatch calls ``step`` of the engine, which
+is the other query. So a lookup never waits for a source, and rows wait for lookups as an epoch does (`scheduler`). From
+a folder the query passes on the names of files, which the driver reads; of a DataFrame it passes on the rows.
 
-Micro-batch n of the sources is epoch n + 1. A batch that Spark repeats finds its epoch done, in
-this process or in one that was killed; then its changes are put together from what the
-engine's micro-batches have sent out since that epoch began, which is kept until Spark has
-the batch in its log. So each epoch is applied once, and a folder gets its changes once.
+Micro-batch n of the sources is epoch n + 1. If Spark repeats a micro-batch, its epoch is complete already, perhaps in a
+process that was killed. The changes of that epoch are then read from the engine's outboxes, which are retained until
+Spark has committed the micro-batch. So each epoch is applied once, and a folder receives its changes once.
 """
 
 from __future__ import annotations
@@ -35,19 +33,20 @@ from ..jobs import sources as feed
 from ..jobs.job import Job
 from ..jobs.sink import Came
 from ..query.query import Query, committed
-from .base_given import Postgres
 from .engine import PartialSparkEngine
-from .scheduler import change
+from .messages import is_change
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+    from .base_postgres import Postgres
 
 INTAKE = "intake"
 _ROWS = "relation STRING, path STRING, rows BINARY"
 
 
 class PartialStreamEngine(PartialSparkEngine):
-    """The engine of a stream: it has the changes of its last epoch until Spark has that epoch's batch in its log."""
+    """The engine of a stream. It retains the changes of its last epoch until Spark has committed that micro-batch."""
 
     _streams = True
 
@@ -83,16 +82,16 @@ class PartialStreamEngine(PartialSparkEngine):
         super()._check_open()
 
     def last(self) -> dict[str, Changes]:
-        """What ``step`` returned for the last epoch, or would have, had its caller not been killed."""
+        """The changes of the last epoch, as ``step`` returned them, or would have if its caller had not been killed."""
         first = self._query.wanted()
         assert first is not None, f"epoch {self.epoch} is in the log of {self._job._spark}"
         entries = [e for e in self._query.inbox.entries[first:] if e.kind != "rescale" and not e.void]
-        out: list[BinMessage] = [m for e in entries for m in self._query.came_out(e.number) if change(m)]
-        return {name: self._changed_rows(view, out, self.epoch) for name, view in self.views.items()}
+        out: list[BinMessage] = [m for e in entries for m in self._query.came_out(e.number) if is_change(m)]
+        return {name: self._view_changes(view, out, self.epoch) for name, view in self.views.items()}
 
 
 class PartialJob(Job):
-    """See the module, and :class:`~..jobs.job.Job`; made by :func:`sharedstate_lite.spark.stream`. A context manager."""
+    """See the module and `spark.jobs.job.Job`; `sharedstate_lite.spark.stream` creates it. A context manager."""
 
     def __init__(self, base: Mapping[str, Postgres] | None, *given: Any) -> None:
         self._base = base
@@ -105,33 +104,33 @@ class PartialJob(Job):
     @property
     def epoch(self) -> int:
         """The last epoch that lookups see."""
-        return self._up.epoch
+        return self._running.epoch
 
     def read(self, view: str, key: Any = None) -> pd.DataFrame:
-        """The rows of a key of a view, filled if it is a hole; without a key, those of all filled keys.
+        """The rows of a key of a view, which is filled if it is a hole; without a key, those of all filled keys.
 
-        From then on the sink gets the changes of a filled key, until it is evicted.
+        The sink receives the changes of a filled key until it is evicted.
         """
-        return self._up.read(view, key)
+        return self._running.read(view, key)
 
     def lookup(self, view: str, keys: Sequence[Any]) -> pd.DataFrame:
-        """The rows of several keys of a view, as one frame: they share the rounds that answer them."""
-        return self._up.lookup(view, keys)
+        """The rows of several keys of a view as one frame. The keys share the rounds that fill them."""
+        return self._running.lookup(view, keys)
 
     def evict(self, view: str, key: Any = None, n: int | None = None) -> dict[str, list[Any]]:
-        """Make holes of one key, all, or ``n`` drawn by seed; returns {operator: [keys]}, downstream included."""
-        return self._up.evict(view, key, n)
+        """Evict one key, all, or ``n`` random ones (by ``seed``); returns {operator: [keys]}, downstream included."""
+        return self._running.evict(view, key, n)
 
     def filled(self, operator: str) -> list[tuple[Any, ...]]:
         """The filled keys, sorted, of a view, an aggregate or a join's side."""
-        return self._up.filled(operator)
+        return self._running.filled(operator)
 
     def state(self, operator: str | None = None) -> pd.DataFrame:
-        """What is held, and the base tables; see :meth:`~sharedstate_lite.engine.engine.Engine.state`."""
-        return self._up.state(operator)
+        """The state, base tables included; see `sharedstate_lite.engine.engine.Engine.state`."""
+        return self._running.state(operator)
 
     @property
-    def _up(self) -> PartialStreamEngine:
+    def _running(self) -> PartialStreamEngine:
         assert self._engine is not None
         return self._engine
 
@@ -177,25 +176,25 @@ class PartialJob(Job):
         return Came(opened, sum(len(some) for some in given.values()), lambda: self._step(given, number))
 
     def _step(self, given: Mapping[str, pa.Table], number: int) -> dict[str, Changes]:
-        if self._up.epoch == number + 1:
-            return self._up.last()
-        if self._up.epoch != number:
+        if self._running.epoch == number + 1:
+            return self._running.last()
+        if self._running.epoch != number:
             self._missed = CheckpointError(
-                f"{self.location}: its sources are at batch {number}, its state is at epoch {self._up.epoch}, so the "
-                "two are not of one checkpoint; use another"
+                f"{self.location}: its sources are at batch {number}, its state is at epoch {self._running.epoch}: "
+                "they are not of one checkpoint; use another one"
             )
             raise self._missed
         try:
-            undone, self._up._undone = self._up._undone, None
+            undone, self._running._undone = self._running._undone, None
             if undone is not None:
                 raise undone
-            return self._up.step(given)
+            return self._running.step(given)
         except Error as error:
-            # A plain one says that Spark could not: that may go better the next time.
+            # A plain Error comes from Spark, not from the rows: the next attempt may succeed.
             self._refusal = None if type(error) is Error else error
             raise
         except BaseException as error:
-            # Of what is no Exception, as Ctrl-C in a lookup that turned this epoch's rounds, Spark would not be told.
+            # Spark waits without end for a foreachBatch that raises no Exception, such as KeyboardInterrupt.
             raise Error(f"epoch {number + 1} was interrupted") from error
 
     def _refused(self, text: str) -> Error | None:
@@ -221,6 +220,3 @@ def _rows(source: DataFrame, relation: str, names: Sequence[str]) -> DataFrame:
             yield pa.RecordBatch.from_pydict({name: pa.array([value], of) for name, (value, of) in columns.items()})
 
     return source.mapInArrow(packed, _ROWS)
-
-
-__all__ = ["PartialJob"]

@@ -1,14 +1,23 @@
-"""What travels between the bins of partial state: the core's messages as rows of a stream, each with its head.
+"""Messages between the bins of partial state and the driver, as rows of the stream.
 
-    GRAPH    a message of the graph, to another bin: change, response, evict, upquery, touch
-    ASK       a lookup: keys of a view that somebody reads
-    COMMAND     evict, shed (keep a budget), forget, abandon: to a bin, from the driver
-    and to the driver: OUT (a view's rows), UPQUERY (an upquery of a base table), EVICTED (keys that became holes), REPORT
+To a bin:
 
-A head is JSON: the edge's number, the kind, who sent it, its number there (an edge is
-first in, first out, but Spark hands over the rows of a bin in any order), the upquery's
-tag, the operation's number. :func:`answers` makes the responses of base tables; on Spark
-it runs in the tasks that read them.
+    GRAPH      a message of the partial graph: change, response, evict, upquery, touch
+    LOOKUP     keys of a view that a caller reads
+    COMMAND    evict, shed (evict the least recently used keys), abandon (open upqueries), forget (all state)
+    COMPACT    merge all runs
+
+To the driver:
+
+    OUT        rows of a view: the answer to a lookup, or an epoch's change
+    UPQUERY    an upquery that has reached a base table
+    EVICTED    keys that became holes
+    REPORT     trace events and, under a budget, how much the bin stores
+
+A head in JSON comes with each message: the edge (``e``), the kind (``k``), the sender (``by``, ``b``) and its count of
+messages (``n``), the upquery's tag (``t``), the operation's number (``c``) and the epoch in which the upquery was first
+asked (``a``). An edge is first in, first out, but Spark hands over a bin's rows in any order; ``by`` and ``n`` restore
+the order.
 """
 
 from __future__ import annotations
@@ -26,18 +35,18 @@ from ...storage import wire
 from ...storage.batch import Delta
 from ...storage.encoding import Strings, Words
 from ..bins.messages import BinMessage
-from .nodes import schema_of
+from .nodes import types_of
 from .placement import Placement
 
 GRAPH = 1
-ASK, COMPACT, COMMAND = -1, -2, -4
+LOOKUP, COMPACT, COMMAND = -1, -2, -4
 OUT, UPQUERY, EVICTED, REPORT = 0, -5, -6, -7
 _SIZE = struct.Struct("<q")
 
 
 @dataclass
 class DecodedMessage:
-    """A message that was opened. ``keys`` are words int64[k, q]; either payload may be missing."""
+    """The head and the payload of a message: ``keys``, words int64[k, q], and rows; each may be None."""
 
     head: Mapping[str, Any]
     keys: Words | None = None
@@ -45,7 +54,7 @@ class DecodedMessage:
 
     @property
     def order(self) -> tuple[str, list[int]]:
-        """What letters are sorted by: on one edge, the order in which they were sent."""
+        """The sort key of a bin's messages: on each edge, the order in which they were sent."""
         return self.head.get("by", ""), self.head.get("n", [0, 0])
 
 
@@ -58,37 +67,47 @@ def encode_message(
     delta: Delta | None = None,
     types: Iterable[Any] = (),
 ) -> BinMessage:
-    """A message for (stage, bin, channel)."""
+    """A message to (stage, bin, channel)."""
     first = b"" if keys is None else wire.encode(list(keys), list(key_types), strings)
     second = b"" if delta is None else wire.pack(delta, list(types), strings)
     more = {} if keys is None else {"q": keys.shape[1]}
-    stage, where, channel = to
-    return BinMessage(stage, where, channel, json.dumps({**head, **more}), _SIZE.pack(len(first)) + first + second)
+    stage, number, channel = to
+    return BinMessage(stage, number, channel, json.dumps({**head, **more}), _SIZE.pack(len(first)) + first + second)
 
 
 def decode_message(message: BinMessage, strings: Strings) -> DecodedMessage:
-    """What a message says."""
+    """The inverse of `encode_message`."""
     head = json.loads(message.what)
     (size,) = _SIZE.unpack_from(message.blob)
     first, second = message.blob[_SIZE.size : _SIZE.size + size], message.blob[_SIZE.size + size :]
     keys = None
     if "q" in head:
-        # A key of no columns has no words to carry its number.
+        # A key of no columns has no words from which the number of keys could be read.
         keys = wire.decode(first, strings)
         keys = keys if len(keys) else np.empty((0, head["q"]), dtype=np.int64)
     return DecodedMessage(head, keys, wire.unpack(second, strings) if second else None)
 
 
-def split(keys: Words, types: Iterable[Any], bins: int, strings: Strings) -> Iterator[tuple[int, Words]]:
-    """Keys by the bin of their own hash; bins without keys are left out."""
-    where = wire.bin_of(keys, range(len(keys)), list(types), bins, strings)
-    for number in np.unique(where):
-        yield int(number), keys.compress(where == number, axis=1)
+def is_touch(message: BinMessage) -> bool:
+    """Whether a message only records the use of keys."""
+    return '"k": "touch"' in message.what
+
+
+def is_change(message: BinMessage) -> bool:
+    """Whether a message is an epoch's change of a view, not the answer to a lookup."""
+    return message.stage == 0 and message.channel == OUT and "id" not in json.loads(message.what)
+
+
+def split_keys(keys: Words, types: Iterable[Any], bins: int, strings: Strings) -> Iterator[tuple[int, Words]]:
+    """Keys, words int64[k, q], by the bin of their hash; bins without keys are left out."""
+    numbers = wire.bin_of(keys, range(len(keys)), list(types), bins, strings)
+    for number in np.unique(numbers):
+        yield int(number), keys.compress(numbers == number, axis=1)
 
 
 @dataclass
 class BaseUpquery:
-    """An upquery of a base table, as the driver has it: of one bin's ``edge``, under ``tag``."""
+    """An upquery that a bin sent to a base table over ``edge``; it was first asked in epoch ``asked``."""
 
     edge: int
     bin: int
@@ -100,44 +119,41 @@ class BaseUpquery:
 
     @staticmethod
     def of(message: BinMessage, strings: Strings) -> BaseUpquery:
-        """Out of a UPQUERY message."""
-        letter = decode_message(message, strings)
-        assert letter.keys is not None
-        head = letter.head
-        return BaseUpquery(head["e"], message.bin, head["t"], head["a"], head["c"], letter.keys, strings)
+        """The upquery of an UPQUERY message."""
+        decoded = decode_message(message, strings)
+        assert decoded.keys is not None
+        head = decoded.head
+        return BaseUpquery(head["e"], message.bin, head["t"], head["a"], head["c"], decoded.keys, strings)
 
 
-def heads(asked: Iterable[BaseUpquery], places: Placement, strings: Strings, number: int) -> list[BinMessage]:
-    """The responses to upqueries of base tables, without their rows; those come as further letters of the same tag."""
+def response_heads(upqueries: Iterable[BaseUpquery], placement: Placement, strings: Strings) -> list[BinMessage]:
+    """The responses of base tables without their rows; `response_rows` makes these, under the same tags."""
     out = []
-    for n, each in enumerate(asked):
-        edge = places.edges[each.edge]
-        head = {"e": each.edge, "k": "response", "t": each.tag, "n": [number, n], "c": each.clock}
-        to = (places.stage_of[edge.target], each.bin, GRAPH)
-        out.append(encode_message(to, head, strings, each.keys, schema_of(edge.source.plan, edge.ask)))
+    for n, upquery in enumerate(upqueries):
+        edge = placement.edges[upquery.edge]
+        head = {"e": upquery.edge, "k": "response", "t": upquery.tag, "n": [0, n], "c": upquery.clock}
+        to = (placement.stage_of[edge.target], upquery.bin, GRAPH)
+        out.append(encode_message(to, head, strings, upquery.keys, types_of(edge.source.plan, edge.ask)))
     return out
 
 
-def answers(
-    asked: Iterable[BaseUpquery], rows: Delta, places: Placement, bins: int, strings: Strings
+def response_rows(
+    upqueries: Iterable[BaseUpquery], rows: Delta, placement: Placement, bins: int, strings: Strings
 ) -> list[BinMessage]:
-    """Those of a base table's rows that each of some upqueries of it wants in its bin."""
+    """For each upquery, those of a base table's rows that it asks for and that belong in its bin.
+
+    On Spark this runs in the tasks that read the base table.
+    """
     out = []
-    for each in asked:
-        edge = places.edges[each.edge]
+    for upquery in upqueries:
+        edge = placement.edges[upquery.edge]
         types = tuple(c.type for c in edge.source.plan.schema)
-        known = FilledKeys(schema_of(edge.source.plan, edge.ask))
-        known.add(each.keys, strings, 0)
-        wanted = known.mask(rows.rows[list(edge.ask)], strings)
-        wanted &= wire.bin_of(rows.rows, places.route(edge), types, bins, strings) == each.bin
+        asked = FilledKeys(types_of(edge.source.plan, edge.ask))
+        asked.add(upquery.keys, strings, 0)
+        wanted = asked.mask(rows.rows[list(edge.ask)], strings)
+        wanted &= wire.bin_of(rows.rows, placement.route(edge), types, bins, strings) == upquery.bin
         if wanted.any():
-            head = {"e": each.edge, "k": "rows", "t": each.tag, "c": each.clock}
-            to = (places.stage_of[edge.target], each.bin, GRAPH)
+            head = {"e": upquery.edge, "k": "rows", "t": upquery.tag, "c": upquery.clock}
+            to = (placement.stage_of[edge.target], upquery.bin, GRAPH)
             out.append(encode_message(to, head, strings, delta=rows.take(wanted), types=types))
     return out
-
-
-__all__ = [
-    "ASK", "UPQUERY", "COMPACT", "EVICTED", "GRAPH", "REPORT", "COMMAND", "OUT",
-    "BaseUpquery", "DecodedMessage", "answers", "heads", "encode_message", "split", "decode_message",
-]  # fmt: skip

@@ -1,19 +1,17 @@
-"""The operators of partial state where one graph is spread over bins: what the core's lack for that, and no more.
+"""Operators of a partial graph that is sharded over bins; all other operators are those of `sharedstate_lite.partial`.
 
-Each operator stands in several bins, each copy for some keys. An edge whose rows change
-their bin becomes many (:class:`RemoteEdge`), and a copy that asks over it may have to ask
-several: :class:`GatherNode`, a union of the copies above, so that rule 22 is the core's. A
-join cannot read base tables, which are not in the bins; so it holds the rows of both
-sides for the keys that are filled (:class:`StatefulJoinNode`), and what it lacks when a change
-comes it asks for, as a question does, and sends the change when it has it.
+Each bin has a copy of every operator of its stage, for some of the keys. If rows change their bin on an edge, the edge
+becomes several, one a bin (`RemoteEdge`). `GatherNode` asks the copies above and combines their responses. It is a
+union, so rule 22 holds as in process. Base tables are outside the bins, so a join stores the rows of both sides for
+the filled keys (`StatefulJoinNode`).
 
-After Noria's sharding (Gjengset's thesis, 2021, chapter 5).
+Source: sharding in Noria (Gjengset's thesis, 2021, chapter 5).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -25,29 +23,26 @@ from ...storage import wire
 from ...storage.batch import Delta, concat, distinct
 from ...storage.encoding import NULL, Words
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 ALL = -1
 
 
 @dataclass(eq=False)
 class RemoteEdge(PartialEdge):
-    """An edge to, or from, another bin: ``bin`` is the one at its far end, ``ALL`` of them for what goes to whoever
-    wants it."""
+    """An edge to or from another bin. ``bin`` is the number of that bin; ``ALL`` is every bin that needs a row."""
 
     bin: int = ALL
 
 
 class GatherNode(UnionNode):
-    """Stands before an operator's input: asks the copies of the operator above, and sends one combined response.
+    """Asks the copies of an operator in other bins, and sends one combined response to the operator below it.
 
-    Input ``i`` comes from bin ``i``. With ``keyed``, a key is known in one bin only, and asked there.
+    Input ``i`` comes from bin ``i``. If ``keyed``, only the bin of the key's hash has rows of it and is asked.
     """
 
     keyed = False
 
-    def _part(self, keys: Words, slot: int) -> Words:
+    def keys_of_bin(self, keys: Words, slot: int) -> Words:
+        """The keys, of words int64[k, q], that bin ``slot`` is asked for."""
         if not self.keyed:
             return keys
         types = [self.plan.schema[i].type for i in self.ask]
@@ -55,7 +50,7 @@ class GatherNode(UnionNode):
         return keys.compress(where == slot, axis=1)
 
     def _ask(self, question: UnionUpquery, slot: int) -> None:
-        keys = self._part(question.keys, slot)
+        keys = self.keys_of_bin(question.keys, slot)
         if not keys.shape[1]:
             question.answers[slot] = Delta.empty(len(self.plan.schema))
             return
@@ -66,11 +61,13 @@ class GatherNode(UnionNode):
 
 
 class StatefulJoinNode(JoinNode):
-    """A join that holds both sides for the keys that are filled, and asks for partners that a change lacks.
+    """A join that stores both sides for the filled keys.
 
-    Changes of the primary side whose join key is a hole of the other side wait in ``late``;
-    once the key is filled they are joined and sent. That comes before any answer that
-    includes them, since an answer needs the same key filled.
+    It differs from the join in process in what it does with a change of the primary side whose join key is a hole of
+    the other side. In process the join evicts the affected keys below (rule 20). Here both sides may be base tables,
+    so such changes are frequent and eviction would empty the view. The join keeps the change in ``late``, sends an
+    upquery for the missing key (``wanted``), and joins and sends the change once the key is filled. A response that
+    includes the change needs the same key, so it is sent later on the same edge.
     """
 
     def prepare(self) -> None:
@@ -108,7 +105,7 @@ class StatefulJoinNode(JoinNode):
             self._catch_up()
 
     def _catch_up(self) -> None:
-        """Send the late changes whose partners are here now."""
+        """Send the late changes whose join keys are filled now."""
         primary, strings = self.route.primary, self.flow.strings
         other = self.cached[1 - primary]
         assert other is not None
@@ -126,7 +123,7 @@ class StatefulJoinNode(JoinNode):
     def _forget(self, side: int, keys: Words) -> None:
         super()._forget(side, keys)
         if side == self.route.primary:
-            # Below they are holes as well: who asks again will be told all of it.
+            # These keys become holes below as well; the next response for them contains the late changes.
             columns = self.route.columns
             gone = self.flow.among(self.late.rows[list(columns)], keys, self.plan.inputs[side].schema, columns)
             self.late = self.late.take(~gone)
@@ -139,53 +136,62 @@ class StatefulJoinNode(JoinNode):
         super().back(kept)
 
 
+class GraphHost(Protocol):
+    """The bin that runs a part of a `BinGraph`."""
+
+    def send_remote(self, kind: str, edge: PartialEdge, **what: Any) -> None:
+        """Send a message to an operator of another bin, or to a base table."""
+        ...
+
+    def on_filled(self, reader: PartialNode, keys: Words) -> None:
+        """Keys of a reader, words int64[k, q], were filled."""
+        ...
+
+    def on_evicted(self, part: str, keys: Words) -> None:
+        """Keys of a piece of state became holes."""
+        ...
+
+
 class BinGraph(Partial):
-    """A partial graph of which a bin runs a part: what goes to other bins is handed to ``post``."""
+    """A partial graph of which a bin, ``host``, runs a part. Without a host it is the driver's blueprint."""
 
     join_node = StatefulJoinNode
-    post: Callable[..., None] | None = None
-    found: Callable[[PartialNode, Words], None] | None = None
-    gone: Callable[[str, Words], None] | None = None
-    place = (0, 1)
-    """This bin's number among all of the engine's, and how many there are: names of questions are unique."""
+    host: GraphHost | None = None
+    host_number, host_count = 0, 1
+    """The bin's number among the bins of all stages, and how many there are: tags are unique in the engine."""
 
     def tag(self) -> int:
-        number, count = self.place
-        return super().tag() * count + number
+        return super().tag() * self.host_count + self.host_number
 
     def send(self, kind: str, edge: PartialEdge, **what: Any) -> None:
-        if self.post is None:
-            super().send(kind, edge, **what)
-        elif isinstance(edge, RemoteEdge) or (kind == "upquery" and isinstance(edge.source, BaseNode)):
-            self.post(kind, edge, **what)
+        remote = isinstance(edge, RemoteEdge) or (kind == "upquery" and isinstance(edge.source, BaseNode))
+        if self.host is not None and remote:
+            self.host.send_remote(kind, edge, **what)
         elif isinstance(edge.source, GatherNode):
-            self.silent(kind, edge, **what)
+            # Not a message of the graph: the bin that sent it recorded it already.
+            events, self.trace = self.trace, type(self.trace)()
+            try:
+                super().send(kind, edge, **what)
+            finally:
+                self.trace = events
         else:
             super().send(kind, edge, **what)
 
-    def silent(self, kind: str, edge: PartialEdge, **what: Any) -> None:
-        """Send within a bin what is no message of the graph."""
-        events, self.trace = self.trace, type(self.trace)()
-        try:
-            super().send(kind, edge, **what)
-        finally:
-            self.trace = events
-
     def answered(self, reader: Any, keys: Words) -> None:
-        if self.found is not None:
-            self.found(reader, keys)
+        if self.host is not None:
+            self.host.on_filled(reader, keys)
         else:
             super().answered(reader, keys)
 
     def evicted(self, node: PartialNode, keys: Words, part: str) -> None:
         super().evicted(node, keys, part)
-        if self.gone is not None:
-            self.gone(part, keys)
+        if self.host is not None:
+            self.host.on_evicted(part, keys)
 
 
-def schema_of(plan: Node, columns: tuple[int, ...]) -> tuple[Any, ...]:
+def types_of(plan: Node, columns: tuple[int, ...]) -> tuple[Any, ...]:
     """The types of some columns of a node's output."""
     return tuple(plan.schema[i].type for i in columns)
 
 
-__all__ = ["ALL", "BinGraph", "RemoteEdge", "GatherNode", "StatefulJoinNode", "schema_of"]
+__all__ = ["ALL", "BinGraph", "RemoteEdge", "GatherNode", "StatefulJoinNode", "types_of"]

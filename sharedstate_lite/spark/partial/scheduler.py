@@ -1,13 +1,12 @@
-"""Who turns the rounds of partial state: several callers' lookups and epochs over one stream, a micro-batch at a time.
+"""Scheduling of partial state on Spark: lookups and epochs of several callers share the micro-batches of one stream.
 
-What a lookup misses goes up through the feedback edge: questions that a micro-batch
-sends upwards, or to a base table, are the input of the next one. So an answer takes as
-many rounds as there are hops, and all lookups that are under way share them. Whoever
-calls turns rounds until his answer is there, for everybody; the others wait for him.
+A lookup of a hole takes several micro-batches, called *rounds*: what operators send upwards or to a base table in one
+round is the input of the next. All open lookups share the rounds. The thread of one waiting caller runs them, for all
+callers, until its own request is done.
 
-An epoch is a micro-batch of its own, and may come between two rounds of a lookup. It
-moves in the order of the calls; a lookup that comes after it waits until it is done, and
-one that was under way is answered as of it.
+An epoch starts in a micro-batch of its own, which may come between two rounds of a lookup; the lookup is then answered
+as of that epoch. Requests start in the order of the calls. No lookup starts before an epoch that was submitted earlier
+is complete.
 """
 
 from __future__ import annotations
@@ -19,21 +18,21 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from ...errors import Error
 from ...storage.batch import Delta
 from ...storage.encoding import Strings
 from ..bins.messages import BinMessage
-from .messages import ASK, EVICTED, OUT, REPORT, UPQUERY, BaseUpquery, DecodedMessage, decode_message
+from .messages import EVICTED, OUT, REPORT, UPQUERY, BaseUpquery, DecodedMessage, decode_message, is_change, is_touch
 
-TRIES = 2
-"""How often a lookup that an epoch has overtaken is put again before epochs wait for it."""
+MAX_RESTARTS = 2
+"""Epochs wait for a lookup that other epochs have restarted this often."""
 
 
 @dataclass
 class Request:
-    """What a caller wants. ``out`` is what came for it."""
+    """What a caller waits for. ``out`` are the messages that arrived for it."""
 
     out: list[BinMessage] = field(default_factory=list)
     error: BaseException | None = None
@@ -42,19 +41,21 @@ class Request:
 
 @dataclass
 class LookupRequest(Request):
-    """Some keys of a view; ``messages`` makes the rows of the stream that ask for them, as of ``epoch``."""
+    """A lookup of keys of a view. ``messages`` makes its messages from the lookup's number and the clock."""
 
     messages: Callable[[int, int], list[BinMessage]] = lambda number, clock: []
     number: int = 0
-    left: int = 0
+    missing: int = 0
+    """How many bins have not answered yet."""
     epoch: int = 0
-    tries: int = 0
+    restarts: int = 0
     alone: bool = False
+    """Whether it must not share rounds: one of several lookups failed, and it may be this one."""
 
 
 @dataclass
 class EpochRequest(Request):
-    """One epoch: its rows, net."""
+    """One epoch: its net changes by relation."""
 
     deltas: dict[str, Delta] = field(default_factory=dict)
     strings: Strings = field(default_factory=Strings)
@@ -63,280 +64,275 @@ class EpochRequest(Request):
 
 @dataclass
 class ExclusiveRequest(Request):
-    """Something that nothing else may be under way for: ``run`` turns its own rounds."""
+    """A call during which nothing else may be open; ``run`` runs its own rounds."""
 
     run: Callable[[], Any] = lambda: None
     result: Any = None
+
+
+R = TypeVar("R", bound=Request)
 
 
 class RoundScheduler(ABC):
     """See the module."""
 
     def __init__(self) -> None:
-        self._turn = threading.Condition()
+        self._condition = threading.Condition()
         self._queue: deque[Request] = deque()
         self._busy = False
         self._lookups: dict[int, LookupRequest] = {}
-        self._step: EpochRequest | None = None
-        self._letters: list[BinMessage] = []
-        self._lazy: list[BinMessage] = []
-        self._questions: list[BaseUpquery] = []
-        self._just_stepped = self._broken = False
-        self._numbers = self.clock = self.rounds = 0
+        self._epoch_request: EpochRequest | None = None
+        self._messages: list[BinMessage] = []
+        """Messages to bins, for the next round."""
+        self._touches: list[BinMessage] = []
+        """Messages that only record the use of keys; they cause no round of their own."""
+        self._upqueries: list[BaseUpquery] = []
+        self._after_epoch = self._failed = False
+        self._lookup_count = self.clock = self.rounds = 0
         self._draws = 0
-        """How often keys were drawn: each draw has a number, so that those after a restart are new ones."""
-        self._gone: list[BinMessage] = []
-        self.names = Strings()
-        """Strings of the keys that are asked for, as long as somebody waits."""
+        """How many random evictions there were. The number is part of the seed, so a restart repeats none."""
+        self._evicted: list[BinMessage] = []
+        self.key_strings = Strings()
+        """The dictionary of open upqueries' keys."""
 
-    # --- what the engine gives --------------------------------------------------
+    # --- what the engine provides -----------------------------------------------
 
     epoch = 0
 
     @abstractmethod
     def _run(self, messages: list[BinMessage] | Path, kind: str, epoch: int) -> list[BinMessage]:
-        """Run one micro-batch; returns what came out of it, whether for the driver or for bins of the next one."""
+        """Run one micro-batch; returns its messages to the driver and those to bins for the next round."""
 
     @abstractmethod
-    def _answers(self, asked: list[BaseUpquery], upto: int, rest: list[BinMessage]) -> list[BinMessage] | Path:
-        """A micro-batch: ``rest``, and what the base tables held after epoch ``upto``, for those who asked."""
+    def _answer_upqueries(
+        self, upqueries: list[BaseUpquery], epoch: int, messages: list[BinMessage]
+    ) -> list[BinMessage] | Path:
+        """The input of a micro-batch: ``messages``, and the responses of base tables as of ``epoch``."""
 
     @abstractmethod
-    def _epoch_begins(self, job: EpochRequest, epoch: int) -> list[BinMessage]:
-        """Check an epoch and write it to the base tables; returns its letters. Raises the kit's errors."""
+    def _begin_epoch(self, request: EpochRequest, epoch: int) -> list[BinMessage]:
+        """Check an epoch and write it to the base tables; returns its messages. Raises the errors of ``step``."""
 
     @abstractmethod
-    def _take_back(self, epoch: int, late: bool) -> None:
-        """The base tables as they were after ``epoch``; ``late`` if the epoch after it was a micro-batch already."""
+    def _take_back(self, epoch: int, started: bool) -> None:
+        """Remove changes after ``epoch`` from base tables; ``started``: the next epoch had a micro-batch already."""
 
     @abstractmethod
-    def _orders(self, what: str, **more: Any) -> list[BinMessage]:
-        """An order to all bins."""
+    def _commands(self, command: str, **more: Any) -> list[BinMessage]:
+        """A command to all bins."""
 
     @abstractmethod
     def _keep_budget(self) -> None:
-        """Nothing is under way: keep the budget."""
+        """Evict until the budget is kept; called when nothing is open."""
 
     @abstractmethod
-    def _noted(self, letter: DecodedMessage, place: tuple[int, int]) -> None:
-        """A bin tells what has happened, and what it holds."""
+    def _on_report(self, report: DecodedMessage, place: tuple[int, int]) -> None:
+        """Take in the report of a bin, at (stage, bin)."""
 
     # --- for callers ------------------------------------------------------------
 
-    def _do(self, job: Any) -> Any:
-        """Have a job done; returns it, or raises what it came to."""
-        with self._turn:
-            self._queue.append(job)
-            while self._busy and not job.done:
-                self._turn.wait()
-            mine = not job.done
+    def _submit(self, request: R) -> R:
+        """Wait until a request is done; returns it, or raises its error."""
+        with self._condition:
+            self._queue.append(request)
+            while self._busy and not request.done:
+                self._condition.wait()
+            mine = not request.done
             self._busy = self._busy or mine
         if mine:
             try:
-                while not job.done:
-                    self._round()
+                while not request.done:
+                    self._advance()
             finally:
-                with self._turn:
+                with self._condition:
                     self._busy = False
-                    self._turn.notify_all()
-        if job.error is not None:
-            raise job.error
-        return job
+                    self._condition.notify_all()
+        if request.error is not None:
+            raise request.error
+        return request
 
     # --- rounds -----------------------------------------------------------------
 
     @property
-    def _quiet(self) -> bool:
-        return not (self._letters or self._questions or self._lookups or self._step)
+    def _idle(self) -> bool:
+        return not (self._messages or self._upqueries or self._lookups or self._epoch_request)
 
-    def _round(self) -> None:
-        """One micro-batch, or the end of what is under way."""
+    def _advance(self) -> None:
+        """Start requests, run one micro-batch, and complete what has its answer."""
         try:
-            if self._broken:
-                self._mend()
+            if self._failed:
+                self._recover()
         except BaseException as error:
-            # Nothing can be asked of the bins, so nobody waits any longer; the next call tries again.
+            # The bins cannot be used, so all requests fail. The next call tries to recover again.
             while self._queue:
-                job = self._queue.popleft()
-                job.error, job.done = error, True
+                request = self._queue.popleft()
+                request.error, request.done = error, True
             return
         try:
-            asks = self._admit()
-            if self._letters or self._questions or asks:
-                self._turn_once(asks)
-            if not (self._letters or self._questions):
-                self._rest()
+            messages = self._start_requests()
+            if self._messages or self._upqueries or messages:
+                self._run_round(messages)
+            if not (self._messages or self._upqueries):
+                self._settle_requests()
         except BaseException as error:
             self._fail(error)
 
-    def _admit(self) -> list[BinMessage]:
-        """Take jobs from the queue, in order, as far as they may begin; returns the lookups' rows."""
-        asks: list[BinMessage] = []
+    def _start_requests(self) -> list[BinMessage]:
+        """Start queued requests, in order, as far as they may start; returns the messages of lookups."""
+        messages: list[BinMessage] = []
         while self._queue:
-            job = self._queue[0]
-            if isinstance(job, ExclusiveRequest):
-                if self._quiet and not asks:
-                    self._queue.popleft()
-                    self._errand(job)
-                    continue
-                break
-            if self._step is not None:
-                break
-            if isinstance(job, EpochRequest):
-                if asks or (self._just_stepped and (self._letters or self._questions)):
-                    break
-                if any(lookup.tries >= TRIES for lookup in self._lookups.values()):
+            request = self._queue[0]
+            if isinstance(request, ExclusiveRequest):
+                if not self._idle or messages:
                     break
                 self._queue.popleft()
-                self._start(job)
+                self._start_exclusive(request)
+                continue
+            if self._epoch_request is not None:
                 break
-            assert isinstance(job, LookupRequest)
-            alone = job.alone or any(x.alone for x in self._lookups.values())
-            if alone and self._lookups:
+            if isinstance(request, EpochRequest):
+                if messages or (self._after_epoch and (self._messages or self._upqueries)):
+                    break
+                if any(lookup.restarts >= MAX_RESTARTS for lookup in self._lookups.values()):
+                    break
+                self._queue.popleft()
+                self._start_epoch(request)
+                break
+            assert isinstance(request, LookupRequest)
+            if self._lookups and (request.alone or any(x.alone for x in self._lookups.values())):
                 break
             self._queue.popleft()
-            asks += self._ask(job)
-        return asks
+            messages += self._start_lookup(request)
+        return messages
 
-    def _ask(self, job: LookupRequest) -> list[BinMessage]:
-        self._numbers += 1
+    def _start_lookup(self, request: LookupRequest) -> list[BinMessage]:
+        self._lookup_count += 1
         self.clock += 1
-        job.number, job.epoch, job.out = self._numbers, self.epoch, []
-        # Before anything can fail: who is in neither the queue nor here waits for ever.
-        self._lookups[job.number] = job
-        rows = job.messages(job.number, self.clock)
-        job.left = len(rows)
-        return rows
+        request.number, request.epoch, request.out = self._lookup_count, self.epoch, []
+        # Before anything can fail: a request that is in neither the queue nor here would wait without end.
+        self._lookups[request.number] = request
+        messages = request.messages(request.number, self.clock)
+        request.missing = len(messages)
+        return messages
 
-    def _errand(self, job: ExclusiveRequest) -> None:
+    def _start_exclusive(self, request: ExclusiveRequest) -> None:
         try:
-            job.result = job.run()
+            request.result = request.run()
         except BaseException as error:
-            job.error = error
-            self._broken = self._broken or not isinstance(error, Error) or bool(self._letters or self._questions)
-        job.done = True
+            request.error = error
+            self._failed = self._failed or not isinstance(error, Error) or bool(self._messages or self._upqueries)
+        request.done = True
 
-    def _start(self, job: EpochRequest) -> None:
-        """An epoch's own micro-batch."""
+    def _start_epoch(self, request: EpochRequest) -> None:
         self.clock += 1
-        number = job.number = self.epoch + 1
+        number = request.number = self.epoch + 1
         try:
-            out = self._run(self._epoch_begins(job, number), "epoch", number)
+            out = self._run(self._begin_epoch(request, number), "epoch", number)
         except BaseException as error:
-            # It is in the queue no more, so whatever fails here has to be told; of two base tables one may be written.
-            job.error, job.done = error, True
-            self._take_back(self.epoch, late=False)
+            # Already dequeued: report every failure to the caller. Some base tables may be written already.
+            request.error, request.done = error, True
+            self._take_back(self.epoch, started=False)
             if not isinstance(error, Error):
                 raise
             return
-        self._step, self._just_stepped = job, True
+        self._epoch_request, self._after_epoch = request, True
         self._collect(out)
 
-    def _turn_once(self, asks: list[BinMessage], kind: str = "") -> None:
-        """Send on what waits, with the answers of base tables, and collect what comes."""
-        upto = self.epoch + (self._step is not None)
-        questions, self._questions = self._questions, []
-        rest, self._letters, self._lazy = [*self._letters, *self._lazy, *asks], [], []
-        kind = kind or ("read" if asks and not questions else "round")
-        self._just_stepped = False
-        messages = self._answers(questions, upto, rest) if questions else rest
-        self._collect(self._run(messages, kind, self.epoch))
+    def _run_round(self, messages: list[BinMessage], kind: str = "") -> None:
+        """One micro-batch: what waits, the responses of base tables, and ``messages``."""
+        epoch = self.epoch + (self._epoch_request is not None)
+        upqueries, self._upqueries = self._upqueries, []
+        waiting, self._messages, self._touches = [*self._messages, *self._touches, *messages], [], []
+        kind = kind or ("read" if messages and not upqueries else "round")
+        self._after_epoch = False
+        given = self._answer_upqueries(upqueries, epoch, waiting) if upqueries else waiting
+        self._collect(self._run(given, kind, self.epoch))
+
+    def _run_rounds(self, messages: list[BinMessage], kind: str) -> None:
+        """For exclusive requests: a micro-batch, and all rounds that follow from it."""
+        self._collect(self._run([*messages, *self._touches], kind, self.epoch))
+        self._touches = []
+        while self._messages or self._upqueries:
+            self._run_round([], "round")
 
     def _collect(self, out: Sequence[BinMessage]) -> None:
         self.rounds += 1
         for message in out:
             if message.stage > 0:
-                lazy = '"k": "touch"' in message.what
-                (self._lazy if lazy else self._letters).append(message)
+                (self._touches if is_touch(message) else self._messages).append(message)
             elif message.channel == UPQUERY:
-                self._questions.append(BaseUpquery.of(message, self.names))
+                self._upqueries.append(BaseUpquery.of(message, self.key_strings))
             elif message.channel == OUT:
-                self._came(message)
+                self._receive_rows(message)
             elif message.channel == EVICTED:
-                self._gone.append(message)
+                self._evicted.append(message)
             elif message.channel == REPORT:
-                letter = decode_message(message, self.names)
-                self._noted(letter, (letter.head["stage"], message.bin))
+                report = decode_message(message, self.key_strings)
+                self._on_report(report, (report.head["stage"], message.bin))
 
-    def _came(self, message: BinMessage) -> None:
-        if change(message):
-            # Where no epoch is under way nobody waits for it (it was a killed driver's).
-            if self._step is not None:
-                self._step.out.append(message)
+    def _receive_rows(self, message: BinMessage) -> None:
+        if is_change(message):
+            # After a restart there may be changes of the epoch of a driver that was killed.
+            if self._epoch_request is not None:
+                self._epoch_request.out.append(message)
             return
-        job = self._lookups.get(json.loads(message.what)["id"])
-        if job is not None:
-            job.out.append(message)
-            job.left -= 1
-            if not job.left and self._step is None and job.epoch == self.epoch:
-                job.done = True
-                del self._lookups[job.number]
+        request = self._lookups.get(json.loads(message.what)["id"])
+        if request is not None:
+            request.out.append(message)
+            request.missing -= 1
+            if not request.missing and self._epoch_request is None and request.epoch == self.epoch:
+                request.done = True
+                del self._lookups[request.number]
 
-    def _rest(self) -> None:
-        """Nothing is on its way: epochs end here, and lookups that one has overtaken are put again."""
-        self._gone = []
-        if self._step is not None:
-            step, self._step = self._step, None
+    def _settle_requests(self) -> None:
+        """With no message left: complete the epoch, and restart lookups that were open when it came."""
+        self._evicted = []
+        if self._epoch_request is not None:
+            request, self._epoch_request = self._epoch_request, None
             self.epoch += 1
-            step.done = True
+            request.done = True
             self._keep_budget()
         elif not self._lookups:
             self._keep_budget()
-            self.names = Strings()
-        for job in list(self._lookups.values()):
-            job.tries += 1
-            if job.epoch == self.epoch:
-                raise Error("a lookup has no answer and nothing is under way for it; the state is inconsistent")
-            del self._lookups[job.number]
-            self._queue.appendleft(job)
-
-    def _turn_all(self, messages: list[BinMessage], kind: str) -> None:
-        """Within an errand: a micro-batch of orders, and all rounds that follow from it."""
-        self._collect(self._run([*messages, *self._lazy], kind, self.epoch))
-        self._lazy = []
-        while self._letters or self._questions:
-            self._turn_once([], "round")
+            self.key_strings = Strings()
+        for lookup in list(self._lookups.values()):
+            lookup.restarts += 1
+            if lookup.epoch == self.epoch:
+                raise Error(
+                    "a lookup has no answer and no message is open for it: the state of the bins is inconsistent"
+                )
+            del self._lookups[lookup.number]
+            self._queue.appendleft(lookup)
 
     # --- failures ---------------------------------------------------------------
 
     def _fail(self, error: BaseException) -> None:
-        """A round has failed: nobody's question is answered any more. See :meth:`_mend` for the bins."""
-        self._broken = True
-        jobs = list(self._lookups.values())
-        if self._step is not None:
-            self._step.error, self._step.done = error, True
-        elif isinstance(error, Error) and len(jobs) > 1:
-            # One of them is the cause; the others shall not be told so.
-            for job in reversed(jobs):
-                job.alone = True
-                self._queue.appendleft(job)
-            jobs = []
-        if self._step is not None and isinstance(error, Error):
-            for job in reversed(jobs):
-                self._queue.appendleft(job)
-            jobs = []
-        for job in jobs:
-            job.error, job.done = error, True
+        """A round has failed: end or restart the open requests. `_recover` then resets the bins."""
+        self._failed = True
+        lookups = list(self._lookups.values())
+        if self._epoch_request is not None:
+            self._epoch_request.error, self._epoch_request.done = error, True
+        # The epoch caused the error, or one of several lookups did. Restart the lookups, these one at a time.
+        if isinstance(error, Error) and (self._epoch_request is not None or len(lookups) > 1):
+            for lookup in reversed(lookups):
+                lookup.alone = lookup.alone or self._epoch_request is None
+                self._queue.appendleft(lookup)
+            lookups = []
+        for lookup in lookups:
+            lookup.error, lookup.done = error, True
         self._lookups = {}
         if not isinstance(error, Error):
             while self._queue:
                 other = self._queue.popleft()
                 other.error, other.done = error, True
-        if self._step is not None:
-            # At once: its caller is told that it has not happened.
-            self._take_back(self.epoch, late=True)
+        if self._epoch_request is not None:
+            # At once, because its caller learns now that the epoch has failed.
+            self._take_back(self.epoch, started=True)
 
-    def _mend(self) -> None:
-        """After a failed round: if it was an epoch's, all keys become holes; else only the questions end."""
-        self._letters, self._lazy, self._questions = [], [], []
-        self._collect(self._run(self._orders("abandon" if self._step is None else "forget"), "mend", self.epoch))
-        self._letters, self._lazy, self._questions = [], [], []
-        self._broken, self._step = False, None
-
-
-def change(message: BinMessage) -> bool:
-    """Whether a message is a view's change, as an epoch makes it, and no answer to a lookup."""
-    return message.stage == 0 and message.channel == OUT and "id" not in json.loads(message.what)
-
-
-__all__ = ["ASK", "RoundScheduler", "EpochRequest", "ExclusiveRequest", "Request", "LookupRequest", "change"]
+    def _recover(self) -> None:
+        """After a failed round: drop open upqueries. If an epoch failed, drop all state of the bins with them."""
+        self._messages, self._touches, self._upqueries = [], [], []
+        command = "abandon" if self._epoch_request is None else "forget"
+        self._collect(self._run(self._commands(command), "recovery", self.epoch))
+        self._messages, self._touches, self._upqueries = [], [], []
+        self._failed, self._epoch_request = False, None

@@ -1,7 +1,7 @@
-"""What is at the checkpoint of a partial engine beside Spark's state store: its base tables; and which keys are filled.
+"""The state reader for partial state: the base tables of a checkpoint, and which keys are filled.
 
-The state reader shows what is in the bins, after kill -9 too: ``filled(location, "result")`` reads the sets of
-filled keys there. Base tables are files beside it, or in PostgreSQL, which a checkpoint does not reach.
+Bins are in Spark's state store, also after kill -9, and so are their filled keys. Base tables are files beside it, or
+in PostgreSQL, which a checkpoint does not contain.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ...plan.nodes import Schema
 from ...storage.encoding import Strings
 from ..bins import blueprint, tables
 from ..query.inbox import Inbox
-from .keys import joined, order, tuples
+from .keys import decode_keys, sorted_keys
 from .placement import Placement
 
 if TYPE_CHECKING:
@@ -26,60 +26,60 @@ if TYPE_CHECKING:
 
 
 def state(reader: StateReader, operator: str | None) -> pd.DataFrame:
-    """See :func:`..driver.store.state`. A base table that cannot be told, see :func:`base_rows`, is not in the list."""
-    places = bases(reader)
-    if operator in places:
-        return base_rows(reader, places[operator])
+    """See `sharedstate_lite.spark.state`. The list leaves out base tables that `base_rows` cannot show."""
+    tables_of = bases(reader)
+    if operator in tables_of:
+        return base_rows(reader, tables_of[operator])
     if operator is not None:
-        stage, place = tables.find(reader.route, operator)
-        return tables.state_rows(place, reader.blobs(stage, operator))
+        stage, part = tables.find(reader.route, operator)
+        return tables.state_rows(part, reader.blobs(stage, operator))
     table = tables.state_table(reader.route, reader.heads())
-    given, epoch, untold = _given(reader), _epoch(reader, reader.batch), []
-    for name, place in places.items():
-        file = _folder(reader, place.relation) / "files.json"
+    given, epoch, unknown = _given(reader), _epoch(reader, reader.batch), []
+    for name, part in tables_of.items():
+        file = _folder(reader, part.relation) / "files.json"
         files = json.loads(file.read_text())["files"] if file.exists() else []
-        if place.relation.lower() in given or any(f["first"] <= epoch < f["last"] for f in files):
-            untold.append(name)
+        if part.relation.lower() in given or any(f["first"] <= epoch < f["last"] for f in files):
+            unknown.append(name)
         mine = table.operator == name
         for column in ("rows", "bytes"):
             table.loc[mine, column] = sum(f[column] for f in files if f["last"] <= epoch)
-    return table[~table.operator.isin(untold)].reset_index(drop=True)
+    return table[~table.operator.isin(unknown)].reset_index(drop=True)
 
 
 def bases(reader: StateReader) -> dict[str, StatePart]:
-    """The base tables, by what ``state()`` calls them."""
+    """The base tables, by the names that ``state()`` shows."""
     return {h.operator: h for h in reader.route.engine.state_parts() if h.base}
 
 
-def base_rows(reader: StateReader, place: StatePart, since: int | None = None) -> pd.DataFrame:
-    """The rows of a base table in files, with their diff; or only what came ``since`` an earlier micro-batch.
+def base_rows(reader: StateReader, part: StatePart, since: int | None = None) -> pd.DataFrame:
+    """The rows of a base table in files, with their diff; or the changes after micro-batch ``since``.
 
-    Raises ViewError for a table in PostgreSQL, TimeError for files that later epochs have been merged into.
+    Raises ViewError for a table in PostgreSQL, and TimeError if files of these epochs were merged with later ones.
     """
     from .base_parquet import ParquetTable
-    from .base_rows import SparkBaseTables
+    from .base_spark import SparkBaseTables
 
-    schema: Schema = reader.route.engine.catalog.schema(place.relation)
-    folder, where = _folder(reader, place.relation), reader.checkpoint.parents[1]
-    if place.relation.lower() in _given(reader):
+    schema: Schema = reader.route.engine.catalog.schema(part.relation)
+    folder, where = _folder(reader, part.relation), reader.checkpoint.parents[1]
+    if part.relation.lower() in _given(reader):
         raise ViewError(
-            f"{where}: the base table of {place.relation} is in PostgreSQL, so no part of a checkpoint; the state() of "
-            "the engine itself shows it"
+            f"{where}: the base table of {part.relation} is in PostgreSQL, not in the checkpoint; call state() of the "
+            "running engine"
         )
     upto, after = _epoch(reader, reader.batch), -1 if since is None else _epoch(reader, since)
-    table = ParquetTable(reader.session, folder, place.relation, schema, look=True)
+    table = ParquetTable(reader.session, folder, part.relation, schema, read_only=True)
     merged = [f for f in table.files for epoch in (upto, after) if f.first <= epoch < f.last]
     if merged:
         raise TimeError(
-            f"{where}: epochs {merged[0].first} to {merged[0].last} of the base table {place.relation} were merged "
-            f"since, so it is not known any more as of micro-batch {reader.batch}; leave out batch, or take a later one"
+            f"{where}: epochs {merged[0].first} to {merged[0].last} of the base table {part.relation} were merged, so "
+            f"its rows after micro-batch {reader.batch} are not known any more; leave out batch, or take a later one"
         )
-    rows = SparkBaseTables(reader.session, lambda _: table, {place.relation: schema}, folder)
-    return rows.shown(place, f"batch > {after} AND batch <= {upto}")
+    rows = SparkBaseTables(reader.session, lambda _: table, {part.relation: schema}, folder)
+    return rows.state_rows(part, f"batch > {after} AND batch <= {upto}")
 
 
 def _epoch(reader: StateReader, batch: int) -> int:
-    """The epoch whose rows base tables had brought by the end of a micro-batch."""
+    """The last epoch whose changes base tables contain after a micro-batch."""
     entries = Inbox(reader.checkpoint.parent, 0).entries[: batch + 1]
     return max((e.epoch for e in entries if not e.void), default=0)
 
@@ -90,18 +90,15 @@ def _given(reader: StateReader) -> set[str]:
 
 
 def filled(reader: StateReader, operator: str) -> list[tuple[Any, ...]]:
-    """The filled keys, sorted, of an operator that keeps them."""
+    """See `sharedstate_lite.spark.filled`."""
     route: Any = reader.route
     assert isinstance(route, Placement)
-    stage, _, known = route.filled(operator)
+    stage, known = route.find_filled(operator)
     strings = Strings()
-    words = joined(reader.blobs(stage, f"{operator} keys"), known.types, strings)
-    return sorted(tuples(words, known.types, strings), key=order)
+    words = decode_keys(reader.blobs(stage, f"{operator} keys"), known.types, strings)
+    return sorted_keys(words, known.types, strings)
 
 
 def _folder(reader: StateReader, relation: str) -> Path:
     relations = list(reader.route.engine.catalog.relations)
     return reader.checkpoint.parent / "base" / str(relations.index(relation))
-
-
-__all__ = ["base_rows", "bases", "filled", "state"]

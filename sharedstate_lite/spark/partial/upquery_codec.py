@@ -1,8 +1,7 @@
-"""Questions that are still open, as text: what a bin must not forget between two micro-batches.
+"""Open upqueries as JSON, so that a bin stores them between two micro-batches.
 
-While a question travels, the operators that it has passed hold it: the keys, the halves
-of an answer, changes that wait for partners. A worker may be gone before the answer
-comes, so all of it goes into the state store with the rest of the bin.
+Until an upquery is answered, the operators that it has passed keep its keys, the parts of the answer that have
+arrived, and changes that wait for a join key. Another worker may run the bin by the time the response arrives.
 """
 
 from __future__ import annotations
@@ -13,136 +12,133 @@ from typing import Any
 
 import numpy as np
 
-from ...partial.join import JoinNode, JoinUpquery
+from ...partial.join import JoinUpquery
 from ...partial.nodes import LinearNode, PartialEdge, PartialNode, UnionNode, UnionUpquery
 from ...partial.reduce import ReduceNode, ReduceUpquery
 from ...plan.nodes import Type
 from ...storage import wire
 from ...storage.batch import Delta
 from ...storage.encoding import Strings, Words
-from .nodes import RemoteEdge, StatefulJoinNode, schema_of
+from .nodes import RemoteEdge, StatefulJoinNode, types_of
 
-Find = Callable[[int, int | None], PartialEdge]
-"""(number, bin or None) -> the edge that a question came over."""
+FindEdge = Callable[[int, int | None], PartialEdge]
+"""(number of an edge, sending bin or None for this one) -> the edge on which an upquery arrived."""
 
 
 class UpqueryCodec:
-    """Writes and reads the open questions of nodes; ``find`` gives edges back."""
+    """Writes the open upqueries of operators as JSON values, and reads them back."""
 
-    def __init__(self, strings: Strings, find: Find) -> None:
-        self.strings, self.find = strings, find
-
-    def words(self, words: Words, types: Sequence[Type]) -> list[Any]:
-        """Words with the texts of their strings."""
-        return [words.shape[1], base64.b64encode(wire.encode(list(words), types, self.strings)).decode()]
-
-    def words_of(self, told: list[Any]) -> Words:
-        """What :meth:`words` wrote."""
-        lines = wire.decode(base64.b64decode(told[1]), self.strings)
-        return lines if len(lines) else np.empty((0, told[0]), dtype=np.int64)
-
-    def delta(self, delta: Delta | None, types: Sequence[Type]) -> list[Any] | None:
-        """Rows with their diffs, or None."""
-        return None if delta is None else self.words(np.concatenate([delta.rows, delta.diffs[None]]), types)
-
-    def delta_of(self, told: list[Any] | None) -> Delta | None:
-        """What :meth:`delta` wrote."""
-        lines = None if told is None else self.words_of(told)
-        return None if lines is None else Delta(lines[:-1], lines[-1])
-
-    @staticmethod
-    def edge(edge: PartialEdge) -> list[int | None]:
-        """An edge by its number, and the bin at its far end."""
-        return [edge.number, edge.bin if isinstance(edge, RemoteEdge) else None]
+    def __init__(self, strings: Strings, find_edge: FindEdge) -> None:
+        self.strings, self.find_edge = strings, find_edge
 
     def write(self, node: PartialNode) -> Any:
-        """What a node holds open; None for nothing."""
-        plan, keys = node.plan, schema_of(node.plan, node.ask)
-        rows = tuple(c.type for c in plan.schema)
+        """The open upqueries of an operator; None if there are none."""
+        keys = types_of(node.plan, node.ask)
+        rows = tuple(c.type for c in node.plan.schema)
         if isinstance(node, LinearNode):
-            return {str(t): self.edge(e) for t, e in node.askers.items()} or None
+            return {str(tag): _edge(edge) for tag, edge in node.askers.items()} or None
         if isinstance(node, UnionNode):
             return {
-                str(t): [self.edge(q.edge), self.words(q.keys, keys), q.asked, self._answers(q, rows), self._tags(q)]
-                for t, q in node.open_upqueries.items()
+                str(tag): [
+                    _edge(q.edge),
+                    self.encode_words(q.keys, keys),
+                    q.asked,
+                    [self._encode_delta(answer, rows) for answer in q.answers],
+                    _tags(q.tags),
+                ]
+                for tag, q in node.open_upqueries.items()
             } or None
         if isinstance(node, ReduceNode):
-            waiting = {
-                str(t): [self.edge(w.edge), self.words(w.keys, keys), w.asked] for t, w in node.open_upqueries.items()
+            upqueries = {
+                str(tag): [_edge(q.edge), self.encode_words(q.keys, keys), q.asked]
+                for tag, q in node.open_upqueries.items()
             }
-            again = [[self.words(k, keys), self.delta(known, rows)] for k, known in node.rereads]
-            return [waiting, again] if waiting or again else None
+            rereads = [[self.encode_words(k, keys), self._encode_delta(before, rows)] for k, before in node.rereads]
+            return [upqueries, rereads] if upqueries or rereads else None
         if isinstance(node, StatefulJoinNode):
             sides = [tuple(c.type for c in below.schema) for below in node.plan.inputs]
-            first = node.route.primary
+            primary = node.route.primary
             questions = {
-                str(t): [
-                    self.edge(q.edge),
-                    self.words(q.keys, keys),
+                str(tag): [
+                    _edge(q.edge),
+                    self.encode_words(q.keys, keys),
                     q.asked,
-                    self._tags(q),
-                    self.delta(q.primary, sides[first]),
-                    self.delta(q.other, sides[1 - first]),
-                    None if q.covered is None else self.words(q.covered, node.types),
+                    _tags(q.tags),
+                    self._encode_delta(q.primary, sides[primary]),
+                    self._encode_delta(q.other, sides[1 - primary]),
+                    None if q.covered is None else self.encode_words(q.covered, node.types),
                 ]
-                for t, q in node.open_upqueries.items()
+                for tag, q in node.open_upqueries.items()
             }
-            late = len(node.late.diffs) or node.wanted.shape[1]
-            if not questions and not late:
+            if not (questions or len(node.late.diffs) or node.wanted.shape[1]):
                 return None
-            return [questions, self.delta(node.late, sides[first]), self.words(node.wanted, node.types)]
-        assert not isinstance(node, JoinNode)
+            late = self._encode_delta(node.late, sides[primary])
+            return [questions, late, self.encode_words(node.wanted, node.types)]
         return None
 
-    def read(self, node: PartialNode, told: Any) -> None:
-        """Take up what :meth:`write` gave; None empties."""
+    def read(self, node: PartialNode, value: Any) -> None:
+        """Give an operator the open upqueries that `write` returned; None removes all of them."""
         if isinstance(node, LinearNode):
-            node.askers = {int(t): self.find(*e) for t, e in (told or {}).items()}
+            node.askers = {int(tag): self.find_edge(*edge) for tag, edge in (value or {}).items()}
         elif isinstance(node, UnionNode):
             node.open_upqueries = {
-                int(t): UnionUpquery(
-                    self.find(*e), self.words_of(k), asked, [self.delta_of(a) for a in answers], _numbers(tags)
+                int(tag): UnionUpquery(
+                    self.find_edge(*edge),
+                    self.decode_words(keys),
+                    asked,
+                    [None if answer is None else self._decode_delta(answer) for answer in answers],
+                    _numbers(tags),
                 )
-                for t, (e, k, asked, answers, tags) in (told or {}).items()
+                for tag, (edge, keys, asked, answers, tags) in (value or {}).items()
             }
         elif isinstance(node, ReduceNode):
-            waiting, again = told or ({}, [])
+            upqueries, rereads = value or ({}, [])
             node.open_upqueries = {
-                int(t): ReduceUpquery(self.find(*e), self.words_of(k), asked) for t, (e, k, asked) in waiting.items()
+                int(tag): ReduceUpquery(self.find_edge(*edge), self.decode_words(keys), asked)
+                for tag, (edge, keys, asked) in upqueries.items()
             }
-            node.rereads = [(self.words_of(k), self._some(known)) for k, known in again]
+            node.rereads = [(self.decode_words(keys), self._decode_delta(before)) for keys, before in rereads]
         elif isinstance(node, StatefulJoinNode):
-            questions, late, wanted = told or ({}, None, None)
+            questions, late, wanted = value or ({}, None, None)
             node.open_upqueries = {
-                int(t): JoinUpquery(
-                    self.find(*e),
-                    self.words_of(k),
+                int(tag): JoinUpquery(
+                    self.find_edge(*edge),
+                    self.decode_words(keys),
                     asked,
                     _numbers(tags),
-                    self.delta_of(primary),
-                    self.delta_of(other),
-                    None if covered is None else self.words_of(covered),
+                    None if primary is None else self._decode_delta(primary),
+                    None if other is None else self._decode_delta(other),
+                    None if covered is None else self.decode_words(covered),
                 )
-                for t, (e, k, asked, tags, primary, other, covered) in questions.items()
+                for tag, (edge, keys, asked, tags, primary, other, covered) in questions.items()
             }
-            node.late = Delta.empty(len(node.late.rows)) if late is None else self._some(late)
-            node.wanted = node.wanted[:, :0] if wanted is None else self.words_of(wanted)
+            node.late = Delta.empty(len(node.late.rows)) if late is None else self._decode_delta(late)
+            node.wanted = node.wanted[:, :0] if wanted is None else self.decode_words(wanted)
 
-    def _some(self, told: list[Any]) -> Delta:
-        found = self.delta_of(told)
-        assert found is not None
-        return found
+    def encode_words(self, words: Words, types: Sequence[Type]) -> list[Any]:
+        """Words int64[k, q] as [q, text]; strings are encoded as texts, not as codes."""
+        return [words.shape[1], base64.b64encode(wire.encode(list(words), types, self.strings)).decode()]
 
-    def _answers(self, question: UnionUpquery, types: Sequence[Type]) -> list[Any]:
-        return [self.delta(a, types) for a in question.answers]
+    def decode_words(self, value: list[Any]) -> Words:
+        """The inverse of `encode_words`."""
+        words = wire.decode(base64.b64decode(value[1]), self.strings)
+        return words if len(words) else np.empty((0, value[0]), dtype=np.int64)
 
-    @staticmethod
-    def _tags(question: UnionUpquery | JoinUpquery) -> dict[str, int]:
-        return {str(t): n for t, n in question.tags.items()}
+    def _encode_delta(self, delta: Delta | None, types: Sequence[Type]) -> list[Any] | None:
+        return None if delta is None else self.encode_words(np.concatenate([delta.rows, delta.diffs[None]]), types)
+
+    def _decode_delta(self, value: list[Any]) -> Delta:
+        words = self.decode_words(value)
+        return Delta(words[:-1], words[-1])
+
+
+def _edge(edge: PartialEdge) -> list[int | None]:
+    return [edge.number, edge.bin if isinstance(edge, RemoteEdge) else None]
+
+
+def _tags(tags: dict[int, int]) -> dict[str, int]:
+    return {str(tag): slot for tag, slot in tags.items()}
 
 
 def _numbers(tags: dict[str, int]) -> dict[int, int]:
-    return {int(t): n for t, n in tags.items()}
-
-
-__all__ = ["UpqueryCodec"]
+    return {int(tag): slot for tag, slot in tags.items()}

@@ -118,16 +118,16 @@ def test_what_cannot_be_rescaled_is_said(spark: SparkSession, tmp_path: Path, mo
     with ss.spark.engine("full", views(), spark, checkpoint=place, bins=2) as engine:
         engine._query.stop()
         engine.close()
-    with pytest.raises(ss.CheckpointError, match="no micro-batch is done there yet"):
+    with pytest.raises(ss.CheckpointError, match="committed no micro-batch yet"):
         ss.spark.rescale(place, 4, spark)
     with ss.spark.restore(place, spark) as engine:
         engine.step(EPOCHS[0])
         engine.checkpoint(tmp_path / "copy")
         # What a driver leaves that was killed after it had written an epoch.
         engine._query.stop()
-        messages = [m._replace(bin=engine._label[m.bin]) for m in engine._epoch(EPOCHS[1])[1]]
+        messages = [m._replace(bin=engine._labels[m.bin]) for m in engine._epoch(EPOCHS[1])[1]]
         engine._query.inbox.put(messages, "epoch", 2)
-    with pytest.raises(ss.CheckpointError, match="micro-batch 1 was begun and is not done"):
+    with pytest.raises(ss.CheckpointError, match="micro-batch 1 has started and is not committed"):
         ss.spark.rescale(place, 4, spark)
     with pytest.raises(ss.CheckpointError, match="is a copy"):
         ss.spark.rescale(tmp_path / "copy", 4, spark)

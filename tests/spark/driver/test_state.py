@@ -67,7 +67,7 @@ def run(request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory: p
         every="s STRING, i INT, b BIGINT, d DOUBLE, t BOOLEAN, day DATE, at TIMESTAMP", other="s STRING, k STRING"
     )
     views = [catalog.view(sql) for sql in VIEWS]
-    out = Run(request.param, tmp_path_factory.mktemp("state") / "it's a place \U0001f600")
+    out = Run(request.param, tmp_path_factory.mktemp("state") / "it's a place")
     spark.conf.set("spark.sql.streaming.minBatchesToRetain", "4")
     try:
         with (
@@ -121,16 +121,16 @@ def test_what_is_not_there_is_named(run: Run, tmp_path: Path) -> None:
     assert table["kind"].tolist() == ["epoch"] * len(STEPS) + ["compaction"]
     assert table["batch"][table.kept].tolist() == list(range(first, last + 1))
     for batch, said in (
-        (first - 1, f"not kept any more, {first} to {last} are"),
-        (last + 1, f"{first} to {last} are kept"),
-        (-1, f"{first} to {last} are kept"),
+        (first - 1, f"not retained any more, {first} to {last} are"),
+        (last + 1, f"{first} to {last} are retained"),
+        (-1, f"{first} to {last} are retained"),
         (True, "whole number"),
         ("1", "whole number"),
     ):
         wrong: Any = batch
         with pytest.raises(ss.TimeError, match=said):
             ss.spark.state(run.place, batch=wrong)
-    with pytest.raises(ss.TimeError, match="the one before it"):
+    with pytest.raises(ss.TimeError, match="the one before it, which is not retained"):
         ss.spark.changes(run.place, "low", first)
     with pytest.raises(ss.ViewError, match="nothing; state.. lists:.*it's"):
         ss.spark.state(run.place, "nothing")

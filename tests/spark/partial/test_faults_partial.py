@@ -35,7 +35,7 @@ def test_an_epoch_that_a_later_round_refuses(
     paid = {"product": ["p1", "p9"], "amount": [3 * 2**61, 2**62], "diff": [1, 1]}
     pq.write_table(pa.table(paid), tmp_path / "pay" / "0.parquet")
     pq.write_table(pa.table({"product": ["p1"], "category": ["c1"], "diff": [1]}), tmp_path / "info" / "0.parquet")
-    named, turn = {r: tmp_path / r for r in ("info", "pay")}, PartialStreamEngine._turn_once
+    named, turn = {r: tmp_path / r for r in ("info", "pay")}, PartialStreamEngine._run_round
 
     def job(place: str) -> Any:
         return ss.spark.stream(
@@ -44,14 +44,14 @@ def test_an_epoch_that_a_later_round_refuses(
 
     def killed(fed: PartialStreamEngine, asks: Any, kind: str = "") -> None:
         # What a driver leaves that is killed here.
-        if fed._step is not None and not (tmp_path / "left").exists():
+        if fed._epoch_request is not None and not (tmp_path / "left").exists():
             shutil.copytree(tmp_path / "c", tmp_path / "left")
         turn(fed, asks, kind)
 
     with job("c") as running:
         running.finish()
         answer = rows(running.read("s", key="c1"))
-        monkeypatch.setattr(PartialStreamEngine, "_turn_once", killed)
+        monkeypatch.setattr(PartialStreamEngine, "_run_round", killed)
         odd = tmp_path / "info" / "1.parquet"
         pq.write_table(pa.table({"product": ["p9"], "category": ["c1"], "diff": [1]}), odd)
         with pytest.raises(ss.RowError, match="SUM passes the range"):
@@ -70,7 +70,8 @@ def test_an_epoch_that_a_later_round_refuses(
 SCRIPT = """
 import os, signal
 import sharedstate_lite as ss
-from sharedstate_lite.spark.partial import job as upjob
+from sharedstate_lite.spark.jobs import sink as outlet
+from sharedstate_lite.spark.partial import job as partial_job
 where, batch = {where!r}, 2
 def end():
     os.kill(os.getpid(), signal.SIGKILL)
@@ -82,17 +83,17 @@ def before(name, of, when):
         return kept(self, *given, **named)
     setattr(of, name, instead)
 def in_epoch(self):
-    return (self._step is not None) and self._step.number == batch + 1
+    return (self._epoch_request is not None) and self._epoch_request.number == batch + 1
 if where == "round":
-    before("_turn_once", upjob.PartialStreamEngine, in_epoch)
+    before("_run_round", partial_job.PartialStreamEngine, in_epoch)
 if where == "rest":
-    before("_rest", upjob.PartialStreamEngine, in_epoch)
+    before("_settle_requests", partial_job.PartialStreamEngine, in_epoch)
 if where == "batch":
-    before("_run", upjob.PartialStreamEngine, lambda self: self.epoch == batch)
+    before("_run", partial_job.PartialStreamEngine, lambda self: self.epoch == batch)
 def sink(changes, number):
     if where == "sink" and number == batch:
         end()
-    ss.spark.outlet.give({out!r}, "", changes, number)
+    outlet.give({out!r}, "", changes, number)
 def job(session):
     return ss.spark.stream("partial", views, sources, sink, session=session, checkpoint={place!r}, bins=2)
 with ss.spark.session(memory="1g") as session:

@@ -17,7 +17,7 @@ from support import bag, tuples
 import sharedstate_lite as ss
 from sharedstate_lite import postgres
 from sharedstate_lite.plan.nodes import Type
-from sharedstate_lite.spark.partial.base_rows import _any_of
+from sharedstate_lite.spark.partial.base_spark import _is_in
 from sharedstate_lite.spark.session import jars
 from sharedstate_lite.storage.encoding import Strings
 
@@ -73,7 +73,7 @@ def test_partial_on_spark_is_the_one_in_process(spark: SparkSession, tmp_path: P
             assert ss.spark.state(place, "visit[product]", batch=0)["diff"].sum() == len(FIRST["visit"])
             assert tuples(there.read("result")) == tuples(here.read("result"))
             there.compact()
-            with pytest.raises(ss.TimeError, match="epochs 1 to 2 of the base table visit were merged since"):
+            with pytest.raises(ss.TimeError, match="epochs 1 to 2 of the base table visit were merged"):
                 ss.spark.state(place, "visit[product]", batch=0)
             late = there.catalog.view(USERS)
             assert len(there.install(late)) == len(here.install(late)) == 0
@@ -195,7 +195,7 @@ def test_a_base_table_in_postgresql(spark: SparkSession, tmp_path: Path) -> None
                 ).fetchall()
             assert rows == [(1, 3), (2, -1)]
             assert there.state().set_index("operator")["rows"]["visit[product]"] == 4
-            frame = there._base_.rows("visit", (0,), *keyed("Kiwi"))
+            frame = there.base_tables.rows("visit", (0,), *keyed("Kiwi"))
             assert "PushedFilters" in plan_of(frame) and "Kiwi" in plan_of(frame).split("PushedFilters")[1]
         with pytest.raises(ss.CheckpointError, match="give the same with base="):
             ss.spark.restore(tmp_path / "live", spark)
@@ -222,7 +222,7 @@ def test_keys_of_the_first_years(spark: SparkSession) -> None:
     """A date and a time of a year with fewer than four digits are found as any other."""
     day, time = dt.date(1, 1, 1), dt.datetime(1, 1, 1, 2, 3, 4, 5)
     there = spark.sql("SELECT DATE'0001-01-01' AS c0, TIMESTAMP_NTZ'0001-01-01 02:03:04.000005' AS c1")
-    found = there.where(_any_of(there.c0, [day, None], Type.DATE)).where(_any_of(there.c1, [time], Type.TIMESTAMP))
+    found = there.where(_is_in(there.c0, [day, None], Type.DATE)).where(_is_in(there.c1, [time], Type.TIMESTAMP))
     assert found.count() == 1
 
 

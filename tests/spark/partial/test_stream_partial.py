@@ -120,7 +120,7 @@ def test_what_is_refused_ends_the_stream_and_loses_nothing(spark: SparkSession, 
         engine.step(EPOCHS[0])
         looked_up(engine)
         assert [bag(engine.step(EPOCHS[1])["result"])] == changelog(sink, "result")
-    with pytest.raises(ss.ViewError, match="max_rows: full state has no such option"):
+    with pytest.raises(ss.ViewError, match="max_rows: only partial state has this option"):
         ss.spark.stream("full", views(), named, sink, session=spark, checkpoint=tmp_path / "d", max_rows=5)
     with pytest.raises(ss.CheckpointError, match="changes of a stream with another checkpoint"):
         ss.spark.stream("partial", views(), named, sink, session=spark, checkpoint=tmp_path / "d")
