@@ -25,6 +25,14 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
+        ("checkout", "either a submission's folder or --url, and not both"),
+        ("checkout nowhere", "nowhere is no folder and no archive"),
+        ("checkout team --phases lod", "'lod' is none of contract,"),
+        ("checkout team --seed -1", "--seed is a number from 0 up"),
+        ("checkout team --kill shop=true --restart shop=true", "--kill and --restart belong to --url"),
+        ("checkout --url http://192.0.2.1:80 --phases load", "only with --allow-remote"),
+        ("checkout --url http://127.0.0.1:1 --kill shop=true", "each NAME needs both"),
+        ("checkout --url http://127.0.0.1:1 --kill shop --restart shop=true", "it is NAME=COMMAND"),
         ("checkout team/checkout.toml", "give the folder that it is in"),
         ("checkout team --phases=", "'' is none of contract,"),
         ("checkout team --phases load,", "'' is none of contract,"),
@@ -38,6 +46,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("checkout --url http://127.0.0.1:1 --kill a='x", "quotes are a shell's"),
         ("checkout --url=", "is no http:// address; one is such as"),
         ("replay file", "file is no folder"),
+        ("replay nowhere", "nowhere is no folder"),
         ("replay team --report file", "name a folder that can be written"),
     ],
 )
@@ -50,6 +59,16 @@ def test_a_mistake_in_the_command_line_is_named(
     err = capsys.readouterr().err
     assert said in err and "Traceback" not in err, err
     assert sorted(here.rglob("*")) == before
+
+
+@pytest.mark.parametrize(("words", "said"), [("", "required: what"), ("checkout . --quick --full", "not allowed with")])
+def test_arguments_that_cannot_be_parsed_are_64(
+    here: Path, capsys: pytest.CaptureFixture[str], words: str, said: str
+) -> None:
+    """argparse itself would end with 2, which is a void."""
+    with pytest.raises(SystemExit) as ended:
+        cli.main(words.split())
+    assert ended.value.code == 64 and said in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
