@@ -1,1 +1,62 @@
-"""Partial state over bins."""
+"""Partial state over bins: the dataflow of `sharedstate_lite.partial`, sharded by key, on Spark.
+
+Each operator is in one *stage*, with a copy in each *bin*. Changes and responses go down through the stages of a
+micro-batch. Upqueries go up through a feedback edge: they are input of the next micro-batch, a *round*. Base tables are
+outside the bins, as Parquet files or in PostgreSQL, and Spark's tasks answer the upqueries that reach them.
+
+>>> import sharedstate_lite as ss
+>>> from sharedstate_lite.spark.partial.placement import place
+>>> catalog = ss.Catalog(info="product STRING, category STRING", visit="product STRING, length INT")
+>>> longest = catalog.view(
+...     "CREATE VIEW longest AS SELECT category, MAX(length) AS top "
+...     "FROM info JOIN visit USING (product) GROUP BY category"
+... )
+>>> placement = place([longest], "auto", {})
+>>> for stage in range(placement.stages + 1):
+...     print(stage, [node.name for node in placement.at(stage)])
+0 ['info', 'visit']
+1 ['longest.join1']
+2 ['longest.map1', 'longest.group1', 'longest']
+
+Stage 0 is the driver. The join is in the bin of the product, the aggregate in the bin of the category, so the edge
+between them crosses bins, and an upquery of the aggregate goes to the join in all bins.
+
+Modules, from the bottom:
+
+    nodes           BinGraph, and the operators for edges that cross bins; its join differs from the one in process
+    placement       the stage of each operator, and the bin of each row
+    messages        messages of the graph, lookups and commands as rows of the stream
+    keys            filled keys from the state store, as values
+    upquery_codec   open upqueries as JSON, to store them between micro-batches
+    bin             PartialBin: one bin of one stage
+    base            BaseTables: what the driver needs of base tables
+    base_spark      base tables that Spark's tasks read; base_parquet and base_postgres hold the rows
+    scheduler       lookups and epochs of several callers share the micro-batches of one stream
+    driver          PartialDriver: the protocol of the engines as lookups, epochs and commands; needs no Spark
+    engine          PartialSparkEngine: PartialDriver over one streaming query
+    state           filled keys and base tables of a checkpoint
+    job             a stream: sources bring epochs, callers look up keys meanwhile
+    jdbc            tables of PostgreSQL as DataFrames, and back
+
+Source: Noria (Gjengset et al., OSDI 2018), and its sharding (Gjengset's thesis, 2021, chapter 5).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+_HOME = {
+    "PartialJob": "job",
+    "PartialSparkEngine": "engine",
+    "Placement": "placement",
+    "Postgres": "base_postgres",
+    "place": "placement",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        from importlib import import_module
+
+        return getattr(import_module(f".{_HOME[name]}", __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

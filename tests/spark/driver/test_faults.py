@@ -30,7 +30,7 @@ WAIT = 180
 def test_workers_that_are_killed_and_files_that_are_lost(
     spark: SparkSession, kill_workers: Callable[[], int], kind: str, tmp_path: Path
 ) -> None:
-    """Killed workers change nothing; a lost or altered input file is named, and its epoch done once it is back."""
+    """Killed workers change nothing. A lost or altered input file is named, its epoch applied once it is back."""
     live = tmp_path / "a place"
     with ss.engine(kind, views()) as here:
         with ss.spark.engine(kind, views(), spark, checkpoint=live, bins=2) as there:
@@ -57,7 +57,10 @@ def test_workers_that_are_killed_and_files_that_are_lost(
         os.utime(file, times)
         here.step(EPOCHS[2])
         moved = live.rename(tmp_path / "another place")
-        with ss.spark.restore(moved, spark) as again:
+        with pytest.raises(ss.CheckpointError, match=f"was moved here from {live}"):
+            ss.spark.restore(moved, spark)
+        moved.rename(live)
+        with ss.spark.restore(live, spark) as again:
             assert again.epoch == 3
             assert rows(again.read("result")) == rows(here.read("result"))
             assert bag(again.step(EPOCHS[3])["result"]) == bag(here.step(EPOCHS[3])["result"])
