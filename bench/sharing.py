@@ -43,7 +43,7 @@ from sharedstate_lite.lessons.usecases import (  # noqa: E402
     ladder,
     readonly,
 )
-from sharedstate_lite.lessons.usecases.ladder import Rung, Step  # noqa: E402
+from sharedstate_lite.lessons.usecases.ladder import Rung, RungResult  # noqa: E402
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -106,7 +106,7 @@ QUICK = Size(
 )
 MOST, LONG = 45.0, 10.0
 """Seconds after which a rung is not run again; of the ladder of caches, which has many, the second."""
-Climb = Callable[..., list[Step]]
+Climb = Callable[..., list[RungResult]]
 """``ladder.climb`` with the runs and the progress of this command."""
 
 
@@ -127,7 +127,7 @@ def events(session: SparkSession, count: int, size: Size) -> DataFrame:
 
 def row(
     what: str,
-    steps: Sequence[Step],
+    steps: Sequence[RungResult],
     ours: str,
     against: str,
     target: float | None = None,
@@ -140,7 +140,7 @@ def row(
     With ``counted`` the ladder has a line a rung, in the ladder's order: its time, its runs, and what was counted.
     """
 
-    def told(step: Step) -> float:
+    def told(step: RungResult) -> float:
         return step.took if whole else step.ms
 
     peers: dict[str, float | None] = {}
@@ -256,7 +256,7 @@ def components(session: SparkSession, size: Size, climb: Climb) -> list[measure.
 
 
 def _graph_rows(
-    what: str, steps: list[Step], targets: dict[str, tuple[float | None, float | None]]
+    what: str, steps: list[RungResult], targets: dict[str, tuple[float | None, float | None]]
 ) -> list[measure.Row]:
     wanted = [
         (ours, against, target)
@@ -314,7 +314,9 @@ def main() -> int:
         for number, (run, _) in enumerate(wanted.values()):
             progress.at(number, 0.0)
 
-            def climb(rungs: dict[str, Rung], number: int = number, most: float = MOST, **more: Any) -> list[Step]:
+            def climb(
+                rungs: dict[str, Rung], number: int = number, most: float = MOST, **more: Any
+            ) -> list[RungResult]:
                 names = list(rungs)
 
                 def told(name: str, share: float) -> None:

@@ -1,8 +1,8 @@
-"""One course for engines in process and on Spark: a stream, reads, a late view, a restart; each timed from outside.
+"""One run for engines in process and on Spark: a stream, reads, a late view, a restart; each timed from outside.
 
-    run         the course of one engine; run_all: of all strategies, in process and on Spark, one after the other
-    Course      what it came to: seconds, state, emitted changes, answers
-    summary     all courses, a line each; waits: those times of it that a chart of bars shows
+    run         the run of one engine; run_all: of all strategies, in process and on Spark, one after the other
+    EngineRun      what it came to: seconds, state, emitted changes, answers
+    summary     all runs, a line each; waits: those times of it that a chart of bars shows
 
 Engines run one at a time, so that only one holds its state in memory. What they emit and
 answer is kept, to be compared; seconds are those of this machine and this moment.
@@ -32,7 +32,7 @@ BINS = 2
 
 
 @dataclass(frozen=True)
-class Course:
+class EngineRun:
     """What one engine did."""
 
     kind: str
@@ -59,7 +59,7 @@ def run(
     asked: Sequence[Any],
     late: View,
     lose: Callable[[Engine], Callable[[], Engine]],
-) -> Course:
+) -> EngineRun:
     """Step, read, install ``late``, lose the engine and get it back, and answer again.
 
     ``asked`` are keys of the engine's first view, asked in turn; under partial state those that
@@ -88,7 +88,7 @@ def run(
     (back, first), took = timed(again)
     answers = {key: first if key == asked[0] else back.read(view, key=key) for key in dict.fromkeys(asked)}
     back.close()
-    return Course(back.kind, hasattr(back, "location"), emitted, seconds, state, told, installed, took, answers)
+    return EngineRun(back.kind, hasattr(back, "location"), emitted, seconds, state, told, installed, took, answers)
 
 
 def run_all(
@@ -99,8 +99,8 @@ def run_all(
     folder: str | Path,
     session: SparkSession,
     kinds: Iterable[str] = tuple(ss.KINDS),
-) -> dict[str, Course]:
-    """The course of every strategy, in process ("full") and on Spark ("full on Spark"), with two bins.
+) -> dict[str, EngineRun]:
+    """The run of every strategy, in process ("full") and on Spark ("full on Spark"), with two bins.
 
     ``epochs`` gives the stream anew for each. ``folder`` takes checkpoints.
     """
@@ -132,21 +132,21 @@ def _closed(engine: Any, session: SparkSession) -> Callable[[], Engine]:
     return lambda: ss.spark.restore(engine.location, session)
 
 
-def summary(courses: Mapping[str, Course]) -> pd.DataFrame:
-    """A line a course: epoch (median), read (median of hits), hole (median), install and restart, in ms; rows, bytes.
+def summary(runs: Mapping[str, EngineRun]) -> pd.DataFrame:
+    """A line a run: epoch (median), read (median of hits), hole (median), install and restart, in ms; rows, bytes.
 
     Rows and bytes are those held beside the base tables.
     """
     lines = {}
-    for name, course in courses.items():
-        hit = course.reads["hit"]
-        own = course.state[~course.state["base"]]
+    for name, run in runs.items():
+        hit = run.reads["hit"]
+        own = run.state[~run.state["base"]]
         lines[name] = {
-            "epoch": 1000 * pd.Series(course.epochs).median(),
-            "read": 1000 * course.reads.loc[hit, "seconds"].median(),
-            "hole": 1000 * course.reads.loc[~hit, "seconds"].median(),
-            "install": 1000 * course.install,
-            "restart": 1000 * course.back,
+            "epoch": 1000 * pd.Series(run.epochs).median(),
+            "read": 1000 * run.reads.loc[hit, "seconds"].median(),
+            "hole": 1000 * run.reads.loc[~hit, "seconds"].median(),
+            "install": 1000 * run.install,
+            "restart": 1000 * run.back,
             "rows": int(own["rows"].sum()),
             "bytes": int(own["bytes"].sum()),
         }
@@ -162,9 +162,9 @@ WAITS = {
 """What :func:`waits` calls the columns of :func:`summary`."""
 
 
-def waits(courses: Mapping[str, Course]) -> dict[str, dict[str, float]]:
-    """What happened once or a few times, as ``show.waits_chart`` takes it: {what: {course: seconds}}."""
-    table = summary(courses)
+def waits(runs: Mapping[str, EngineRun]) -> dict[str, dict[str, float]]:
+    """What happened once or a few times, as ``show.waits_chart`` takes it: {what: {run: seconds}}."""
+    table = summary(runs)
     out: dict[str, dict[str, float]] = {}
     for column, said in WAITS.items():
         found = table[column].dropna()
@@ -172,4 +172,4 @@ def waits(courses: Mapping[str, Course]) -> dict[str, dict[str, float]]:
     return out
 
 
-__all__ = ["BINS", "WAITS", "Course", "run", "run_all", "summary", "waits"]
+__all__ = ["BINS", "WAITS", "EngineRun", "run", "run_all", "summary", "waits"]

@@ -42,7 +42,7 @@ LEGEND = (
 
 
 @dataclass(frozen=True)
-class Line:
+class DemoStep:
     """What happened at one message or read: the texts and counts of one printed line."""
 
     did: str
@@ -61,15 +61,15 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Run:
+class DemoRun:
     """One strategy's lines, in order, and the answer that it ended with (all keys read)."""
 
     kind: str
-    lines: list[Line]
+    lines: list[DemoStep]
     final: pd.DataFrame
 
     @property
-    def last(self) -> Line:
+    def last(self) -> DemoStep:
         """The line of the last message; a later read is not one."""
         return next(line for line in reversed(self.lines) if not line.read)
 
@@ -79,7 +79,7 @@ def view() -> ss.View:
     return ss.Catalog(**SCHEMA).view(SQL)
 
 
-def run(kind: str) -> Run:
+def run(kind: str) -> DemoRun:
     """Send the nine messages to an engine of ``kind``; under partial state read one key before the last."""
     lines = []
     with ss.engine(kind, [view()]) as engine:
@@ -93,10 +93,10 @@ def run(kind: str) -> Run:
             lines.append(_line(engine, f"{relation} {' '.join(map(str, row))}", emitted, dropped))
         if kind == "partial":
             lines += [_asked(engine, c) for c in CATEGORIES if c != ASKED]
-        return Run(kind, lines, engine.read("result"))
+        return DemoRun(kind, lines, engine.read("result"))
 
 
-def _asked(engine: ss.Engine, category: str) -> Line:
+def _asked(engine: ss.Engine, category: str) -> DemoStep:
     engine.trace.clear()
     engine.read("result", key=category)
     bases = [t for t in SCHEMA if any(e.target == t for e in engine.trace.named("upquery"))]
@@ -112,7 +112,7 @@ def _emitted(changes: ss.Changes) -> str:
     return ", ".join(f"{category} {' '.join(parts)}" for category, parts in told.items())
 
 
-def _line(engine: ss.Engine, did: str, emitted: str, dropped: int = 0, read: bool = False) -> Line:
+def _line(engine: ss.Engine, did: str, emitted: str, dropped: int = 0, read: bool = False) -> DemoStep:
     whole = engine.read("result")
     there = dict(zip(whole["category"], whole["max_length"], strict=True))
     absent = "hole" if engine.kind == "partial" else "-"
@@ -122,13 +122,13 @@ def _line(engine: ss.Engine, did: str, emitted: str, dropped: int = 0, read: boo
     if sum(held.values()) != int(own["rows"].sum()):
         raise ss.Error(f"the {engine.kind} engine holds state of a kind that this example does not print: {own}")
     answer = {c: str(there.get(c, absent)) for c in CATEGORIES}
-    return Line(did, emitted, answer, int(state.loc[state["base"], "rows"].sum()), held, dropped, read)
+    return DemoStep(did, emitted, answer, int(state.loc[state["base"], "rows"].sum()), held, dropped, read)
 
 
 # --- as text -------------------------------------------------------------------
 
 
-class Ink:
+class Style:
     """Colours of a terminal, or none."""
 
     CODES = {"bold": "1", "faint": "2", "plus": "34", "minus": "33"}
@@ -137,7 +137,7 @@ class Ink:
         self.on = on
 
     @classmethod
-    def of(cls, stream: TextIO) -> Ink:
+    def of(cls, stream: TextIO) -> Style:
         """Colour where ``stream`` is a terminal that has it and NO_COLOR is not set (no-color.org)."""
         wanted = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
         return cls(wanted and stream.isatty())
@@ -148,17 +148,17 @@ class Ink:
         return f"\x1b[{';'.join(self.CODES[k] for k in kinds)}m{text}\x1b[0m"
 
 
-def table(told: Run, ink: Ink) -> list[str]:
+def table(told: DemoRun, style: Style) -> list[str]:
     """A strategy's lines as a table at most 80 columns wide."""
     names = ["base", *KINDS[told.kind]]
     widths = [len(n) for n in names]
     held = " ".join(n.rjust(w) for n, w in zip(names, widths, strict=True))
     head = f"{'message':<21} {'emitted':<21} {'Fruit':>5} {'Vegetable':>9}  {held}"
     out = [
-        f"{ink(told.kind.upper() + ' STATE', 'bold')}, {INTRODUCTION[told.kind][0]}",
+        f"{style(told.kind.upper() + ' STATE', 'bold')}, {INTRODUCTION[told.kind][0]}",
         INTRODUCTION[told.kind][1],
-        ink(f"{'':<44}{'the answer':>15}  {'rows held':>{len(held)}}", "faint"),
-        ink(head, "faint"),
+        style(f"{'':<44}{'the answer':>15}  {'rows held':>{len(held)}}", "faint"),
+        style(head, "faint"),
     ]
     for line in told.lines:
         counts = [line.base, *line.held.values()]
@@ -166,25 +166,25 @@ def table(told: Run, ink: Ink) -> list[str]:
         emitted = f"{line.emitted or '-':<21}"
         paint = "plus" if "+" in line.emitted else "minus" if line.dropped or line.read else "faint"
         answer = f"{line.answer['Fruit']:>5} {line.answer['Vegetable']:>9}"
-        out.append(f"{line.did:<21} {ink(emitted, paint)} {ink(answer, 'bold')}  {rows}")
+        out.append(f"{line.did:<21} {style(emitted, paint)} {style(answer, 'bold')}  {rows}")
     return out
 
 
-def summary(runs: list[Run], ink: Ink) -> list[str]:
+def summary(runs: list[DemoRun], style: Style) -> list[str]:
     """One table of who holds how many rows after the last message."""
     names = ("base", "own", "total")
-    out = [ink("WHO HOLDS HOW MANY ROWS", "bold"), ink(f"{'':<36}" + "".join(f"{n:>8}" for n in names), "faint")]
+    out = [style("WHO HOLDS HOW MANY ROWS", "bold"), style(f"{'':<36}" + "".join(f"{n:>8}" for n in names), "faint")]
     for told in runs:
         lines = [(told.kind, told.last)]
         if told.lines[-1] is not told.last:
             lines = [(f"partial, {ASKED} read", told.last), ("partial, every category read", told.lines[-1])]
         for name, line in lines:
-            own = ink(f"{line.own:>8}", "bold")
+            own = style(f"{line.own:>8}", "bold")
             out.append(f"{name:<36}{line.base:>8}{own}{line.base + line.own:>8}")
     return out
 
 
-def sentences(runs: list[Run]) -> list[str]:
+def sentences(runs: list[DemoRun]) -> list[str]:
     """What the counts say of each strategy, from the counts."""
     last = {r.kind: r.last for r in runs}
     full, shared, partial = last["full"], last["shared"], last["partial"]
@@ -201,7 +201,7 @@ def sentences(runs: list[Run]) -> list[str]:
     ]
 
 
-def disagreement(runs: list[Run]) -> str:
+def disagreement(runs: list[DemoRun]) -> str:
     """Empty where every strategy ends with what DuckDB recomputes from the rows, else who does not and how."""
     from .. import oracle
 
@@ -212,14 +212,14 @@ def disagreement(runs: list[Run]) -> str:
     return "; ".join(wrong)
 
 
-def report(ink: Ink) -> tuple[str, int]:
+def report(style: Style) -> tuple[str, int]:
     """All that is printed, and the exit status."""
     runs = [run(kind) for kind in KINDS]
-    lines = [ink("How long did anyone look at a product, at most, in each category?", "bold"), ""]
+    lines = [style("How long did anyone look at a product, at most, in each category?", "bold"), ""]
     lines += [f"  {line}" for line in SQL.splitlines()] + ["", *LEGEND, ""]
     for told in runs:
-        lines += [*table(told, ink), ""]
-    lines += [*summary(runs, ink), ""]
+        lines += [*table(told, style), ""]
+    lines += [*summary(runs, style), ""]
     for sentence in sentences(runs):
         lines += _wrapped(sentence)
     wrong = disagreement(runs)
@@ -236,7 +236,7 @@ def _wrapped(sentence: str, indent: int = 9, columns: int = 79) -> list[str]:
 
 def main() -> int:
     """Print the example; returns 0, or 1 where a strategy disagrees with DuckDB or nobody reads on."""
-    text, status = report(Ink.of(sys.stdout))
+    text, status = report(Style.of(sys.stdout))
     try:
         sys.stdout.write(text)
         sys.stdout.flush()

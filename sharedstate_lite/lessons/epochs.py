@@ -49,7 +49,7 @@ def _signed(table: pd.DataFrame, diff: int) -> pd.DataFrame:
     return table.drop(columns="diff", errors="ignore").astype(object).assign(diff=signs)
 
 
-def played(kind: str, views: Sequence[View], sent: Iterable[Message] = (), **options: Any) -> Engine:
+def engine_after(kind: str, views: Sequence[View], sent: Iterable[Message] = (), **options: Any) -> Engine:
     """A new engine of ``kind`` that has taken the messages in, one an epoch. Raises what an engine raises."""
     engine = ss.engine(kind, views, **options)
     for relation, row, diff in sent:
@@ -63,7 +63,7 @@ def own_rows(engine: Engine) -> int:
     return int(state.loc[~state["base"], "rows"].sum())
 
 
-def walk(engine: Engine, sent: Iterable[Message], view: str | None = None) -> pd.DataFrame:
+def log(engine: Engine, sent: Iterable[Message], view: str | None = None) -> pd.DataFrame:
     """Send the messages, each an epoch; one line each.
 
     Columns: epoch, message, ``joins send`` (the rows that left a join), ``emitted`` (the
@@ -86,7 +86,7 @@ def walk(engine: Engine, sent: Iterable[Message], view: str | None = None) -> pd
     return pd.DataFrame(lines)
 
 
-def travelled(engine: Engine, inputs: Any) -> pd.DataFrame:
+def trace_epoch(engine: Engine, inputs: Any) -> pd.DataFrame:
     """Step one epoch and tell it line by line: who, to whom, and the rows.
 
     Columns: from, to, what. A message says the rows that it carried; a line whose ``to``
@@ -143,4 +143,4 @@ def _word(value: Any) -> str:
     return "NULL" if value is None or value is pd.NA else str(value)
 
 
-__all__ = ["Message", "kinds", "messages", "own_rows", "played", "rows", "travelled", "walk"]
+__all__ = ["Message", "kinds", "messages", "own_rows", "engine_after", "rows", "trace_epoch", "log"]

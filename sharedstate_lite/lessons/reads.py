@@ -36,7 +36,7 @@ Action = Mapping[str, Any] | tuple[str, Any]
 """What to do with an engine: an epoch to step, or a view and a key to read."""
 
 
-def begun(views: Sequence[View], actions: Iterable[Action], kind: str = "partial", **options: Any) -> Any:
+def start(views: Sequence[View], actions: Iterable[Action], kind: str = "partial", **options: Any) -> Any:
     """A new engine of ``kind`` that has done the actions, in their order. Raises what an engine raises."""
     engine = ss.engine(kind, views, **options)
     for action in actions:
@@ -44,7 +44,7 @@ def begun(views: Sequence[View], actions: Iterable[Action], kind: str = "partial
     return engine
 
 
-def paused(engine: Any, *actions: Action) -> Any:
+def pause(engine: Any, *actions: Action) -> Any:
     """The same engine, paused, after the actions: what they send waits on its edges."""
     engine.pause()
     for action in actions:
@@ -52,15 +52,15 @@ def paused(engine: Any, *actions: Action) -> Any:
     return engine
 
 
-def anew(views: Sequence[View], past: Sequence[Action], *actions: Action) -> Callable[..., Any]:
+def race(views: Sequence[View], past: Sequence[Action], *actions: Action) -> Callable[..., Any]:
     """What begins the same race anew: called with the fixes to switch off, it gives a new engine.
 
     That engine has done ``past``; where there are ``actions`` it is then paused, and what they send waits.
     """
 
     def begin(*without: str) -> Any:
-        engine = begun(views, past, without=without)
-        return paused(engine, *actions) if actions else engine
+        engine = start(views, past, without=without)
+        return pause(engine, *actions) if actions else engine
 
     return begin
 
@@ -73,7 +73,7 @@ def _act(engine: Any, action: Action) -> None:
         engine.read(view, key=key)
 
 
-def asked(engine: Any, view: str, key: Any) -> pd.DataFrame:
+def trace_read(engine: Any, view: str, key: Any) -> pd.DataFrame:
     """Read a key and tell it line by line: who, to whom, and what. Earlier events of the trace are forgotten.
 
     Columns: from, to, what. A line without ``to`` says what an operator found or wrote.
@@ -84,10 +84,10 @@ def asked(engine: Any, view: str, key: Any) -> pd.DataFrame:
         engine.read(view, key=key)
     finally:
         engine.trace.keep_rows = kept
-    return told(engine)
+    return trace_lines(engine)
 
 
-def told(engine: Any) -> pd.DataFrame:
+def trace_lines(engine: Any) -> pd.DataFrame:
     """The events of a partial engine's trace as lines: from, to, what.
 
     Operators are called by what they do (JOIN, COUNT(*)) where that is one operator alone,
@@ -161,7 +161,7 @@ def _few(text: str, most: int = 4) -> str:
     return ", ".join(parts[:most]) + (f" and {len(parts) - most} more" if len(parts) > most else "")
 
 
-def underway(engine: Any) -> pd.DataFrame:
+def pending(engine: Any) -> pd.DataFrame:
     """The messages that wait, in the order sent: from, to, kind, keys, rows."""
     lines = [
         [*m.edge, m.kind, ", ".join(" ".join(map(str, k)) for k in m.key or []), m.rows] for m in engine.messages()
@@ -169,7 +169,7 @@ def underway(engine: Any) -> pd.DataFrame:
     return pd.DataFrame(lines, columns=["from", "to", "kind", "keys", "rows"])
 
 
-def hand_over(engine: Any, *path: str) -> pd.DataFrame:
+def deliver(engine: Any, *path: str) -> pd.DataFrame:
     """Deliver the oldest message on each edge of a path of operators, of a paused engine; returns what then waits.
 
     Two names are one edge. Raises Error where no message waits on an edge when its turn comes.
@@ -180,7 +180,7 @@ def hand_over(engine: Any, *path: str) -> pd.DataFrame:
             there = ", ".join(dict.fromkeys(f"{a} -> {b}" for a, b in edges)) or "none"
             raise Error(f"no message waits on {source} -> {target}; edges with messages: {there}")
         engine.deliver(edges.index((source, target)))
-    return underway(engine)
+    return pending(engine)
 
 
 def orders(engine: Any, actions: Sequence[Action], turns: int = 8) -> Iterator[Any]:
@@ -214,4 +214,4 @@ def _branches(engine: Any, actions: list[Action], turns: int) -> Iterator[Any]:
         yield from _branches(branch, actions[1:], turns - 1)
 
 
-__all__ = ["Action", "anew", "asked", "begun", "edges", "hand_over", "orders", "paused", "told", "underway"]
+__all__ = ["Action", "race", "trace_read", "start", "edges", "deliver", "orders", "pause", "trace_lines", "pending"]

@@ -22,7 +22,7 @@ VISITS = [("visit", (p, u, n), 1) for p, u, n in [("Apple", "Alice", 10), ("Appl
 
 def test_batches_are_those_of_the_arrangements() -> None:
     """One line a batch; the batches of an arrangement follow each other from 0 to its upper."""
-    engine = epochs.played("shared", [TOP])
+    engine = epochs.engine_after("shared", [TOP])
     for start in range(0, 12_000, 3_000):
         engine.step({"visit": [((f"p{n % 7}", "u", n), 1) for n in range(start, start + 3_000 - start // 5)]})
     told = arrangements.batches(engine)
@@ -33,7 +33,7 @@ def test_batches_are_those_of_the_arrangements() -> None:
 
 def test_history_has_times_that_handles_keep() -> None:
     """Times later than since are told; those that since has passed are `≤ since`; a pair that met is gone."""
-    engine = epochs.played("shared", [TOP], VISITS[:1])
+    engine = epochs.engine_after("shared", [TOP], VISITS[:1])
     handle = engine.handle()
     for relation, row, diff in [*VISITS[1:], ("visit", ("Apple", "Bob", 20), -1)]:
         engine.step({relation: [(row, diff)]})
@@ -48,7 +48,7 @@ def test_history_has_times_that_handles_keep() -> None:
     engine.compact()
     told = arrangements.history(engine, "visit[product]")
     assert told[["user", "time", "diff"]].values.tolist() == [["Alice", "≤ 4", 1], ["Bob", "≤ 4", 1]]
-    assert arrangements.history(epochs.played("shared", [TOP]), "visit[product]").empty
+    assert arrangements.history(epochs.engine_after("shared", [TOP]), "visit[product]").empty
     with pytest.raises(ss.ViewError, match="nothing"):
         arrangements.history(engine, "nothing")
 
@@ -65,7 +65,7 @@ EPOCHS = st.fixed_dictionaries({r: st.lists(st.sampled_from(rows), max_size=3) f
 @given(EPOCHS, EPOCHS)
 def test_simultaneous_by_the_rule_is_the_true_change(first: Any, second: Any) -> None:
     """Whatever comes and goes at once, reading `<=` later and `<` earlier gives the change of the join."""
-    engine = epochs.played("shared", [THREE], join="delta")
+    engine = epochs.engine_after("shared", [THREE], join="delta")
     engine.step({r: [(row, 2) for row in set(rows)] for r, rows in first.items()})
     before = len(engine.read("three"))
     going = {r: [(row, -1 if row in first[r] else 1) for row in set(rows)] for r, rows in second.items()}
@@ -76,7 +76,7 @@ def test_simultaneous_by_the_rule_is_the_true_change(first: Any, second: Any) ->
 
 def test_simultaneous_shows_what_goes_wrong() -> None:
     """A new product with a visit and a price at once: all `<=` counts three times, all `<` never."""
-    engine = epochs.played("shared", [THREE], join="delta")
+    engine = epochs.engine_after("shared", [THREE], join="delta")
     told = arrangements.simultaneous(engine, {r: [(rows[0], 1)] for r, rows in ROWS.items()})
     assert told[["info", "visit", "price", "sum", "true"]].values.tolist() == [
         [1, 0, 0, 1, 1],
@@ -84,4 +84,4 @@ def test_simultaneous_shows_what_goes_wrong() -> None:
         [0, 0, 0, 0, 1],
     ]
     with pytest.raises(ss.ViewError, match="join='delta'"):
-        arrangements.simultaneous(epochs.played("shared", [THREE], join="linear"), {})
+        arrangements.simultaneous(epochs.engine_after("shared", [THREE], join="linear"), {})

@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.fixture(scope="module")
 def printed() -> str:
     """What is printed without colour."""
-    text, status = demo.report(demo.Ink(False))
+    text, status = demo.report(demo.Style(False))
     assert status == 0
     return text
 
@@ -72,12 +72,12 @@ def test_a_wrong_engine_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a strategy disagrees with DuckDB, the example says who and ends with status 1."""
     whole = demo.run
 
-    def wrong(kind: str) -> demo.Run:
+    def wrong(kind: str) -> demo.DemoRun:
         told = whole(kind)
-        return demo.Run(kind, told.lines, told.final.head(1) if kind == "shared" else told.final)
+        return demo.DemoRun(kind, told.lines, told.final.head(1) if kind == "shared" else told.final)
 
     monkeypatch.setattr(demo, "run", wrong)
-    text, status = demo.report(demo.Ink(False))
+    text, status = demo.report(demo.Style(False))
     assert status == 1 and "WRONG  shared" in text
 
 
@@ -90,14 +90,14 @@ def test_colour_is_for_terminals(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm")
-    assert demo.Ink.of(Terminal()).on and not demo.Ink.of(io.StringIO()).on
-    plain, coloured = (demo.report(demo.Ink(on))[0] for on in (False, True))
+    assert demo.Style.of(Terminal()).on and not demo.Style.of(io.StringIO()).on
+    plain, coloured = (demo.report(demo.Style(on))[0] for on in (False, True))
     assert "\x1b[" in coloured and re.sub(r"\x1b\[[\d;]*m", "", coloured) == plain
     monkeypatch.setenv("NO_COLOR", "1")
-    assert not demo.Ink.of(Terminal()).on
+    assert not demo.Style.of(Terminal()).on
     monkeypatch.delenv("NO_COLOR")
     monkeypatch.setenv("TERM", "dumb")
-    assert not demo.Ink.of(Terminal()).on
+    assert not demo.Style.of(Terminal()).on
 
 
 def test_runs_as_a_command_without_java() -> None:
@@ -107,7 +107,7 @@ def test_runs_as_a_command_without_java() -> None:
     done = subprocess.run([sys.executable, "-c", code], env=settings, capture_output=True, text=True, cwd=ROOT)
     assert (done.returncode, done.stderr) == (0, "") and "FULL STATE" in done.stdout
     began = time.process_time()
-    demo.report(demo.Ink(False))
+    demo.report(demo.Style(False))
     assert time.process_time() - began < 2
 
 

@@ -52,7 +52,7 @@ def many(spark: SparkSession) -> DataFrame:
     return events(spark, MANY)
 
 
-def held(spark: SparkSession, steps: list[ladder.Step]) -> dict[str, ladder.Step]:
+def held(spark: SparkSession, steps: list[ladder.RungResult]) -> dict[str, ladder.RungResult]:
     """The steps by name, once each answer is DuckDB's."""
     for step in steps:
         assert step.answer == expected(spark, step.events), step.name

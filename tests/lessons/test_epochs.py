@@ -1,4 +1,4 @@
-"""What walk tells of messages is what the engine did."""
+"""What epochs.log returns about messages is what the engine did."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def test_messages_are_the_rows_in_order() -> None:
 
 
 @pytest.mark.parametrize("kind", ["full", "shared"])
-def test_walk_tells_what_was_emitted_and_is_held(kind: str) -> None:
+def test_log_says_what_was_emitted_and_is_held(kind: str) -> None:
     """Each line says what left the joins, what the view emitted, and the rows of each piece of state."""
-    engine = epochs.played(kind, [view()])
-    lines = epochs.walk(engine, SENT)
+    engine = epochs.engine_after(kind, [view()])
+    lines = epochs.log(engine, SENT)
     assert lines["epoch"].tolist() == list(range(1, 10))
     assert lines["message"].iloc[-1] == "+ visit Potato Eve 60"
     assert lines["emitted"].tolist()[4:] == [
@@ -49,8 +49,8 @@ def test_walk_tells_what_was_emitted_and_is_held(kind: str) -> None:
 @pytest.mark.parametrize("kind", ["full", "shared"])
 def test_travelled_follows_the_edges(kind: str) -> None:
     """One line a message along an edge, in order, and one a piece of state written; the trace's setting is left."""
-    engine = epochs.played(kind, [view()], SENT[:-1])
-    told = epochs.travelled(engine, {"visit": [(("Potato", "Eve", 60), 1), (("Carrot", "Bob", 50), -1)]})
+    engine = epochs.engine_after(kind, [view()], SENT[:-1])
+    told = epochs.trace_epoch(engine, {"visit": [(("Potato", "Eve", 60), 1), (("Carrot", "Bob", 50), -1)]})
     assert told["from"].iloc[0] == "visit" and told["to"].iloc[-1] == "result"
     assert told["what"].iloc[-1] == "-U Vegetable 50, +U Vegetable 60"
     assert sum(told["to"] == "") == len(engine.trace.named("state"))
@@ -66,9 +66,9 @@ def test_rows_with_other_diffs_and_nulls() -> None:
 
 def test_walk_restores_the_trace_when_a_message_is_refused() -> None:
     """A message that the engine refuses raises its error, and rows are not kept from then on."""
-    engine = epochs.played("full", [view()])
+    engine = epochs.engine_after("full", [view()])
     with pytest.raises(ss.RowError):
-        epochs.walk(engine, [("visit", ("Kiwi", "Dan", 1), -1)])
+        epochs.log(engine, [("visit", ("Kiwi", "Dan", 1), -1)])
     assert not engine.trace.keep_rows and engine.epoch == 0
 
 

@@ -16,7 +16,7 @@ from data import graphs as made
 from sharedstate_lite import worker as w
 from sharedstate_lite.errors import Error
 from sharedstate_lite.lessons.usecases import dataflow, graphs, ladder, readonly
-from sharedstate_lite.lessons.usecases.graphs import Graph, Near
+from sharedstate_lite.lessons.usecases.graphs import Graph, NearlyEqual
 from sharedstate_lite.worker.runtime import host
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def test_kernels(count: int, edges: list[tuple[int, int]]) -> None:
     """On any graph, with sinks, loops and edges that come twice, the kernels equal the definitions."""
     pairs = np.array(edges, np.int64).reshape(-1, 2)
     graph = Graph(pairs[:, 0], pairs[:, 1], count)
-    assert Near(graphs.pagerank(graph, ITERATIONS)) == Near(ranked(graph, ITERATIONS))
+    assert NearlyEqual(graphs.pagerank(graph, ITERATIONS)) == NearlyEqual(ranked(graph, ITERATIONS))
     assert graphs.components(graph).tolist() == connected(graph)
 
 
@@ -78,9 +78,9 @@ def test_every_rung(spark: SparkSession, tmp_path: Path) -> None:
     graph = Graph(source, target, 302)
     edges = dataflow.write(graph, tmp_path / "edges.txt")
     steps = ladder.climb(readonly.pagerank_rungs(spark, graph, edges, ITERATIONS), warm=0)
-    assert all(step.answer == Near(ranked(graph, ITERATIONS)) for step in steps if not step.absent)
+    assert all(step.answer == NearlyEqual(ranked(graph, ITERATIONS)) for step in steps if not step.absent)
     steps += ladder.climb(readonly.components_rungs(spark, graph, edges), warm=0)
-    assert all(step.answer == Near(connected(graph)) for step in steps[8:] if not step.absent)
+    assert all(step.answer == NearlyEqual(connected(graph)) for step in steps[8:] if not step.absent)
     ran = [step.name for step in steps if not step.absent]
     assert len(ran) >= 14 and ran.count("GraphX") == ran.count("shared, one job") == 2
 
@@ -124,7 +124,7 @@ def test_graphframes(spark: SparkSession, tmp_path: Path) -> None:
     """Where the jar is had, GraphFrames gives the same."""
     graph = Graph.of(made.table(300, 2_000, islands=3), 300)
     outside = dataflow.Outside(spark, graph, dataflow.write(graph, tmp_path / "edges.txt"), 2)
-    assert Near(outside.frames_pagerank(ITERATIONS)) == Near(ranked(graph, ITERATIONS))
+    assert NearlyEqual(outside.frames_pagerank(ITERATIONS)) == NearlyEqual(ranked(graph, ITERATIONS))
     assert outside.frames_components().tolist() == connected(graph)
 
 
@@ -132,4 +132,6 @@ def test_what_is_no_graph_is_refused() -> None:
     """A node outside the graph is told; ranks that are nearly equal are equal, others are not."""
     with pytest.raises(Error, match=r"outside 0\.\.1"):
         Graph.of(pa.table({"source": [0], "target": [2]}), 2)
-    assert Near([1.0, 2.0]) == Near([1.0 + 1e-12, 2.0]) and Near([1.0]) != Near([1.0 + 1e-6])
+    assert NearlyEqual([1.0, 2.0]) == NearlyEqual([1.0 + 1e-12, 2.0]) and NearlyEqual([1.0]) != NearlyEqual(
+        [1.0 + 1e-6]
+    )

@@ -6,7 +6,7 @@ import pytest
 
 from sharedstate_lite.errors import Error
 from sharedstate_lite.lessons.usecases import ladder, paper
-from sharedstate_lite.lessons.usecases.ladder import Ran, Rung, Step
+from sharedstate_lite.lessons.usecases.ladder import Rung, RungResult, RunResult
 
 
 def test_a_ladder_is_climbed_rung_by_rung() -> None:
@@ -14,14 +14,14 @@ def test_a_ladder_is_climbed_rung_by_rung() -> None:
     runs: list[str] = []
 
     def rung(name: str, answer: int) -> Rung:
-        def run() -> Ran:
+        def run() -> RunResult:
             runs.append(name)
-            return Ran(answer, {"run": runs.count(name)})
+            return RunResult(answer, {"run": runs.count(name)})
 
         return Rung(10, run)
 
     told: list[tuple[str, float]] = []
-    rungs = {"a": rung("a", 1), "b": Rung(10, lambda: Ran(0), absent="no jar"), "c": rung("c", 1)}
+    rungs = {"a": rung("a", 1), "b": Rung(10, lambda: RunResult(0), absent="no jar"), "c": rung("c", 1)}
     steps = ladder.climb(rungs, runs=2, warm=1, progress=lambda name, share: told.append((name, share)))
     assert runs == ["a"] * 3 + ["c"] * 3 and [len(step.seconds) for step in steps] == [2, 0, 2]
     assert [step.counts for step in steps] == [{"run": 1}, {}, {"run": 1}] and told[1] == ("a", 1 / 3)
@@ -32,7 +32,7 @@ def test_a_ladder_is_climbed_rung_by_rung() -> None:
 
 def test_a_rung_that_takes_long_is_not_run_again() -> None:
     """After ``most`` seconds there are no more runs; a warm-up alone is then what is measured."""
-    quick = Rung(1, lambda: Ran(1))
+    quick = Rung(1, lambda: RunResult(1))
     (one,) = ladder.climb({"a": quick}, runs=5, warm=1, most=0.0)
     (all_,) = ladder.climb({"a": quick}, runs=5, warm=1, most=3600.0)
     assert len(one.seconds) == 1 and len(all_.seconds) == 5
@@ -40,8 +40,8 @@ def test_a_rung_that_takes_long_is_not_run_again() -> None:
 
 def test_an_empty_run_is_subtracted() -> None:
     """Milliseconds an event are those of the median run without the empty one's; two rungs compare by them."""
-    slow = Step("slow", 100, (5.0, 1.2, 1.1), 0.2)
-    fast = Step("fast", 1_000, (0.7,), 0.2)
+    slow = RungResult("slow", 100, (5.0, 1.2, 1.1), 0.2)
+    fast = RungResult("fast", 1_000, (0.7,), 0.2)
     assert slow.ms == pytest.approx(10.0) and fast.ms == pytest.approx(0.5)
     assert ladder.times([slow, fast], "fast", "slow") == pytest.approx(20.0)
     with pytest.raises(Error, match="'other' did not run"):
@@ -50,7 +50,7 @@ def test_an_empty_run_is_subtracted() -> None:
 
 def test_what_an_empty_run_leaves_nothing_of_is_no_figure() -> None:
     """Where an empty run took as long, or by chance longer, a tenth of the run is told, as the most that it can be."""
-    whole, none = Step("a", 100, (1.0,), 0.5), Step("b", 1_000, (0.6,), 0.7)
+    whole, none = RungResult("a", 100, (1.0,), 0.5), RungResult("b", 1_000, (0.6,), 0.7)
     assert none.took == pytest.approx(0.06) and none.unsure and not whole.unsure
     table = ladder.table([whole, none])
     assert table.loc["b", "note"].startswith("or less: ") and table.loc["a", "note"] == ""
@@ -59,16 +59,20 @@ def test_what_an_empty_run_leaves_nothing_of_is_no_figure() -> None:
         "the others are told as so many of it"
     )
     assert table.loc["b", "times"] == pytest.approx(5.0 / 0.06)
-    assert Step("c", 1, (0.0004,)).took == 0.0004, "what nothing is taken from is told as it was"
+    assert RungResult("c", 1, (0.0004,)).took == 0.0004, "what nothing is taken from is told as it was"
 
 
 def test_other_answers_are_seen() -> None:
     """Rungs over as many events must agree, a rung with itself too; one rung alone proves nothing."""
-    one, two, fewer = Step("a", 9, (1.0,), answer=1), Step("b", 9, (1.0,), answer=2), Step("c", 3, (1.0,), answer=7)
+    one, two, fewer = (
+        RungResult("a", 9, (1.0,), answer=1),
+        RungResult("b", 9, (1.0,), answer=2),
+        RungResult("c", 3, (1.0,), answer=7),
+    )
     assert not ladder.same([one, two]) and ladder.same([one, fewer]) and not ladder.same([one])
     answers = iter([1, 2])
     with pytest.raises(Error, match="the same answer every time"):
-        ladder.climb({"a": Rung(1, lambda: Ran(next(answers)))}, runs=1, warm=1)
+        ladder.climb({"a": Rung(1, lambda: RunResult(next(answers)))}, runs=1, warm=1)
     with pytest.raises(Error, match="one run or more"):
         ladder.climb({}, runs=0)
 

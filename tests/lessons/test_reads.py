@@ -23,7 +23,7 @@ def shop(*fixes: str, sql: str | None = None) -> Any:
 def test_a_read_is_told_from_question_to_answer() -> None:
     """The lines of a miss go up to the tables and come down again, projections left out; a hit is one line."""
     engine = shop()
-    told = reads.asked(engine, "result", "Vegetable")
+    told = reads.trace_read(engine, "result", "Vegetable")
     moves = [tuple(line) for line in told.values.tolist() if line[1]]
     assert moves == [
         ("result", "MAX(length)", "asks for Vegetable"),
@@ -35,8 +35,10 @@ def test_a_read_is_told_from_question_to_answer() -> None:
         ("JOIN", "MAX(length)", "answers Vegetable 50, Vegetable 60"),
         ("MAX(length)", "result", "answers Vegetable 60"),
     ]
-    assert reads.asked(engine, "result", "Vegetable")["what"].tolist() == ["is asked: filled, nobody else is asked"]
-    assert reads.asked(engine, "result", "Nut")["what"].tolist()[-1] == "answers: no rows"
+    assert reads.trace_read(engine, "result", "Vegetable")["what"].tolist() == [
+        "is asked: filled, nobody else is asked"
+    ]
+    assert reads.trace_read(engine, "result", "Nut")["what"].tolist()[-1] == "answers: no rows"
     assert not engine.trace.keep_rows
 
 
@@ -46,7 +48,7 @@ def test_changes_and_evictions_are_told_too() -> None:
     engine.trace.clear()
     engine.trace.keep_rows = True
     engine.step({"visit": [(("Apple", f"u{n}", 99), 1) for n in range(9)]})
-    told = reads.told(engine)
+    told = reads.trace_lines(engine)
     assert told["what"].tolist()[-1] == "drops what came for a hole"
     assert told["what"].tolist()[0].endswith("and 5 more")
 
@@ -59,46 +61,46 @@ ACTIONS: list[reads.Action] = [("result", "Potato"), DAN]
 def test_an_engine_begins_with_epochs_and_reads() -> None:
     """Actions are done in their order: a key read before an epoch hears of it, one read never does not."""
     shown = ss.Catalog(**SCHEMA).view(f"CREATE VIEW result AS {COUNT}")
-    engine = reads.begun([shown], [("result", "Potato"), DAN, {"visit": [(("Apple", "Dan", 5), 1)]}])
+    engine = reads.start([shown], [("result", "Potato"), DAN, {"visit": [(("Apple", "Dan", 5), 1)]}])
     assert engine.filled("result") == [("Potato",)] and engine.epoch == 2
     assert engine.read("result").values.tolist() == [["Potato", 1]]
-    assert reads.begun([shown], [DAN], kind="full").kind == "full"
+    assert reads.start([shown], [DAN], kind="full").kind == "full"
 
 
 def test_a_race_begins_anew_each_time() -> None:
     """Each call gives an engine of its own, with the fixes that it names switched off; without actions it runs."""
     catalog = ss.Catalog(**SCHEMA)
-    begin = reads.anew([catalog.view(f"CREATE VIEW result AS {COUNT}")], [{"visit": []}], *ACTIONS)
+    begin = reads.race([catalog.view(f"CREATE VIEW result AS {COUNT}")], [{"visit": []}], *ACTIONS)
     one, other = begin("rule18"), begin()
-    assert one is not other and len(reads.underway(one)) == 2
-    reads.hand_over(one, "visit", "result.group1")
-    assert len(reads.underway(other)) == 2 and one.without == {"rule18"} and not other.without
-    running = reads.anew(list(one.views.values()), [DAN])()
+    assert one is not other and len(reads.pending(one)) == 2
+    reads.deliver(one, "visit", "result.group1")
+    assert len(reads.pending(other)) == 2 and one.without == {"rule18"} and not other.without
+    running = reads.race(list(one.views.values()), [DAN])()
     assert running.epoch == 1 and running.read("result", key="Potato").visits.item() == 1
 
 
 def test_a_message_is_handed_over_by_its_edge() -> None:
     """The oldest message of the named edge arrives, the others wait on; an edge without one is an error."""
-    engine = reads.paused(shop(sql=COUNT), *ACTIONS)
-    waiting = reads.underway(engine)
+    engine = reads.pause(shop(sql=COUNT), *ACTIONS)
+    waiting = reads.pending(engine)
     assert waiting[["from", "to", "kind"]].values.tolist() == [
         ["result", "result.group1", "upquery"],
         ["visit", "result.group1", "change"],
     ]
-    left = reads.hand_over(engine, "result", "result.group1")
+    left = reads.deliver(engine, "result", "result.group1")
     assert left["kind"].tolist() == ["change", "upquery"]
     with pytest.raises(ss.Error, match="no message waits on result -> visit"):
-        reads.hand_over(engine, "result", "visit")
+        reads.deliver(engine, "result", "visit")
 
 
 def test_messages_are_handed_over_along_a_path() -> None:
     """A path of names hands over edge by edge, as one call for each edge would; it stops where nothing waits."""
-    one, other = (reads.paused(shop(sql=COUNT), *ACTIONS) for _ in range(2))
-    reads.hand_over(one, "result", "result.group1")
-    alone = reads.hand_over(one, "result.group1", "visit")
-    assert reads.hand_over(other, "result", "result.group1", "visit").equals(alone)
+    one, other = (reads.pause(shop(sql=COUNT), *ACTIONS) for _ in range(2))
+    reads.deliver(one, "result", "result.group1")
+    alone = reads.deliver(one, "result.group1", "visit")
+    assert reads.deliver(other, "result", "result.group1", "visit").equals(alone)
     with pytest.raises(ss.Error, match="no message waits on result.group1 -> result;"):
-        reads.hand_over(other, "visit", "result.group1", "result")
+        reads.deliver(other, "visit", "result.group1", "result")
 
 
 @pytest.mark.parametrize(("fixes", "wrong"), [((), 0), (("rule18",), 5)])

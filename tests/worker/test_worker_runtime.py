@@ -30,7 +30,7 @@ from sharedstate_lite.worker.handles import client
 from sharedstate_lite.worker.handles.driver import DriverServer
 from sharedstate_lite.worker.runtime import host, protocol
 from sharedstate_lite.worker.runtime.address import Application
-from sharedstate_lite.worker.runtime.channel import Channel
+from sharedstate_lite.worker.runtime.channel import RpcChannel
 from sharedstate_lite.worker.runtime.resource import Head, Reply
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -265,12 +265,12 @@ def test_a_driver_that_is_gone_is_named() -> None:
 def test_half_a_message_is_sent_to_its_end() -> None:
     """Who asks is killed while its letter is on its way to the driver: the letters of others are still understood."""
 
-    async def echo(line: Channel, head: Head, table: pa.Table | None) -> Reply:
+    async def echo(line: RpcChannel, head: Head, table: pa.Table | None) -> Reply:
         return {"heard": head["op"]}, None
 
     async def main() -> None:
         ours, theirs = socket.socketpair()
-        asks, answers = Channel(ours, echo), Channel(theirs, echo)
+        asks, answers = RpcChannel(ours, echo), RpcChannel(theirs, echo)
         large = asyncio.create_task(asks.request({"op": "large"}, pa.table({"n": np.zeros(1 << 20)})))
         while not select.select([theirs], [], [], 0)[0]:
             await asyncio.sleep(0)
@@ -292,7 +292,7 @@ import sys
 import pyarrow as pa
 from sharedstate_lite import worker as w
 from sharedstate_lite.worker.handles.driver import DriverServer
-from sharedstate_lite.worker.runtime.channel import Channel
+from sharedstate_lite.worker.runtime.channel import RpcChannel
 from sharedstate_lite.worker.runtime.resource import Head, Reply
 driver = DriverServer("127.0.0.1", "127.0.0.1", lambda: True)
 w.share(pa.table({"a": [1]}), driver).table()

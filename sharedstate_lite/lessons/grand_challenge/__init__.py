@@ -11,7 +11,7 @@ See docs/worker.md, "The Grand Challenge", for what exactly.
 
     challenger.proto   the messages; challenger_pb2.py, .pyi are made from it (protoc.py)
     calls.py           the service's six calls, for both sides
-    draw.py            trades to batches, with symbols that are asked about
+    make_batches.py            trades to batches, with symbols that are asked about
     server.py          the challenger, a process; challenger.py starts and ends it, and has its records
     single.py          both queries in a single pass over messages: what every way must equal
     rows.py            messages as Arrow rows, and answers as messages
@@ -32,12 +32,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .challenger import Challenger, Record
-    from .draw import batches
     from .files import by_files
-    from .here import by_thread
     from .mailbox import by_mailbox
+    from .make_batches import batches
     from .market import Market
     from .single import answers
+    from .single_thread import by_thread
     from .source import by_source
 
 _HOME = {
@@ -45,11 +45,11 @@ _HOME = {
     "Market": "market",
     "Record": "challenger",
     "answers": "single",
-    "batches": "draw",
+    "batches": "make_batches",
     "by_files": "files",
     "by_mailbox": "mailbox",
     "by_source": "source",
-    "by_thread": "here",
+    "by_thread": "single_thread",
 }
 
 

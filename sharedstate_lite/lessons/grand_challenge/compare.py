@@ -1,6 +1,6 @@
 """Every way side by side: the same batches, the same answers, and how long each batch waited.
 
-    thread     one thread of this process, without Spark (:mod:`.here`)
+    thread     one thread of this process, without Spark (:mod:`.single_thread`)
     files      files in, a streaming query, files out (:mod:`.files`)
     source     the same query, whose readers and sink ask and tell the driver (:mod:`.source`)
     mailbox    tasks that ask the driver, and keep running (:mod:`.mailbox`)
@@ -31,7 +31,7 @@ Progress = Callable[[str, float], None]
 def go(way: str, address: str, session: SparkSession | None, **options: Any) -> int:
     """Answer a whole benchmark one way; returns its number. Raises Error for a way that is none, or that failed."""
     if way == "thread":
-        from .here import by_thread
+        from .single_thread import by_thread
 
         return by_thread(address, **options)
     if way not in WAYS:

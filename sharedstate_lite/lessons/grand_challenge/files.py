@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 
 from .rows import ROWS, slices
 from .run import Run
-from .stream import WIRE, carry, packed, spread, through, unpacked
+from .stream import WIRE, answer_stream, drive, packed, part_labels, unpacked
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -38,14 +38,14 @@ def by_files(address: str, session: SparkSession, *, parts: int | None = None, *
     ``parts`` is how many parts the symbols are cut into (default: as many as tasks run at
     once). Options are :class:`.run.Run`'s. Raises Error for what failed, and where Spark did.
     """
-    marks = spread(session, parts)
+    marks = part_labels(session, parts)
     with (
         tempfile.TemporaryDirectory(prefix="sharedstate-lite-") as home,
         Run(address, **{"name": "files", **options}) as run,
     ):
-        inbox, outbox = Inbox(Path(home) / "in", marks), Outbox(Path(home) / "out")
+        inbox, outbox = InputFolder(Path(home) / "in", marks), OutputFolder(Path(home) / "out")
         inbox.put(-1, ROWS.empty_table())  # the query's start is not the benchmark's
-        answers = through(session.readStream.schema(WIRE).parquet(str(inbox.path))).writeStream
+        answers = answer_stream(session.readStream.schema(WIRE).parquet(str(inbox.path))).writeStream
         query = answers.format("parquet").option("checkpointLocation", f"{home}/spark").start(str(outbox.path))
 
         def look() -> None:
@@ -55,12 +55,12 @@ def by_files(address: str, session: SparkSession, *, parts: int | None = None, *
         try:
             while not list(outbox.fresh()) and query.isActive:
                 run.over(LOOK_SECONDS)
-            return carry(run, query, inbox.put, look, LOOK_SECONDS)
+            return drive(run, query, inbox.put, look, LOOK_SECONDS)
         finally:
             query.stop()
 
 
-class Inbox:
+class InputFolder:
     """The folder that the query reads: one file a batch, with a row a part."""
 
     def __init__(self, path: Path, marks: list[int]) -> None:
@@ -85,7 +85,7 @@ class Inbox:
         unfinished.replace(file)
 
 
-class Outbox:
+class OutputFolder:
     """The folder that the query writes."""
 
     def __init__(self, path: Path) -> None:

@@ -1,7 +1,7 @@
 """The inner half in Spark's tasks, which ask the driver: request and response, without files and without a broker.
 
 One job of ``parts`` tasks that run from the first batch to the last. Each has the
-symbols of its part, and their state in its own memory. A task's letter brings its answers and asks for
+symbols of its part, and their state in its own memory. A task's request brings its answers and asks for
 what comes next; the driver's answer is all that has come for it, or it waits. So a task
 that is behind gets several batches at once, and one that is not gets each as it comes.
 
@@ -51,8 +51,8 @@ def by_mailbox(address: str, session: SparkSession, *, parts: int | None = None,
             "take fewer parts, or a session with more cores"
         )
     with Run(address, **{"name": "mailbox", **options}) as run, worker.Mailbox(session) as box:
-        box.serve(Desk(run, count).answer)
-        work: Any = Task(box).work
+        box.serve(BatchServer(run, count).answer)
+        work: Any = MarketTask(box).work
         try:
             took = context.parallelize(range(count), count).barrier().mapPartitions(work)
             # Spark starts a barrier stage again only where a shuffle follows it: else results may be given away.
@@ -62,7 +62,7 @@ def by_mailbox(address: str, session: SparkSession, *, parts: int | None = None,
         return run.wait()
 
 
-class Desk:
+class BatchServer:
     """The driver's half: what has come for each part, since its snapshot. It pulls once each part has a task."""
 
     def __init__(self, run: Run, parts: int) -> None:
@@ -88,9 +88,9 @@ class Desk:
         except Error:  # the run has it, and raises it in wait()
             self._wake()
 
-    async def answer(self, letter: pa.Table) -> pa.Table:
-        """A letter of :class:`Task`."""
-        said = json.loads(letter.schema.metadata[b"letter"])
+    async def answer(self, request: pa.Table) -> pa.Table:
+        """A request of :class:`MarketTask`."""
+        said = json.loads(request.schema.metadata[b"request"])
         part: int = said["part"]
         if said["what"] == "begin":
             with self._lock:
@@ -100,17 +100,17 @@ class Desk:
             if ready:
                 self._feeding.start()
             upto, state = before if before is not None else (-1, Market().state())
-            return _letter(state, upto=upto)
+            return _reply(state, upto=upto)
         if said["what"] == "keep":
             with self._lock:
-                self._snapshots[part] = said["upto"], letter.replace_schema_metadata(None)
+                self._snapshots[part] = said["upto"], request.replace_schema_metadata(None)
                 log = self._log[part]
                 while log and log[0][0] <= said["upto"]:
                     log.popleft()
-            return _letter(ANSWERS.empty_table())
-        self._run.answer(letter)
+            return _reply(ANSWERS.empty_table())
+        self._run.answer(request)
         if said["what"] == "post":
-            return _letter(ANSWERS.empty_table())
+            return _reply(ANSWERS.empty_table())
         return await self._more(part, said["upto"])
 
     async def _more(self, part: int, upto: int) -> pa.Table:
@@ -125,11 +125,11 @@ class Desk:
                 with self._lock:
                     found = [(number, table) for number, table in self._log[part] if number > upto]
                     if self._last is not None and (found[-1][0] if found else upto) == self._last:
-                        return _letter(
+                        return _reply(
                             pa.concat_tables([ROWS.empty_table(), *(t for _, t in found)]), upto=self._last, last=True
                         )
                 if found:
-                    return _letter(pa.concat_tables([t for _, t in found]), upto=found[-1][0], last=False)
+                    return _reply(pa.concat_tables([t for _, t in found]), upto=found[-1][0], last=False)
                 await news[1].wait()
         finally:
             with self._lock:
@@ -142,7 +142,7 @@ class Desk:
             loop.call_soon_threadsafe(event.set)
 
 
-class Task:
+class MarketTask:
     """A task's half; travels to it."""
 
     def __init__(self, box: worker.Mailbox, snapshot: int = SNAPSHOT) -> None:
@@ -168,12 +168,12 @@ class Task:
             yield count
 
     def _ask(self, table: pa.Table, **what: Any) -> tuple[pa.Table, dict[str, Any]]:
-        answer = self._box.ask(_letter(table, **what))
-        return answer.replace_schema_metadata(None), json.loads(answer.schema.metadata[b"letter"])
+        answer = self._box.ask(_reply(table, **what))
+        return answer.replace_schema_metadata(None), json.loads(answer.schema.metadata[b"request"])
 
 
-def _letter(table: pa.Table, **what: Any) -> pa.Table:
-    return table.replace_schema_metadata({"letter": json.dumps(what)})
+def _reply(table: pa.Table, **what: Any) -> pa.Table:
+    return table.replace_schema_metadata({"request": json.dumps(what)})
 
 
 def _slots(session: SparkSession) -> int:

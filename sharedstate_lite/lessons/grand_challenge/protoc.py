@@ -1,8 +1,7 @@
-"""Makes challenger_pb2.py and challenger_pb2.pyi: ``python -m sharedstate_lite.lessons.grand_challenge.protoc [FOLDER]``.
+"""Generate challenger_pb2.py and .pyi: ``python -m sharedstate_lite.lessons.grand_challenge.protoc [FOLDER]``.
 
-Both are kept with the sources, so that nobody needs a compiler to run the kit; a test
-makes them again and compares. grpcio-tools, which brings the compiler, is among the
-packages of the tests.
+Both files are in the repository, so the kit runs without a compiler. A test generates them again and compares. The
+compiler is in grpcio-tools, a package of the tests.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ HERE = Path(__file__).resolve().parent
 
 
 def make(folder: Path = HERE) -> None:
-    """Write both files into ``folder``. Raises CalledProcessError where the compiler refuses the .proto."""
+    """Write both files into ``folder``. Raises CalledProcessError if the compiler fails."""
     options = [f"-I{HERE}", f"--python_out={folder}", f"--pyi_out={folder}", "challenger.proto"]
     subprocess.run([sys.executable, "-m", "grpc_tools.protoc", *options], check=True, cwd=HERE)
 

@@ -14,7 +14,7 @@ batches; nextBatch may be called several times at once. What breaks the protocol
     OUT_OF_RANGE         a batch after the last one
 
 A second service, ``SharedStateLite.Records/record``, answers after a benchmark (its number as
-text) with what happened, as an Arrow stream: see :meth:`Course.table`.
+text) with what happened, as an Arrow stream: see :meth:`BenchmarkState.table`.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _RECORD: list[Any] = [
 RECORD = pa.schema(_RECORD)
 
 
-class Course:
+class BenchmarkState:
     """One benchmark: what was handed out and what came back. Times are seconds since startBenchmark."""
 
     def __init__(self, asked: BenchmarkConfiguration) -> None:
@@ -79,7 +79,7 @@ class Service:
 
     def __init__(self, batches: list[bytes], clock: Callable[[], float] = time.perf_counter) -> None:
         self._batches, self._clock = batches, clock
-        self._courses: dict[int, Course] = {}
+        self._benchmarks: dict[int, BenchmarkState] = {}
         self._numbers = itertools.count(1)
         self._lock = threading.Lock()
 
@@ -93,30 +93,30 @@ class Service:
             )
         with self._lock:
             number = next(self._numbers)
-            self._courses[number] = Course(asked)
+            self._benchmarks[number] = BenchmarkState(asked)
         return Benchmark(id=number)
 
     def startBenchmark(self, asked: Benchmark, context: grpc.ServicerContext) -> Empty:
         """From now on time counts."""
         with self._lock:
-            course = self._course(asked.id, context)
-            if course.began is not None:
+            state = self._find(asked.id, context)
+            if state.began is not None:
                 _refuse(context, grpc.StatusCode.FAILED_PRECONDITION, f"benchmark {asked.id} has been started before")
-            course.began = self._clock()
+            state.began = self._clock()
         return Empty()
 
     def nextBatch(self, asked: Benchmark, context: grpc.ServicerContext) -> bytes:
         """The next one, as it was serialized before anything was measured."""
         with self._lock:
-            course = self._running(asked.id, context)
-            number = len(course.sent)
+            state = self._running(asked.id, context)
+            number = len(state.sent)
             if number == len(self._batches):
                 _refuse(
                     context,
                     grpc.StatusCode.OUT_OF_RANGE,
                     f"benchmark {asked.id}: batch {number - 1} said that it is the last",
                 )
-            course.sent.append(self._now(course))
+            state.sent.append(self._now(state))
         return self._batches[number]
 
     def resultQ1(self, answer: ResultQ1, context: grpc.ServicerContext) -> Empty:
@@ -130,17 +130,17 @@ class Service:
     def endBenchmark(self, asked: Benchmark, context: grpc.ServicerContext) -> Empty:
         """Time counts no more. Answers may be missing; the record says which."""
         with self._lock:
-            course = self._running(asked.id, context)
-            course.ended = self._now(course)
+            state = self._running(asked.id, context)
+            state.ended = self._now(state)
         return Empty()
 
     def record(self, asked: bytes, context: grpc.ServicerContext) -> bytes:
         """See the module."""
         with self._lock:
-            course = self._course(int(asked), context)
-            if course.ended is None:
+            state = self._find(int(asked), context)
+            if state.ended is None:
                 _refuse(context, grpc.StatusCode.FAILED_PRECONDITION, f"benchmark {int(asked)} has not been ended")
-            table = course.table()
+            table = state.table()
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, table.schema) as writer:
             writer.write_table(table)
@@ -149,39 +149,39 @@ class Service:
     def _result(self, query: Any, answer: ResultQ1 | ResultQ2, context: grpc.ServicerContext) -> Empty:
         message, batch = answer.SerializeToString(), answer.batch_seq_id
         with self._lock:
-            course = self._running(answer.benchmark_id, context)
-            now = self._now(course)
-            if query not in course.queries:
+            state = self._running(answer.benchmark_id, context)
+            now = self._now(state)
+            if query not in state.queries:
                 _refuse(
                     context,
                     grpc.StatusCode.INVALID_ARGUMENT,
                     f"Q{query + 1} is no query of benchmark {answer.benchmark_id}",
                 )
-            if not 0 <= batch < len(course.sent):
+            if not 0 <= batch < len(state.sent):
                 _refuse(context, grpc.StatusCode.FAILED_PRECONDITION, f"batch {batch} has not been handed out")
-            if (batch, query) in course.came:
+            if (batch, query) in state.came:
                 _refuse(
                     context, grpc.StatusCode.ALREADY_EXISTS, f"Q{query + 1} of batch {batch} has been answered before"
                 )
-            course.came[batch, query] = now, message
+            state.came[batch, query] = now, message
         return Empty()
 
-    def _now(self, course: Course) -> float:
-        assert course.began is not None
-        return self._clock() - course.began
+    def _now(self, state: BenchmarkState) -> float:
+        assert state.began is not None
+        return self._clock() - state.began
 
-    def _course(self, number: int, context: grpc.ServicerContext) -> Course:
-        course = self._courses.get(number)
-        if course is None:
+    def _find(self, number: int, context: grpc.ServicerContext) -> BenchmarkState:
+        state = self._benchmarks.get(number)
+        if state is None:
             _refuse(context, grpc.StatusCode.NOT_FOUND, f"there is no benchmark {number}; createNewBenchmark makes one")
-        return course
+        return state
 
-    def _running(self, number: int, context: grpc.ServicerContext) -> Course:
-        course = self._course(number, context)
-        if course.began is None or course.ended is not None:
-            why = "has not been started" if course.began is None else "has been ended"
+    def _running(self, number: int, context: grpc.ServicerContext) -> BenchmarkState:
+        state = self._find(number, context)
+        if state.began is None or state.ended is not None:
+            why = "has not been started" if state.began is None else "has been ended"
             _refuse(context, grpc.StatusCode.FAILED_PRECONDITION, f"benchmark {number} {why}")
-        return course
+        return state
 
 
 def _refuse(context: grpc.ServicerContext, code: grpc.StatusCode, why: str) -> NoReturn:

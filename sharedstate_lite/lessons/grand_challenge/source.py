@@ -20,7 +20,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from ... import worker
 from .rows import ROWS, slices
 from .run import Run
-from .stream import WIRE, carry, packed, spread, through, unpacked
+from .stream import WIRE, answer_stream, drive, packed, part_labels, unpacked
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -31,15 +31,15 @@ LOOK_SECONDS = 0.05
 
 def by_source(address: str, session: SparkSession, *, parts: int | None = None, **options: Any) -> int:
     """Answer a whole benchmark; returns its number. Parameters and errors are those of :func:`.files.by_files`."""
-    marks = spread(session, parts)
+    marks = part_labels(session, parts)
     with (
         tempfile.TemporaryDirectory(prefix="sharedstate-lite-") as home,
         Run(address, **{"name": "source", **options}) as run,
         worker.Mailbox(session) as box,
     ):
-        counter, first = Counter(marks), threading.Event()
-        counter.put(-1, ROWS.empty_table())  # the query's start is not the benchmark's
-        box.serve(counter.answer)
+        queue, first = BatchQueue(marks), threading.Event()
+        queue.put(-1, ROWS.empty_table())  # the query's start is not the benchmark's
+        box.serve(queue.answer)
 
         def sink(frame: DataFrame, _: int) -> None:
             blobs: list[Any] = frame.toArrow().column("blob").to_pylist()
@@ -47,19 +47,19 @@ def by_source(address: str, session: SparkSession, *, parts: int | None = None, 
                 run.answer(unpacked(blob))
             first.set()
 
-        session.dataSource.register(asked_of(box, len(marks)))
-        answers = through(session.readStream.format("sharedstate_challenge").load()).writeStream
+        session.dataSource.register(data_source(box, len(marks)))
+        answers = answer_stream(session.readStream.format("sharedstate_challenge").load()).writeStream
         query = answers.foreachBatch(sink).option("checkpointLocation", f"{home}/spark").start()
 
         try:
             while not first.wait(LOOK_SECONDS) and query.isActive:
                 continue
-            return carry(run, query, counter.put, lambda: None, LOOK_SECONDS)
+            return drive(run, query, queue.put, lambda: None, LOOK_SECONDS)
         finally:
             query.stop()
 
 
-class Counter:
+class BatchQueue:
     """The driver's half: what has come, until Spark has it in a checkpoint. Numbers are the batches' plus one."""
 
     def __init__(self, marks: list[int]) -> None:
@@ -75,9 +75,9 @@ class Counter:
             self._came.append((number + 1, parts))
             self._upto = number + 2
 
-    def answer(self, letter: pa.Table) -> pa.Table:
+    def answer(self, request: pa.Table) -> pa.Table:
         """What a reader asks: how far it is, the rows of a part, or that some are needed no more."""
-        said = json.loads((letter.schema.metadata or {})[b"letter"])
+        said = json.loads((request.schema.metadata or {})[b"request"])
         with self._lock:
             if said["what"] == "how far":
                 return ROWS.empty_table().replace_schema_metadata({"upto": str(self._upto)})
@@ -91,29 +91,29 @@ class Counter:
         return pa.concat_tables([ROWS.empty_table(), *found]).replace_schema_metadata(about)
 
 
-def asked_of(box: worker.Mailbox, parts: int) -> type[DataSource]:
+def data_source(box: worker.Mailbox, parts: int) -> type[DataSource]:
     """A data source whose readers ask through ``box``."""
 
-    class Reader(DataSourceStreamReader):
+    class ChallengeReader(DataSourceStreamReader):
         def initialOffset(self) -> dict[str, int]:
             return {"upto": 0}
 
         def latestOffset(self, *_: Any) -> dict[str, int]:
-            return {"upto": int(_asked(box, what="how far").schema.metadata[b"upto"])}
+            return {"upto": int(_request(box, what="how far").schema.metadata[b"upto"])}
 
         def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
             return [InputPartition((part, start["upto"], end["upto"])) for part in range(parts)]
 
         def read(self, partition: InputPartition) -> Iterator[Any]:
             part, start, end = partition.value
-            rows = _asked(box, what="rows", part=part, start=start, end=end)
+            rows = _request(box, what="rows", part=part, start=start, end=end)
             label = int(rows.schema.metadata[b"label"])
             yield label, end - 2, packed(rows.replace_schema_metadata(None))
 
         def commit(self, end: dict[str, int]) -> None:
-            _asked(box, what="done", end=end["upto"])
+            _request(box, what="done", end=end["upto"])
 
-    class Source(DataSource):
+    class ChallengeSource(DataSource):
         @classmethod
         def name(cls) -> str:
             return "sharedstate_challenge"
@@ -121,11 +121,11 @@ def asked_of(box: worker.Mailbox, parts: int) -> type[DataSource]:
         def schema(self) -> str:
             return WIRE
 
-        def streamReader(self, schema: Any) -> Reader:
-            return Reader()
+        def streamReader(self, schema: Any) -> ChallengeReader:
+            return ChallengeReader()
 
-    return Source
+    return ChallengeSource
 
 
-def _asked(box: worker.Mailbox, **what: Any) -> pa.Table:
-    return box.ask(ROWS.empty_table().replace_schema_metadata({"letter": json.dumps(what)}))
+def _request(box: worker.Mailbox, **what: Any) -> pa.Table:
+    return box.ask(ROWS.empty_table().replace_schema_metadata({"request": json.dumps(what)}))

@@ -44,7 +44,7 @@ def unpacked(blob: bytes) -> pa.Table:
         return reader.read_all()
 
 
-class Part:
+class MarketOperator:
     """The market of one part's symbols; the :class:`~...spark.query.lazy_processor.Work` of the operator."""
 
     def rows(self, states: Mapping[str, Any], key: Any, frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
@@ -63,17 +63,17 @@ class Part:
 
 def operator() -> Declared:
     """The stateful operator that keeps markets."""
-    return Declared(Part(), {"market": StructType().add("blob", BinaryType())}, {})
+    return Declared(MarketOperator(), {"market": StructType().add("blob", BinaryType())}, {})
 
 
-def through(wire: DataFrame) -> DataFrame:
+def answer_stream(wire: DataFrame) -> DataFrame:
     """Answers to a stream of rows (``WIRE``), as the same kind of rows."""
     return wire.groupBy("label").transformWithStateInPandas(
         statefulProcessor=operator(), outputStructType=WIRE, outputMode="Append", timeMode="None"
     )
 
 
-def spread(session: SparkSession, parts: int | None) -> list[int]:
+def part_labels(session: SparkSession, parts: int | None) -> list[int]:
     """A label a part (default: as many parts as tasks run at once). Raises Error for a number that cannot be."""
     count = session.sparkContext.defaultParallelism if parts is None else parts
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
@@ -81,7 +81,7 @@ def spread(session: SparkSession, parts: int | None) -> list[int]:
     return labels(count)
 
 
-def carry(
+def drive(
     run: Run, query: StreamingQuery, put: Callable[[int, pa.Table], None], look: Callable[[], None], seconds: float
 ) -> int:
     """Put every batch where the query finds it, and ``look`` every so many seconds beside that; the benchmark's number.

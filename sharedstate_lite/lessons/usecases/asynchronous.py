@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from ...worker import AsyncRuntime, ConnectionPool
 from . import connections, enrich
-from .ladder import Ran, Rung, digest
+from .ladder import Rung, RunResult, digest
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -95,16 +95,16 @@ def rungs(
             for n in ("one", "threads", *IN_FLIGHT)
         }
 
-        def run(frame: DataFrame, pool: ConnectionPool) -> Ran:
+        def run(frame: DataFrame, pool: ConnectionPool) -> RunResult:
             answer = digest(frame)
-            return Ran(answer, {"connections at once": pool.stats()["most"]})
+            return RunResult(answer, {"connections at once": pool.stats()["most"]})
 
-        def flying(n: int, frame: DataFrame) -> Ran:
+        def flying(n: int, frame: DataFrame) -> RunResult:
             return run(in_flight(frame, handles[n], pools[n], latency), pools[n])
 
         mark = secrets.token_hex(6)
         found = {
-            "own connection": Rung(fewer, lambda: Ran(digest(alone(few, dsn, latency, mark)))),
+            "own connection": Rung(fewer, lambda: RunResult(digest(alone(few, dsn, latency, mark)))),
             "synchronous": Rung(fewer, lambda: run(synchronous(few, pools["one"], latency), pools["one"])),
             "threads": Rung(
                 many,

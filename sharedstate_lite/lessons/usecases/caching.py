@@ -23,7 +23,7 @@ from ...worker import AsyncRuntime, Cache, ConnectionPool, metrics
 from ...worker.handles.values import distinct
 from ...worker.runtime.lru import LRUTable
 from . import enrich
-from .ladder import Ran, Rung, digest
+from .ladder import Rung, RunResult, digest
 
 if TYPE_CHECKING:
     from pyspark import Accumulator
@@ -143,20 +143,20 @@ def rungs(
         def over(capacity: int) -> tuple[DataFrame, int]:
             return (few, fewer) if latency and capacity < fewer else (events, many)
 
-        def alone(capacity: int) -> Ran:
+        def alone(capacity: int) -> RunResult:
             frame, count = over(capacity)
             hits = {name: session.sparkContext.accumulator(0) for name in ("id hits", "category hits")}
             answer = digest(private(frame, load, capacity, hits))
-            return Ran(answer, _shares(hits["id hits"].value, count, hits["category hits"].value, answer[0]))
+            return RunResult(answer, _shares(hits["id hits"].value, count, hits["category hits"].value, answer[0]))
 
-        def together(capacity: int, ttl: float | None) -> Ran:
+        def together(capacity: int, ttl: float | None) -> RunResult:
             with Cache(session, capacity, ttl) as ids, Cache(session, capacity, ttl) as categories:
                 answer = digest(shared(over(capacity)[0], load, (ids, categories)))
                 said = metrics()
                 counts = [_hits(said, cache) for cache in (ids, categories)]
-            return Ran(answer, _shares(*counts[0], *counts[1]))
+            return RunResult(answer, _shares(*counts[0], *counts[1]))
 
-        found = {"no cache": Rung(fewer, lambda: Ran(digest(uncached(few, load)), _shares(0, fewer, 0, fewer)))}
+        found = {"no cache": Rung(fewer, lambda: RunResult(digest(uncached(few, load)), _shares(0, fewer, 0, fewer)))}
         for capacity in capacities:
             count = over(capacity)[1]
             found[f"private, {capacity:,}"] = Rung(count, functools.partial(alone, capacity))

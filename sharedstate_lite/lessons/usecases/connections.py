@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from ...worker import ConnectionPool
 from . import enrich
-from .ladder import Ran, Rung, digest
+from .ladder import Rung, RunResult, digest
 
 if TYPE_CHECKING:
     from pyspark import Accumulator
@@ -99,13 +99,13 @@ def rungs(
     marks = [secrets.token_hex(6) for _ in range(2)]
     with ConnectionPool(session, dsn, size=size) as pool:
 
-        def counted(make: Any) -> Ran:
+        def counted(make: Any) -> RunResult:
             opened = session.sparkContext.accumulator(0)
-            return Ran(digest(make(opened)), {"connections": opened.value})
+            return RunResult(digest(make(opened)), {"connections": opened.value})
 
-        def shared() -> Ran:
+        def shared() -> RunResult:
             answer = digest(pooled(events, pool))
-            return Ran(answer, {"connections": pool.stats()["opened"]})
+            return RunResult(answer, {"connections": pool.stats()["opened"]})
 
         yield {
             "connect per query": Rung(

@@ -17,8 +17,8 @@ from ...worker import ConcurrentSet, metrics
 from ...worker.handles.values import distinct, first
 from ...worker.runtime.index import Index
 from . import memory
-from .ladder import Ran, Rung, digest
-from .moved import moved
+from .ladder import Rung, RunResult, digest
+from .shuffle_metrics import measure_shuffle
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -55,13 +55,13 @@ def rungs(session: SparkSession, ids: DataFrame) -> dict[str, Rung]:
     ids = ids.select("id")
     many = ids.count()
 
-    def run(make: Callable[[Any], DataFrame], owned: Callable[[], int] = lambda: 0) -> Ran:
+    def run(make: Callable[[Any], DataFrame], owned: Callable[[], int] = lambda: 0) -> RunResult:
         seen = memory.watch(session)
-        answer, went = moved(session, lambda: digest(make(seen)))
+        answer, went = measure_shuffle(session, lambda: digest(make(seen)))
         held = (memory.total(seen) or 0) + owned()
-        return Ran(answer, {"records shuffled": went.records, "bytes shuffled": went.bytes, "PSS": held})
+        return RunResult(answer, {"records shuffled": went.records, "bytes shuffled": went.bytes, "PSS": held})
 
-    def together() -> Ran:
+    def together() -> RunResult:
         # A set belongs to one query.
         with ConcurrentSet(session) as members:
             return run(lambda seen: shared(ids, members, seen), lambda: int(metrics()["pss"].fillna(0).max()))

@@ -70,14 +70,14 @@ class Graph:
         return np.where(some, ranks * (some.sum() / max(ranks[some].sum(), RESET)), ranks)
 
 
-class Near:
+class NearlyEqual:
     """Numbers that count as equal where they differ by rounding only (1e-9 relative)."""
 
     def __init__(self, values: Any) -> None:
         self.values = np.asarray(values, np.float64)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Near) and bool(
+        return isinstance(other, NearlyEqual) and bool(
             self.values.shape == other.values.shape and np.allclose(self.values, other.values, rtol=1e-9, atol=0)
         )
 
@@ -85,7 +85,7 @@ class Near:
         raise TypeError("numbers that are nearly equal have no hash")
 
     def __repr__(self) -> str:
-        return f"Near({len(self.values)} values, sum {self.values.sum():.9g})"
+        return f"NearlyEqual({len(self.values)} values, sum {self.values.sum():.9g})"
 
 
 def cuts(nodes: int, parts: int) -> list[tuple[int, int]]:

@@ -35,7 +35,7 @@ Progress = Callable[[str, float], None]
 
 
 @dataclass(frozen=True)
-class Ran:
+class RunResult:
     """What one run gave: its answer, and what was counted meanwhile, such as connections."""
 
     answer: object
@@ -50,13 +50,13 @@ class Rung:
     """
 
     events: int
-    run: Callable[[], Ran]
+    run: Callable[[], RunResult]
     absent: str = ""
     empty: Callable[[], object] | None = None
 
 
 @dataclass(frozen=True)
-class Step:
+class RungResult:
     """A rung that was climbed: ``seconds`` of each run, and those of an ``empty`` one, which are subtracted."""
 
     name: str
@@ -94,7 +94,7 @@ def climb(
     most: float | None = None,
     empty: Callable[[], object] | None = None,
     progress: Progress | None = None,
-) -> list[Step]:
+) -> list[RungResult]:
     """Run each rung ``warm`` times unmeasured and ``runs`` times measured; ``empty`` likewise, before all and after.
 
     ``most``: a rung that has taken so many seconds is not run again. Where that is so before it was warm, what it has
@@ -103,13 +103,13 @@ def climb(
     if runs < 1 or warm < 0:
         raise Error(f"climb: {runs} runs after {warm} to warm up: take one run or more, and no negative warm-up")
     nothing = _least(empty, runs + warm) if empty is not None else 0.0
-    steps: list[Step] = []
+    steps: list[RungResult] = []
     for name, rung in rungs.items():
         if rung.absent:
-            steps.append(Step(name, rung.events, absent=rung.absent))
+            steps.append(RungResult(name, rung.events, absent=rung.absent))
             continue
         without = _least(rung.empty, runs + warm) if empty is not None and rung.empty is not None else nothing
-        done: list[Ran] = []
+        done: list[RunResult] = []
         seconds = []
         for number in range(warm + runs):
             if progress is not None:
@@ -121,7 +121,7 @@ def climb(
                 break
         if any(ran.answer != done[0].answer for ran in done):
             raise Error(f"climb: {name} gave {[ran.answer for ran in done]}: a rung gives the same answer every time")
-        steps.append(Step(name, rung.events, seconds[warm:] or seconds, without, done[0].answer, done[0].counts))
+        steps.append(RungResult(name, rung.events, seconds[warm:] or seconds, without, done[0].answer, done[0].counts))
     if empty is None:
         return steps
     # The first was cold, and one moment is like no other: the least of both is surely not too much.
@@ -129,7 +129,7 @@ def climb(
     return [step if rungs[step.name].empty else replace(step, empty=least) for step in steps]
 
 
-def same(steps: Sequence[Step]) -> bool:
+def same(steps: Sequence[RungResult]) -> bool:
     """Whether all rungs that ran over as many events gave the same answer, and at least two of them did."""
     ran = [step for step in steps if not step.absent]
     by: dict[int, list[object]] = {}
@@ -138,7 +138,7 @@ def same(steps: Sequence[Step]) -> bool:
     return len(ran) > 1 and all(answer == found[0] for found in by.values() for answer in found)
 
 
-def table(steps: Sequence[Step]) -> pd.DataFrame:
+def table(steps: Sequence[RungResult]) -> pd.DataFrame:
     """A line a step: events, milliseconds an event, how many times as fast as the first, and what was counted."""
     first = next((step for step in steps if not step.absent), None)
     lines: list[dict[str, object]] = []
@@ -154,7 +154,7 @@ def table(steps: Sequence[Step]) -> pd.DataFrame:
     return shown.fillna({"note": ""}) if "note" in columns else shown
 
 
-def times(steps: Sequence[Step], name: str, against: str) -> float:
+def times(steps: Sequence[RungResult], name: str, against: str) -> float:
     """How many times as fast, by milliseconds an event, one rung is as another. Raises Error where one did not run."""
     by = {step.name: step for step in steps if not step.absent}
     for wanted in (name, against):

@@ -19,8 +19,8 @@ import pyarrow as pa
 from ... import worker as w
 from ...errors import Error
 from . import dataflow, graphs, memory
-from .graphs import Graph, Labels, Near, Ranks
-from .ladder import Ran, Rung
+from .graphs import Graph, Labels, NearlyEqual, Ranks
+from .ladder import Rung, RunResult
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -197,7 +197,7 @@ def components_rungs(session: SparkSession, graph: Graph, edges: str) -> dict[st
 
 
 def _near(events: int, compute: Callable[[], Any], absent: str = "") -> Rung:
-    return Rung(events, lambda: Ran(Near(compute())), absent)
+    return Rung(events, lambda: RunResult(NearlyEqual(compute())), absent)
 
 
 def _pulled(incoming: Get, passed: Get, range_: tuple[int, int]) -> Ranks:

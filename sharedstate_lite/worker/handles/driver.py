@@ -24,7 +24,7 @@ import pyarrow as pa
 from ...errors import Error
 from ..runtime import host
 from ..runtime.address import Application
-from ..runtime.channel import Channel, listen
+from ..runtime.channel import RpcChannel, listen
 from ..runtime.protocol import Disconnected
 from ..runtime.resource import Head, Reply
 from . import client
@@ -77,7 +77,7 @@ class DriverServer:
         self.registered: dict[str, Registration] = {}
         self._closed: set[str] = set()
         self._numbers: dict[str, int] = {}
-        self._channels: set[Channel] = set()
+        self._channels: set[RpcChannel] = set()
         self._ended = threading.Event()
         self.loop = asyncio.new_event_loop()
         """The loop of the serving thread; handlers of requests run on it."""
@@ -185,7 +185,7 @@ class DriverServer:
         while self._channels and time.monotonic() < deadline:
             await asyncio.sleep(0.005)  # each channel removes itself from the set, without an event
 
-    async def _answer(self, channel: Channel, head: Head, table: pa.Table | None) -> Reply:
+    async def _answer(self, channel: RpcChannel, head: Head, table: pa.Table | None) -> Reply:
         """Answer a runtime."""
         if head["op"] == "lease":
             channel.peer = {"host": head["host"], "pid": head["pid"]}

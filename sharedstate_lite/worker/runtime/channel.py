@@ -1,6 +1,6 @@
 """Many requests at once over one connection, in both directions, on an asyncio loop.
 
-A :class:`Channel` numbers its requests, so answers may arrive in any order. It answers the other end's requests
+A :class:`RpcChannel` numbers its requests, so answers may arrive in any order. It answers the other end's requests
 with a function of its owner, each in a task of its own. When the connection ends, pending requests fail with
 Disconnected, and tasks that compute an answer are cancelled.
 """
@@ -23,10 +23,10 @@ from .cancellation import is_own
 from .protocol import AuthenticationError, Disconnected
 from .resource import Head, Reply
 
-Answer = Callable[["Channel", Head, "pa.Table | None"], Awaitable[Reply]]
+Answer = Callable[["RpcChannel", Head, "pa.Table | None"], Awaitable[Reply]]
 
 
-class Channel:
+class RpcChannel:
     """One connection. Its owner may note in ``peer`` who is at the other end."""
 
     def __init__(self, sock: socket.socket, answer: Answer) -> None:
@@ -173,14 +173,14 @@ def _resolve(ready: asyncio.Future[None]) -> None:
         ready.set_result(None)
 
 
-async def listen(sock: socket.socket, secret: bytes, answer: Answer, ended: Callable[[Channel], None]) -> None:
+async def listen(sock: socket.socket, secret: bytes, answer: Answer, ended: Callable[[RpcChannel], None]) -> None:
     """Accept connections and serve each authenticated one on a channel of its own; ``ended`` is called at its end."""
     sock.setblocking(False)
     loop = asyncio.get_running_loop()
     serving: set[asyncio.Task[None]] = set()
 
     async def serve(connection: socket.socket) -> None:
-        channel = Channel(connection, answer)
+        channel = RpcChannel(connection, answer)
         try:
             await channel.authenticate(secret)
             await channel.run()

@@ -17,7 +17,7 @@ import pyarrow as pa
 from ...errors import Error
 from . import host, protocol
 from .address import Application
-from .channel import Channel, listen
+from .channel import RpcChannel, listen
 from .protocol import Disconnected
 from .resource import Caller, Context, Head, Reply, Resource, make
 
@@ -30,9 +30,9 @@ class Runtime:
 
     def __init__(self, application: Application, identity: str, lease: socket.socket) -> None:
         self._application, self._identity = application, identity
-        self._lease = Channel(lease, self._from_driver)
+        self._lease = RpcChannel(lease, self._from_driver)
         self._resources: dict[str, asyncio.Task[Resource]] = {}
-        self._callers: dict[Channel, Caller] = {}
+        self._callers: dict[RpcChannel, Caller] = {}
         self._connected = 0
 
     async def serve(self, listener: socket.socket) -> None:
@@ -44,7 +44,7 @@ class Runtime:
             await leased
             serving.cancel()
 
-    async def _from_task(self, channel: Channel, head: Head, table: pa.Table | None) -> Reply:
+    async def _from_task(self, channel: RpcChannel, head: Head, table: pa.Table | None) -> Reply:
         if head["op"] == "hello":
             self._connected += 1
             self._callers[channel] = Caller(self._connected, int(head["pid"]))
@@ -52,7 +52,7 @@ class Runtime:
         resource = await self._find(str(head["resource"]))
         return await resource.answer(head, table, self._callers[channel])
 
-    async def _from_driver(self, channel: Channel, head: Head, table: pa.Table | None) -> Reply:
+    async def _from_driver(self, channel: RpcChannel, head: Head, table: pa.Table | None) -> Reply:
         if head["op"] == "close":
             making = self._resources.pop(head["resource"], None)
             if making is not None:
@@ -87,7 +87,7 @@ class Runtime:
             _, _, file = protocol.request(sock, {"op": "file", "resource": name})
         return file
 
-    def _ended(self, channel: Channel) -> None:
+    def _ended(self, channel: RpcChannel) -> None:
         caller = self._callers.pop(channel, None)
         if caller is not None:
             for resource in self._ready().values():

@@ -12,7 +12,7 @@ from ticksdrawn import check
 from sharedstate_lite import worker
 from sharedstate_lite.lessons.grand_challenge import Challenger
 from sharedstate_lite.lessons.grand_challenge.challenger_pb2 import Batch
-from sharedstate_lite.lessons.grand_challenge.mailbox import Desk, Task
+from sharedstate_lite.lessons.grand_challenge.mailbox import BatchServer, MarketTask
 from sharedstate_lite.lessons.grand_challenge.run import Run
 from sharedstate_lite.worker.handles.driver import DriverServer
 
@@ -21,8 +21,8 @@ class Died(Exception):
     """A task's death, on purpose."""
 
 
-class Mortal(Task):
-    """A task that dies before a letter, each time it begins, ``deaths`` times."""
+class Mortal(MarketTask):
+    """A task that dies before a request, each time it begins, ``deaths`` times."""
 
     def __init__(self, box: worker.Mailbox, snapshot: int, letters: int, deaths: int) -> None:
         super().__init__(box, snapshot)
@@ -42,7 +42,7 @@ class Mortal(Task):
         return answer
 
 
-def until_done(task: Task, part: int) -> int:
+def until_done(task: MarketTask, part: int) -> int:
     """Run a task, again when it dies; returns how many batches its last attempt took."""
     while True:
         try:
@@ -57,13 +57,13 @@ def test_tasks_that_ask_and_die(
 ) -> None:
     """All answers are the single pass'; a task that dies begins at its snapshot, and the driver keeps what is since."""
     with Run(challenger.address, ahead=ahead) as run, worker.Mailbox(application) as box:
-        desk = Desk(run, 2)
-        box.serve(desk.answer)
+        server = BatchServer(run, 2)
+        box.serve(server.answer)
         tasks = [Mortal(box, 5, 9, deaths), Mortal(box, 5, 1_000, 0)]
         with ThreadPoolExecutor(2) as pool:
             took = list(pool.map(until_done, tasks, range(2)))
         number = run.wait()
-        held = [len(log) for log in desk._log]
+        held = [len(log) for log in server._log]
     check(challenger.record(number), handed_out, number)
     assert tasks[0].begun[0] == -1 and len(tasks[0].begun) == deaths + 1
     assert took == [len(handed_out) - 1 - tasks[0].begun[-1], len(handed_out)]
@@ -74,10 +74,10 @@ def test_tasks_that_ask_and_die(
 def test_a_run_that_fails_fails_its_tasks(application: DriverServer, challenger: Challenger) -> None:
     """A task that waits for a batch which will never come is told why."""
     with Run(challenger.address) as run, worker.Mailbox(application) as box:
-        desk = Desk(run, 1)
-        box.serve(desk.answer)
+        server = BatchServer(run, 1)
+        box.serve(server.answer)
         with ThreadPoolExecutor(1) as pool:
             run.close()
-            asked = pool.submit(until_done, Task(box), 0)
+            asked = pool.submit(until_done, MarketTask(box), 0)
             with pytest.raises(Exception, match="was closed before its end"):
                 asked.result()

@@ -46,15 +46,15 @@ def test_killed_workers_lose_nothing(
 ) -> None:
     """Python workers that are killed mid-way, kill -9, are begun again, and no answer is lost or wrong."""
     killed = threading.Event()
-    plain = mailbox.Desk.answer
+    plain = mailbox.BatchServer.answer
 
-    async def deadly(desk: mailbox.Desk, letter: object) -> object:
-        if b'"upto": 9' in letter.schema.metadata[b"letter"] and not killed.is_set():  # type: ignore[attr-defined]
+    async def deadly(server: mailbox.BatchServer, request: object) -> object:
+        if b'"upto": 9' in request.schema.metadata[b"request"] and not killed.is_set():  # type: ignore[attr-defined]
             killed.set()
             kill(WORKER)
-        return await plain(desk, letter)  # type: ignore[arg-type]
+        return await plain(server, request)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(mailbox.Desk, "answer", deadly)
+    monkeypatch.setattr(mailbox.BatchServer, "answer", deadly)
     number = by_mailbox(challenger.address, spark, ahead=1)
     assert killed.is_set()
     check(challenger.record(number), handed_out, number)

@@ -19,10 +19,10 @@ from ticksdrawn import expected
 
 from sharedstate_lite.errors import Error
 from sharedstate_lite.lessons.grand_challenge.challenger_pb2 import Batch
-from sharedstate_lite.lessons.grand_challenge.files import Inbox, Outbox
+from sharedstate_lite.lessons.grand_challenge.files import InputFolder, OutputFolder
 from sharedstate_lite.lessons.grand_challenge.rows import results, rows
 from sharedstate_lite.lessons.grand_challenge.run import Run
-from sharedstate_lite.lessons.grand_challenge.stream import carry, operator, packed, unpacked
+from sharedstate_lite.lessons.grand_challenge.stream import drive, operator, packed, unpacked
 
 
 def test_the_operator_keeps_a_market_from_micro_batch_to_micro_batch(handed_out: list[Batch]) -> None:
@@ -41,7 +41,7 @@ def test_the_operator_keeps_a_market_from_micro_batch_to_micro_batch(handed_out:
 
 def test_files_come_whole_and_in_order(tmp_path: Path, handed_out: list[Batch]) -> None:
     """Each batch is one file with a row a part; no two have the same time, and the unfinished one has another name."""
-    inbox = Inbox(tmp_path / "in", [11, 22])
+    inbox = InputFolder(tmp_path / "in", [11, 22])
     for batch in handed_out[:10]:
         inbox.put(batch.seq_id, rows(batch))
     files = sorted(inbox.path.iterdir())
@@ -58,7 +58,7 @@ def test_answers_count_when_spark_has_listed_them(tmp_path: Path) -> None:
     """A file that no list names is not read; a list may be a compact one that repeats those before it."""
     log = tmp_path / "_spark_metadata"
     log.mkdir()
-    outbox, entries = Outbox(tmp_path), ["v1"]
+    outbox, entries = OutputFolder(tmp_path), ["v1"]
     got = []
     for number, name in enumerate(["0", "1", "2.compact"]):
         file = tmp_path / f"part {number}.parquet"
@@ -85,4 +85,4 @@ def test_what_fails_beside_a_run_ends_it(active: bool, look: Callable[[], object
     run.batches = lambda: iter(())  # type: ignore[method-assign]
     query: Any = SimpleNamespace(isActive=active, exception=lambda: "it was killed")
     with pytest.raises(Error, match=re.escape(said)):
-        carry(run, query, lambda number, rows: None, look, 0.001)
+        drive(run, query, lambda number, rows: None, look, 0.001)

@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Moved:
+class ShuffleMetrics:
     """``records`` and ``bytes`` written to shuffles, ``jobs``, and ``tasks`` of the stages that wrote."""
 
     records: int
@@ -28,7 +28,7 @@ class Moved:
     tasks: int
 
 
-def moved(session: SparkSession, action: Callable[[], T]) -> tuple[T, Moved]:
+def measure_shuffle(session: SparkSession, action: Callable[[], T]) -> tuple[T, ShuffleMetrics]:
     """What an action returns, and what Spark moved for it."""
     context: Any = session.sparkContext
     group = f"moved {secrets.token_hex(6)}"
@@ -48,7 +48,7 @@ def moved(session: SparkSession, action: Callable[[], T]) -> tuple[T, Moved]:
     known = [stage for stage in sorted(stages) if tracker.getStageInfo(stage) is not None]
     said = [scala.statusStore().lastStageAttempt(stage) for stage in known]
     wrote = [stage for stage in said if stage.shuffleWriteRecords()]
-    return result, Moved(
+    return result, ShuffleMetrics(
         records=sum(int(stage.shuffleWriteRecords()) for stage in wrote),
         bytes=sum(int(stage.shuffleWriteBytes()) for stage in wrote),
         jobs=len(jobs),
