@@ -1,7 +1,7 @@
-"""Orders, stock and payment before one PostgreSQL: a checkout is one transaction, so it is all or nothing.
+"""Orders, stock and payment with one PostgreSQL: a checkout is one transaction, so it is all or nothing.
 
-Rows are locked in one order (the order, its items by id, the user), so that no two checkouts wait for each other.
-Whatever the database does not confirm is answered 503: the commit may have happened, and 503 promises nothing.
+A checkout locks rows in a fixed order (the order, its items by id, the user), so two checkouts never deadlock.
+If the database does not confirm a commit, the answer is 503, which promises nothing: the commit may have happened.
 """
 
 import random
@@ -32,7 +32,7 @@ def health():
 
 
 def one(db, query, *values):
-    """The one row; 404 where there is none."""
+    """The row that a query returns. Aborts with 404 if there is none."""
     row = db.execute(query, values).fetchone()
     if row is None:
         abort(404, "unknown")
@@ -44,7 +44,7 @@ CREDIT = "UPDATE users SET credit = credit + %s WHERE id = %s RETURNING 1"
 
 
 def change(balance, amount, owner):
-    """More of an item's stock or a user's credit, or less of it; the database refuses what would go below zero."""
+    """Add to a stock or a credit. The database refuses a result below zero."""
     with transaction() as db:
         one(db, balance, amount, owner)
     return {}

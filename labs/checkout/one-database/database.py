@@ -1,4 +1,4 @@
-"""The transactions: one a request, on this thread's connection, dropped when anything went wrong with it."""
+"""One transaction per request, on a connection per thread that is replaced after an error."""
 
 import os
 import threading
@@ -20,7 +20,7 @@ _here = threading.local()
 
 
 def make_tables():
-    """Once, by whichever worker is first."""
+    """Create the tables. A lock makes the workers take turns."""
     with psycopg.connect(os.environ["DSN"]) as db:
         db.execute("SELECT pg_advisory_xact_lock(1)")
         db.execute(TABLES)
@@ -28,7 +28,7 @@ def make_tables():
 
 @contextmanager
 def transaction():
-    """Everything within happens, or nothing does. Raises psycopg.Error; a commit that was not confirmed may be one."""
+    """Commits all statements of the block, or none. Raises psycopg.Error, also if a commit was not confirmed."""
     db = getattr(_here, "db", None)
     if db is None:
         db = _here.db = psycopg.connect(os.environ["DSN"])

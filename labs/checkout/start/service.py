@@ -1,7 +1,7 @@
-"""What the three services share: a Flask application with a SQLite database of its own.
+"""Shared by the three services: a Flask application with its own SQLite database.
 
-The file is named by the variable DATABASE. What a transaction has committed is with the kernel, and
-so survives the death of the process.
+The variable DATABASE names the file. A committed transaction has been handed to the kernel, so it survives the death of
+the process.
 """
 
 import os
@@ -15,7 +15,7 @@ _here = threading.local()
 
 
 def connection():
-    """This thread's connection."""
+    """The connection of this thread."""
     if not hasattr(_here, "db"):
         _here.db = sqlite3.connect(os.environ["DATABASE"], timeout=10, isolation_level=None)
         _here.db.execute("PRAGMA synchronous = NORMAL")
@@ -24,7 +24,7 @@ def connection():
 
 @contextmanager
 def transaction():
-    """Everything within happens, or nothing does; whoever else writes waits."""
+    """Commits all statements of the block, or none. Other writers wait."""
     db = connection()
     db.execute("BEGIN IMMEDIATE")
     try:
@@ -36,7 +36,7 @@ def transaction():
 
 
 def service(name, tables):
-    """The application, its tables made."""
+    """Creates the tables, and returns the application."""
     app = Flask(name)
     db = connection()
     db.execute("PRAGMA journal_mode = WAL")

@@ -1,8 +1,8 @@
-"""The order service: orders, and the checkout as a saga over the two other services.
+"""The order service: orders, and checkouts as a saga over the two other services.
 
-Whether an order is paid is decided in one place, this service's database. An attempt at a checkout has a name, which
-goes along with everything that is done for it: doing it twice is doing it once, and undoing it is always possible.
-Attempts under way are remembered before anything is done; after a restart, whatever was left of them is undone.
+This service's database alone decides whether an order is paid. Each checkout attempt has an id, which every request for
+it carries: a repeated request has no further effect, and each can be undone. The service records an attempt before it
+sends the first request. After a restart it undoes the attempts that were not finished.
 """
 
 import os
@@ -38,11 +38,11 @@ here = threading.local()
 
 
 class Away(Exception):
-    """A service gave no answer: nobody knows whether it did what it was asked."""
+    """A service gave no answer: the request may have had its effect or not."""
 
 
 def ask(method, url, body=None):
-    """Another service's answer. Raises Away."""
+    """The answer of another service. Raises Away."""
     if not hasattr(here, "session"):
         here.session = requests.Session()
     try:
@@ -60,7 +60,7 @@ def is_away(away):
 
 
 def order_of(order):
-    """User, state, and its lines: item, quantity, price."""
+    """The user, the state, and the lines (item, quantity, price) of an order."""
     row = connection().execute("SELECT user, state FROM orders WHERE id = ?", (order,)).fetchone()
     if row is None:
         abort(404, f"there is no order {order}")
@@ -113,7 +113,7 @@ def add_item(order, item, quantity):
 
 @app.post("/checkout/<order>")
 def checkout(order):
-    """One attempt: remember it, take, charge, remember that it is paid; or undo, and remember that."""
+    """One attempt: record it, take, charge, and record that the order is paid; or undo, and record that."""
     with claimed(order):
         user, state, lines = order_of(order)
         if state == PAID:
@@ -136,10 +136,10 @@ def checkout(order):
                 undo(order)
         except Away as away:
             LEFT.set()
-            abort(503, f"{away}; what was done is undone as soon as it does")
+            abort(503, f"{away}; the attempt will be undone")
         if refused:
             abort(400, "out of stock, or out of credit")
-        # From here on it is paid, whoever dies: this is the one place where that is decided.
+        # The decision: once this is committed the order is paid, whatever dies afterwards.
         with transaction() as db:
             db.execute("UPDATE orders SET state = ? WHERE id = ?", (PAID, order))
     return {}
@@ -147,7 +147,7 @@ def checkout(order):
 
 @contextmanager
 def claimed(order):
-    """One at a time works on an order: a request, or who undoes what was left; 409 for the others."""
+    """Gives one thread an order to work on: a request or the recovery. The others get 409."""
     with LOCK:
         if order in BUSY:
             abort(409, "a checkout of this order is in progress")
@@ -160,7 +160,7 @@ def claimed(order):
 
 
 def undo(order):
-    """Take back whatever the current attempt has done or would still do. Raises Away."""
+    """Undo the current attempt, including requests that have not arrived yet. Raises Away."""
     (attempt,) = connection().execute("SELECT attempt FROM orders WHERE id = ?", (order,)).fetchone()
     for url in (f"{PAYMENT}/refund/{attempt}", f"{STOCK}/give_back/{attempt}"):
         if not ask("POST", url).ok:
@@ -170,7 +170,7 @@ def undo(order):
 
 
 def undo_what_is_left():
-    """For ever: attempts that nobody works on any more, because their process died or a service was away."""
+    """Recovery, in a loop: undo attempts that were left because a process died or a service was down."""
     while True:
         left = connection().execute("SELECT id FROM orders WHERE state = ?", (TRYING,)).fetchall()
         for (order,) in left:
@@ -179,11 +179,11 @@ def undo_what_is_left():
                     if order_of(order)[1] == TRYING:
                         undo(order)
             except (Away, HTTPException):
-                LEFT.set()  # not yet: it is away, or somebody is at it
+                LEFT.set()  # a service is down, or a request works on the order
         if not left:
             LEFT.clear()
         LEFT.wait(timeout=1.0)
-        time.sleep(0.1)  # a service that comes back tells nobody: it is asked again, ten times a second
+        time.sleep(0.1)  # a service does not announce that it is back, so ask ten times a second
 
 
 threading.Thread(target=undo_what_is_left, daemon=True).start()

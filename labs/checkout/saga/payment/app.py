@@ -1,4 +1,4 @@
-"""The payment service: users and their credit; what it charged for each attempt at a checkout."""
+"""The payment service: users, their credit, and the charge of each checkout attempt."""
 
 import json
 import uuid
@@ -54,7 +54,7 @@ def pay(user, amount):
 
 @app.post("/charge/<attempt>/<user>/<int:amount>")
 def charge(attempt, user, amount):
-    """Once for an attempt, however often it is asked; after a refund, never."""
+    """Charge once for an attempt. A repeated request has no further effect; after a refund the request is refused."""
     with transaction() as db:
         effect = done(db, attempt)
         if effect == "":
@@ -69,7 +69,7 @@ def charge(attempt, user, amount):
 
 @app.post("/refund/<attempt>")
 def refund(attempt):
-    """Undo a charge, also one that is still on its way: it will find that the attempt has been given up."""
+    """Undo a charge. One that arrives later finds the attempt given up, and does nothing."""
     with transaction() as db:
         if effect := done(db, attempt):
             user, amount = json.loads(effect)

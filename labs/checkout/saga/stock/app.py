@@ -1,4 +1,4 @@
-"""The stock service: items, their prices, how many there are; what it took for each attempt at a checkout."""
+"""The stock service: items, their prices and quantities, and the items taken by each checkout attempt."""
 
 import json
 import uuid
@@ -50,14 +50,17 @@ def subtract(item, amount):
         if row is None:
             abort(404, f"there is no item {item}")
         if row[0] < amount:
-            abort(400, f"of item {item} there are {row[0]}, not {amount}")
+            abort(400, f"item {item} has {row[0]} in stock, not {amount}")
         db.execute("UPDATE items SET stock = stock - ? WHERE id = ?", (amount, item))
     return {}
 
 
 @app.post("/take/<attempt>")
 def take(attempt):
-    """All items of an order, {item: quantity}, or none. Asked again it does nothing more; after give_back, nothing."""
+    """Take all items of an order, {item: quantity}, or none.
+
+    A repeated request has no further effect; after give_back the request is refused.
+    """
     wanted = request.get_json()
     with transaction() as db:
         effect = done(db, attempt)
@@ -74,7 +77,7 @@ def take(attempt):
 
 @app.post("/give_back/<attempt>")
 def give_back(attempt):
-    """Undo a take, also one that is still on its way: it will find that the attempt has been given up."""
+    """Undo a take. One that arrives later finds the attempt given up, and does nothing."""
     with transaction() as db:
         for item, quantity in json.loads(done(db, attempt) or "{}").items():
             db.execute("UPDATE items SET stock = stock + ? WHERE id = ?", (quantity, item))

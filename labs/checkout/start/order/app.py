@@ -1,7 +1,7 @@
-"""The order service: orders, and the checkout, which asks the two other services.
+"""The order service: orders, and checkouts, which call the two other services.
 
-This is where the assignment begins. Each service keeps its own promises; the checkout spans three of them, and
-nobody keeps the promise that it is all or nothing.
+The assignment starts here. Each service is correct by itself. A checkout spans all three, and no code makes it
+all or nothing.
 """
 
 import os
@@ -28,7 +28,7 @@ here = threading.local()
 
 
 def ask(method, url):
-    """Another service's answer; 503 where it gives none: then nobody knows whether it did what it was asked."""
+    """The answer of another service. Aborts with 503 if there is none: the request may have had its effect or not."""
     if not hasattr(here, "session"):
         here.session = requests.Session()
     try:
@@ -41,7 +41,7 @@ def ask(method, url):
 
 
 def order_of(order):
-    """User, whether it is paid, and its lines: item, quantity, price."""
+    """The user, whether the order is paid, and its lines (item, quantity, price)."""
     row = connection().execute("SELECT user, paid FROM orders WHERE id = ?", (order,)).fetchone()
     if row is None:
         abort(404, f"there is no order {order}")
@@ -112,6 +112,6 @@ def checkout(order):
 
 
 def give_back(taken):
-    """Undo what was taken for an order that is refused."""
+    """Return the items that were taken for a refused order."""
     for item, quantity in taken:
         ask("POST", f"{STOCK}/add/{item}/{quantity}")

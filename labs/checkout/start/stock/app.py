@@ -1,4 +1,4 @@
-"""The stock service: items, their prices, how many there are."""
+"""The stock service: items, their prices and quantities."""
 
 import uuid
 
@@ -49,6 +49,6 @@ def subtract(item, amount):
         if row is None:
             abort(404, f"there is no item {item}")
         if row[0] < amount:
-            abort(400, f"of item {item} there are {row[0]}, not {amount}")
+            abort(400, f"item {item} has {row[0]} in stock, not {amount}")
         db.execute("UPDATE items SET stock = stock - ? WHERE id = ?", (amount, item))
     return {}
