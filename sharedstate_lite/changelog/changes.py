@@ -1,16 +1,16 @@
-"""Changes: a batch of rows with a diff and a time, as a caller sees it.
+"""Changes: rows with diffs at one time, as a caller sees them.
 
-A Z-set (Budiu et al., VLDB 2023): each row with how many copies of it came (+) or went
-(-). Holds its columns as words, with the dictionary that reads them; turns into pandas
-and Arrow and back. Immutable. Engines emit Changes and accept them as input; inside,
-they pass :class:`~..storage.batch.Delta`.
+The Z-set of DBSP: each row with the number of copies that came (+) or went (-). A Changes object holds its
+columns as words with the dictionary that decodes them, and converts to pandas and Arrow and back. It is
+immutable. Engines emit Changes and accept them as input; internally they pass :class:`~..storage.batch.Delta`.
+
+Source: Budiu et al., DBSP: Automatic incremental view maintenance for rich query languages, VLDB 2023.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cached_property
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
-from ..errors import RowError, TimeError, shorten
+from ..errors import RowError, TimeError, is_integer, shorten
 from ..kernels.minmax import ordinals
 from ..plan.nodes import Column, Schema, Type
 from ..plan.view import View
@@ -26,16 +26,19 @@ from ..storage.batch import Delta, Layout
 from ..storage.encoding import Strings, Words
 from . import convert, read_tables
 
-MOST = 1 << 31
-"""A frame that is read has fewer rows than this: so many take 16 GiB a column."""
+MAX_ROWS = 100_000_000
+"""The most rows of a frame that is read: 0.8 GB a column."""
 
 
 class Changes:
     """Consolidated rows of ``schema`` with diffs, all at one ``time``.
 
-    ``unique`` names the columns (positions) of a unique key, if the rows have one: then
-    a retraction and an insertion of one key are an update. Rows are in order: by key,
-    retraction first, then by value, NULL last.
+    ``unique`` are the positions of the columns of a unique key, if the rows have one: then a retraction and an
+    insertion of one key are an update. Rows are sorted by key, then retraction first, then by value, NULL last.
+
+    >>> changes = Changes.from_pandas(pd.DataFrame({"product": ["Potato", "Carrot"], "diff": [1, -1]}))
+    >>> changes.kinds(), changes.negate().kinds()
+    (['-D', '+I'], ['+I', '-D'])
     """
 
     def __init__(
@@ -48,32 +51,25 @@ class Changes:
 
     @classmethod
     def from_pandas(cls, frame: pd.DataFrame, schema: Schema | None = None, time: int = 0) -> Changes:
-        """Changes from a frame with a ``diff`` column; a ``time`` column, if there is one, is the same throughout.
+        """Changes from a frame with a ``diff`` column and, optionally, a ``time`` column of one value.
 
-        Types are those of ``schema``, else read off the dtypes. Raises RowError, TimeError.
+        Types are those of ``schema``, or else of the dtypes. Raises RowError and TimeError.
         """
-        return cls._made(frame, schema, time)
+        return cls._from_table(frame, schema, time)
 
     @classmethod
     def from_arrow(cls, table: pa.Table, schema: Schema | None = None, time: int = 0) -> Changes:
         """Changes from an Arrow table with a ``diff`` column; see :meth:`from_pandas`."""
-        return cls._made(table, schema, time)
+        return cls._from_table(table, schema, time)
 
     @classmethod
-    def _made(cls, table: Any, schema: Schema | None, time: int) -> Changes:
+    def _from_table(cls, table: Any, schema: Schema | None, time: int) -> Changes:
         if not isinstance(table, pd.DataFrame | pa.Table):
             raise RowError(f"changes: {type(table).__name__} is no table; give a pandas frame or an Arrow table")
-        if isinstance(time, bool) or not isinstance(time, Integral) or not -(2**63) < int(time) < 2**63:
-            raise TimeError(f"changes: {shorten(time)} is no time; epochs are whole numbers of 64 bits")
-        if schema is not None:
-            listed = tuple(schema) if isinstance(schema, Iterable) else (schema,)
-            if not all(isinstance(c, Column) for c in listed):
-                raise RowError(
-                    f"changes: {shorten(schema)} is no schema; take a view's or a relation's: catalog.schema(name)"
-                )
-            schema = listed
+        if not is_integer(time) or not -(2**63) < int(time) < 2**63:
+            raise TimeError(f"changes: {shorten(time)} is no time; a time is an integer of 64 bits")
+        schema = read_tables.infer(table) if schema is None else _columns(schema)
         strings = Strings()
-        schema = schema or read_tables.infer(table)
         delta, given = read_tables.table(table, schema, "changes", strings)
         return cls.consolidated(schema, delta, int(time) if given is None else given, strings)
 
@@ -93,31 +89,31 @@ class Changes:
         if len(self) < 2:
             return self._delta
         by = self.unique if self.unique is not None else tuple(range(len(self.schema)))
-        # Under a unique key a retraction and an insertion are all that there can be.
+        # A unique key has at most one retraction and one insertion, so key and diff decide the order.
         rest = [] if self.unique is not None else [i for i in range(len(self.schema)) if i not in by]
         key = [*(self._rank(i) for i in reversed(rest)), self._delta.diffs, *(self._rank(i) for i in reversed(by))]
         return self._delta.take(np.lexsort(key))
 
     def _rank(self, i: int) -> npt.NDArray[np.int64]:
-        # Reversed twice: a greater value has the greater rank and NULL, least in reverse order, comes last.
+        # Reversed twice, so that NULL, which ranks lowest, comes last.
         return ~ordinals(self.schema[i].type, True, self._strings, self._delta.rows[i]).ranks[0]
 
     def kinds(self) -> list[str]:
-        """+I, -U, +U or -D for each row, in the order of :meth:`to_pandas` (Flink's changelog kinds).
+        """+I, -U, +U or -D for each row, in the order of :meth:`to_pandas`: the row kinds of Flink's changelog.
 
-        Updates exist only where there is a unique key; elsewhere +I and -D.
+        Updates (-U, +U) exist only under a unique key; without one every row is +I or -D.
         """
         delta = self._ordered
-        plain = np.where(delta.diffs > 0, "+I", "-D").astype(object)
+        kinds = np.where(delta.diffs > 0, "+I", "-D").astype(object)
         if self.unique is not None and len(self) > 1:
             keys = delta.rows[list(self.unique)]
             pair = (keys[:, 1:] == keys[:, :-1]).all(axis=0) & (delta.diffs[:-1] < 0) & (delta.diffs[1:] > 0)
             at = np.flatnonzero(pair)
-            plain[at], plain[at + 1] = "-U", "+U"
-        return [str(k) for k in plain]
+            kinds[at], kinds[at + 1] = "-U", "+U"
+        return [str(k) for k in kinds]
 
     def to_pandas(self) -> pd.DataFrame:
-        """The columns in SELECT order with the contract's dtypes, then ``time`` and ``diff`` (int64)."""
+        """The columns in SELECT order (dtypes: :data:`~.convert.DTYPES`), then ``time`` and ``diff`` (int64)."""
         delta = self._ordered
         out = frame(self.schema, delta.rows, self._strings)
         out.insert(len(out.columns), "time", np.full(len(out), self.time, dtype=np.int64), allow_duplicates=True)
@@ -125,7 +121,7 @@ class Changes:
         return out
 
     def to_arrow(self) -> pa.Table:
-        """The columns in SELECT order, then ``time`` and ``diff`` (int64)."""
+        """The columns in SELECT order (types: :data:`~.convert.ARROW`), then ``time`` and ``diff`` (int64)."""
         delta = self._ordered
         arrays = [convert.to_arrow(w, c.type, self._strings) for w, c in zip(delta.rows, self.schema, strict=True)]
         names = [c.name for c in self.schema]
@@ -133,7 +129,7 @@ class Changes:
         return pa.table([*arrays, times, pa.array(delta.diffs)], names=[*names, "time", "diff"])
 
     def negate(self) -> Changes:
-        """The changes that take these back."""
+        """The changes that undo these."""
         return Changes(self.schema, Delta(self._delta.rows, -self._delta.diffs), self.time, self._strings, self.unique)
 
     def words(self, strings: Strings) -> Delta:
@@ -144,7 +140,7 @@ class Changes:
         rows = delta.rows.copy()
         for i, column in enumerate(self.schema):
             if column.type is Type.STRING:
-                rows[i] = convert.from_values(self._strings.to_list(delta.rows[i]), column, "changes", strings)
+                rows[i] = strings.codes(self._strings.to_list(delta.rows[i]))
         return Delta(rows, delta.diffs)
 
     def __len__(self) -> int:
@@ -156,7 +152,7 @@ class Changes:
         same = self.schema == other.schema and self.time == other.time
         return same and bool(self.to_arrow().equals(other.to_arrow()))
 
-    __hash__ = None  # type: ignore[assignment]  # equality is by value and costs a comparison of all rows
+    __hash__ = None  # type: ignore[assignment]  # equality is by value and compares all rows
 
     def __repr__(self) -> str:
         shown = [f"{k} {tuple(r)}" for k, r in zip(self.kinds()[:6], self._tuples(6), strict=False)]
@@ -175,8 +171,15 @@ class Changes:
         return str(out.head(50).to_html(index=False)) + more
 
 
+def _columns(schema: Any) -> Schema:
+    columns = tuple(schema) if isinstance(schema, Iterable) else (schema,)
+    if not all(isinstance(c, Column) for c in columns):
+        raise RowError(f"changes: {shorten(schema)} is no schema; take a view's, or catalog.schema(relation)")
+    return columns
+
+
 def frame(schema: Schema, rows: Words, strings: Strings) -> pd.DataFrame:
-    """Rows int64[k, n] as a frame with the contract's dtypes, in the order given."""
+    """Rows int64[k, n] as a frame in the given order; dtypes: :data:`~.convert.DTYPES`."""
     data: dict[Any, Any] = {i: convert.to_series(rows[i], c.type, strings) for i, c in enumerate(schema)}
     out = pd.DataFrame(data, index=pd.RangeIndex(rows.shape[1]))
     out.columns = pd.Index([c.name for c in schema])
@@ -184,33 +187,29 @@ def frame(schema: Schema, rows: Words, strings: Strings) -> pd.DataFrame:
 
 
 def sorted_frame(view: View, delta: Delta, strings: Strings) -> pd.DataFrame:
-    """Rows of a view, repeated by their multiplicity, sorted by all columns with NULL last.
+    """The rows of a view, each repeated by its multiplicity, sorted by all columns with NULL last.
 
-    Raises RowError where they are more than a frame, or the memory, can hold.
+    Raises RowError for more than 100 million rows.
     """
     order = value_order(view.schema, delta.rows, strings)
     rows, counts = delta.rows.take(order, axis=1), np.maximum(delta.diffs.take(order), 0)
-    try:
-        if counts.sum(dtype=np.float64) >= MOST:
-            raise MemoryError
-        return frame(view.schema, np.repeat(rows, counts, axis=1), strings)
-    except MemoryError as error:
-        most = int(counts.argmax())
-        shown = convert.shown(rows[:, most], view.schema, strings)
+    total = counts.sum(dtype=np.float64)
+    if total > MAX_ROWS:
         raise RowError(
-            f"view {view.name}: row {shown} is there {counts[most]} times, and a frame that repeats each row as often "
-            f"as it is there does not fit; state({view.name!r}) shows each row once, with its diff"
-        ) from error
+            f"view {view.name} has {total:.0f} rows, more than a frame can hold; "
+            f"state({view.name!r}) shows each distinct row once, with its diff"
+        )
+    return frame(view.schema, np.repeat(rows, counts, axis=1), strings)
 
 
 def value_order(schema: Schema, rows: Words, strings: Strings) -> npt.NDArray[np.intp]:
-    """The order of rows int64[k, n] by all columns, NULL last."""
+    """The order of rows int64[k, n] by all columns, NULL last; intp[n]."""
     ranks = [~ordinals(c.type, True, strings, w).ranks[0] for c, w in zip(schema, rows, strict=True)]
     return np.lexsort(ranks[::-1]) if ranks else np.arange(rows.shape[1])
 
 
 def as_delta(data: Changes, schema: Schema, relation: str, strings: Strings) -> tuple[Delta, int | None]:
-    """Changes as a delta: columns by name, types as the relation declares them. Their own time is not used."""
+    """Changes as a delta of ``relation``: columns go by name, and their own time is ignored. Raises RowError."""
     if [(c.name.lower(), c.type) for c in data.schema] == [(c.name.lower(), c.type) for c in schema]:
         delta = data.words(strings)
         return Delta(delta.rows, read_tables.checked_diffs(delta.diffs, relation)), None

@@ -1,8 +1,6 @@
-"""What a caller hands to ``step``, as a delta of one relation.
+"""Input rows as a delta of one relation: pairs of row and diff, pandas and Arrow tables.
 
-Takes rows with diffs, a pandas or Arrow table with a ``diff`` column, or Changes.
-Refuses whatever is not one of these, misses a column or has one too many; the values
-themselves are judged in :mod:`.convert`.
+:mod:`.convert` checks the values; this module checks columns, diffs and times.
 """
 
 from __future__ import annotations
@@ -19,54 +17,57 @@ from ..errors import RowError, TimeError, is_integer, shorten
 from ..plan.nodes import Column, Schema, Type
 from ..storage.batch import Delta
 from ..storage.encoding import NULL, Strings
-from ..storage.multiplicity import LIMIT
-from . import convert as columns
+from ..storage.multiplicity import MAX_DIFF
+from . import convert
+
+_DIFF = "a diff is an integer other than 0 and below 2**31 in size: +1 inserts a row, -1 retracts one"
 
 
 def table(data: Any, schema: Schema, relation: str, strings: Strings) -> tuple[Delta, int | None]:
-    """A frame or an Arrow table as a delta, and the time it carries, if any."""
+    """A pandas frame or an Arrow table as a delta, and the value of its ``time`` column, if it has one.
+
+    Columns go by name, without case. Raises RowError; TimeError for a ``time`` column that is not one integer.
+    """
     names = [str(c) for c in (data.columns if isinstance(data, pd.DataFrame) else data.column_names)]
-    found: dict[str, int] = {}
+    position: dict[str, int] = {}
     for at, name in enumerate(names):
-        if name.lower() in found:
-            raise RowError(f"{relation}: column {name} is there twice; names are compared without case")
-        found[name.lower()] = at
+        if name.lower() in position:
+            raise RowError(f"{relation}: the table has the column {name} twice; names are compared without case")
+        position[name.lower()] = at
     declared = {c.name.lower() for c in schema}
     extra = [n for n in names if n.lower() not in declared | {"diff", "time"}]
-    missing = [c.name for c in schema if c.name.lower() not in found]
-    if "diff" not in found:
+    missing = [c.name for c in schema if c.name.lower() not in position]
+    if "diff" not in position:
         missing.append("diff (+1 inserts a row, -1 retracts one)")
     if missing or extra:
-        faults = [
-            f"{what} {', '.join(who)}" for what, who in (("lacks", missing), ("has the unknown column", extra)) if who
-        ]
+        faults = [f"lacks {', '.join(missing)}"] if missing else []
+        faults += [f"has the unknown column {', '.join(extra)}"] if extra else []
         raise RowError(
             f"{relation}: the table {' and '.join(faults)}; "
-            f"it takes {', '.join(c.name for c in schema)}, diff and optionally time"
+            f"its columns are {', '.join(c.name for c in schema)}, diff and optionally time"
         )
 
-    def pick(name: str) -> Any:
-        return data.iloc[:, found[name]] if isinstance(data, pd.DataFrame) else data.column(found[name])
+    def words(column: Column) -> npt.NDArray[np.int64]:
+        at = position[column.name.lower()]
+        if isinstance(data, pd.DataFrame):
+            return convert.from_series(data.iloc[:, at], column, relation, strings)
+        return convert.from_arrow(data.column(at), column, relation, strings)
 
-    convert: Any = columns.from_series if isinstance(data, pd.DataFrame) else columns.from_arrow
-    lines = [convert(pick(c.name.lower()), c, relation, strings) for c in schema]
-    diffs = checked_diffs(convert(pick("diff"), Column("diff", Type.BIGINT), relation, strings), relation)
+    columns = [words(c) for c in schema]
+    diffs = checked_diffs(words(Column("diff", Type.BIGINT)), relation)
     time = None
-    if "time" in found and "time" not in declared and len(diffs):
-        stamps = np.unique(convert(pick("time"), Column("time", Type.BIGINT), relation, strings))
-        if stamps[0] == NULL:
-            raise TimeError(f"{relation}: a row's time is NULL; times are one whole number, or leave the column out")
-        if len(stamps) > 1:
-            raise TimeError(
-                f"{relation}: the input has several times, {stamps[0]} and {stamps[1]}; a step is one epoch"
-            )
-        time = int(stamps[0])
-    rows = np.array(lines) if lines else np.empty((0, len(diffs)), dtype=np.int64)
+    if "time" in position and "time" not in declared and len(diffs):
+        times = np.unique(words(Column("time", Type.BIGINT)))
+        if len(times) > 1 or times[0] == NULL:
+            shown = ", ".join("NULL" if t == NULL else str(t) for t in times[:3])
+            raise TimeError(f"{relation}: the column time holds {shown}; a step is one epoch, so it holds one integer")
+        time = int(times[0])
+    rows = np.array(columns) if columns else np.empty((0, len(diffs)), dtype=np.int64)
     return Delta(rows, diffs), time
 
 
 def pairs(data: Iterable[Any], schema: Schema, relation: str, strings: Strings) -> Delta:
-    """Rows with diffs, ``[((value, ...), diff), ...]``, as a delta."""
+    """Rows with diffs, ``[((value, ...), diff), ...]``, as a delta. Raises RowError."""
     rows, diffs = [], []
     for at, pair in enumerate(data):
         if not isinstance(pair, tuple | list) or len(pair) != 2 or not isinstance(pair[0], tuple | list):
@@ -79,50 +80,34 @@ def pairs(data: Iterable[Any], schema: Schema, relation: str, strings: Strings) 
             raise RowError(
                 f"{relation}: row {at} has {len(row)} values, the relation has {len(schema)} columns: {wanted}"
             )
-        if type(diff) is not int and not is_integer(diff):
-            raise RowError(
-                f"{relation}: row {at} has the diff {shorten(diff)}; a diff is a whole number, +1 or -1 for one row"
-            )
-        if not -LIMIT < int(diff) < LIMIT:
-            raise RowError(f"{relation}: row {at} has the diff {shorten(diff)}; multiplicities stay below 2**62")
+        if not (type(diff) is int or is_integer(diff)) or not 0 < abs(diff) < MAX_DIFF:
+            raise RowError(f"{relation}: row {at} has the diff {shorten(diff)}; {_DIFF}")
         rows.append(row)
         diffs.append(int(diff))
     cells: Any = list(zip(*rows, strict=True)) if rows else [()] * len(schema)
-    lines = [columns.from_values(v, c, relation, strings) for v, c in zip(cells, schema, strict=True)]
-    out = np.stack(lines) if lines else np.empty((0, len(diffs)), dtype=np.int64)
-    return Delta(out, checked_diffs(np.array(diffs, dtype=np.int64), relation))
+    columns = [convert.from_values(v, c, relation, strings) for v, c in zip(cells, schema, strict=True)]
+    body = np.stack(columns) if columns else np.empty((0, len(diffs)), dtype=np.int64)
+    return Delta(body, np.array(diffs, dtype=np.int64))
 
 
 def checked_diffs(diffs: npt.NDArray[np.int64], relation: str) -> npt.NDArray[np.int64]:
-    # In floating point the sum can neither wrap round nor hide a single diff that is too large.
-    if np.count_nonzero(diffs) == len(diffs) and float(np.abs(diffs.astype(np.float64)).sum()) < LIMIT:
-        return diffs
-    bad = np.flatnonzero((diffs == 0) | (diffs <= -LIMIT) | (diffs >= LIMIT))
+    """The diffs int64[n] as they are. Raises RowError if one is 0, NULL or not below 2**31 in size."""
+    bad = np.flatnonzero((diffs == 0) | (diffs <= -MAX_DIFF) | (diffs >= MAX_DIFF))
     if len(bad):
         value = int(diffs[bad[0]])
-        shown = "NULL" if value == NULL else str(value)
-        raise RowError(f"{relation}: row {bad[0]} has the diff {shown}; a diff is a non-zero whole number below 2**62")
-    if sum(map(abs, diffs.tolist())) >= LIMIT:
-        raise RowError(f"{relation}: the diffs of this epoch add up to 2**62 or more; use smaller multiplicities")
+        raise RowError(f"{relation}: row {bad[0]} has the diff {'NULL' if value == NULL else value}; {_DIFF}")
     return diffs
 
 
 def infer(data: Any) -> Schema:
-    """The schema that a frame's dtypes or a table's types say, without ``diff`` and ``time``."""
+    """The schema of a frame's dtypes or a table's types, without ``diff`` and ``time``. Raises RowError."""
     try:
         arrow = pa.Table.from_pandas(data, preserve_index=False) if isinstance(data, pd.DataFrame) else data
-    except UnicodeEncodeError as error:
-        raise RowError(
-            f"changes: {shorten(error.object)} has a lone surrogate, which is not text; mend it first"
-        ) from None
     except (pa.ArrowException, TypeError, ValueError) as error:
-        raise RowError(f"changes: a column holds values of no one type ({error.args[0]}); give a schema") from error
-    out = []
-    for field in arrow.schema:
-        if field.name.lower() in ("diff", "time"):
-            continue
-        out.append(Column(field.name, _type(field.type, field.name)))
-    return tuple(out)
+        reason = str(error).partition("\n")[0][:200]
+        raise RowError(f"changes: a column has no one type ({reason}); give a schema, or mend the column") from error
+    kept = (field for field in arrow.schema if field.name.lower() not in ("diff", "time"))
+    return tuple(Column(field.name, _type(field.type, field.name)) for field in kept)
 
 
 def _type(given: pa.DataType, name: str) -> Type:

@@ -27,7 +27,7 @@ from ..storage.arrangement import Arrangement
 from ..storage.batch import Delta, Layout
 from ..storage.encoding import Dictionary, Strings, Words
 from ..storage.string_gc import sweep, truncate
-from . import checkpoint
+from . import checkpoint, view_rules
 from .state_tables import Handles, StatePart, check_names, state_html, state_rows, state_table
 from .trace import Trace
 
@@ -62,7 +62,7 @@ class Engine(ABC):
         self._restoring = _like is not None
         for relation, key in (_like or {}).get("bases", {}).items():
             self.base(relation, tuple(key))
-        for view in validate.brought(views, self.views, self.catalog):
+        for view in view_rules.missing_views(views, self.views, self.catalog):
             self._add(view)
         self._changed()
         if _like is None:
@@ -93,7 +93,7 @@ class Engine(ABC):
         self._check_time(view, at)
         mark = len(self.dictionary.strings)
         try:
-            words = None if key is None else validate.key_words(shown, key, self.dictionary.strings)
+            words = None if key is None else view_rules.key_words(shown, key, self.dictionary.strings)
             delta = self.view_rows(shown, words, at)
             return sorted_frame(shown, delta, self.dictionary.strings)
         finally:
@@ -109,7 +109,7 @@ class Engine(ABC):
     def install(self, view: View) -> Changes:
         """Add a view, and those it is built on; returns its contents as Changes (empty under partial state)."""
         self._check_open()
-        more = validate.installed(view, self.views, self.catalog)
+        more = view_rules.views_to_install(view, self.views, self.catalog)
         with self._undoing(structure=True):
             for each in more:
                 self._add(each)
@@ -120,7 +120,7 @@ class Engine(ABC):
     def drop(self, view: str | View) -> None:
         """Remove a view and what only it needed. Raises ViewError if another view stands on it."""
         self._check_open()
-        gone, before = validate.leaving(view, self.views, self.catalog), self.all_arrangements()
+        gone, before = view_rules.view_to_drop(view, self.views, self.catalog), self.all_arrangements()
         with self._undoing(structure=True):
             del self.views[gone.name]
             self._remove(gone)
@@ -312,7 +312,7 @@ class Engine(ABC):
         self._every = None
 
     def _view(self, name: object) -> View:
-        return validate.named(name, self.views)
+        return view_rules.view_named(name, self.views)
 
     def _check_time(self, view: str, at: int | None) -> None:
         if at is not None and not (is_integer(at) and at == self.epoch):

@@ -28,7 +28,7 @@ from ..plan.nodes import Agg, Reduce, Type
 from ..storage.arrangement import Arrangement
 from ..storage.batch import Delta, Layout, concat, distinct_sorted
 from ..storage.encoding import NULL, Strings, Words, doubles, from_doubles
-from ..storage.multiplicity import LIMIT, MANY
+from ..storage.multiplicity import MAX_DIFF
 from . import float_sum
 from .join import net
 from .minmax import Source, ordinals
@@ -206,15 +206,12 @@ class ReduceState:
         after = fresh.copy()
         for line, some in zip(after, held, strict=True):
             np.add.at(line, owner, some)
-        limit = MANY if plan.summed or plan.floated else LIMIT
-        mass = float(np.abs(diffs).sum(dtype=np.float64))
-        if mass >= limit:  # what counts is the greatest group's share, which is seldom worth finding out
-            # Added up as whole numbers: a float has no digits for the last few below 2**62.
-            mass = sum(np.abs(diffs[kind == np.bincount(kind, np.abs(diffs)).argmax()]).tolist())
-        if max(mass, int(after[0].max(initial=0))) >= limit:
-            raise RowError(
-                "a SUM or AVG over 2**31 rows, or a COUNT or DISTINCT of 2**62, is not kept; use smaller multiplicities"
-            )
+        if plan.summed or plan.floated:
+            mass = float(np.abs(diffs).sum(dtype=np.float64))
+            if mass >= MAX_DIFF:  # the whole epoch's; the largest group's costs more to find
+                mass = float(np.bincount(kind, np.abs(diffs)).max())
+            if max(mass, int(after[0].max(initial=0))) >= MAX_DIFF:
+                raise RowError("a group under SUM or AVG has 2**31 rows or more; use smaller diffs")
         self.accumulators.insert(groups, fresh, strings)
         return after
 

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..changelog import validate
 from ..changelog.changes import Changes, sorted_frame
+from ..engine import view_rules
 from ..engine.engine import EpochInput
 from ..engine.state_tables import StatePart
 from ..errors import Error, RowError, ViewError, is_integer, shorten
@@ -119,7 +119,7 @@ class Partial(MessageScheduler):
         reader = self.reader(shown)
         op = self._begin()
         with self._undoing(structure=True):
-            words = validate.key_words(shown, key, self.strings)
+            words = view_rules.key_words(shown, key, self.strings)
             if reader.filled.mask(words, self.strings).all():
                 self.trace.record("hit", reader.name, rows=1)
                 build.touch(reader, words)
@@ -151,7 +151,7 @@ class Partial(MessageScheduler):
             start = build.top_of_chain(reader)
             assert start.filled is not None
             if key is not None:
-                words = validate.key_words(shown, key, self.strings)
+                words = view_rules.key_words(shown, key, self.strings)
             elif n is None:
                 words = start.filled.keys
             else:

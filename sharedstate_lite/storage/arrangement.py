@@ -27,7 +27,7 @@ from ..plan.nodes import Type
 from . import spine
 from .batch import LOW_BITS, Batch, Delta, Diffs, Layout, concat, gather, ranges
 from .encoding import NULL, Strings, Words
-from .multiplicity import LIMIT, add_up, too_many
+from .multiplicity import add_up
 
 
 @dataclass(frozen=True)
@@ -224,10 +224,7 @@ class Arrangement:
     # --- writing --------------------------------------------------------------
 
     def insert(self, rows: Words, diffs: Diffs, strings: Strings) -> Words:
-        """Append the changes of the epoch ``upper`` as a batch, and return its body.
-
-        Raises RowError if the multiplicity of a row would be 2**62 or more.
-        """
+        """Append the changes of the epoch ``upper`` as a batch, and return its body."""
         body = self.layout.body(rows, diffs, strings)
         self.insert_body(body)
         return body
@@ -236,13 +233,6 @@ class Arrangement:
         """Append a body that is already sorted and consolidated. Raises RowError as `insert` does."""
         if not body.shape[1]:
             return
-        diffs = body[1 + self.layout.columns]
-        if self.layout.width == 1 and diffs.max() >= LIMIT >> 22:
-            # Smaller diffs would reach the limit only after millions of epochs that all change the same row.
-            at = np.flatnonzero(diffs >= LIMIT >> 22)
-            there = self.multiplicity(body[self._columns].take(at, axis=1), body[0].take(at))
-            if (there + diffs[at] >= LIMIT).any():
-                raise too_many(self.name)
         self.runs.append(Batch(body, self.upper))
 
     def mark(self) -> tuple[list[Batch], list[spine.Merge], int, int]:

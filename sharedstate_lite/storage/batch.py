@@ -22,7 +22,7 @@ group is one row. Source: differential dataflow (a diff is an element of any abe
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -31,7 +31,6 @@ import numpy.typing as npt
 
 from ..plan.nodes import Type
 from .encoding import NULL, Strings, Words
-from .multiplicity import MANY, check_halves, halves
 
 Diffs = npt.NDArray[np.int64]
 """int64[n], or int64[w, n] if a diff is a vector."""
@@ -132,15 +131,10 @@ class Layout:
         return ((high & _HIGH) | low).view(np.int64)
 
     def body(self, rows: Words, diffs: Diffs, strings: Strings) -> Words:
-        """Return the sorted, consolidated body of rows int64[k, n] and diffs int64[n] or int64[w, n], n < 2**31.
-
-        Raises RowError if the diffs of equal rows add up to 2**62 or more.
-        """
+        """Return the sorted, consolidated body of rows int64[k, n] and diffs int64[n] or int64[w, n], n < 2**31."""
         n = rows.shape[1]
         if not n:
             return np.empty((1 + self.columns + self.width, 0), dtype=np.int64)
-        if self.width == 1 and np.abs(diffs).max() >= MANY:
-            check_halves(*replace(self, width=2).body(rows, halves(diffs), strings)[1 + self.columns :])
         words = self.sort_words(rows, strings)
         lines = [words, *rows, *(diffs if self.width > 1 else diffs[None, :])]
         index, sums = consolidate(lines, words.argsort(), self)

@@ -19,6 +19,7 @@ import pandas as pd
 
 from ...changelog import validate
 from ...changelog.changes import Changes, sorted_frame
+from ...engine import view_rules
 from ...engine.engine import EpochInput
 from ...engine.state_tables import state_html
 from ...engine.trace import Trace
@@ -145,7 +146,7 @@ class EngineDriver(ABC):
         strings = Strings()
         blob = b""
         if key is not None:
-            words = validate.key_words(shown, key, strings)
+            words = view_rules.key_words(shown, key, strings)
             blob = wire.encode(list(words), [shown.schema[i].type for i in shown.key], strings)
             if not shown.key:
                 blob = b""
@@ -171,14 +172,14 @@ class EngineDriver(ABC):
         All views are computed again from the base tables, because Spark refuses a new operator in an old checkpoint.
         """
         self._check_open()
-        more = validate.installed(view, self.views, self.catalog)
+        more = view_rules.views_to_install(view, self.views, self.catalog)
         return self._changes(view.name, self._change_views([*self.views.values(), *more]))
 
     @one_at_a_time
     def drop(self, view: str | View) -> None:
         """Remove a view and the state that only it needs. Raises ViewError if another view reads it."""
         self._check_open()
-        removed = validate.leaving(view, self.views, self.catalog)
+        removed = view_rules.view_to_drop(view, self.views, self.catalog)
         left = [v for v in self.views.values() if v is not removed]
         if not left:
             raise ViewError(

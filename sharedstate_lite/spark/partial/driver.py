@@ -18,6 +18,7 @@ import pandas as pd
 
 from ...changelog import validate
 from ...changelog.changes import Changes, sorted_frame
+from ...engine import view_rules
 from ...engine.engine import EpochInput
 from ...errors import Error, TimeError, ViewError, is_integer, shorten
 from ...partial import build
@@ -100,7 +101,7 @@ class PartialDriver(RoundScheduler, EngineDriver):
                 "shared engine in one process"
             )
         strings = Strings()
-        return self._look_up(shown, None if key is None else validate.key_words(shown, key, strings), strings)
+        return self._look_up(shown, None if key is None else view_rules.key_words(shown, key, strings), strings)
 
     def lookup(self, view: str, keys: Sequence[Any]) -> pd.DataFrame:
         """The rows of several keys of a view as one frame. The keys share the rounds that fill them."""
@@ -108,7 +109,7 @@ class PartialDriver(RoundScheduler, EngineDriver):
         shown, strings = self._blueprint._view(view), Strings()
         if isinstance(keys, str) or not isinstance(keys, Iterable):
             raise ViewError(f"lookup({view!r}): keys={keys!r} is not a list; give one, or use read(view, key=...)")
-        words = [validate.key_words(shown, key, strings) for key in keys]
+        words = [view_rules.key_words(shown, key, strings) for key in keys]
         if not words:
             return sorted_frame(shown, Delta.empty(len(shown.schema)), strings)
         return self._look_up(shown, np.concatenate(words, axis=1), strings)
@@ -137,7 +138,7 @@ class PartialDriver(RoundScheduler, EngineDriver):
         if n is not None and (not is_integer(n) or n < 0):
             raise ViewError(f"evict({view!r}, n={shorten(n)}): n is a number of keys, 0 or more")
         strings = Strings()
-        words = None if key is None else validate.key_words(shown, key, strings)
+        words = None if key is None else view_rules.key_words(shown, key, strings)
         request = ExclusiveRequest(run=lambda: self._evict(shown, words, n, strings))
         evicted: dict[str, list[Any]] = self._submit(request).result
         return evicted
@@ -219,7 +220,7 @@ class PartialDriver(RoundScheduler, EngineDriver):
     def install(self, view: View) -> Changes:
         """Add a view and those it reads, with all keys holes; returns no rows. Keys that are filled stay filled."""
         self._check_open()
-        more = validate.installed(view, self.views, self.catalog)
+        more = view_rules.views_to_install(view, self.views, self.catalog)
         self._change_views([*self.views.values(), *more])
         return self._view_changes(view, [], self.epoch)
 
