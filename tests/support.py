@@ -18,7 +18,7 @@ import pytest
 from cases import CASES, DOMAINS, RELATIONS, Case
 from hypothesis import Phase, settings
 from hypothesis import strategies as st
-from places import ENGINES, make, partial
+from places import ENGINES, IN_BINS, make, partial
 
 import sharedstate_lite as ss
 from sharedstate_lite.oracle import Oracle, difference
@@ -29,11 +29,10 @@ Row = tuple[Any, ...]
 Input = dict[str, list[tuple[Row, int]]]
 
 
-def examples(count: int, place: Mapping[str, Any] = ENGINES) -> settings:
-    """Hypothesis settings: ``count`` examples, fewer over bins, ten times as many at SCALE=full."""
+def examples(count: int) -> settings:
+    """Hypothesis settings: ``count`` examples, ten times as many at SCALE=full."""
     # Explaining a failure costs minutes here, and the operations explain themselves.
     phases = [p for p in Phase if p is not Phase.explain]
-    count = count if place is ENGINES else 2
     return settings(max_examples=count * (10 if os.environ.get("SCALE") == "full" else 1), phases=phases)
 
 
@@ -335,3 +334,15 @@ class Fleet:
 
 case_names = pytest.mark.parametrize("name", CASES)
 """Run a test for every case."""
+
+IN_BINS_TOO = ["shopping", "chain of four", "self-join", "left join, counted", "distinct", "union of aggregates",
+               "aggregates of doubles", "view over views over views"]  # fmt: skip
+"""One case for each kind of operator: the others run the same operators in bins."""
+case_and_place = pytest.mark.parametrize(
+    ("name", "place"),
+    [
+        *(pytest.param(name, ENGINES, id=f"{name}-in one process") for name in CASES),
+        *(pytest.param(name, IN_BINS, id=f"{name}-in bins") for name in IN_BINS_TOO),
+    ],
+)
+"""Run a test for every case in one process, and for a few in bins."""

@@ -35,7 +35,7 @@ from ..system.folders import atomic_folder
 if TYPE_CHECKING:
     from ..storage.arrangement import Arrangement
 
-FORMAT = 1
+FORMAT = 2
 
 
 class Stored(Protocol):

@@ -230,7 +230,7 @@ class Arrangement:
         return body
 
     def insert_body(self, body: Words) -> None:
-        """Append a body that is already sorted and consolidated. Raises RowError as `insert` does."""
+        """Append a body that is already sorted and consolidated."""
         if not body.shape[1]:
             return
         self.runs.append(Batch(body, self.upper))

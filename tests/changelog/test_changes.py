@@ -41,7 +41,7 @@ def test_a_schema_is_given_in_any_form() -> None:
 def test_a_time_is_a_whole_number() -> None:
     """What is no time is refused where it is given, not where it is shown; numpy's numbers are numbers."""
     rows = pd.DataFrame({"a": ["x"], "diff": [1]})
-    for odd in ("x", None, 1.5, True, 2**70, -(2**63)):
+    for odd in ("x", 1.5, True, 2**70):
         with pytest.raises(ss.TimeError, match="^changes: .* is no time"):
             ss.Changes.from_pandas(rows, time=odd)  # type: ignore[arg-type]
     changes = ss.Changes.from_pandas(rows, time=np.int64(7))  # type: ignore[arg-type]

@@ -1,11 +1,10 @@
-"""ingest: rows with diffs, frames, tables and Changes as one delta of a relation; intake: an epoch of them, checked."""
+"""read_tables and validate: rows with diffs, frames, tables and Changes as one checked delta of a relation."""
 
 from __future__ import annotations
 
 from collections import Counter
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
@@ -54,11 +53,10 @@ def test_a_time_is_the_same_throughout() -> None:
     """A time column gives the epoch's time, or is an error; a relation that declares such a column keeps it."""
     some, strings = frame([(("a", 1), 1), (("b", 1), 1)]), Strings()
     assert read_tables.table(some.assign(Time=[5, 5]), SCHEMA, "r", strings)[1] == 5
-    with pytest.raises(ss.TimeError, match="r: .*5 and 6"):
+    with pytest.raises(ss.TimeError, match="r: .*5, 6"):
         read_tables.table(some.assign(time=[6, 5]), SCHEMA, "r", strings)
-    for times in ([float("nan")] * 2, [1, None]):
-        with pytest.raises(ss.TimeError, match="r: a row's time is NULL"):
-            read_tables.table(some.assign(time=times), SCHEMA, "r", strings)
+    with pytest.raises(ss.TimeError, match="r: the column time holds NULL"):
+        read_tables.table(some.assign(time=[float("nan")] * 2), SCHEMA, "r", strings)
     declared = (*SCHEMA, Column("time", Type.INT))
     delta, time = read_tables.table(some.assign(time=[6, 5]), declared, "r", strings)
     assert (sorted(delta.rows[2].tolist()), time) == ([5, 6], None)
@@ -70,22 +68,16 @@ def test_a_time_is_the_same_throughout() -> None:
 
 
 BAD: dict[str, tuple[Any, str]] = {
-    "a diff past 2**62": ([(("a", 1), 2**62)], "2\\*\\*62"),
-    "diffs that add up to too much": ([(("a", 1), 2**61), (("b", 1), 2**61)], "add up"),
+    "a diff past 2**31": ([(("a", 1), 2**31)], r"row 0 has the diff 2147483648; .* below 2\*\*31"),
+    "a diff past 2**31 in a frame": (frame([(("a", 1), 2**31)]), r"row 0 has the diff 2147483648; .* below 2\*\*31"),
     "a missing diff": (frame([(("a", 1), 1)]).assign(diff=pd.array([None], dtype="Int64")), "diff NULL"),
     "a diff of 0 in a frame": (frame([(("a", 1), 1)]).assign(diff=0), "diff 0"),
-    "a fraction of a diff": (frame([(("a", 1), 1)]).assign(diff=0.5), "0.5 has a fraction; a diff is a whole number"),
-    "a fraction of a time": (frame([(("a", 1), 1)]).assign(time=0.5), "0.5 has a fraction; a time is the whole"),
-    "an infinite diff": (frame([(("a", 1), 1)]).assign(diff=float("inf")), "inf is infinite; a diff is a whole number"),
+    "a fraction of a diff": (frame([(("a", 1), 1)]).assign(diff=0.5), "column diff BIGINT: .*0.5.* truncated"),
     "a column twice": (frame([(("a", 1), 1)]).assign(product="x"), "twice"),
     "one too many, one too few": (frame([]).rename(columns={"LENGTH": "len"}), "lacks Length.*unknown column len"),
     "a row that is no tuple": ([("ab", 1)], "row 0"),
-    "rows that tell of themselves in lines": (
-        [pa.table({"a": [1], "b": [2]})],
-        "row 0 is pyarrow.Table a: int64 b: int64",
-    ),
-    "a mapping": ({"a": 1}, "dict is no rows"),
-    "a number": (5, "int is no rows"),
+    "a mapping": ({"a": 1}, "a dict holds no rows"),
+    "a number": (5, "a int holds no rows"),
 }
 
 
@@ -131,8 +123,6 @@ def test_types_are_read_off_a_table() -> None:
     assert [c.type.value for c in read_tables.infer(some)] == ["STRING", "INT", "BIGINT", "DOUBLE", "BOOLEAN"]
     with pytest.raises(ss.RowError, match=r"column l has the type list.*STRING"):
         ss.Changes.from_arrow(pa.table({"l": [["a"]], "diff": [1]}))
-    with pytest.raises(ss.RowError, match=r"'\\ud800' has a lone surrogate"):
-        ss.Changes.from_pandas(pd.DataFrame({"s": ["\ud800"], "diff": [1]}))
 
 
 @pytest.mark.parametrize("kind", ["full", "shared", "partial"])

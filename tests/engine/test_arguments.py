@@ -30,7 +30,7 @@ def test_a_view_is_read_by_its_name_at_a_number(label: str) -> None:
     with make(label, [it]) as engine:
         engine.step({"r": [(("a", 1), 1)]})
         for odd in (it, None, 3):
-            with pytest.raises(ss.ViewError, match=f"^a view goes by its name, not by a {type(odd).__name__}; .*: v$"):
+            with pytest.raises(ss.ViewError, match="^no view is called .*; installed are: v$"):
                 engine.read(odd, key="a")
         for at in (np.array([0, 1]), "1", 1.0, [1], True):
             with pytest.raises(ss.TimeError) as caught:
@@ -40,17 +40,13 @@ def test_a_view_is_read_by_its_name_at_a_number(label: str) -> None:
 
 
 @pytest.mark.parametrize("label", ENGINES)
-@pytest.mark.parametrize("many", [2**45, 2**61])
-def test_a_row_that_no_frame_can_repeat_so_often(label: str, many: int) -> None:
-    """A read tells view, row and count, and where the row can be seen; the engine goes on."""
+def test_more_rows_than_a_frame_holds(label: str) -> None:
+    """A read of more than 100 million rows names the view and what to call instead; the engine goes on."""
     with make(label, [ss.Catalog(r="k STRING, n INT").view("CREATE VIEW v AS SELECT k, n FROM r")]) as engine:
-        engine.step({"r": [(("a", 1), many), ((None, 2), 1)]})
-        says = rf"^view v: row \('a', 1\) is there {many} times, .*; state\('v'\) shows each row once, with its diff$"
-        with pytest.raises(ss.Error, match=says):
+        engine.step({"r": [(("a", 1), 2**31 - 1), ((None, 2), 1)]})
+        with pytest.raises(ss.Error, match=r"^view v has 2147483647 rows, .*; state\('v'\) shows"):
             engine.read("v", key="a")
         assert engine.read("v", key=(None,))["n"].tolist() == [2]
-        if engine.kind != "partial":
-            assert engine.state("v")["diff"].tolist() == [many, 1]
 
 
 @pytest.mark.parametrize("odd", [None, 3, ["v"], {"v"}, "w"])

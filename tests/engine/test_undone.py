@@ -69,7 +69,7 @@ def test_an_interrupt_at_any_line_leaves_all_as_it_was(label: str, act: str) -> 
     with interrupted(-1) as lines:
         ACTS[act](engine)
     after = fingerprint(engine)
-    for at in range(1, lines[0] + 1, max(1, lines[0] // 30)):
+    for at in range(1, lines[0] + 1, max(1, lines[0] // 15)):
         engine = begun(label)
         before, codes = fingerprint(engine), engine.dictionary.strings
         try:

@@ -16,6 +16,7 @@ from support import (
     Fleet,
     Input,
     bag,
+    case_and_place,
     case_names,
     epochs,
     examples,
@@ -70,7 +71,7 @@ def act(fleet: Fleet, data: st.DataObject, there: dict[str, Counter[Any]], folde
 def test_rule_01_equals_recomputation(name: str, place: Place, tmp_path_factory: pytest.TempPathFactory) -> None:
     """After every epoch each engine equals recomputation as a bag; partial on the keys that are filled."""
 
-    @examples(4, place)
+    @examples(3 if place is ENGINES else 1)
     @given(st.data())
     def run(data: st.DataObject) -> None:
         fleet, folder = Fleet(CASES[name], place), tmp_path_factory.mktemp("checkpoints")
@@ -97,13 +98,12 @@ def contents(label: str, name: str, steps: list[Input], keys: list[Any]) -> list
         return tuples(engine.read("result"))
 
 
-@every_place
-@case_names
+@case_and_place
 def test_rule_02_epochs_split_and_merged(name: str, place: Place) -> None:
     """Splitting epochs at valid prefixes, or merging them into one, leaves the final contents."""
     view = CASES[name].declare()[1][-1]
 
-    @examples(2, place)
+    @examples(2)
     @given(epochs(relations_of(view), most=4), st.lists(keys_of(view), max_size=4))
     def run(steps: list[Input], keys: list[Any]) -> None:
         single = [{relation: [change]} for step in steps for relation, rows in step.items() for change in rows]
@@ -130,13 +130,12 @@ def settled(engine: ss.Engine, keys: list[Any]) -> tuple[Any, ...]:
     return rows, table.operator.tolist(), table["rows"].tolist(), table["bytes"].tolist()
 
 
-@every_place
-@case_names
+@case_and_place
 def test_rule_03_insert_then_delete_restores(name: str, place: Place) -> None:
     """Inserting and then deleting rows restores view and, after compact(), state size."""
     view = CASES[name].declare()[1][-1]
 
-    @examples(2, place)
+    @examples(2)
     @given(st.data())
     def run(data: st.DataObject) -> None:
         there: dict[str, Counter[Any]] = {}
@@ -157,13 +156,12 @@ def test_rule_03_insert_then_delete_restores(name: str, place: Place) -> None:
     run()
 
 
-@every_place
-@case_names
+@case_and_place
 def test_rule_04_multiplicities_are_not_negative(name: str, place: Place) -> None:
     """Integrated multiplicities are never negative at the end of an epoch: in what is emitted and in all state."""
     view = CASES[name].declare()[1][-1]
 
-    @examples(2, place)
+    @examples(2)
     @given(epochs(relations_of(view), most=4), st.lists(keys_of(view), max_size=2))
     def run(steps: list[Input], keys: list[Any]) -> None:
         for label in labels(CASES[name], view, place):
@@ -182,13 +180,12 @@ def test_rule_04_multiplicities_are_not_negative(name: str, place: Place) -> Non
     run()
 
 
-@every_place
-@case_names
+@case_and_place
 def test_rule_05_installed_late_equals_early(name: str, place: Place) -> None:
     """A view installed late equals one installed early: its contents at once, its changes from then on."""
     view = CASES[name].declare()[1][-1]
 
-    @examples(2, place)
+    @examples(2)
     @given(st.data())
     def run(data: st.DataObject) -> None:
         there: dict[str, Counter[Any]] = {}

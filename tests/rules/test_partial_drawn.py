@@ -90,7 +90,7 @@ def evict(fleet: Fleet, data: st.DataObject) -> None:
 def test_rules_16_17_19_21_in_any_sequence(name: str) -> None:
     """Through writes, reads and evictions answers are the oracle's, hits ask nobody, holes hold and emit nothing."""
 
-    @examples(3)
+    @examples(2)
     @given(st.data())
     def run(data: st.DataObject) -> None:
         fleet = Fleet(CASES[name], FULL_AND_PARTIAL)
@@ -135,7 +135,7 @@ def test_the_chains_are_there() -> None:
 def test_rule_21_random_evictions_never_change_an_answer(name: str, budget: dict[str, int]) -> None:
     """Random evictions, and those of a budget that is kept after every operation, never change an answer."""
 
-    @examples(3)
+    @examples(2)
     @given(st.data())
     def run(data: st.DataObject) -> None:
         fleet = Fleet(CASES[name], FULL_AND_PARTIAL)
@@ -173,7 +173,7 @@ def deliver_one(engine: Any, data: st.DataObject) -> None:
 def test_rule_18_in_drawn_orders(name: str) -> None:
     """Writes, reads and evictions whose messages arrive in any order end in the right answer once all have arrived."""
 
-    @examples(3)
+    @examples(2)
     @given(st.data())
     def run(data: st.DataObject) -> None:
         fleet, there = Fleet(CASES[name], FULL_AND_PARTIAL), dict[str, Counter[Any]]()

@@ -110,7 +110,7 @@ def test_rule_10_another_key_is_another_arrangement(shared: str, full: str) -> N
 # --- time -----------------------------------------------------------------------
 
 
-@examples(25)
+@examples(15)
 @given(st.sampled_from(list(CASES)), st.data())
 def test_rules_12_and_13_reads_in_the_past(name: str, data: st.DataObject) -> None:
     """A read at t in [since, upper) is what was read then, compacted or not; since is the slowest reader's time."""

@@ -130,7 +130,7 @@ def test_bytes_that_are_not_utf8_are_refused(kind: str, rows: int) -> None:
     before = fingerprint(engine)
     bad = pa.array([b"ok"] * (rows - 1) + [b"\xff\xfe"]).view(pa.string())
     fresh = pa.array([f"new{n}" for n in range(rows)])
-    with pytest.raises(ss.RowError, match="visit.*user.*UTF-8"):
+    with pytest.raises(ss.RowError, match="visit.*user.*utf-8"):
         engine.step({"visit": pa.table({"product": fresh, "user": bad, "diff": [1] * rows})})
     # What its strings took of the dictionary is given back by the next compaction.
     engine.compact()
