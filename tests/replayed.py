@@ -44,7 +44,7 @@ def check_tables(recording: Recording, step: int, engine: ss.Engine) -> None:
                 assert bag(table.rows) == read, table.name
                 assert table.total == len(bag(table.rows))
                 if table.arrangement is not None:
-                    spans = [(s.lower, s.upper, s.total) for s in table.arrangement.spans]
+                    spans = [(s.lower, s.upper, s.total) for s in table.arrangement.batches]
                     found = next(h.arrangement for h in engine.state_parts() if h.operator == table.parts[0])
                     assert spans == [(b.lower, b.upper, b.rows) for b in found.batches]
                     assert (table.arrangement.since, table.arrangement.upper) == (found.since, found.upper)
@@ -123,7 +123,7 @@ def check_edges(recording: Recording, steps: list[RecordedStep], engine: ss.Engi
     moved: Counter[Any] = Counter()
     for step in steps:
         for move in step.sent:
-            moved[move.traced] += move.weight
+            moved[move.trace_edge] += move.trace_rows
     traced = engine.trace.rows_by_edge() - before
     assert all(traced[edge] == weight for edge, weight in moved.items()), (moved, traced)
     shown = {o.name for o in recording.operators}

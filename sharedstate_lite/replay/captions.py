@@ -1,4 +1,4 @@
-"""What happened in a step, in one plain sentence; and the question that asks for it beforehand."""
+"""A caption for each step, in one sentence, and the question that asks for its outcome beforehand."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from .questions import Question
 from .recording import Move, RecordedOperator, RecordedStep, RowChange
 
 MOST = 6
-"""Rows that a question may ask for."""
+"""The number of rows that a question may ask for."""
 LONG = 28
-"""Characters of a title that a sentence takes."""
+"""The number of characters of a title that fit into a sentence."""
 
 
 @dataclass(frozen=True)
 class StepFacts:
-    """A step without caption and question, and what it takes to write them.
+    """A step without caption and question, and the facts that they need.
 
-    ``held``: the operator keeps rows of its own. ``partial``: its keys may be holes.
-    ``looked``: what it looked up, (table, keys) each.
+    ``held``: the operator stores rows of its own. ``partial``: its keys may be holes.
+    ``looked_up``: its lookups as (table, keys).
     """
 
     step: RecordedStep
@@ -28,24 +28,24 @@ class StepFacts:
     kind: str
     held: bool = False
     partial: bool = False
-    word: str = ""
+    refused: str = ""
     text: str = ""
     looked_up: tuple[tuple[str, tuple[Values, ...]], ...] = ()
     merged: tuple[str, ...] = ()
     evicted: tuple[Values, ...] = ()
     key: tuple[Values, ...] | None = None
-    """What a read asks for; None for all keys."""
+    """The key of a read, or None for all keys."""
     since: int | None = None
     slow: tuple[str, int] | None = None
-    """Who holds the oldest handle, and where."""
+    """The reader with the oldest trace handle, and its epoch."""
 
     @property
     def name(self) -> str:
-        """The operator as it is written over its panel."""
+        """The title of the operator."""
         return self.title(self.step.operator)
 
     def title(self, operator: str) -> str:
-        """An operator as it is written over its panel; a long list of aggregates is called by what makes them."""
+        """The title of an operator; GROUP BY for a long list of aggregates."""
         found = self.operators.get(operator)
         if found is None:
             return operator
@@ -59,12 +59,12 @@ class StepFacts:
 
 
 def caption(f: StepFacts) -> str:
-    """The sentence."""
+    """The caption of a step."""
     return _WRITERS[f.step.kind](f)
 
 
 def question(f: StepFacts) -> Question | None:
-    """The question before the step, where its answer is not plain to see."""
+    """The question before a step, or None if the outcome is obvious."""
     step = f.step
     if step.kind == "read" and f.partial and len(step.hits) + len(step.holes) == 1:
         keys = _keys(step.hits or step.holes)
@@ -109,7 +109,7 @@ def _sends(f: StepFacts) -> Question | None:
     expected = tuple((_sign(c), *c.row) for c in rows)
     signs = any(c.kind for c in rows) or (not rows and f.what == "reduce")
     hint = "-U a 1, +U a 2" if signs else "+1 a 1"
-    return Question(f"What will {f.name} send on?", "rows", expected, f"{hint}, or: nothing")
+    return Question(f"What will {f.name} send?", "rows", expected, f"{hint}, or: nothing")
 
 
 def _sign(change: RowChange) -> str:
@@ -120,11 +120,11 @@ def _sign(change: RowChange) -> str:
 
 
 def _rows(rows: Sequence[RowChange], most: int = 2) -> str:
-    """``+1 Potato, Eve, 60`` and ``-U Vegetable, 50``, or their number."""
+    """``+1 Potato, Eve, 60``, or the number of rows."""
     if len(rows) > most:
         return f"{len(rows):,} rows"
     if not len(rows):
-        return "rows that cancel"
+        return "rows that cancel out"
     return " and ".join(f"{_sign(c)} ({typed_values(c.row)})" for c in rows)
 
 
@@ -143,11 +143,11 @@ def _and(parts: Sequence[str]) -> str:
 
 def _arrive(f: StepFacts) -> str:
     rows = f.step.sent[0].rows if f.step.sent else None
-    return f"{f.name} takes in {_rows(rows)}." if rows is not None else f"{f.name} takes in the change."
+    return f"{f.name} receives {_rows(rows)}." if rows is not None else f"{f.name} receives the change."
 
 
 def _sent(moves: Sequence[Move]) -> str:
-    """What goes on, in words; a message to several receivers is one."""
+    """What is sent on. A message to several receivers counts once."""
     changes = [m for m in moves if m.kind == "change"]
     if not changes:
         return "nothing"
@@ -158,63 +158,59 @@ def _change(f: StepFacts) -> str:
     step = f.step
     if step.dropped:
         met = "that key is a hole" if len(step.dropped) == 1 else "their keys are holes"
-        rest = f" {_sent(step.sent)} goes on." if step.sent else ""
+        rest = f" It sends {_sent(step.sent)}." if step.sent else ""
         return f"{f.name} drops {_rows(step.dropped)}: {met}.{rest}"
     if f.what == "view":
-        return f"{f.name} takes in {_rows(step.emitted)}." if len(step.emitted) else f"{f.name} stays as it was."
+        return f"{f.name} applies {_rows(step.emitted)}." if len(step.emitted) else f"{f.name} does not change."
     if f.what == "filter":
-        return f"{f.name} lets {_sent(step.sent)} through." if step.sent else f"{f.name} lets nothing through."
+        return f"{f.name} passes {_sent(step.sent)} on." if step.sent else f"{f.name} passes nothing on."
     if f.what == "arrange" or f.what == "source":
         took = step.taken[0].rows if step.taken else ()
         return f"{f.name} appends a batch with {_rows(took)}."
     asks = [m for m in step.sent if m.kind == "upquery"]
     if asks:
-        return f"{f.name} lost its greatest or least value for {_keys(asks[0].keys)}, so it asks for that key again."
+        return f"{f.name} lost its largest or smallest value for {_keys(asks[0].keys)}, so it sends an upquery."
     evicts = [m for m in step.sent if m.kind == "evict"]
     if f.what == "join" and evicts:
         moved = _rows(step.taken[0].rows)
-        return (
-            f"{f.name} cannot join {moved}: the partner is a hole here, so {_keys(evicts[0].keys)} becomes one below."
-        )
+        return f"{f.name} cannot join {moved}: the partner is a hole, so it evicts {_keys(evicts[0].keys)} downstream."
     if f.what == "join":
         return _joined(f)
     if f.what in ("reduce", "distinct"):
         return _reduced(f)
-    return f"{f.name} sends {_sent(step.sent)} on."
+    return f"{f.name} sends {_sent(step.sent)}."
 
 
 def _joined(f: StepFacts) -> str:
     step = f.step
     looked = _and([f"{_keys(keys)} in {where}" for where, keys in f.looked_up if keys])
-    notes = f"notes {_rows(step.taken[0].rows)}" if step.taken else "acts"
-    did = f"{f.name} {notes}" if f.held else f"{f.name} holds no rows"
+    stores = f"stores {_rows(step.taken[0].rows)}" if step.taken else "acts"
+    did = f"{f.name} {stores}" if f.held else f"{f.name} stores no rows"
     looks = f", looks up {looked}," if looked else ""
     if not any(m.kind == "change" for m in step.sent):
-        return f"{did}{looks} and finds no partner: nothing goes on."
-    return f"{did}{looks} and sends {_sent(step.sent)} on."
+        return f"{did}{looks} and finds no partner, so it sends nothing."
+    return f"{did}{looks} and sends {_sent(step.sent)}."
 
 
 def _reduced(f: StepFacts) -> str:
     step = f.step
     sent = [m for m in step.sent if m.kind == "change"]
     if not step.taken:
-        return f"{f.name} has an answer before any row has come: {_sent(sent)}."
+        return f"{f.name} has a result before the first row: {_sent(sent)}."
     took = _rows(step.taken[0].rows)
     if not sent or not len(sent[0].rows):
-        same = "the result is the same"
+        same = "the result stays the same"
         if f.what == "distinct" and len(step.taken[0].rows) == 1:
-            same = "a copy is left" if step.taken[0].rows[0].diff < 0 else "a copy was there already"
-        return f"{f.name} takes in {took}; {same}, so nothing goes on."
+            same = "another copy remains" if step.taken[0].rows[0].diff < 0 else "it has a copy already"
+        return f"{f.name} receives {took}; {same}, so it sends nothing."
     kinds = {c.kind for c in sent[0].rows.first(MOST)}
     if kinds == {"-U", "+U"}:
-        return (
-            f"{f.name} takes in {took}; its result changes, so it takes back what it said last: {_rows(sent[0].rows)}."
-        )
+        return f"{f.name} receives {took}; its result changes, so it retracts the old one: {_rows(sent[0].rows)}."
     if kinds == {"+I"}:
-        return f"{f.name} takes in {took} and says something new: {_rows(sent[0].rows)}."
+        return f"{f.name} receives {took} and emits a new result: {_rows(sent[0].rows)}."
     if kinds == {"-D"}:
-        return f"{f.name} takes in {took}; nothing is left there, so it takes back what it said: {_rows(sent[0].rows)}."
-    return f"{f.name} takes in {took} and sends {_rows(sent[0].rows)} on."
+        return f"{f.name} receives {took}; the group is empty, so it retracts the result: {_rows(sent[0].rows)}."
+    return f"{f.name} receives {took} and sends {_rows(sent[0].rows)}."
 
 
 def _upquery(f: StepFacts) -> str:
@@ -225,14 +221,14 @@ def _upquery(f: StepFacts) -> str:
     if answers and f.what == "source":
         return f"{f.name} looks up {keys} and answers with {len(answers[0].rows):,} {_plural(answers[0].rows)}."
     if answers:
-        return f"{f.name} has {keys} filled, and answers."
+        return f"{f.name} has {keys} filled and answers."
     if asks and f.partial:
         holes = _keys(step.holes or step.taken[0].keys)
-        return f"{f.name} has a hole for {holes} too, and asks {f.title(asks[0].target)}."
+        return f"{f.name} has a hole for {holes} too and asks {f.title(asks[0].target)}."
     if asks:
         to = " and ".join(dict.fromkeys(f.title(m.target) for m in asks))
-        return f"{f.name} does not hold {keys}, so it asks {to} for {_keys(asks[0].keys)}."
-    return f"{f.name} is asked for {keys}, and waits for what it asked before."
+        return f"{f.name} does not store {keys}, so it asks {to} for {_keys(asks[0].keys)}."
+    return f"{f.name} is asked for {keys} and waits for the answer to an earlier upquery."
 
 
 def _response(f: StepFacts) -> str:
@@ -243,16 +239,16 @@ def _response(f: StepFacts) -> str:
     answers = [m for m in step.sent if m.kind == "response"]
     if asks:
         asked = f"{f.title(asks[0].target)} for {_keys(asks[0].keys)}"
-        return f"{f.name} got {came} from {f.title(got.source)} and asks {asked}."
+        return f"{f.name} receives {came} from {f.title(got.source)} and asks {asked}."
     if f.what == "view":
-        done = "" if step.answer is None else ", and the read has its answer"
+        done = "" if step.answer is None else ", and the read is answered"
         return f"{f.name} fills the hole for {_keys(got.keys)} with {came}{done}."
-    fills = f"fills the hole for {_keys(got.keys)}" if f.partial else f"takes {came}"
+    fills = f"fills the hole for {_keys(got.keys)}" if f.partial else f"receives {came}"
     if answers:
         return f"{f.name} {fills} and answers with {len(answers[0].rows):,} {_plural(answers[0].rows)}."
     if any(m.kind == "change" for m in step.sent):
-        return f"{f.name} {fills} and sends {_sent(step.sent)} on."
-    return f"{f.name} {fills} and waits for the rest."
+        return f"{f.name} {fills} and sends {_sent(step.sent)}."
+    return f"{f.name} {fills} and waits for other answers."
 
 
 def _plural(rows: Sequence[object]) -> str:
@@ -261,17 +257,17 @@ def _plural(rows: Sequence[object]) -> str:
 
 def _evict(f: StepFacts) -> str:
     if not f.step.operator:
-        return "Nothing was filled, so nothing is evicted."
+        return "No key was filled, so none is evicted."
     if f.evicted:
-        return f"{f.name} forgets {_keys(f.evicted)}: a hole from now on."
-    return f"{f.name} holds nothing of what is evicted."
+        return f"{f.name} evicts {_keys(f.evicted)}: a hole from now on."
+    return f"{f.name} stores no key that is evicted."
 
 
 def _read(f: StepFacts) -> str:
     step = f.step
     if step.holes:
-        asks = f.title(step.sent[0].target) if step.sent else "above"
-        return f"{f.name} is read for {_keys(step.holes)} and has a hole there, so it asks {asks}."
+        asks = f.title(step.sent[0].target) if step.sent else "upstream"
+        return f"A read of {_keys(step.holes)} in {f.name} finds a hole, so {f.name} asks {asks}."
     if step.answer is None:
         return f"{f.name} is read."
     keys = _keys(f.key)
@@ -279,9 +275,9 @@ def _read(f: StepFacts) -> str:
 
 
 def _seal(f: StepFacts) -> str:
-    since = f"; since moves to {f.since}" if f.since is not None else ""
+    since = f"; since advances to {f.since}" if f.since is not None else ""
     if f.slow is not None and f.slow[1] < f.step.epoch:
-        since = f"; since does not pass {f.slow[1]}, where {f.slow[0]} holds a handle"
+        since = f"; since stays at {f.slow[1]}, where {f.slow[0]} holds a trace handle"
     merged = ""
     if f.merged:
         verb = "merges its batches" if len(f.merged) == 1 else "merge their batches"
@@ -291,17 +287,17 @@ def _seal(f: StepFacts) -> str:
 
 def _other(f: StepFacts) -> str:
     return {
-        "install": f"{f.text}: the view is there now, with its state.",
-        "drop": f"{f.text}: the view is gone, with what only it needed.",
-        "hold": f"{f.text}: since does not pass a handle.",
-        "pause": "From here on messages wait on their edges.",
-        "resume": "Nothing was waiting; messages arrive by themselves again.",
-        "deliver": "The message arrived.",
+        "install": f"{f.text}: the view is installed with its state.",
+        "drop": f"{f.text}: the view is removed, with the state that only it needed.",
+        "hold": f"{f.text}: since cannot pass a trace handle.",
+        "pause": "From here on, messages wait on their edges.",
+        "resume": "No message was waiting; messages are delivered at once again.",
+        "deliver": "The message was delivered.",
     }[f.step.kind]
 
 
 def _refused(f: StepFacts) -> str:
-    return f"Refused: {f.word}"
+    return f"Refused: {f.refused}"
 
 
 _WRITERS = {

@@ -1,17 +1,17 @@
-"""What a person sends to an engine, one after the other: the messages of a recorded history.
+"""The messages of a recorded history: what a user sends to an engine, one after the other.
 
-    Epoch      rows with diffs, applied at once; the usual message
-    Read       a key of a view is read, or the whole view
-    Evict      keys of a view become holes (partial state)
-    Install    a view that the catalog knows is added to the running engine
-    Drop       a view is taken away
-    Hold       a reader's trace handle, opened at a time, moved on, or closed (time None): shared state
-    Pause      from here on messages inside the engine wait (partial state)
-    Deliver    the oldest message waiting on an edge arrives
-    Resume     all that waits arrives, oldest first
+    Epoch      rows with diffs, applied together
+    Read       read one key of a view, or the whole view
+    Evict      make keys of a view holes (partial state)
+    Install    add a view of the catalog to the running engine
+    Drop       remove a view
+    Hold       open, advance or close a trace handle (shared state)
+    Pause      from here on, messages inside the engine wait (partial state)
+    Deliver    deliver the oldest message that waits on an edge
+    Resume     deliver all waiting messages, oldest first
 
-Plain data, compared by value, hashable: what a history is edited as. Holds no engine and
-checks nothing against one; :mod:`.` reads them from short forms and from text.
+Plain data: compared by value, hashable, not checked against an engine. `parse` makes them from
+short forms and from typed text, and ``text`` is the typed form.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from typing import Any
 from .. import errors
 
 Values = tuple[Any, ...]
-"""A row or a key: Python values (str, int, float, bool, date, datetime), None for NULL."""
+"""A row or a key as Python values (str, int, float, bool, date, datetime), None for NULL."""
 
 
 @dataclass(frozen=True)
 class Epoch:
-    """Changes of one epoch: (relation, row, diff), applied at once; none at all is an empty epoch."""
+    """The changes of one epoch as (relation, row, diff), applied together. Without changes it is an empty epoch."""
 
     changes: tuple[tuple[str, Values, int], ...] = ()
 
     @property
     def text(self) -> str:
-        """``+1 visit Potato, Eve, 60``; several by semicolons, many by their number."""
+        """``+1 visit Potato, Eve, 60``. Several changes are joined by semicolons; more than three are counted."""
         if len(self.changes) > 3:
             return f"{len(self.changes)} changes"
         parts = (f"{_diff(d)} {typed_name(relation)} {typed_values(row)}" for relation, row, d in self.changes)
@@ -43,7 +43,7 @@ class Epoch:
 
 @dataclass(frozen=True)
 class Read:
-    """A read of one key of a view; ``key`` None reads the whole view (partial: what is filled)."""
+    """Reads one key of a view. ``key`` None reads the whole view; under partial state, its filled keys."""
 
     view: str
     key: Values | None = None
@@ -56,7 +56,7 @@ class Read:
 
 @dataclass(frozen=True)
 class Evict:
-    """One key of a view, or all (``key`` None), become holes."""
+    """Makes one key of a view a hole, or all keys (``key`` None)."""
 
     view: str
     key: Values | None = None
@@ -69,7 +69,7 @@ class Evict:
 
 @dataclass(frozen=True)
 class Install:
-    """A view of the engine's catalog, by name."""
+    """Installs a view of the engine's catalog."""
 
     view: str
 
@@ -81,7 +81,7 @@ class Install:
 
 @dataclass(frozen=True)
 class Drop:
-    """A view is taken away, with what only it needed."""
+    """Drops a view, and the state that only this view needs."""
 
     view: str
 
@@ -93,7 +93,7 @@ class Drop:
 
 @dataclass(frozen=True)
 class Hold:
-    """A reader called ``reader`` holds all arrangements at ``time``; a known one moves there; None lets go."""
+    """The trace handle of ``reader`` on all arrangements: opened at ``time`` or advanced to it, closed for None."""
 
     reader: str
     time: int | None = None
@@ -106,14 +106,14 @@ class Hold:
 
 @dataclass(frozen=True)
 class Pause:
-    """Messages inside a partial engine wait from now on."""
+    """Makes the messages inside a partial engine wait."""
 
     text = "pause"
 
 
 @dataclass(frozen=True)
 class Deliver:
-    """The oldest message on its way from ``sender`` to ``receiver`` arrives."""
+    """Delivers the oldest message from ``sender`` to ``receiver``."""
 
     sender: str
     receiver: str
@@ -126,14 +126,14 @@ class Deliver:
 
 @dataclass(frozen=True)
 class Resume:
-    """All that waits arrives, oldest first."""
+    """Delivers all waiting messages, oldest first."""
 
     text = "resume"
 
 
 @dataclass(frozen=True)
 class Unreadable:
-    """Something that is no message; ``why`` says so in plain words. Kept in its place, so that nothing is lost."""
+    """An input that is no message, kept in its place; ``why`` is the error."""
 
     text: str
     why: str
@@ -143,7 +143,7 @@ Message = Epoch | Read | Evict | Install | Drop | Hold | Pause | Deliver | Resum
 
 
 def typed_name(name: str) -> str:
-    """A name as it is typed: between double quotes where blanks, or quotes, would end it too early."""
+    """A name as a user types it: in double quotes if it contains blanks or quotes."""
     plain = re.fullmatch(r"\w[^\s;,'\"(\[]*", name)
     return name if plain else '"' + name.replace('"', '""') + '"'
 
@@ -153,7 +153,7 @@ def _diff(diff: Any) -> str:
 
 
 def typed_values(values: Values) -> str:
-    """Values as they are typed: ``Potato, Eve, 60``; NULL for None, text in quotes where it would be misread."""
+    """Values as a user types them: ``Potato, Eve, 60``, NULL for None, and quotes around ambiguous text."""
     return ", ".join(map(_typed, values))
 
 

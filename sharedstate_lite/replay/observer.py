@@ -1,8 +1,8 @@
-"""Standing beside an engine: what happened, in order, for a recording.
+"""Observes an engine from outside and collects, in order, what a recording needs.
 
-Three kinds of entries: the events of the trace, batches that arrangements were given, and
-look-ups in them. The last two are seen by standing in front of an arrangement's methods,
-so no engine knows that it is watched, and an engine that is not watched pays nothing.
+There are three kinds of entries: events of the trace, batches appended to arrangements, and
+reads of arrangements. The last two are seen by wrapping methods of the arrangement objects, so
+engines contain no code for it, and an engine that is not observed pays nothing.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class ArrangementRead:
     rows: bool
 
     def known(self, codes: int) -> bool:
-        """Whether every string of it has a code below ``codes``; those of a key that is nowhere are forgotten."""
+        """Whether each string in it has a code below ``codes``. Codes of strings that occur in no row are given up."""
         layout = self.arrangement.layout
         types = layout.types if self.rows else layout.key_types
         return all(k is not Type.STRING or (line < codes).all() for line, k in zip(self.words, types, strict=True))
@@ -44,7 +44,7 @@ class ArrangementRead:
 
 @dataclass(frozen=True, eq=False)
 class Probe:
-    """The filled keys of each table with holes, at a moment between two messages."""
+    """The filled keys of each partial table between two messages."""
 
     filled: dict[str, Words]
 
@@ -53,7 +53,7 @@ Entry = Event | BatchInsert | ArrangementRead | Probe
 
 
 class Observer:
-    """Collects entries until they are taken. ``probe`` is asked whenever a message arrives."""
+    """Collects entries until `take`. ``probe`` returns the filled keys, and is called at every delivery."""
 
     def __init__(self, engine: Engine, probe: Callable[[], dict[str, Words]] | None = None) -> None:
         self._entries: list[Entry] = []
@@ -72,19 +72,22 @@ class Observer:
             self._entries.append(Probe(self._probe()))
 
     def take(self, codes: int) -> list[Entry]:
-        """What happened since the last time. Look-ups of strings from ``codes`` on are left out: nobody has them."""
+        """The entries since the last call.
+
+        Reads of strings with codes from ``codes`` on are left out, because no row contains such a string.
+        """
         self._ask()
         out, self._entries = self._entries, []
         return [e for e in out if not isinstance(e, ArrangementRead) or e.known(codes)]
 
     def follow(self, arrangements: Iterable[Arrangement]) -> None:
-        """Observer these too; those that are watched stay so."""
+        """Observe these arrangements too."""
         for arrangement in arrangements:
             if id(arrangement) not in self._followed:
                 self._followed[id(arrangement)] = arrangement
-                self._stand_before(arrangement)
+                self._wrap(arrangement)
 
-    def _stand_before(self, arrangement: Arrangement) -> None:
+    def _wrap(self, arrangement: Arrangement) -> None:
         insert, match, verify = arrangement.insert_body, arrangement.match, arrangement.verify
         columns = slice(1, 1 + arrangement.layout.columns)
 
@@ -108,5 +111,5 @@ class Observer:
                 self._entries.append(ArrangementRead(arrangement, found[0][columns], True))
             return found
 
-        for name, seen in (("insert_body", insert_body), ("match", matching), ("verify", verifying)):
-            setattr(arrangement, name, seen)
+        for name, wrapper in (("insert_body", insert_body), ("match", matching), ("verify", verifying)):
+            setattr(arrangement, name, wrapper)

@@ -1,13 +1,13 @@
-"""Reading what a person sends: short forms and typed text to messages, refused in plain words.
+"""Messages from short forms and from typed text. Errors are one sentence.
 
     ("visit", ("Potato", "Eve", 60))        ("visit", ("Potato", "Eve", 60), -1)
-    {"visit": [(("Potato", "Eve", 60), +1)], "info": frame}         one epoch; of a frame each row is +1,
-                                                                    or has its ``diff``
+    {"visit": [(("Potato", "Eve", 60), +1)], "info": frame}         one epoch; a frame's rows are +1,
+                                                                    or have a ``diff`` column
     ("read", "result", "Vegetable")         ("evict", "result", None)
     ("install", "visits")  ("drop", "visits")  ("hold", "slow", 3)  ("pause",)  ("resume",)
     "+1 visit Potato, Eve, 60; -1 visit Carrot, Bob, 50"            "read result Vegetable"
 
-Text is read by the types of the relation; text in quotes is taken as it is.
+Typed values are parsed by the types of the relation. Text in quotes is taken literally.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ _NAME = re.compile(r'"((?:[^"]|"")+)"|(\w[^\s;,"(\[]*)')
 
 
 class MessageParser:
-    """Reads messages for a catalog's relations and views."""
+    """Parses messages for the relations and views of a catalog."""
 
     def __init__(self, relations: Mapping[str, Schema], views: Mapping[str, View]) -> None:
         self._relations, self._views = relations, views
 
     def message(self, given: Any) -> Message:
-        """A message. Raises RelationError, RowError, ViewError or Error, in one sentence."""
+        """The message. Raises RelationError, RowError, ViewError or Error."""
         if isinstance(given, MESSAGES):
             return given
         if isinstance(given, str):
@@ -67,7 +67,7 @@ class MessageParser:
             return Epoch((self._short(given),))
         if isinstance(given, Sequence) and not isinstance(given, bytes) and all(self._is_row(g) for g in given):
             return Epoch(tuple(self._short(g) for g in given))
-        raise Error(f"{shorten(given)} is no message; write (relation, row), (relation, row, diff), or a text")
+        raise Error(f"{shorten(given)} is not a message; pass (relation, row), (relation, row, diff) or a text")
 
     # --- rows -------------------------------------------------------------------
 
@@ -83,7 +83,7 @@ class MessageParser:
 
     def _short(self, given: Sequence[Any]) -> tuple[str, Values, int]:
         if not self._is_row(given):
-            raise RowError(f"{given[0]}: {shorten(given)} is no change; write (relation, (value, ...), +1)")
+            raise RowError(f"{given[0]}: {shorten(given)} is not a change; pass (relation, (value, ...), +1)")
         return self._change(given[0], given[1], given[2] if len(given) == 3 else 1)
 
     def _change(self, relation: str, row: Any, diff: Any) -> tuple[str, Values, int]:
@@ -91,23 +91,25 @@ class MessageParser:
         if len(row) != len(schema):
             raise _width(name, len(row), schema)
         if isinstance(diff, bool) or not isinstance(diff, Integral):
-            raise RowError(f"{name}: {shorten(diff)} is no diff; it is a whole number, +1 or -1 for one row")
+            raise RowError(f"{name}: {shorten(diff)} is not a diff; use a whole number, +1 or -1 for one row")
         return name, tuple(row), int(diff)
 
     def _rows(self, relation: Any, rows: Any) -> Any:
         if isinstance(rows, pd.DataFrame):
             return self._frame(relation, rows)
         if isinstance(rows, str | Mapping) or not isinstance(rows, Sequence):
-            raise RowError(f"{relation}: {type(rows).__name__} is no rows; give [((value, ...), diff), ...]")
+            raise RowError(f"{relation}: {type(rows).__name__} has no rows; pass [((value, ...), diff), ...]")
         return rows
 
     def _frame(self, relation: Any, frame: pd.DataFrame) -> list[tuple[Values, Any]]:
-        """The rows of a frame, columns by name; without a ``diff`` column each is +1."""
+        """The rows of a frame, columns matched by name. Without a ``diff`` column each row is +1."""
         name, schema = self._relation(relation)
         found = {str(c).lower(): i for i, c in enumerate(frame.columns)}
         lacks = [c.name for c in schema if c.name.lower() not in found]
         if lacks:
-            raise RowError(f"{name}: the table lacks {', '.join(lacks)}; it takes {', '.join(c.name for c in schema)}")
+            raise RowError(
+                f"{name}: the frame lacks {', '.join(lacks)}; it must have {', '.join(c.name for c in schema)}"
+            )
         places = [found[c.name.lower()] for c in schema]
         lines = [_cells(frame.iloc[:, i]) for i in places]
         diffs = _cells(frame.iloc[:, found["diff"]]) if "diff" in found else [1] * len(frame)
@@ -116,14 +118,14 @@ class MessageParser:
     @staticmethod
     def _pair(relation: Any, pair: Any) -> tuple[Any, Any]:
         if not isinstance(pair, tuple | list) or len(pair) != 2 or not isinstance(pair[0], tuple | list):
-            raise RowError(f"{relation}: {shorten(pair)} is no change; write ((value, ...), +1)")
+            raise RowError(f"{relation}: {shorten(pair)} is not a change; pass ((value, ...), +1)")
         return pair[0], pair[1]
 
     def _relation(self, name: Any) -> tuple[str, Schema]:
         for known, schema in self._relations.items():
             if isinstance(name, str) and known.lower() == name.lower():
                 return known, schema
-        raise RelationError(f"no relation is called {name}; there are: {', '.join(self._relations) or 'none'}")
+        raise RelationError(f"relation {name} does not exist; the relations are {', '.join(self._relations) or 'none'}")
 
     # --- operations -------------------------------------------------------------
 
@@ -131,16 +133,16 @@ class MessageParser:
         if verb in ("pause", "resume"):
             return Pause() if verb == "pause" else Resume()
         if not rest:
-            raise Error(f"{verb} what? For example: {_EXAMPLE[verb]}")
+            raise Error(f"{verb} needs a name; for example: {_EXAMPLE[verb]}")
         first = rest[0].name if isinstance(rest[0], View) else rest[0]
         if verb == "deliver":
             if len(rest) != 2:
-                raise Error(f"deliver takes a sender and a receiver; for example: {_EXAMPLE[verb]}")
+                raise Error(f"deliver needs a sender and a receiver; for example: {_EXAMPLE[verb]}")
             return Deliver(str(first), str(rest[1]))
         if verb == "hold":
             time = rest[1] if len(rest) > 1 else None
             if time is not None and (isinstance(time, bool) or not isinstance(time, int)):
-                raise Error(f"hold {first}: a time is the number of an epoch, not {shorten(time)}")
+                raise Error(f"hold {first}: the time must be the number of an epoch, not {shorten(time)}")
             return Hold(str(first), time)
         view = self._view(first)
         if verb in ("install", "drop"):
@@ -154,18 +156,18 @@ class MessageParser:
         for view in self._views.values():
             if isinstance(name, str) and view.name.lower() == name.lower():
                 return view
-        raise ViewError(f"no view is called {name}; there are: {', '.join(self._views) or 'none'}")
+        raise ViewError(f"view {name} does not exist; the views are {', '.join(self._views) or 'none'}")
 
     # --- text -------------------------------------------------------------------
 
     def _text(self, text: str) -> Message:
-        said = text.strip()
-        word = said.split(None, 1)[0].lower() if said else ""
-        if not said:
-            raise Error("type a message, for example " + self._example())
+        text = text.strip()
+        word = text.split(None, 1)[0].lower() if text else ""
+        if not text:
+            raise Error("type a message; for example " + self._example())
         if word in VERBS and word not in (r.lower() for r in self._relations):
-            return self._typed_verb(word, said[len(word) :].strip())
-        return Epoch(tuple(self._typed(part) for part in _split(said, ";") if part.strip()))
+            return self._typed_verb(word, text[len(word) :].strip())
+        return Epoch(tuple(self._typed(part) for part in _split(text, ";") if part.strip()))
 
     def _typed_verb(self, verb: str, rest: str) -> Message:
         words = [_plain(found) for found in _NAME.finditer(rest)]
@@ -184,7 +186,7 @@ class MessageParser:
             )
         if verb == "hold" and len(words) > 1:
             if not re.fullmatch(r"[0-9]{1,18}", words[1]):
-                raise Error(f"hold {words[0]}: a time is the number of an epoch, not {words[1][:40]}")
+                raise Error(f"hold {words[0]}: the time must be the number of an epoch, not {words[1][:40]}")
             return Hold(words[0], int(words[1]))
         return self._verb(verb, words)
 
@@ -193,11 +195,11 @@ class MessageParser:
         diff, rest = 1, text.strip()
         if sign:
             rest = rest[sign.end() :]
-            # No diff has more than nineteen digits; Python reads no more than some thousands.
+            # int() refuses thousands of digits, and a valid diff has at most nineteen.
             diff = int((sign[2] or "1")[:40]) * (1 if (sign[1] or sign[3].lower()) in ("+", "insert") else -1)
         found = _NAME.match(rest)
         if not found:
-            raise Error(f"{text.strip()[:40]} is no message; for example " + self._example())
+            raise Error(f"{text.strip()[:40]} is not a message; for example " + self._example())
         name, schema = self._relation(_plain(found))
         return name, _values(rest[found.end() :], schema, name), diff
 
@@ -207,7 +209,7 @@ class MessageParser:
 
 
 def _plain(found: re.Match[str]) -> str:
-    """A name as it was typed, without its quotes."""
+    """A typed name without its quotes."""
     return found[2] or found[1].replace('""', '"')
 
 
@@ -243,7 +245,7 @@ def _width(name: str, given: int, schema: Schema) -> RowError:
 
 
 def _split(text: str, mark: str) -> list[str]:
-    """The parts between marks that are not in quotes."""
+    """The parts of a text between ``mark``, except within quotes."""
     parts, quote = [""], ""
     for c in text:
         quote = "" if c == quote else quote or (c if c in "'\"" else "")
@@ -255,7 +257,7 @@ def _split(text: str, mark: str) -> list[str]:
 
 
 def _values(text: str, schema: Schema, name: str) -> Values:
-    """Typed values by the columns' types: by commas, or by blanks where that gives the right number."""
+    """Typed values by the types of the columns, separated by commas, or by blanks if that gives the right number."""
     inner = text.strip()
     if inner[:1] in "([" and inner[-1:] in ")]":
         inner = inner[1:-1]
@@ -273,10 +275,10 @@ def _value(text: str, column: Column, name: str) -> Any:
     if not quoted and bare.upper() == "NULL":
         return None
     try:
-        # A minus may come from a text where it was typeset.
+        # A copied text may have a typographic minus.
         return _AS[column.type](bare if column.type is Type.STRING else bare.replace("−", "-"))
     except (ValueError, KeyError):
-        raise RowError(f"{name}: {column.name} takes {_WORDS[column.type]}, not {text or 'nothing'}") from None
+        raise RowError(f"{name}: {column.name} must be {_WORDS[column.type]}, not {text or 'empty'}") from None
 
 
 _AS: dict[Type, Any] = {

@@ -1,14 +1,13 @@
-"""A history of messages played to an engine, and record: messages in, a :class:`~.recording.Recording` out.
+"""Plays a history of messages on an engine and records it.
 
     replay = ss.replay("full", [result])
     recording = replay([("info", ("Potato", "Vegetable")), ("visit", ("Potato", "Eve", 60))])
 
-Every call runs a new engine from the beginning, so an edited history is simply played
-again, and equal histories give equal recordings. Under partial state a race is a history
-too: ``("pause",)``, then ``("deliver", sender, receiver)`` in any order that keeps each edge
-first in, first out, then ``("resume",)``. A message that cannot be taken is kept in
-its place with the reason in plain words, and the rest goes on as if it were not there.
-The engine itself runs as ever; :mod:`.observer` stands beside it.
+Each call runs a new engine from the beginning, so an edited history is simply played again, and
+equal histories give equal recordings. Under partial state a race is a history too:
+``("pause",)``, then ``("deliver", sender, receiver)`` in any order that keeps each edge first in,
+first out, then ``("resume",)``. A message that the engine refuses stays in its place with the
+error, and the following messages apply as if it were not there.
 """
 
 from __future__ import annotations
@@ -34,9 +33,10 @@ from .structure import Snapshot, Structure, filled_keys, snapshots, structure
 
 
 class Replay:
-    """Plays histories to engines of one kind over the same views; see the module. Options are those of ``ss.engine``.
+    """Plays histories on engines of one kind over the same views.
 
-    Raises ViewError, when it is made, for a kind, view or option that cannot be.
+    ``engine`` is the function that makes an engine (``ss.replay`` passes ``ss.engine``); the
+    options are those of ``ss.engine``. Raises ViewError for an invalid kind, view or option.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Replay:
         if kind == "partial":
             self._options |= partial
         elif any(partial.values()):
-            raise ViewError(f"max_rows, max_bytes, seed and without are options of partial state, not of {kind}")
+            raise ViewError(f"{kind} state has no options max_rows, max_bytes, seed and without; use partial state")
         self._make().close()
         self._catalog = self.views[0].catalog
 
@@ -66,11 +66,11 @@ class Replay:
         return self._engine(self.kind, self.views, **self._options)
 
     def message(self, given: Any) -> Message:
-        """A message from a short form or a typed text; see :mod:`.parse`. Raises Error, in one plain sentence."""
+        """A message from a short form or typed text; see `parse`. Raises Error."""
         return MessageParser(self._catalog.relations, self._catalog.views).message(given)
 
     def __call__(self, messages: Iterable[Any] = ()) -> Recording:
-        """Play a history. Never raises for a message: what is wrong with one is told at its place."""
+        """Play the messages. An invalid message raises nothing; the recording has the error in its place."""
         return _Run(self._make(), self._catalog, self.message).play(messages)
 
     def __repr__(self) -> str:
@@ -78,7 +78,7 @@ class Replay:
 
 
 class _Run:
-    """One engine, watched while it plays one history."""
+    """One observed engine while it plays one history."""
 
     def __init__(self, engine: Engine, catalog: Any, read: Any) -> None:
         self.engine, self.catalog, self.read = engine, catalog, read
@@ -87,23 +87,23 @@ class _Run:
             engine, (lambda: {n: k for n, (k, _) in filled_keys(engine).items()}) if partial else None
         )
         self.handles: dict[str, Handles] = {}
-        self.whose: dict[int, str] = {}
+        self.handle_names: dict[int, str] = {}
         self.pending: list[tuple[int, Pending]] = []
-        self._look()
+        self._read_structure()
 
-    def _look(self) -> None:
-        """What the engine consists of now."""
+    def _read_structure(self) -> None:
+        """Read the engine's structure and state."""
         self.s: Structure = structure(self.engine)
         self._seen = [id(a) for a in self.engine.all_arrangements()]
         self.observer.follow(self.s.arrangements)
-        self.held: dict[str, Snapshot] = snapshots(self.engine, self.s, self.whose)
+        self.held: dict[str, Snapshot] = snapshots(self.engine, self.s, self.handle_names)
 
     def play(self, messages: Iterable[Any]) -> Recording:
-        """All messages, in order."""
+        """Play all messages in order."""
         first = self.s, self.held
         self.observer.take(0)
         messages = [self._played(number, given) for number, given in enumerate(messages, 1)]
-        return record(self.engine, self.catalog, messages, first)
+        return record(self.engine, messages, first)
 
     def _played(self, number: int, given: Any) -> PlayedMessage:
         s, held = self.s, self.held
@@ -118,13 +118,13 @@ class _Run:
             refused = str(error)
         entries = self.observer.take(len(self.engine.dictionary.strings))
         if refused:
-            entries = []  # it was undone
+            entries = []  # the engine rolled it back
         if [id(a) for a in self.engine.all_arrangements()] != self._seen or (
             isinstance(message, Install | Drop) and not refused
         ):
-            self._look()
+            self._read_structure()
         else:
-            self.held = snapshots(self.engine, self.s, self.whose)
+            self.held = snapshots(self.engine, self.s, self.handle_names)
         played = PlayedMessage(
             number, message, message.text, self.engine.epoch, entries, refused, s, self.s, held, self.held, answer
         )
@@ -137,7 +137,7 @@ class _Run:
         return played
 
     def _apply(self, number: int, message: Message) -> tuple[Values, ...] | None:
-        """Send one message; returns what a read gave."""
+        """Send one message to the engine. Returns the rows of a completed read."""
         engine = self.engine
         if isinstance(message, Unreadable):
             raise Error(message.why)
@@ -161,34 +161,34 @@ class _Run:
         elif isinstance(message, Hold):
             self._hold(message)
         else:
-            self._by_hand(message)
+            self._schedule(message)
         return None
 
     def _declared(self, name: str) -> View:
         found: View | None = next((v for n, v in self.catalog.views.items() if n.lower() == name.lower()), None)
         if found is None:
-            raise ViewError(f"no view is called {name}; declare it in the catalog first: catalog.view(...)")
+            raise ViewError(f"view {name} does not exist; declare it first with catalog.view(...)")
         return found
 
     def _hold(self, message: Hold) -> None:
         if self.engine.kind != "shared":
-            raise ViewError(f"hold: {self.engine.kind} state keeps no past to hold; use shared state")
+            raise ViewError(f"hold: {self.engine.kind} state has no trace handles; use shared state")
         known = self.handles.get(message.reader)
         if message.time is None:
             if known is None:
-                raise ViewError(f"hold {message.reader}: nobody of that name holds a handle; give a time to take one")
+                raise ViewError(f"hold {message.reader}: no open handle has this name; give a time to open one")
             self.handles.pop(message.reader).close()
         elif known is not None:
             known.advance(message.time)
         else:
             self.handles[message.reader] = self.engine.handle(message.time)
             for arrangement in self.engine.epoch_arrangements():
-                self.whose[id(arrangement.handles[-1])] = message.reader
+                self.handle_names[id(arrangement.handles[-1])] = message.reader
 
-    def _by_hand(self, message: Pause | Deliver | Resume) -> None:
+    def _schedule(self, message: Pause | Deliver | Resume) -> None:
         if not isinstance(self.engine, Partial):
             raise ViewError(
-                f"{message.text.split()[0]}: inside a {self.engine.kind} engine nothing waits; use partial state"
+                f"{message.text.split()[0]}: a {self.engine.kind} engine has no messages in flight; use partial state"
             )
         if isinstance(message, Pause):
             self.engine.pause()
@@ -198,7 +198,7 @@ class _Run:
             self._deliver(message.sender, message.receiver)
 
     def _deliver(self, sender: str, receiver: str) -> None:
-        """Deliver the oldest message between two operators, through projections that only pass it on."""
+        """Deliver the oldest message between two operators, through projections between them."""
         assert isinstance(self.engine, Partial)
         engine, plain = self.engine, self.s.projections
         while True:
@@ -206,7 +206,7 @@ class _Run:
             at = next((i for i, m in enumerate(waiting) if m.edge[0] == sender and self._leads(m.edge, receiver)), None)
             if at is None:
                 ways = ", ".join(dict.fromkeys(f"{a} -> {b}" for a, b in (m.edge for m in waiting)))
-                raise Error(f"nothing waits between {sender} and {receiver}; messages wait on: {ways or 'no edge'}")
+                raise Error(f"no message waits from {sender} to {receiver}; messages wait on: {ways or 'no edge'}")
             to = waiting[at].edge[1]
             engine.deliver(at)
             if to not in plain:
@@ -214,7 +214,7 @@ class _Run:
             sender = to
 
     def _leads(self, edge: tuple[str, str], receiver: str) -> bool:
-        """Whether a message on an edge gets to a receiver, perhaps through projections."""
+        """Whether an edge leads to a receiver, directly or through projections."""
         here, before = edge[1], edge[0]
         while here in self.s.projections and here != receiver:
             nexts = [b for a, b, _ in self.s.edges if a == here and b != before]
@@ -227,7 +227,7 @@ class _Run:
 
 
 def _rows(frame: pd.DataFrame) -> tuple[Values, ...]:
-    """A frame's rows as tuples of Python values, None for NULL."""
+    """The rows of a frame as tuples of Python values, None for NULL."""
     lines = [column.array.to_numpy(dtype=object, na_value=None).tolist() for _, column in frame.items()]
     plain = [[v.to_pydatetime() if isinstance(v, pd.Timestamp) else v for v in line] for line in lines]
     return tuple(zip(*plain, strict=True)) if plain else ((),) * len(frame)

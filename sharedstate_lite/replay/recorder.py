@@ -1,4 +1,4 @@
-"""From a recorded run to a Recording: steps are numbered, the graph is told once, rows become readable."""
+"""Builds a Recording from the observed messages: numbered steps, one graph for the run, readable rows."""
 
 from __future__ import annotations
 
@@ -42,10 +42,8 @@ from .tables import Tables
 _FUNCTION = re.compile(r"\b(max|min|sum|count|avg)\(")
 
 
-def record(
-    engine: Engine, catalog: Any, messages: list[PlayedMessage], first: tuple[Structure, dict[str, Snapshot]]
-) -> Recording:
-    """The recording of a run; ``first`` is what there was before its first message."""
+def record(engine: Engine, messages: list[PlayedMessage], first: tuple[Structure, dict[str, Snapshot]]) -> Recording:
+    """The recording of a run; ``first`` is the structure and state before its first message."""
     strings = engine.dictionary.strings
     structures = [first[0], *(c.after for c in messages)]
     graph = ShownGraph(structures, strings)
@@ -56,29 +54,28 @@ def record(
     titles = {o.name: o for o in operators}
     moves: dict[int, Move] = {}
 
-    def move(flight: MoveDraft) -> Move:
-        if id(flight) not in moves:
-            moves[id(flight)] = _move(flight, len(moves) + 1, strings)
-        return moves[id(flight)]
+    def move(draft_move: MoveDraft) -> Move:
+        if id(draft_move) not in moves:
+            moves[id(draft_move)] = _move(draft_move, len(moves) + 1, strings)
+        return moves[id(draft_move)]
 
     steps = tuple(_step(d, move, titles, history, engine.kind, strings) for d in drafts)
-    told = tuple(
+    recorded = tuple(
         RecordedMessage(c.number, c.message, c.text, *history.spans[c.number], c.epoch, c.refused) for c in messages
     )
     tables = Tables(history, [o.name for o in operators], engine.kind)
-    schemas = {n: tuple((c.name, c.type.value) for c in s) for n, s in catalog.relations.items()}
     sql = tuple(v.sql for v in engine.views.values())
-    return Recording(engine.kind, sql, operators, edges, told, steps, tables.state, history.totals, schemas)
+    return Recording(engine.kind, sql, operators, edges, recorded, steps, tables.state, history.totals)
 
 
 def _drafts(kind: str, messages: Sequence[PlayedMessage], graph: ShownGraph) -> list[StepDraft]:
-    """All steps in order, numbered; every message has at least one."""
+    """All steps in order, numbered. Every message has at least one."""
     in_flight: InFlight = {}
     seen: InFlight = {}
     every: list[StepDraft] = []
     for played in messages:
         if played.refused:
-            every.append(StepDraft("refused", "", played.number, word=played.refused))
+            every.append(StepDraft("refused", "", played.number, refused=played.refused))
             take_back(every[-1], played, in_flight, seen)
         elif kind == "partial":
             every += partial_steps(played, graph, in_flight)
@@ -90,15 +87,15 @@ def _drafts(kind: str, messages: Sequence[PlayedMessage], graph: ShownGraph) -> 
     epochs = {c.number: c.epoch for c in messages}
     for number, draft in enumerate(every, 1):
         draft.number, draft.epoch = number, epochs[draft.message]
-        for flight in draft.sent:
-            flight.sent = number
-        for flight in draft.taken:
-            flight.taken = number
+        for draft_move in draft.sent:
+            draft_move.sent = number
+        for draft_move in draft.taken:
+            draft_move.taken = number
     return every
 
 
 def _answers(history: StateHistory, messages: Sequence[PlayedMessage], drafts: Sequence[StepDraft]) -> None:
-    """Give the answer of each read to the step that completes it."""
+    """Assign the answer of each read to the step that completes it."""
     for played in messages:
         start, end = history.spans[played.number]
         if played.answer is not None:
@@ -120,7 +117,7 @@ def _answers(history: StateHistory, messages: Sequence[PlayedMessage], drafts: S
 
 
 def _completing(steps: Sequence[StepDraft], asked: StepDraft) -> StepDraft:
-    """The last of some steps in which the view that was read takes the answer to its key, or the read itself."""
+    """The last step in which the read view takes the answer to its key, or the read itself."""
     found = [
         d
         for d in steps
@@ -132,7 +129,7 @@ def _completing(steps: Sequence[StepDraft], asked: StepDraft) -> StepDraft:
 def _graph(
     structures: Sequence[Structure], graph: ShownGraph
 ) -> tuple[tuple[RecordedOperator, ...], tuple[RecordedEdge, ...]]:
-    """The operators and edges of the whole run; ``structures[n]`` is what there was after message n."""
+    """The operators and edges of the whole run; ``structures[n]`` is the structure after message n."""
     seen: dict[str, list[int]] = {}
     links: dict[tuple[str, str, str], list[int]] = {}
     latest: dict[str, dict[str, Any]] = {}
@@ -167,12 +164,12 @@ def _graph(
 
 
 def _edges(s: Structure, graph: ShownGraph) -> list[tuple[str, str, str]]:
-    """The edges between the operators that are shown."""
+    """The edges between the shown operators."""
     out: list[tuple[str, str, str]] = []
     arranged = {n for n, row in s.operators.items() if row["kind"] == "arrange"}
     for a, b, kind in s.edges:
         if kind == "upquery":
-            # From who asks to who is asked: the asker is below, the asked may be left out.
+            # An upquery goes against the stream, so only its target can be a hidden input.
             if a not in graph.hidden:
                 out.append((a, graph.stand_in(s, b), kind))
         elif b not in graph.hidden:
@@ -182,36 +179,36 @@ def _edges(s: Structure, graph: ShownGraph) -> list[tuple[str, str, str]]:
     return list(dict.fromkeys(out))
 
 
-def _move(flight: MoveDraft, number: int, strings: Strings) -> Move:
-    changes = flight.changes
+def _move(draft_move: MoveDraft, number: int, strings: Strings) -> Move:
+    changes = draft_move.changes
     return Move(
         number,
-        flight.source,
-        flight.target,
-        flight.kind,
-        NO_ROWS if changes is None else rows(changes, strings, flight.unique, flight.keyed),
+        draft_move.source,
+        draft_move.target,
+        draft_move.kind,
+        NO_ROWS if changes is None else rows(changes, strings, draft_move.unique, draft_move.keyed),
         () if changes is None else tuple(c.name for c in changes.schema),
-        flight.keys,
-        flight.key_columns,
-        flight.sent,
-        flight.taken,
-        flight.traced,
-        flight.weight,
+        draft_move.keys,
+        draft_move.key_columns,
+        draft_move.sent,
+        draft_move.taken,
+        draft_move.trace_edge,
+        draft_move.trace_rows,
     )
 
 
 def rows(changes: Changes, strings: Strings, unique: tuple[int, ...] | None, keyed: bool) -> Rows:
-    """Changes as rows of a recording, decoded when they are looked at."""
-    told = Changes(changes.schema, changes.words(strings), changes.time, strings, unique)
+    """Changes as the lazily decoded rows of a recording."""
+    decoded = Changes(changes.schema, changes.words(strings), changes.time, strings, unique)
 
     def make(most: int) -> Sequence[RowChange]:
-        table = told.to_arrow().slice(0, most)
+        table = decoded.to_arrow().slice(0, most)
         lines: list[list[Any]] = [column.to_pylist() for column in table.columns]
         values = list(zip(*lines[:-2], strict=True)) if len(lines) > 2 else [()] * table.num_rows
-        kinds = told.kinds()[:most] if keyed else [""] * table.num_rows
+        kinds = decoded.kinds()[:most] if keyed else [""] * table.num_rows
         return [RowChange(v, d, k) for v, d, k in zip(values, lines[-1], kinds, strict=True)]
 
-    return Rows(len(told), make)
+    return Rows(len(decoded), make)
 
 
 def _step(
@@ -219,7 +216,7 @@ def _step(
 ) -> RecordedStep:
     s = history.structure(draft.number)
     unique = s.unique.get(draft.operator)
-    hits, holes = _met(draft, history)
+    hits, holes = _hits_and_holes(draft, history)
     step = RecordedStep(
         draft.number,
         draft.message,
@@ -229,7 +226,7 @@ def _step(
         "",
         tuple(move(f) for f in draft.taken),
         tuple(move(f) for f in draft.sent),
-        _fallen(draft, strings),
+        _dropped(draft, strings),
         NO_ROWS if draft.emitted is None else rows(draft.emitted, strings, unique, True),
         draft.answer,
         hits,
@@ -242,11 +239,11 @@ def _step(
 def _facts(
     step: RecordedStep, draft: StepDraft, titles: dict[str, RecordedOperator], kind: str, history: StateHistory
 ) -> StepFacts:
-    """What a caption needs beside the step."""
+    """What a caption needs in addition to the step."""
     s = history.structure(draft.number)
     mine = [p for p in s.pieces.values() if p.owner == draft.operator and not p.base]
     looked: dict[str, list[Values]] = {}
-    for name, key, words in draft.looks:
+    for name, key, words in draft.reads:
         if key is not None and words.shape[1] <= 3 and name in s.pieces:
             types = tuple(s.pieces[name].arrangement.layout.types[i] for i in key)
             where = s.join_sides.get(name) or s.pieces[name].relation or name
@@ -264,14 +261,14 @@ def _facts(
         kind,
         any(p.kind == "join" or p.owner in s.reduces for p in mine),
         any(p.name in history.pieces and _partial(history, p.name, draft.number) for p in mine),
-        draft.word,
+        draft.refused,
         played.text,
         tuple((where, tuple(dict.fromkeys(keys))) for where, keys in looked.items()),
         _merged(history, draft, s, titles) if draft.kind == "seal" else (),
         tuple(dict.fromkeys(evicted)),
         None if draft.key is None else (draft.key,),
         _since(history, draft) if draft.kind == "seal" else None,
-        _slow(history, draft) if draft.kind == "seal" else None,
+        _oldest_handle(history, draft) if draft.kind == "seal" else None,
     )
 
 
@@ -283,7 +280,7 @@ def _partial(history: StateHistory, name: str, step: int) -> bool:
 def _merged(
     history: StateHistory, draft: StepDraft, s: Structure, titles: dict[str, RecordedOperator]
 ) -> tuple[str, ...]:
-    """The arrangements of which batches were merged in a step, as their panels are called."""
+    """The titles of the arrangements whose batches merged in a step."""
     out = []
     for name, past in history.pieces.items():
         old, new = past.at(draft.number - 1), past.at(draft.number)
@@ -293,15 +290,15 @@ def _merged(
     return tuple(dict.fromkeys(out))
 
 
-def _slow(history: StateHistory, draft: StepDraft) -> tuple[str, int] | None:
-    """Whose handle is the oldest, and where it stands."""
+def _oldest_handle(history: StateHistory, draft: StepDraft) -> tuple[str, int] | None:
+    """The reader of the oldest trace handle, and its epoch."""
     snaps = [past.at(draft.number) for past in history.pieces.values()]
     held = [(time, reader) for snap in snaps if snap is not None for reader, time in snap.handles]
     return min(held)[::-1] if held else None
 
 
 def _since(history: StateHistory, draft: StepDraft) -> int | None:
-    """Where since has got to, if it moved everywhere alike."""
+    """The new since, if it advanced to the same epoch in every arrangement."""
     moved = set()
     for past in history.pieces.values():
         old, new = past.at(draft.number - 1), past.at(draft.number)
@@ -310,16 +307,16 @@ def _since(history: StateHistory, draft: StepDraft) -> int | None:
     return moved.pop() if len(moved) == 1 and history.shared else None
 
 
-def _fallen(draft: StepDraft, strings: Strings) -> Rows:
-    """What was let fall; one operator drops once for each change that it takes."""
+def _dropped(draft: StepDraft, strings: Strings) -> Rows:
+    """The discarded changes. An operator discards once for each change that it takes."""
     parts = [rows(c, strings, None, False) for c in draft.dropped]
     if len(parts) == 1:
         return parts[0]
     return Rows(sum(map(len, parts)), lambda most: [c for p in parts for c in p.first(most)][:most])
 
 
-def _met(draft: StepDraft, history: StateHistory) -> tuple[tuple[Values, ...], tuple[Values, ...]]:
-    """Keys that a question or a read met filled, and as holes."""
+def _hits_and_holes(draft: StepDraft, history: StateHistory) -> tuple[tuple[Values, ...], tuple[Values, ...]]:
+    """The keys of an upquery or a read that were filled, and those that were holes."""
     wanted = [k for f in draft.taken if f.kind == "upquery" for k in f.keys or ()]
     wanted += [draft.key] if draft.kind == "read" and draft.key is not None else []
     shown = history.structure(draft.number)

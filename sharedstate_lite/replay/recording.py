@@ -1,20 +1,20 @@
-"""A recorded run of an engine, step by step: what a stepper draws. Plain data.
+"""A recorded run of an engine, step by step, as plain data. The stepper draws it.
 
-The unit of stepping: in one step one operator takes what waits before it, changes its
-state, and puts what it sends on its outgoing edges. So a message moves one edge a step:
-it is *sent* in one step, waits on its edge, and is *taken* in the step of the operator at
-the other end. Under full and shared state an operator acts once an epoch and takes the
-messages of all its inputs; under partial state it takes one message at a time. A message
-sent in step s and taken in step t lies on its edge from s to t - 1.
+In one *step*, one operator takes its waiting messages, changes its state and sends messages on
+its outgoing edges. So a message moves along one edge a step: it is *sent* in one step, waits on
+its edge, and is *taken* in a step of the operator at the other end. A message sent in step s
+and taken in step t lies on its edge from step s to step t - 1. Under full and shared state an
+operator acts once an epoch and takes the messages of all its inputs. Under partial state it
+takes one message at a time.
 
-Step 0 is before the first message. ``Recording.state(step)`` is what every operator holds
-after that step; marks compare it with the beginning of the message that the step belongs
-to, and ``now`` says that the difference came in this very step.
+Step 0 is the state before the first message. ``Recording.state(n)`` is what each operator
+stores after step n. A *mark* on a row compares it with the state before the current message;
+``now`` says that the row changed in this very step.
 
-Projections that only pick columns hold no state and are left out, as is a source whose
-rows an arrangement behind it keeps: a message passes them without a step.
+Two kinds of operators are left out, and messages pass them without a step: projections that
+only pick columns, and sources whose rows are stored by the arrangement behind them.
 
-Made by :mod:`.`. Holds no engine; rows are decoded when they are looked at.
+A recording holds no engine. Rows are decoded on first access.
 """
 
 from __future__ import annotations
@@ -24,21 +24,20 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any
 
-import pandas as pd
-
 from .messages import Message, Values
 from .questions import Question
 
-# --- what operators hold --------------------------------------------------------
+# --- state ------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Row:
-    """A row of a table as it is after a step. ``count`` is how often it is there, ``before`` how often it was
-    at the beginning of this message; ``old`` are the values that it replaced, where the table has a unique key.
+    """A row of a table after a step.
 
-    ``now``: it became so in this step, not earlier in the message. ``looked``: it was looked up in this step.
-    ``time`` is the row's time in an arrangement's batch; ``folded`` says that times up to it are not told apart.
+    ``count`` is its multiplicity now, ``before`` its multiplicity before the current message.
+    ``old`` has the values that it replaced, in a table with a unique key. ``now``: it changed in
+    this step, not earlier in the message. ``looked_up``: it was read in this step. ``time`` is its
+    epoch in a batch of an arrangement; ``compacted``: epochs up to ``time`` are merged into it.
     """
 
     values: Values
@@ -48,11 +47,11 @@ class Row:
     now: bool = False
     looked_up: bool = False
     time: int | None = None
-    folded: bool = False
+    compacted: bool = False
 
     @property
     def mark(self) -> str:
-        """inserted, deleted, changed, or '' for a row that is as it was."""
+        """inserted, deleted, changed, or '' for an unchanged row."""
         if self.old is not None:
             return "changed"
         if self.count == self.before:
@@ -62,9 +61,9 @@ class Row:
 
 @dataclass(frozen=True)
 class Key:
-    """A key of a partial table that has no rows. ``filled``: an answer without rows; else a hole that was met.
+    """A key of a partial table that has no rows: filled and empty, or a hole that a message met.
 
-    ``now``: it became so in this step; ``new``: in this message.
+    ``now``: it became so in this step; ``new``: in the current message.
     """
 
     key: Values
@@ -75,7 +74,7 @@ class Key:
 
 @dataclass(frozen=True)
 class Bag:
-    """The values that a group keeps under MAX or MIN, in order: ``items`` have one value each."""
+    """The values that a group stores for MAX or MIN, in order. Each of ``items`` has one value."""
 
     column: str
     items: tuple[Row, ...]
@@ -84,8 +83,7 @@ class Bag:
 
 @dataclass(frozen=True)
 class Group:
-    """A group of a reduce: its ``key``, a bag for each column under MAX or MIN (full state), and its ``result``,
-    the aggregates last said (None where there is none)."""
+    """A group of an aggregation, its last ``result``, and (full state) a bag for each column under MAX or MIN."""
 
     key: Values
     bags: tuple[Bag, ...]
@@ -105,45 +103,42 @@ class RecordedBatch:
 
 @dataclass(frozen=True)
 class ReaderPosition:
-    """A reader's place on an arrangement's ruler: operators that read it, and readers that hold it open.
-
-    ``before`` is where it stood at the beginning of the step; None: it was not there.
-    """
+    """The epoch at which a reader stands in an arrangement. ``before`` is where it stood before this step, or None."""
 
     reader: str
     time: int
     before: int | None
-    held: bool = False
-    """A handle of somebody outside (see :class:`~.messages.Hold`), which keeps since from passing it."""
+    external: bool = False
+    """Whether it is a trace handle outside the engine (`messages.Hold`), which keeps since from passing it."""
 
 
 @dataclass(frozen=True)
 class ArrangementState:
-    """An arrangement in time: its batches, oldest first, since and upper, and who reads it where."""
+    """An arrangement after a step: batches (oldest first), since and upper now and before the step, and readers."""
 
-    spans: tuple[RecordedBatch, ...]
+    batches: tuple[RecordedBatch, ...]
     since: int
     upper: int
     since_before: int
     upper_before: int
-    pins: tuple[ReaderPosition, ...]
+    readers: tuple[ReaderPosition, ...]
 
 
 @dataclass(frozen=True)
 class Table:
-    """One piece of state of an operator, after a step.
+    """One piece of state of an operator after a step.
 
-    ``form`` says which fields tell the contents: rows (``rows``), groups (``groups``, with
-    ``measures`` and ``results`` as names of their bags and results), arrangement (``ruler``;
-    ``rows`` are its consolidated contents as well). ``caption`` tells it apart from the
-    operator's other tables (``info side``), else ''. ``key`` are the columns it is looked up
-    by. ``rows`` (or groups) are in order of value, at most :data:`MOST` and then all that are
-    marked and the first of the others; ``total`` counts them all. Rows deleted in this
-    message stay until it ends, and are not in ``total``.
+    ``form`` is rows, groups or arrangement, and says which fields are set: ``rows``; ``groups``
+    with the names of their bags (``measures``) and ``results``; or ``arrangement`` with its
+    consolidated ``rows``. ``caption`` distinguishes the tables of one operator (``info side``),
+    else ''. ``key`` has the columns of its index. Rows and groups are in order of value. There are
+    at most `MOST`: all that are marked first, then the first of the others. ``total`` counts
+    all of them. A row deleted by the current message stays until the message ends, and is not
+    counted.
 
-    ``partial``: keys may be holes; ``keys`` are those without rows that the trace has met,
-    and all others are holes. ``parts`` are the names of ``engine.state()`` that it shows;
-    ``stored`` and ``bytes`` are what those hold, rows that a merge will cancel included.
+    ``partial``: keys may be holes. ``keys`` are the keys without rows that a message met; every
+    other key is a hole. ``parts`` are the names in ``engine.state()`` that this table shows, and
+    ``stored`` and ``bytes`` are their sizes, with rows that a merge will cancel.
     """
 
     name: str
@@ -160,22 +155,22 @@ class Table:
     partial: bool = False
     keys: tuple[Key, ...] = ()
     filled: int = 0
-    """Keys that are filled, with rows or without."""
+    """The number of filled keys, with rows or without."""
     parts: tuple[str, ...] = ()
     stored: int = 0
     bytes: int = 0
 
 
 MOST = 500
-"""Rows or groups that a table gives, unless more are marked."""
+"""The number of rows or groups that a table has, unless more are marked."""
 
 
 @dataclass(frozen=True)
 class OperatorState:
-    """What an operator holds after a step. ``rows`` and ``bytes`` as ``engine.state()`` counts them.
+    """What an operator stores after a step. ``rows`` and ``bytes`` are counted as by ``engine.state()``.
 
-    ``asked``: keys that it was asked for and has not answered (partial). ``reads``: keys
-    that reads of this view wait for.
+    ``pending_keys`` are keys of upqueries that it has not answered yet, ``pending_reads`` keys of
+    reads that wait for an answer (partial state).
     """
 
     operator: str
@@ -183,13 +178,16 @@ class OperatorState:
     rows: int = 0
     bytes: int = 0
     base: bool = False
-    asked: tuple[Values, ...] = ()
-    reads: tuple[Values, ...] = ()
+    pending_keys: tuple[Values, ...] = ()
+    pending_reads: tuple[Values, ...] = ()
 
 
 @dataclass(frozen=True)
 class Totals:
-    """Rows and bytes held after a step: base tables, and own state beside them; and own rows when the message began."""
+    """Rows and bytes after a step, in base tables and in all other state.
+
+    ``rows_before`` is the value of ``rows`` before the message.
+    """
 
     rows: int
     bytes: int
@@ -203,8 +201,11 @@ class Totals:
 
 @dataclass(frozen=True)
 class RecordedOperator:
-    """An operator; fields as in :mod:`..plan.graph`. ``born`` is the message that brought it, 0 for the start;
-    ``gone`` the message that took it away, None while it is there."""
+    """An operator, described as in `plan.graph`.
+
+    ``added_at`` is the number of the message that installed it, 0 for the start. ``removed_at`` is
+    the number of the message that dropped it, or None.
+    """
 
     name: str
     kind: str
@@ -218,7 +219,7 @@ class RecordedOperator:
 
 @dataclass(frozen=True)
 class RecordedEdge:
-    """Where messages run. ``kind`` is change, read (through a trace handle) or upquery (source asks target)."""
+    """An edge between operators: change, read (through a trace handle) or upquery (source asks target)."""
 
     source: str
     target: str
@@ -227,12 +228,12 @@ class RecordedEdge:
     removed_at: int | None = None
 
 
-# --- what moves -----------------------------------------------------------------
+# --- messages and steps -----------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class RowChange:
-    """A row with its diff; ``kind`` is +I, -U, +U or -D where the rows have a unique key, else ''."""
+    """A row with its diff. ``kind`` is +I, -U, +U or -D for rows with a unique key, else ''."""
 
     row: Values
     diff: int
@@ -240,7 +241,7 @@ class RowChange:
 
 
 class Rows(Sequence[RowChange]):
-    """Changes of one message, decoded when first looked at. ``len`` costs nothing; ``first(n)`` is cheap."""
+    """The changes of one message, decoded on first access. ``len`` decodes none, ``first(n)`` at most n."""
 
     def __init__(self, count: int, make: Callable[[int], Sequence[RowChange]]) -> None:
         self._count, self._make = count, make
@@ -268,13 +269,13 @@ NO_ROWS = Rows(0, lambda _: ())
 
 @dataclass(frozen=True, eq=False)
 class Move:
-    """A message on an edge, from ``source`` to ``target`` the way it goes.
+    """A message on an edge from ``source`` to ``target``.
 
-    ``kind``: change (rows with diffs), upquery (``keys`` asked for, by ``columns``), response
-    (``rows`` that answer ``keys``), evict (``keys`` that become holes, None for all of them).
-    ``columns`` are the names of the rows' columns. ``sent`` and ``taken`` are step numbers;
-    ``taken`` is None where it is still under way at the end. ``traced`` is its edge in the
-    engine's trace and ``weight`` the rows counted there, before those that cancel are netted.
+    ``kind`` is change (rows with diffs), upquery (asks for ``keys`` by ``key_columns``), response
+    (``rows`` that answer ``keys``) or evict (``keys`` that become holes, None for all). ``columns``
+    names the columns of the rows. ``sent`` and ``taken`` are step numbers; ``taken`` is None if the
+    message never arrives. ``trace_edge`` is its edge in the engine's trace, and ``trace_rows`` the
+    number of rows there, before consolidation.
     """
 
     number: int
@@ -287,29 +288,30 @@ class Move:
     key_columns: tuple[str, ...] = ()
     sent: int = 0
     taken: int | None = None
-    traced: tuple[str, str] = ("", "")
-    weight: int = 0
+    trace_edge: tuple[str, str] = ("", "")
+    trace_rows: int = 0
 
     @property
-    def up(self) -> bool:
-        """Whether it goes against the stream."""
+    def upstream(self) -> bool:
+        """Whether it moves against the direction of changes."""
         return self.kind == "upquery"
 
 
 @dataclass(frozen=True, eq=False)
 class RecordedStep:
-    """One operator acts; see the module.
+    """One action of one operator.
 
-    ``kind``: arrive (rows come into a table), change (an operator takes changes), upquery
-    (takes a question), response (takes an answer), evict (takes an eviction, or is told to
-    evict), read (a view is read), seal (shared state: the epoch ends, since moves, batches
-    merge; otherwise an epoch in which nobody acted), install, drop, hold, pause, deliver and
-    resume (where nothing was waiting), refused. ``operator`` acts; '' for those that
-    concern no single one. ``dropped`` are changes that were let fall at holes. ``emitted``
-    is what a view tells its readers in this step, with kinds. ``answer`` is what a read
-    returned, where this step completes one. ``hits`` and ``holes`` are keys that were met
-    filled and not filled. ``caption`` says in one sentence what happened; ``question`` asks
-    for it beforehand.
+    ``kind`` is one of:
+
+    - arrive: rows enter a base table; change, upquery, response: an operator takes such a message;
+    - evict: an operator takes an eviction, or evicts by itself; read: a view is read;
+    - seal: the epoch ends; under shared state since advances and batches merge;
+    - install, drop, hold, pause; deliver and resume if no message was waiting; refused.
+
+    ``operator`` is '' if the step belongs to none. ``dropped`` are changes discarded at holes.
+    ``emitted`` are the changes that a view emits. ``answer`` is the result of the read that this
+    step completes. ``hits`` and ``holes`` are keys that were looked up and found filled or not.
+    ``caption`` describes the step in one sentence; ``question`` asks for its outcome beforehand.
     """
 
     number: int
@@ -330,10 +332,10 @@ class RecordedStep:
 
 @dataclass(frozen=True)
 class RecordedMessage:
-    """A message of the history and its steps, ``first`` to ``last``; a refused one has a single step.
+    """A message of the history, numbered from 1, and its steps ``first`` to ``last``.
 
-    ``number`` counts from 1. ``epoch`` is the engine's epoch after it. ``refused`` says in
-    plain words why the engine did not take it; it then changed nothing.
+    ``epoch`` is the engine's epoch after it. ``refused`` is the error with which the engine refused
+    it, else ''. A refused message has one step and changes nothing.
     """
 
     number: int
@@ -349,9 +351,8 @@ class RecordedMessage:
 class Recording:
     """A run of one engine over a history of messages.
 
-    ``operators`` and ``edges`` are those of the whole run, views that come later included.
-    ``state(n)`` and ``totals(n)`` tell what is held after step n, 0 to ``last``; they are
-    computed when asked for, and remembered.
+    ``operators`` and ``edges`` are those of the whole run, late views included. `state` and
+    `totals` are computed on demand, for the steps 0 to ``last``, and cached.
     """
 
     kind: str
@@ -360,10 +361,8 @@ class Recording:
     edges: tuple[RecordedEdge, ...]
     messages: tuple[RecordedMessage, ...]
     steps: tuple[RecordedStep, ...]
-    load: Callable[[int], Mapping[str, OperatorState]] = field(repr=False)
-    count: Callable[[int], Totals] = field(repr=False)
-    schemas: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict, repr=False)
-    """Relation -> its columns as (name, type): what a row may be typed as."""
+    load_state: Callable[[int], Mapping[str, OperatorState]] = field(repr=False)
+    load_totals: Callable[[int], Totals] = field(repr=False)
 
     @property
     def last(self) -> int:
@@ -371,20 +370,20 @@ class Recording:
         return len(self.steps)
 
     def step(self, number: int) -> RecordedStep | None:
-        """Step ``number``, 1 to ``last``; None for 0, before the first message."""
+        """Step ``number`` from 1 to ``last``, or None for 0."""
         return self.steps[number - 1] if number else None
 
     def message_of(self, number: int) -> RecordedMessage | None:
-        """The message that a step belongs to; None for step 0."""
+        """The message that a step belongs to, or None for step 0."""
         step = self.step(number)
         return None if step is None else self.messages[step.message - 1]
 
     def state(self, number: int) -> Mapping[str, OperatorState]:
-        """What every operator holds after step ``number``, by operator."""
+        """Operator -> what it stores after step ``number``. Raises IndexError for a number that is no step."""
         return self._state(self._checked(number))
 
     def totals(self, number: int) -> Totals:
-        """Rows and bytes held after step ``number``."""
+        """Rows and bytes stored after step ``number``. Raises IndexError for a number that is no step."""
         return self._totals(self._checked(number))
 
     def waiting(self, number: int) -> tuple[Move, ...]:
@@ -392,7 +391,7 @@ class Recording:
         return self._waiting.get(number, ())
 
     def trail(self, number: int) -> tuple[Move, ...]:
-        """What moved and was taken since the message of this step began: the grey chips."""
+        """The messages that were sent and taken since the current message began."""
         step = self.step(number)
         if step is None:
             return ()
@@ -409,28 +408,18 @@ class Recording:
             e for e in self.edges if e.added_at <= at and (e.removed_at is None or at < e.removed_at)
         )
 
-    def described(self) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """The graph as the two frames of :mod:`..plan.graph`."""
-        from ..plan.graph import EDGES, OPERATORS
-
-        rows = [[getattr(o, c) for c in OPERATORS] for o in self.operators]
-        return (
-            pd.DataFrame(rows, columns=OPERATORS),
-            pd.DataFrame([[e.source, e.target, e.kind] for e in self.edges], columns=EDGES),
-        )
-
     def _checked(self, number: int) -> int:
         if not 0 <= number <= self.last:
-            raise IndexError(f"step {number}: this recording has the steps 0 to {self.last}")
+            raise IndexError(f"step {number}: this recording has steps 0 to {self.last}")
         return number
 
     @cached_property
     def _state(self) -> Callable[[int], Mapping[str, OperatorState]]:
-        return lru_cache(maxsize=64)(self.load)
+        return lru_cache(maxsize=64)(self.load_state)
 
     @cached_property
     def _totals(self) -> Callable[[int], Totals]:
-        return lru_cache(maxsize=4096)(self.count)
+        return lru_cache(maxsize=4096)(self.load_totals)
 
     @cached_property
     def _waiting(self) -> dict[int, tuple[Move, ...]]:
@@ -443,27 +432,3 @@ class Recording:
             if under:
                 out[step.number] = tuple(under.values())
         return out
-
-
-__all__ = [
-    "MOST",
-    "NO_ROWS",
-    "Bag",
-    "RowChange",
-    "RecordedEdge",
-    "Group",
-    "Key",
-    "Move",
-    "RecordedOperator",
-    "ReaderPosition",
-    "Recording",
-    "Row",
-    "Rows",
-    "ArrangementState",
-    "RecordedBatch",
-    "OperatorState",
-    "RecordedStep",
-    "Table",
-    "RecordedMessage",
-    "Totals",
-]

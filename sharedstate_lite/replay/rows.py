@@ -1,12 +1,12 @@
-"""Rows of a piece of state as a recording shows them: in order, with what became of them in this message.
+"""The rows of a piece of state with their marks, in order.
 
-Works on words and decodes only what is given out, so that a table of 100,000 rows costs a
-sort and not 100,000 Python tuples.
+They stay encoded as words until they are returned: a table of 100,000 rows costs one sort and
+not 100,000 tuples.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,12 +20,9 @@ from ..storage.encoding import Strings, Words
 from .messages import Values
 from .recording import MOST, Row
 
-Looked = Callable[[Words], npt.NDArray[np.bool_]]
-"""Which of rows int64[k, n] were looked up; bool[n]."""
-
 
 def decode(words: Words, types: Sequence[Type], strings: Strings) -> list[Values]:
-    """Rows int64[k, n] as tuples of Python values."""
+    """Encoded rows int64[k, n] as tuples of Python values."""
     if not len(types):
         return [()] * words.shape[1]
     lines = [to_arrow(w, t, strings).to_pylist() for w, t in zip(words, types, strict=True)]
@@ -34,7 +31,7 @@ def decode(words: Words, types: Sequence[Type], strings: Strings) -> list[Values
 
 @dataclass(frozen=True, eq=False)
 class Content:
-    """Consolidated rows: words int64[k, n] in the order of the batches, how often each is there, their sort words."""
+    """Consolidated rows int64[k, n] in the order of the batches, their multiplicities and sort words."""
 
     layout: Layout
     rows: Words
@@ -43,7 +40,7 @@ class Content:
 
     @classmethod
     def of(cls, batches: Sequence[Batch], layout: Layout, strings: Strings) -> Content:
-        """The rows of some batches."""
+        """The consolidated rows of some batches."""
         body = merged(batches, layout, strings)
         return cls(layout, body[1 : 1 + layout.columns], body[1 + layout.columns], body[0])
 
@@ -51,14 +48,14 @@ class Content:
         return len(self.counts)
 
     def order(self, strings: Strings) -> npt.NDArray[np.intp]:
-        """The order of the rows by value, NULL last; remembered, for it is the dearest part of a large table."""
+        """The order of the rows by value, NULL last. Cached, because sorting a large table is expensive."""
         if "_order" not in self.__dict__:
             self.__dict__["_order"] = _order(self.layout, self.rows, strings)
         found: npt.NDArray[np.intp] = self.__dict__["_order"]
         return found
 
     def places(self, rows: Words, strings: Strings) -> npt.NDArray[np.intp]:
-        """Where each of rows int64[k, q] stands here; -1 where it is not."""
+        """The position of each of rows int64[k, q]; -1 for a row that is not here."""
         out = np.full(rows.shape[1], -1, dtype=np.intp)
         if len(self) and rows.shape[1]:
             words = self.layout.sort_words(rows, strings)
@@ -71,7 +68,7 @@ class Content:
 
 @dataclass(frozen=True, eq=False)
 class MarkedRows:
-    """Rows now and at the beginning of the message, deleted ones included: words, counts, and marks."""
+    """Rows now and before the message, deleted ones included, with both multiplicities."""
 
     layout: Layout
     rows: Words
@@ -79,11 +76,11 @@ class MarkedRows:
     before: npt.NDArray[np.int64]
     now: npt.NDArray[np.bool_]
     held: Content | None = None
-    """What the rows are, where none of them is a deleted one."""
+    """The current rows, if none of the rows is deleted."""
 
     @classmethod
     def of(cls, held: Content, change: Content, last: Content, strings: Strings) -> MarkedRows:
-        """``held`` now; ``change`` since the message began, ``last`` in this step alone."""
+        """Marks from the rows now (``held``), the changes of the message and those of this step (``last``)."""
         places = held.places(change.rows, strings)
         gone = change.rows.compress(places < 0, axis=1)
         rows = np.concatenate([held.rows, gone], axis=1)
@@ -93,19 +90,19 @@ class MarkedRows:
         before[at] -= change.counts
         now = np.zeros(len(counts), dtype=bool)
         if len(last):
-            # A row that came and went within this message is no change of it, and is not there.
+            # A row that this message inserted and deleted again is not a change of it.
             found = change.places(last.rows, strings)
             now[at[found[found >= 0]]] = True
         return cls(held.layout, rows, counts, before, now, None if gone.shape[1] else held)
 
-    def taken(self, places: npt.NDArray[np.intp]) -> MarkedRows:
-        """The rows at some places."""
+    def at(self, places: npt.NDArray[np.intp]) -> MarkedRows:
+        """The rows at some positions."""
         return MarkedRows(
             self.layout, self.rows.take(places, axis=1), self.counts[places], self.before[places], self.now[places]
         )
 
     def chosen(self, looked: npt.NDArray[np.bool_], strings: Strings, most: int = MOST) -> npt.NDArray[np.intp]:
-        """Which rows to give, in order of value: all, or the marked ones and then the first of the others."""
+        """The positions of the rows to return, in order of value: all, or the marked ones and some others."""
         order = self.order(strings)
         if len(order) <= most:
             return order
@@ -119,8 +116,8 @@ class MarkedRows:
         """The order of the rows by value, NULL last."""
         return _order(self.layout, self.rows, strings) if self.held is None else self.held.order(strings)
 
-    def told(self, places: npt.NDArray[np.intp], looked: npt.NDArray[np.bool_], strings: Strings) -> list[Row]:
-        """The rows at some places, decoded."""
+    def decoded(self, places: npt.NDArray[np.intp], looked: npt.NDArray[np.bool_], strings: Strings) -> list[Row]:
+        """The rows at some positions, decoded."""
         values = decode(self.rows.take(places, axis=1), self.layout.types, strings)
         facts = zip(
             values,
@@ -138,7 +135,7 @@ def _order(layout: Layout, rows: Words, strings: Strings) -> npt.NDArray[np.intp
 
 
 def paired(rows: Sequence[Row], key: Sequence[int]) -> list[Row]:
-    """Rows of a table with a unique key: one that replaced another tells the old values, and that one is left out."""
+    """Rows of a table with a unique key, where an inserted row replaces the deleted one and has its old values."""
     gone = {tuple(r.values[i] for i in key): r for r in rows if r.mark == "deleted"}
     out, used = [], set()
     for row in rows:

@@ -1,8 +1,7 @@
-"""What was held at each step of a run: the state tables of a recording, made when they are asked for.
+"""The state after each step of a run.
 
-Keeps, for each piece of state, the list of its batches after each step that changed it;
-batches are immutable and shared, so the past costs references. How a piece becomes a table
-is in :mod:`.tables`.
+For each piece of state, its batches are kept for every step that changed them. Batches are
+immutable and shared, so the past costs only references. `tables` turns a piece into a table.
 """
 
 from __future__ import annotations
@@ -21,17 +20,17 @@ from .steps import PlayedMessage, StepDraft
 from .structure import Snapshot, Structure
 
 MANY = 1000
-"""Dropped rows of one step whose keys are looked at."""
+"""If a step drops more rows than this, their keys are not recorded as holes."""
 
 
 @dataclass(eq=False)
 class PieceHistory:
-    """One piece of state over time: ``snaps[i]`` holds from step ``steps[i]`` on; None where it is not there."""
+    """One piece of state over time. ``snaps[i]`` holds from step ``steps[i]`` on; None before it exists and after."""
 
     steps: list[int] = field(default_factory=list)
     snaps: list[Snapshot | None] = field(default_factory=list)
     inserts: dict[int, list[Batch]] = field(default_factory=dict)
-    """Step -> what it brought."""
+    """Step -> the batches that it added."""
 
     def at(self, step: int) -> Snapshot | None:
         """The piece after a step."""
@@ -39,11 +38,11 @@ class PieceHistory:
         return self.snaps[place] if place >= 0 else None
 
     def since(self, start: int, step: int) -> dict[int, int]:
-        """The batches that came after step ``start`` and not after ``step``, by id: the step that brought each."""
+        """The id of each batch added after step ``start`` up to ``step`` -> the step that added it."""
         return {id(b): s for s, batches in self.inserts.items() if start < s <= step for b in batches}
 
     def put(self, step: int, snap: Snapshot | None) -> None:
-        """The piece is so from this step on."""
+        """Set the snapshot from a step on."""
         if self.steps and self.steps[-1] == step:
             self.snaps[-1] = snap
         else:
@@ -53,23 +52,23 @@ class PieceHistory:
 
 @dataclass(eq=False)
 class StateHistory:
-    """All pieces over all steps, and what operators were asked."""
+    """All pieces over all steps, and the upqueries and reads that were open."""
 
     messages: Sequence[PlayedMessage]
     drafts: Sequence[StepDraft]
     strings: Strings
     first: tuple[Structure, dict[str, Snapshot]]
-    """What there was before the first message."""
+    """The structure and state before the first message."""
     shared: bool = False
     pieces: dict[str, PieceHistory] = field(default_factory=dict)
     spans: dict[int, tuple[int, int]] = field(default_factory=dict)
     """Number of a message -> its first and last step."""
     met: dict[str, list[tuple[int, Values]]] = field(default_factory=dict)
-    """Piece -> keys that were met as holes, with the step of the first time."""
+    """Piece -> keys that a message met as holes, with the first such step."""
     asked: list[tuple[str, int, int | None, tuple[Values, ...]]] = field(default_factory=list)
-    """RecordedOperator, the steps between which it was being asked, keys."""
+    """Open upqueries: operator, first step, first step after the answer or None, keys."""
     reads: list[tuple[str, int, int | None, tuple[Values, ...]]] = field(default_factory=list)
-    """View, the steps between which a read waited, keys."""
+    """Open reads: view, first step, first step after the answer or None, keys."""
 
     _decoded: dict[int, tuple[Words, dict[Values, None]]] = field(default_factory=dict)
 
@@ -115,26 +114,26 @@ class StateHistory:
                 past.inserts[last] = list(new.runs)
 
     def _met(self, name: str, step: int, before: Snapshot, after: Words) -> None:
-        """Keys that were filled and are holes now."""
+        """Record the keys that became holes."""
         if before.filled is not None and before.filled.shape[1]:
             left = self.keys(before, after)
             self._meet(name, step, [k for k in self.keys(before, before.filled) if k not in left])
 
     def _holes(self, s: Structure, draft: StepDraft) -> None:
-        """Keys that a question, a read or a dropped change met as holes."""
+        """Record the keys that an upquery, a read or a dropped change met as holes."""
         for name, piece in s.pieces.items():
             snap = self._piece(name).at(draft.number) if piece.owner == draft.operator else None
             if snap is None or snap.filled is None:
                 continue
             wanted: list[Values] = []
             if name in s.join_sides:
-                # A join asks for the holes of a side that it holds.
+                # A join asks for the holes of a side that it stores.
                 key = tuple(piece.columns[i] for i in snap.layout.key)
                 wanted += [k for f in draft.sent if f.kind == "upquery" and f.key_columns == key for k in f.keys or ()]
             else:
                 wanted += [k for f in draft.taken if f.kind == "upquery" for k in f.keys or ()]
                 wanted += [draft.key] if draft.kind == "read" and draft.key is not None else []
-                wanted += [k for fallen in draft.dropped for k in _keys(fallen, draft.taken[0].key_columns)]
+                wanted += [k for changes in draft.dropped for k in _keys(changes, draft.taken[0].key_columns)]
             if wanted:
                 there = self.keys(snap, snap.filled)
                 self._meet(name, draft.number, [k for k in wanted if k not in there])
@@ -145,7 +144,7 @@ class StateHistory:
         known += [(step, k) for k in dict.fromkeys(keys) if k not in seen]
 
     def keys(self, snap: Snapshot, words: Words | None) -> dict[Values, None]:
-        """Filled keys as values, in order; remembered, for they change seldom."""
+        """Filled keys as values, in order. Cached, because they rarely change."""
         if words is None:
             return {}
         found = self._decoded.get(id(words))
@@ -172,7 +171,7 @@ class StateHistory:
     # --- asking -----------------------------------------------------------------
 
     def played(self, step: int) -> PlayedMessage | None:
-        """The played of a step; None for step 0."""
+        """The message of a step, or None for step 0."""
         return self.messages[self.drafts[step - 1].message - 1] if step else None
 
     def structure(self, step: int) -> Structure:
@@ -181,12 +180,12 @@ class StateHistory:
         return self.first[0] if played is None else played.after
 
     def start(self, step: int) -> int:
-        """The last step before the message of this one."""
+        """The last step before the message of a step."""
         played = self.played(step)
         return 0 if played is None else self.spans[played.number][0] - 1
 
     def totals(self, step: int) -> Totals:
-        """Rows and bytes held."""
+        """Rows and bytes stored after a step."""
         sums = {True: [0, 0], False: [0, 0]}
         before = 0
         for past in self.pieces.values():
@@ -203,16 +202,16 @@ class StateHistory:
 
 
 def tuples(changes: Changes) -> list[Values]:
-    """The rows of Changes as tuples."""
+    """The rows of some changes as tuples."""
     table = changes.to_arrow()
     lines = [column.to_pylist() for column in table.columns[:-2]]
     return list(zip(*lines, strict=True)) if lines else [()] * table.num_rows
 
 
-def _keys(fallen: Changes, columns: Sequence[str]) -> list[Values]:
-    """The keys of dropped rows; those of a large change are not met one by one."""
-    names = [c.name for c in fallen.schema]
-    if len(fallen) > MANY or any(c not in names for c in columns):
+def _keys(dropped: Changes, columns: Sequence[str]) -> list[Values]:
+    """The keys of dropped rows; none for a large change."""
+    names = [c.name for c in dropped.schema]
+    if len(dropped) > MANY or any(c not in names for c in columns):
         return []
     places = [names.index(c) for c in columns]
-    return [tuple(row[i] for i in places) for row in tuples(fallen)]
+    return [tuple(row[i] for i in places) for row in tuples(dropped)]

@@ -1,9 +1,10 @@
-"""From what happened inside an engine to steps: which operator acts, what it takes, changes and sends.
+"""Splits what happened inside an engine into steps: which operator acts, what it takes, changes and sends.
 
-A :class:`StepDraft` is a step in_flight construction, a :class:`MoveDraft` a message on an edge. Here
-is what every strategy has in common: names as they are shown (operators that are left out
-are passed without a step), and the bookkeeping of which batch came in which step. Who acts
-when is told by :mod:`.flow` (full, shared) and :mod:`.asked` (partial).
+Under full and shared state, an epoch has one step for each base table that receives rows, then
+one for each operator that received or wrote something, in the engine's order, views last.
+Under shared state a last step seals the epoch: since advances and batches merge. Under partial
+state, each delivery of a message is one step. Messages that are in flight at the end of one
+message of the history are continued in the next.
 """
 
 from __future__ import annotations
@@ -23,17 +24,17 @@ from .structure import Snapshot, Structure
 
 @dataclass(eq=False)
 class MoveDraft:
-    """A message on an edge; see :class:`~.recording.Move`. ``tag`` ties an answer to its question."""
+    """A message on an edge, under construction; see `recording.Move`. ``tag`` ties a response to its upquery."""
 
     source: str
     target: str
     kind: str
-    traced: tuple[str, str]
-    weight: int
+    trace_edge: tuple[str, str]
+    trace_rows: int
     changes: Changes | None = None
     unique: tuple[int, ...] | None = None
     keyed: bool = False
-    """Whether its rows have kinds: the source emits rows with a unique key, or they reach a view."""
+    """Whether its rows have kinds: the source emits rows with a unique key, or the target is a view."""
     keys: tuple[Values, ...] | None = None
     key_columns: tuple[str, ...] = ()
     tag: int = 0
@@ -43,7 +44,7 @@ class MoveDraft:
 
 @dataclass(eq=False)
 class StepDraft:
-    """A step in_flight construction; fields as in :class:`~.recording.RecordedStep`."""
+    """A step under construction; see `recording.RecordedStep`."""
 
     kind: str
     operator: str
@@ -54,22 +55,22 @@ class StepDraft:
     sent: list[MoveDraft] = field(default_factory=list)
     dropped: list[Changes] = field(default_factory=list)
     inserts: list[tuple[str, Batch]] = field(default_factory=list)
-    """Batches that pieces of state were given, by piece."""
-    looks: list[tuple[str, tuple[int, ...] | None, Words]] = field(default_factory=list)
-    """Pieces that were searched: by which columns for which keys, or (None) which rows were read."""
+    """Batches added to pieces of state, by piece."""
+    reads: list[tuple[str, tuple[int, ...] | None, Words]] = field(default_factory=list)
+    """Reads of pieces: (piece, key columns, keys), or (piece, None, rows)."""
     filled: dict[str, Words] = field(default_factory=dict)
-    """Filled keys of pieces that changed theirs, as they are after the step."""
+    """Piece -> its filled keys after the step, if they changed."""
     emitted: Changes | None = None
     answer: tuple[Values, ...] | None = None
     key: Values | None = None
-    """The key that a read asks for."""
-    word: str = ""
-    """Why something was refused."""
+    """The key of a read."""
+    refused: str = ""
+    """The error with which the engine refused the message."""
 
 
 @dataclass(eq=False)
 class PlayedMessage:
-    """One message as it was recorded, before it is cut into steps."""
+    """One message and everything observed while the engine applied it."""
 
     number: int
     message: Message
@@ -83,13 +84,13 @@ class PlayedMessage:
     end: dict[str, Snapshot]
     answer: tuple[Values, ...] | None = None
     answered: list[tuple[int, tuple[Values, ...]]] = field(default_factory=list)
-    """Reads of earlier messages that were answered in this one: (number of the message, rows)."""
+    """Reads of earlier messages that this one completed: (number of the message, rows)."""
     waiting: tuple[int, ...] = ()
-    """Messages inside a partial engine that are in_flight way at the end, by the engine's numbers."""
+    """The numbers of the messages that are in flight in a partial engine at the end."""
 
 
 class ShownGraph:
-    """What is left out of the picture, and what stands for it; and the strings that all rows are written in."""
+    """Which operators are hidden in the whole run, and which operator stands for a hidden one."""
 
     def __init__(self, structures: Sequence[Structure], strings: Strings) -> None:
         self._strings = strings
@@ -100,7 +101,7 @@ class ShownGraph:
         self.hidden = frozenset(name for name, marks in seen.items() if all(marks))
 
     def stand_in(self, s: Structure, name: str) -> str:
-        """The operator that stands for ``name``: its input for a projection, its arrangement for a source."""
+        """The operator shown for ``name``: the input of a projection, the arrangement of a source."""
         while name in self.hidden:
             name = s.arranged_as[name] if name in s.arranged_as else self._input(s, name)
         return name
@@ -115,14 +116,14 @@ class ShownGraph:
 
 
 class StepBuilder:
-    """What both ways of cutting a played into steps share."""
+    """What both strategies of splitting share."""
 
     def __init__(self, played: PlayedMessage, graph: ShownGraph) -> None:
         self.played, self.graph, self.s = played, graph, played.before
         self.steps: list[StepDraft] = []
         self._pieces = {id(p.arrangement): p for p in self.s.pieces.values() if not p.hidden}
         self._pieces |= {id(p.arrangement): p for p in self.s.pieces.values() if p.hidden}
-        self._told = {id(p.arrangement): p for p in self.s.pieces.values() if not p.hidden}
+        self._visible_pieces = {id(p.arrangement): p for p in self.s.pieces.values() if not p.hidden}
 
     def step(self, kind: str, operator: str) -> StepDraft:
         """A new step."""
@@ -130,52 +131,52 @@ class StepBuilder:
         return self.steps[-1]
 
     def last(self, operator: str) -> StepDraft | None:
-        """The last step so far in which an operator acts."""
+        """The latest step of an operator."""
         return next((d for d in reversed(self.steps) if d.operator == operator), None)
 
-    def look(self, draft: StepDraft | None, entry: ArrangementRead) -> None:
-        """Note a look-up, unless an operator only looks at what it said last."""
+    def add_read(self, draft: StepDraft | None, entry: ArrangementRead) -> None:
+        """Record a read, unless an aggregation reads its own last result."""
         if draft is None:
             return
-        piece = self._told.get(id(entry.arrangement)) or self._pieces.get(id(entry.arrangement))
+        piece = self._visible_pieces.get(id(entry.arrangement)) or self._pieces.get(id(entry.arrangement))
         if piece is not None:
             name, key = piece.name, entry.arrangement.layout.key
         elif id(entry.arrangement) in self.s.indexes:
             name, key = self.s.indexes[id(entry.arrangement)]
         else:
             return
-        shape = self.s.reduces.get(draft.operator)
+        reduce = self.s.reduces.get(draft.operator)
         own = self._pieces.get(id(entry.arrangement))
-        if shape is not None and own is not None and own.owner == draft.operator and not entry.rows:
+        if reduce is not None and own is not None and own.owner == draft.operator and not entry.rows:
             return
-        draft.looks.append((name, None if entry.rows else key, entry.words))
+        draft.reads.append((name, None if entry.rows else key, entry.words))
 
-    def move(self, source: str, target: str, kind: str, weight: int, changes: Changes | None) -> MoveDraft:
-        """A message from one operator of the trace to another, in_flight the names that are shown."""
+    def move(self, source: str, target: str, kind: str, trace_rows: int, changes: Changes | None) -> MoveDraft:
+        """A message between two operators of the trace, under the names that are shown."""
         views = self.s.operators.get(target, {}).get("kind") == "view"
         unique = self.s.unique.get(target) if views else self.s.unique.get(source)
         shown = self.graph.stand_in(self.s, source), self.graph.stand_in(self.s, target)
         keyed = kind == "change" and (views or (unique is not None and source in self.s.reduces))
-        return MoveDraft(*shown, kind, (source, target), weight, changes, unique, keyed)
+        return MoveDraft(*shown, kind, (source, target), trace_rows, changes, unique, keyed)
 
 
 def dataflow_steps(played: PlayedMessage, graph: ShownGraph, kind: str) -> list[StepDraft]:
     """The steps of a message to a full or a shared engine."""
-    flow = _DataflowSteps(played, graph)
+    builder = _DataflowSteps(played, graph)
     message = played.message
     if isinstance(message, Read):
-        draft = flow.step("read", _spelled(message.view, played))
+        draft = builder.step("read", _spelled(message.view, played))
         draft.key, draft.answer = message.key, played.answer
         for entry in played.entries:
             if isinstance(entry, ArrangementRead):
-                flow.look(draft, entry)
+                builder.add_read(draft, entry)
     elif isinstance(message, Epoch):
-        flow.epoch()
-        if kind == "shared" or not flow.steps:
-            flow.step("seal", "")
+        builder.epoch()
+        if kind == "shared" or not builder.steps:
+            builder.step("seal", "")
     else:
-        flow.step(type(message).__name__.lower(), "")
-    return flow.steps
+        builder.step(type(message).__name__.lower(), "")
+    return builder.steps
 
 
 def _spelled(view: str, played: PlayedMessage) -> str:
@@ -184,7 +185,7 @@ def _spelled(view: str, played: PlayedMessage) -> str:
 
 class _DataflowSteps(StepBuilder):
     def act(self, operator: str, kind: str = "change") -> StepDraft:
-        """The step of an operator, made when it is first heard of."""
+        """The step of an operator in this epoch."""
         return self.last(operator) or self.step(kind, operator)
 
     def epoch(self) -> None:
@@ -196,10 +197,10 @@ class _DataflowSteps(StepBuilder):
                     current = self.act(self._owner(piece.owner), "arrive" if piece.base else "change")
                     current.inserts.append((piece.name, entry.batch))
             elif isinstance(entry, ArrangementRead):
-                self.look(current, entry)
+                self.add_read(current, entry)
             elif isinstance(entry, Event) and entry.name == "message":
                 if entry.target not in self.graph.hidden and self._taken(entry):
-                    # Who has said nothing yet in this epoch may have had something to say from the start.
+                    # The sender's step comes before the receiver's, also if it wrote no state.
                     self.act(self.graph.stand_in(self.s, entry.source))
                     current = self.act(entry.target)
                     self._message(entry, current)
@@ -210,7 +211,7 @@ class _DataflowSteps(StepBuilder):
         return self.graph.stand_in(self.s, operator)
 
     def _taken(self, event: Event) -> bool:
-        """Whether the target takes this change: not where it only reads the arrangement that was written."""
+        """Whether the target takes this change. It does not if it only reads the arrangement that was written."""
         if self.graph.stand_in(self.s, event.source) == event.target:
             return False
         streams = self.s.change_inputs.get(event.target)
@@ -222,36 +223,36 @@ class _DataflowSteps(StepBuilder):
         self.act(move.source).sent.append(move)
 
     def _view(self, draft: StepDraft) -> None:
-        """A view takes in what its root sent, and tells it to its readers."""
+        """Record what a view emits. A view read from its last aggregation's output shows that operator's batches."""
         if self.s.operators.get(draft.operator, {}).get("kind") == "view":
             for move in draft.taken:
                 draft.emitted = move.changes
-            # Where the view is read from the output of its last reduce, the same batches are shown here.
-            told = next((p for p in self.s.pieces.values() if p.owner == draft.operator), None)
-            if told is not None and not draft.inserts:
-                twin = next((p for p in self.s.pieces.values() if p.hidden and p.arrangement is told.arrangement), None)
+
+            own = next((p for p in self.s.pieces.values() if p.owner == draft.operator), None)
+            if own is not None and not draft.inserts:
+                twin = next((p for p in self.s.pieces.values() if p.hidden and p.arrangement is own.arrangement), None)
                 source = None if twin is None else self.last(twin.owner)
                 if twin is not None and source is not None:
-                    draft.inserts += [(told.name, b) for n, b in source.inserts if n == twin.name]
+                    draft.inserts += [(own.name, b) for n, b in source.inserts if n == twin.name]
 
 
 SENDS = {"message": "change", "upquery": "upquery", "response": "response"}
 
 InFlight = dict[int, MoveDraft]
-"""Messages in_flight way, by the number that the engine gave them; kept from one played to the next."""
+"""The messages in flight by the engine's number, kept from one message of the history to the next."""
 
 
 def partial_steps(played: PlayedMessage, graph: ShownGraph, in_flight: InFlight) -> list[StepDraft]:
-    """The steps of a message to a partial engine, those of hidden operators included; see `without_hidden`."""
-    asked = _PartialSteps(played, graph, in_flight)
-    asked.run()
-    if not asked.steps:
-        asked.step("seal" if isinstance(played.message, Epoch) else type(played.message).__name__.lower(), "")
-    return asked.steps
+    """The steps of a message to a partial engine, hidden operators included; see `without_hidden`."""
+    builder = _PartialSteps(played, graph, in_flight)
+    builder.run()
+    if not builder.steps:
+        builder.step("seal" if isinstance(played.message, Epoch) else type(played.message).__name__.lower(), "")
+    return builder.steps
 
 
 def take_back(draft: StepDraft, played: PlayedMessage, in_flight: InFlight, seen: InFlight) -> None:
-    """A row that refuses takes steps back: what they sent is gone, and what had arrived since is under way again."""
+    """Undo the steps of a refused message: its sent messages vanish, and delivered ones are in flight again."""
     draft.taken += [in_flight.pop(number) for number in list(in_flight) if number not in played.waiting]
     for number in played.waiting:
         if number not in in_flight and number in seen:
@@ -260,14 +261,14 @@ def take_back(draft: StepDraft, played: PlayedMessage, in_flight: InFlight, seen
 
 
 def without_hidden(steps: list[StepDraft], graph: ShownGraph) -> list[StepDraft]:
-    """The steps without those of operators that are left out: what they passed on stands for what they took."""
+    """The steps of shown operators. What a hidden operator passed on replaces what it took."""
     holders = {id(move): draft.sent for draft in steps for move in draft.sent}
     for draft in steps:
         if draft.operator in graph.hidden:
             for taken in draft.taken:
                 holder = holders.get(id(taken), [])
                 at = next(n for n, f in enumerate(holder) if f is taken)
-                # Of several that were taken together the last one stands for all.
+                # Of several messages taken together, only the last one is replaced.
                 holder[at : at + 1] = draft.sent if taken is draft.taken[-1] else []
                 if taken is not draft.taken[-1]:
                     continue
@@ -282,14 +283,14 @@ class _PartialSteps(StepBuilder):
         super().__init__(played, graph)
         self.in_flight = in_flight
         self.current: StepDraft | None = None
-        self._since: list[StepDraft] = []
-        """The steps since the filled keys were last looked at."""
-        self._together: list[MoveDraft] = []
-        """What has arrived and is taken with the message that arrives next."""
+        self._unprobed: list[StepDraft] = []
+        """The steps since the last probe of the filled keys."""
+        self._taken_together: list[MoveDraft] = []
+        """Delivered messages that are taken together with the next one."""
         self._filled = {n: snap.filled for n, snap in played.start.items() if snap.filled is not None}
 
     def run(self) -> None:
-        """Cut."""
+        """Build the steps."""
         message = self.played.message
         if isinstance(message, Read):
             view = next((n for n in self.s.operators if n.lower() == message.view.lower()), message.view)
@@ -300,19 +301,19 @@ class _PartialSteps(StepBuilder):
             elif isinstance(entry, BatchInsert):
                 self._insert(entry)
             elif isinstance(entry, ArrangementRead):
-                self.look(self.current, entry)
+                self.add_read(self.current, entry)
             elif entry.name in SENDS:
                 self._send(entry)
             elif entry.name == "delivered":
-                self._together.append(self.in_flight.pop(entry.payload))
+                self._taken_together.append(self.in_flight.pop(entry.payload))
                 if not entry.note.endswith("with the next"):
-                    self._open(self._together[-1].kind, entry.target).taken += self._together
-                    self._together = []
+                    self._open(self._taken_together[-1].kind, entry.target).taken += self._taken_together
+                    self._taken_together = []
             elif entry.name == "refused":
-                # The epoch follows as a whole, or this played is not cut: nothing of before has happened.
+                # The engine rolled the epoch back, and applies it again as a whole or refuses it.
                 self.in_flight.clear()
                 self.steps.clear()
-                self._since, self.current = [], None
+                self._unprobed, self.current = [], None
             elif entry.name == "dropped" and self.current is not None:
                 self.current.dropped.append(entry.payload)
             elif entry.name == "evicted" and (self.current is None or self.current.operator != entry.source):
@@ -322,18 +323,18 @@ class _PartialSteps(StepBuilder):
 
     def _open(self, kind: str, operator: str) -> StepDraft:
         self.current = self.step(kind, operator)
-        self._since.append(self.current)
+        self._unprobed.append(self.current)
         return self.current
 
     def _probe(self, entry: Probe) -> None:
-        """Keys that were filled or became holes since the last look belong to the step of their operator."""
+        """Assign keys that became filled or holes since the last probe to the step of their operator."""
         for name, keys in entry.filled.items():
-            if self._filled.get(name) is not keys and self._since:
+            if self._filled.get(name) is not keys and self._unprobed:
                 owner = self.s.pieces[name].owner if name in self.s.pieces else ""
-                mine = [d for d in self._since if d.operator == owner]
-                (mine[-1] if mine else self._since[-1]).filled[name] = keys
+                mine = [d for d in self._unprobed if d.operator == owner]
+                (mine[-1] if mine else self._unprobed[-1]).filled[name] = keys
             self._filled[name] = keys
-        self._since = self._since[-1:]
+        self._unprobed = self._unprobed[-1:]
 
     def _insert(self, entry: BatchInsert) -> None:
         piece = self._pieces.get(id(entry.arrangement))
@@ -346,20 +347,20 @@ class _PartialSteps(StepBuilder):
 
     def _send(self, event: Event) -> None:
         kind = "evict" if event.note == "evict" else SENDS[event.name]
-        told = event.payload
-        move = self.move(event.source, event.target, kind, event.rows, told["rows"])
+        payload = event.payload
+        move = self.move(event.source, event.target, kind, event.rows, payload["rows"])
         move.source, move.target = self._end(event.source, kind, False), self._end(event.target, kind, True)
-        move.tag = told["tag"]
-        move.key_columns = told["by"]
-        if told["key"] is not None:
-            move.keys = tuple(dict.fromkeys(told["key"]))
-        self.in_flight[told["number"]] = move
+        move.tag = payload["tag"]
+        move.key_columns = payload["by"]
+        if payload["key"] is not None:
+            move.keys = tuple(dict.fromkeys(payload["key"]))
+        self.in_flight[payload["number"]] = move
         draft = self.current if self.current is not None and self.current.operator == event.source else None
         draft = draft or self.last(event.source) or self._open("change", event.source)
         draft.sent.append(move)
 
     def _end(self, name: str, kind: str, target: bool) -> str:
-        """The operator at an end of a message, beyond those that are left out."""
+        """The shown operator at one end of a message."""
         while name in self.graph.hidden:
             up = (kind == "upquery") == target
             ends = [(a, b) for a, b, k in self.s.edges if k == "change"]
@@ -367,7 +368,7 @@ class _PartialSteps(StepBuilder):
         return name
 
     def _view(self, draft: StepDraft) -> None:
-        """What a view tells its readers: the changes that met a filled key."""
+        """Record what a view emits: the changes whose key is filled."""
         if self.s.operators.get(draft.operator, {}).get("kind") == "view" and draft.kind == "change":
             for name, batch in draft.inserts:
                 columns = self.s.pieces[name].arrangement.layout.columns

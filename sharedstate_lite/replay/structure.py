@@ -1,7 +1,7 @@
-"""What an engine consists of at a moment: its operators, edges and pieces of state, for a recording.
+"""What an engine consists of: its operators, its edges and its pieces of state.
 
-A :class:`Structure` changes only when views come and go. A :class:`Snapshot` is one piece of
-state at one moment: a list of immutable batches, so that it costs nothing to keep.
+A `Structure` changes only when a view is installed or dropped. A `Snapshot` is one piece of
+state at one moment: a list of immutable batches, so keeping it costs only references.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ..storage.encoding import Words
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """A piece of state: an arrangement under a name of ``state()``, and the operator that writes it."""
+    """A piece of state: an arrangement under its name in ``state()``, and the operator that writes it."""
 
     name: str
     owner: str
@@ -36,59 +36,63 @@ class Piece:
     base: bool = False
     relation: str = ""
     hidden: bool = False
-    """The output of a reduce whose view is read from it: told at the reduce as well."""
+    """The output of an aggregation whose view reads it directly. Both operators show it."""
 
 
 @dataclass(frozen=True, eq=False)
 class ReduceTables:
-    """How a reduce is told: its groups' columns, the pieces with values by group, and the one with the results."""
+    """How the tables of an aggregation are shown.
+
+    ``keys`` and ``results`` are column names, ``bags`` are (name, piece) of the values under MAX or
+    MIN, ``output`` is the piece with the results.
+    """
 
     keys: tuple[str, ...]
     results: tuple[str, ...]
     bags: tuple[tuple[str, str], ...]
     output: str
     counts: str
-    """For DISTINCT: the piece that counts copies; else ''."""
+    """For DISTINCT, the piece that counts copies, else ''."""
 
 
 @dataclass(frozen=True, eq=False)
 class Structure:
-    """The graph as :mod:`.graph` tells it, and what a recording needs beyond that."""
+    """The graph as in `plan.graph`, and what a recording needs in addition."""
 
     operators: dict[str, dict[str, Any]]
     edges: list[tuple[str, str, str]]
     pieces: dict[str, Piece]
     schemas: dict[str, Schema]
-    """What each operator emits."""
+    """The columns that each operator emits."""
     unique: dict[str, tuple[int, ...]]
-    """Operators whose output has a unique key: reduces, and views that have one."""
+    """The unique key of an operator's output: of aggregations, and of views that have one."""
     projections: frozenset[str]
     """Maps that only pick columns."""
     arranged_as: dict[str, str]
-    """A source whose rows an arrangement keeps -> that arrangement's operator."""
+    """A source whose rows an arrangement stores -> the operator of that arrangement."""
     change_inputs: dict[str, frozenset[str]]
-    """For operators that read arrangements beside their inputs: the inputs whose changes they take."""
+    """For operators that also read arrangements: the inputs whose changes they take."""
     reduces: dict[str, ReduceTables]
     indexes: dict[int, tuple[str, tuple[int, ...]]] = field(default_factory=dict)
-    """Further arrangements of base tables (partial), by id -> the piece they are a copy of, and their key."""
+    """Further indexes of base tables (partial): id of the arrangement -> the piece that it copies, and its key."""
     arrangements: list[Arrangement] = field(default_factory=list)
     view_columns: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    """A view -> where its columns stand in the table that it is read from."""
+    """A view -> the positions of its columns in the table that it is read from."""
     join_sides: dict[str, str] = field(default_factory=dict)
-    """A piece of a join -> what it is rows of."""
+    """A piece of a join -> the name of the input that it stores."""
 
     def owner(self, arrangement: Arrangement) -> Piece | None:
-        """The piece that an arrangement is."""
+        """The piece that is stored in an arrangement."""
         found = [p for p in self.pieces.values() if p.arrangement is arrangement]
         return next((p for p in found if p.hidden), found[0] if found else None)
 
 
 def structure(engine: Engine) -> Structure:
-    """The engine's structure now."""
+    """The current structure of an engine."""
     operators, links = engine.graph()
-    told: dict[str, Any] = {r["name"]: r for r in operators.to_dict("records")}
+    rows: dict[str, Any] = {r["name"]: r for r in operators.to_dict("records")}
     edges = [(r["source"], r["target"], r["kind"]) for r in links.to_dict("records")]
-    owners = {t: name for name, r in told.items() for t in r["tables"]}
+    owners = {t: name for name, r in rows.items() for t in r["tables"]}
     pieces = {
         h.operator: Piece(h.operator, owners.get(h.operator, ""), h.arrangement, h.schema, h.kind, h.base, h.relation)
         for h in engine.state_parts()
@@ -96,7 +100,7 @@ def structure(engine: Engine) -> Structure:
     views = engine.views.values()
     schemas: dict[str, Schema] = {v.name: v.schema for v in views}
     unique = {v.name: v.key for v in views if v.unique}
-    out = Structure(told, edges, pieces, schemas, unique, frozenset(), {}, {}, {})
+    out = Structure(rows, edges, pieces, schemas, unique, frozenset(), {}, {}, {})
     if isinstance(engine, Dataflow):
         return _dataflow(engine, out)
     assert isinstance(engine, Partial)
@@ -175,7 +179,7 @@ def _picks(node: Node) -> bool:
 
 
 def _label(engine: Engine, node: Node) -> str:
-    """What the rows of a join's side are: a view's name where they are a view's, else as in ``state()``."""
+    """The name of a join's input: the view whose rows it has, else the name in ``state()``."""
     named = {v.plan: v.name for v in engine.views.values()}
     while node not in named and _picks(node):
         node = node.inputs[0]
@@ -184,7 +188,7 @@ def _label(engine: Engine, node: Node) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Snapshot:
-    """A piece of state at a moment. ``filled`` are the keys that are no holes, or None where all are there."""
+    """A piece of state at a moment. ``filled`` are its filled keys, or None if it has no holes."""
 
     piece: Piece
     runs: tuple[Batch, ...]
@@ -198,11 +202,11 @@ class Snapshot:
 
     @property
     def layout(self) -> Layout:
-        """Of the rows."""
+        """The layout of the rows."""
         return self.piece.arrangement.layout
 
     def then(self, batch: Batch) -> Snapshot:
-        """With one more batch, which is not sealed yet."""
+        """This snapshot with one more batch, which is not sealed yet."""
         return replace(
             self,
             runs=(*self.runs, batch),
@@ -213,16 +217,16 @@ class Snapshot:
 
 
 def snapshots(engine: Engine, s: Structure, held: Mapping[int, str]) -> dict[str, Snapshot]:
-    """Every piece of state now; ``held`` tells whose a trace handle is, by id."""
+    """Every piece of state now. ``held`` maps the id of a trace handle to the name of its reader."""
     filled = filled_keys(engine)
-    told = {h.operator: h for h in engine.state_parts()}
-    first = next((h.operator for h in told.values() if h.base), None)
+    rows = {h.operator: h for h in engine.state_parts()}
+    first = next((h.operator for h in rows.values() if h.base), None)
     out = {}
     for name, piece in s.pieces.items():
         a = piece.arrangement
-        extra = told[name].extra if name in told else 0
+        extra = rows[name].extra if name in rows else 0
         if name == first:
-            # As in state(): the dictionary serves all state, and is told once.
+            # As in state(): the dictionary serves all pieces and is counted once.
             extra += engine.dictionary.strings.nbytes
         keys, types = filled.get(name, (None, ()))
         mine = tuple((held[id(h)], h.time) for h in a.handles if id(h) in held)
@@ -231,7 +235,7 @@ def snapshots(engine: Engine, s: Structure, held: Mapping[int, str]) -> dict[str
 
 
 def filled_keys(engine: Engine) -> dict[str, tuple[Words, tuple[Type, ...]]]:
-    """The filled keys of each table with holes, by name, and their types."""
+    """The filled keys of each partial table and their types, by name."""
     out: dict[str, tuple[Words, tuple[Type, ...]]] = {}
     if isinstance(engine, Partial):
         for node in engine.nodes.values():

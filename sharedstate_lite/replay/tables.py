@@ -1,4 +1,4 @@
-"""A piece of state as a table of a recording: rows, groups, or an arrangement in time."""
+"""The tables of a recording: a piece of state as rows, as groups, or as an arrangement with its batches."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ from .state import PieceHistory, StateHistory
 from .structure import Piece, ReduceTables, Snapshot, Structure
 
 BAG_VALUES = 40
-"""Values of a group that are given, beside those that are marked."""
+"""The number of values of a group that are returned, beside those that are marked."""
 KEPT = 3_000_000
-"""Rows of consolidated contents that are remembered."""
+"""The number of consolidated rows that are cached."""
 
 
 class Tables:
-    """Makes what every operator holds after a step."""
+    """Makes the state of every operator after a step."""
 
     def __init__(self, history: StateHistory, operators: Sequence[str], kind: str) -> None:
         self._history, self._operators, self._kind = history, operators, kind
         self._strings = history.strings
         self._contents: dict[Any, Content] = {}
-        self._rulers = ArrangementStates(history)
+        self._arrangements = ArrangementStates(history)
 
     def state(self, step: int) -> dict[str, OperatorState]:
-        """RecordedOperator -> what it holds after a step; those that are not there yet hold nothing."""
+        """Operator -> its state after a step. An operator that is not installed yet stores nothing."""
         s = self._history.structure(step)
         return {name: self._operator(name, s, step) for name in self._operators}
 
     def _operator(self, name: str, s: Structure, step: int) -> OperatorState:
-        told = s.operators.get(name, {"tables": (), "kind": ""})
-        snaps = {t: snap for t in told["tables"] if (snap := self._history.pieces[t].at(step)) is not None}
+        described = s.operators.get(name, {"tables": (), "kind": ""})
+        snaps = {t: snap for t in described["tables"] if (snap := self._history.pieces[t].at(step)) is not None}
         shape = s.reduces.get(name)
         tables: list[Table] = []
         if shape is not None:
@@ -70,11 +70,11 @@ class Tables:
             if sum(map(len, self._contents.values())) > KEPT:
                 self._contents.clear()
             found = self._contents[key] = Content.of(batches, snap.layout, self._strings)
-            # The batches are kept by the history, so an id stays what it is.
+            # The history keeps the batches alive, so their ids stay unique.
         return found
 
     def _marked(self, name: str, step: int) -> MarkedRows:
-        """The rows of a piece with what became of them in the message of a step."""
+        """The rows of a piece with what the message of a step changed."""
         past = self._history.pieces[name]
         snap = past.at(step)
         assert snap is not None
@@ -82,16 +82,16 @@ class Tables:
         return MarkedRows.of(held, change, self._content(past.inserts.get(step, []), snap), self._strings)
 
     def _change(self, past: PieceHistory, snap: Snapshot, step: int) -> Content:
-        """What a piece was given since the message of a step began."""
+        """The changes of a piece since the message of a step began."""
         since = [b for s, batches in past.inserts.items() if self._history.start(step) < s <= step for b in batches]
         return self._content(since, snap)
 
     def _looked(self, name: str, step: int, marked: MarkedRows) -> npt.NDArray[np.bool_]:
-        """Which rows of a piece were looked up in a step."""
+        """Which rows of a piece were read in a step."""
         out = np.zeros(len(marked.counts), dtype=bool)
         if not step:
             return out
-        for piece, key, words in self._history.drafts[step - 1].looks:
+        for piece, key, words in self._history.drafts[step - 1].reads:
             if piece == name:
                 lines = marked.rows if key is None else marked.rows[list(key)]
                 out |= _among(lines, words)
@@ -104,7 +104,7 @@ class Tables:
         marked = self._marked(piece.name, step)
         looked = self._looked(piece.name, step, marked)
         chosen = marked.chosen(looked, self._strings)
-        rows = marked.told(chosen, looked, self._strings)
+        rows = marked.decoded(chosen, looked, self._strings)
         unique = s.unique.get(piece.owner)
         if unique is not None and piece.name == piece.owner:
             columns = s.view_columns.get(piece.owner, tuple(range(len(piece.columns))))
@@ -124,7 +124,7 @@ class Tables:
             tuple(piece.columns[i] for i in snap.layout.key),
             tuple(rows),
             int((marked.counts > 0).sum()),
-            arrangement=self._rulers.ruler(snap, s, step, change) if ruled else None,
+            arrangement=self._arrangements.state(snap, s, step, change) if ruled else None,
             parts=(piece.name,),
             stored=snap.stored,
             bytes=snap.bytes,
@@ -133,7 +133,7 @@ class Tables:
         return _selected(made, s) if piece.name in s.view_columns else made
 
     def _holes(self, snap: Snapshot, marked: MarkedRows, step: int) -> dict[str, Any]:
-        """Keys without rows, of a table where keys may be holes."""
+        """The keys without rows of a partial table, as fields of `Table`."""
         if snap.filled is None:
             return {}
         name, history = snap.piece.name, self._history
@@ -163,8 +163,8 @@ class Tables:
             table = self._table(snap, s, step, False)
             held = self._sizes(parts, step)
             holes = self._holes(main, self._marked(shape.output, step), step)
-            ruler = {"form": "rows", "arrangement": None} | holes
-            return [replace(table, name=name, parts=parts, **held, **ruler)]
+            arrangement = {"form": "rows", "arrangement": None} | holes
+            return [replace(table, name=name, parts=parts, **held, **arrangement)]
         main = lines[shape.output].at(step)
         if main is None:
             return []
@@ -177,7 +177,7 @@ class Tables:
             changed = (bag.counts != bag.before) | self._looked(part, step, bag)
             touched |= _among(marked.rows[:k], bag.rows[:k].compress(changed, axis=1))
         chosen = marked.chosen(looked | touched, self._strings)
-        rows = paired(marked.told(chosen, looked, self._strings), range(k))
+        rows = paired(marked.decoded(chosen, looked, self._strings), range(k))
         split = [self._split(part, bag, marked.rows[:k].take(chosen, axis=1), step) for _, part, bag in bags]
         values = decode(marked.rows[:k].take(chosen, axis=1), marked.layout.types[:k], self._strings)
         own = {key: [Bag(label, *each[n]) for (label, _, _), each in zip(bags, split, strict=True)]
@@ -205,7 +205,7 @@ class Tables:
         return {"stored": sum(x.stored for x in snaps), "bytes": sum(x.bytes for x in snaps)}
 
     def _split(self, part: str, bag: MarkedRows, keys: Words, step: int) -> list[tuple[tuple[Row, ...], int]]:
-        """The values of some groups int64[k, q]: the rows to give, and how many there are, for each."""
+        """For some groups int64[k, q]: the values to return, and their number."""
         k = len(keys)
         looked = self._looked(part, step, bag)
         _, kinds = distinct(np.concatenate([keys, bag.rows[:k]], axis=1), bag.layout.types[:k], self._strings)
@@ -216,8 +216,8 @@ class Tables:
         out = []
         for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
             places = order[start:end]
-            mine, seen = bag.taken(places), looked[places]
-            items = mine.told(mine.chosen(seen, self._strings, BAG_VALUES), seen, self._strings)
+            mine, seen = bag.at(places), looked[places]
+            items = mine.decoded(mine.chosen(seen, self._strings, BAG_VALUES), seen, self._strings)
             single = tuple(Row(r.values[k:], r.count, r.before, None, r.now, r.looked_up) for r in items)
             out.append((single, int(np.maximum(mine.counts, 0).sum())))
         return out
@@ -229,7 +229,7 @@ def _group(row: Row, k: int, bags: Sequence[Bag]) -> Group:
 
 
 def _side(snap: Snapshot, s: Structure) -> str:
-    """What a piece of a join is called: by what it is rows of, and where that is not enough, by key or side."""
+    """The caption of a join's side: its input, and key or position if two sides have the same input."""
     piece = snap.piece
     rows = s.join_sides[piece.name]
     others = [
@@ -244,7 +244,7 @@ def _side(snap: Snapshot, s: Structure) -> str:
 
 
 def _selected(table: Table, s: Structure) -> Table:
-    """A view's table with its columns in SELECT order and under their names."""
+    """A view's table with its columns in the order and under the names of its SELECT."""
     columns = s.view_columns[table.name]
     names = tuple(c.name for c in s.schemas[table.name])
     key = tuple(names[columns.index(table.columns.index(k))] for k in table.key)
@@ -261,18 +261,19 @@ def _selected(table: Table, s: Structure) -> Table:
             for r in rows
         )
 
-    ruler = table.arrangement
-    if ruler is not None:
-        ruler = replace(ruler, spans=tuple(replace(x, rows=turned(x.rows)) for x in ruler.spans))
-    return replace(table, columns=names, key=key, rows=turned(table.rows), arrangement=ruler)
+    arrangement = table.arrangement
+    if arrangement is not None:
+        arrangement = replace(arrangement, batches=tuple(replace(x, rows=turned(x.rows)) for x in arrangement.batches))
+    return replace(table, columns=names, key=key, rows=turned(table.rows), arrangement=arrangement)
 
 
 def _sorted(key: Key) -> tuple[Any, ...]:
+    """-"""
     return tuple((v is None, v if v is not None else 0) for v in key.key)
 
 
 def _among(lines: Words, wanted: Words) -> npt.NDArray[np.bool_]:
-    """Which of the columns of lines int64[k, n] are among those of wanted int64[k, q]; bool[n]."""
+    """Which columns of lines int64[k, n] occur in wanted int64[k, q]; bool[n]."""
     if not wanted.shape[1] or not lines.shape[1]:
         return np.zeros(lines.shape[1], dtype=bool)
     if not len(lines):
@@ -287,42 +288,42 @@ def _among(lines: Words, wanted: Words) -> npt.NDArray[np.bool_]:
 
 
 BATCH_ROWS = 60
-"""Rows of a batch that are given."""
+"""The number of rows of a batch that are returned."""
 
 
 class ArrangementStates:
-    """Makes the rulers of a history's arrangements."""
+    """Makes the state of a history's arrangements."""
 
     def __init__(self, history: StateHistory) -> None:
         self._history, self._strings = history, history.strings
 
-    def ruler(self, snap: Snapshot, s: Structure, step: int, change: Content) -> ArrangementState:
-        """The arrangement of a piece of state after a step; ``change`` is what its message has brought so far."""
+    def state(self, snap: Snapshot, s: Structure, step: int, change: Content) -> ArrangementState:
+        """The arrangement of a piece of state after a step; ``change`` is what its message changed so far."""
         past = self._history.pieces[snap.piece.name]
         before = past.at(step - 1) if step else snap
         known = {id(b) for b in before.runs} if before is not None else set()
         lowers = [0, *(b.lower for b in snap.runs[1:])]
         uppers = [*(b.lower for b in snap.runs[1:]), snap.upper]
         own = past.since(self._history.start(step), step)
-        spans = tuple(
-            self._span(b, lower, upper, snap, own.get(id(b), -1), step, id(b) not in known, change)
+        batches = tuple(
+            self._batch(b, lower, upper, snap, own.get(id(b), -1), step, id(b) not in known, change)
             for b, lower, upper in zip(snap.runs, lowers, uppers, strict=False)
         )
         old = snap if before is None else before
-        pins = (*self._readers(snap.piece, s, step), *_held(snap, before))
-        return ArrangementState(spans, snap.since, snap.upper, old.since, old.upper, pins)
+        readers = (*self._readers(snap.piece, s, step), *_handles(snap, before))
+        return ArrangementState(batches, snap.since, snap.upper, old.since, old.upper, readers)
 
-    def _span(
+    def _batch(
         self, batch: Batch, lower: int, upper: int, snap: Snapshot, came: int, step: int, fresh: bool, change: Content
     ) -> RecordedBatch:
-        """A batch; ``came`` is the step that brought it in this message, -1 for one that was there or was merged."""
+        """A batch; ``came`` is the step of this message that added it, -1 for an older or a merged one."""
         columns = snap.layout.columns
         rows, diffs, times = batch.body[1 : 1 + columns], batch.body[1 + columns], batch.times()
         order = value_order(tuple(Column("", t) for t in snap.layout.types), rows, self._strings)[:BATCH_ROWS]
         given = rows.take(order, axis=1)
         before = np.zeros(len(order), dtype=np.int64)
         if came < 0:
-            # What a merge has copied is not new; what this message changed is.
+            # Rows that a merge copied are not new, unless this message changed them.
             places = change.places(given, self._strings)
             before = diffs[order].copy()
             last = snap.upper - 1
@@ -335,14 +336,14 @@ class ArrangementStates:
             times[order].tolist(),
             strict=True,
         )
-        told = [
+        described = [
             Row(v, d, b, None, came == step, False, max(t, snap.since) if t <= snap.since else t, t <= snap.since)
             for v, d, b, t in facts
         ]
-        return RecordedBatch(lower, upper, tuple(told), len(batch), fresh and bool(step))
+        return RecordedBatch(lower, upper, tuple(described), len(batch), fresh and bool(step))
 
     def _readers(self, piece: Piece, s: Structure, step: int) -> list[ReaderPosition]:
-        """The operators that read an arrangement: at this epoch once they have acted, else at the one before."""
+        """The operators that read an arrangement: at the current epoch once they have acted, else at the one before."""
         readers = [b for a, b, kind in s.edges if a == piece.owner and kind == "read"]
         return [
             ReaderPosition(r, self._reached(r, step), self._reached(r, step - 1) if step else None) for r in readers
@@ -358,6 +359,6 @@ class ArrangementStates:
         return played.epoch if acted or step == last else self._reached(operator, first - 1)
 
 
-def _held(snap: Snapshot, before: Snapshot | None) -> list[ReaderPosition]:
+def _handles(snap: Snapshot, before: Snapshot | None) -> list[ReaderPosition]:
     was = dict(before.handles) if before is not None else {}
     return [ReaderPosition(reader, time, was.get(reader), True) for reader, time in snap.handles]

@@ -1,4 +1,4 @@
-"""What each operator of an outline holds, as panels: state tables read once, cut to the room there is."""
+"""What each operator of an outline stores, as panels. Each state table is read once."""
 
 from __future__ import annotations
 
@@ -15,34 +15,34 @@ from .table import DrawnTable, Limits, counted, cut, grouped, shown
 from .text import wrap
 
 State = Callable[..., pd.DataFrame]
-"""``engine.state``: without arguments the table of what is held, with an operator's name its rows."""
+"""``engine.state``: without arguments the table of all state, with an operator's name its rows."""
 READ_AT_MOST = 20_000
-"""Tables with more rows are counted and not fetched: a picture shows eight."""
+"""Tables with more rows are only counted, because a picture shows eight rows."""
 
 _INSIDE = {"accumulators": "counts and sums", "limbs": "exact sums, in parts"}
-"""What the names that ``state()`` gives to parts of a reduce mean."""
+"""The meaning of the names that ``state()`` gives to parts of an aggregation."""
 
 
 @dataclass(frozen=True)
 class EngineContents:
-    """What an engine holds, read once: the table of state(), rows by name, filled keys by name."""
+    """What an engine stores, read once: the table of ``state()``, rows by name, filled keys by name."""
 
     held: pd.DataFrame
     rows: dict[str, pd.DataFrame]
     filled: dict[str, list[tuple[Any, ...]]]
-    """Of the tables with holes."""
+    """Filled keys of the partial tables."""
 
     def total(self, base: bool) -> int:
-        """Rows held in base tables, or beside them."""
+        """The number of rows in base tables, or in all other state."""
         return int(self.held.loc[self.held["base"].astype(bool) == base, "rows"].sum())
 
     def of(self, names: Sequence[str]) -> int:
-        """Rows held under these names."""
+        """The number of rows under these names."""
         return int(self.held.loc[self.held["operator"].isin(list(names)), "rows"].sum())
 
 
 def read(operators: Sequence[OutlineOperator], state: State, filled: Callable[[str], Any] | None) -> EngineContents:
-    """Read what is held; ``filled`` is asked under partial state alone."""
+    """Read what an engine stores; ``filled`` is called under partial state only."""
     held = state()
     size = dict(zip(held["operator"], held["rows"], strict=True))
     base = dict(zip(held["operator"], held["base"].astype(bool), strict=True))
@@ -53,7 +53,7 @@ def read(operators: Sequence[OutlineOperator], state: State, filled: Callable[[s
 
 
 def _keys(filled: Callable[[str], Any], name: str) -> list[tuple[Any, ...]] | None:
-    """The filled keys of a table; None for one that is a part of another and has none of its own."""
+    """The filled keys of a table, or None for a part of a table, which has none of its own."""
     try:
         keys = filled(name)
     except ValueError:
@@ -64,7 +64,7 @@ def _keys(filled: Callable[[str], Any], name: str) -> list[tuple[Any, ...]] | No
 def panels(
     operators: Sequence[OutlineOperator], edges: Sequence[OutlineEdge], content: EngineContents, limits: Limits
 ) -> dict[str, Panel]:
-    """A panel for each operator. A source whose rows the join behind it keeps too is only counted."""
+    """A panel for each operator. A source whose rows the join behind it stores too is only counted."""
     keeping = {o.name for o in operators if o.kind == "join" and o.tables}
     copied = {e.source for e in edges if e.target in keeping and e.kind == "change"}
     asking = {e.source for e in edges if e.kind == "upquery"}
@@ -88,7 +88,7 @@ def _wordy(o: OutlineOperator, content: EngineContents, limits: Limits) -> tuple
     if o.kind == "source":
         return "", ["base", counted(content.of(o.tables), "row")], None
     if o.kind == "view":
-        return "", ["rows held", "before it"], None
+        return "", ["rows stored", "upstream"], None
     if o.kind in ("filter", "map") and o.detail:
         return "", wrap(o.detail, limits.cell * 1.6, 3), None
     return o.detail, ["no state"], None
@@ -117,7 +117,7 @@ def _table(name: str, operator: OutlineOperator, content: EngineContents, limits
 
 
 def _empty(frame: pd.DataFrame, key: tuple[str, ...], filled: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    """Filled keys that no row has."""
+    """Filled keys without rows."""
     if any(k not in frame.columns for k in key):
         return []
     there = {tuple(map(shown, row)) for row in frame[list(key)].itertuples(index=False)}

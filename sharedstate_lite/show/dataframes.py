@@ -1,9 +1,8 @@
-"""Data frames as a notebook shows them: text on the left, numbers on the right, nothing cut short.
+"""Data frames in a notebook: text on the left, numbers on the right, long text in full.
 
-pandas puts every cell on the right, which is for numbers; a column of sentences is hard to
-read there. A long heading, such as an operator's name, may go on in a new line after a dot, so that a table fits into
-a narrow window. Nothing of the frame is changed, and frames that pandas itself abridges by
-leaving out columns are shown as pandas shows them.
+pandas aligns every cell to the right, where sentences are hard to read. A long heading, such as
+an operator's name, may break after a dot, so that a table fits into a narrow window. The frame
+is not changed. A frame for which pandas leaves out columns is shown as pandas shows it.
 """
 
 from __future__ import annotations
@@ -15,13 +14,13 @@ import pandas as pd
 from pandas.api import types
 
 WIDEST = 120
-"""Characters of a text that are shown."""
+"""The number of characters of a text that are shown."""
 _HEADING = re.compile(r"<th[^>]*>[^<]+")
 _DOT = re.compile(r"(?<=\w)\.(?=[a-z_])")
 
 
 def tables() -> None:
-    """From here on, this notebook shows frames and Changes so; outside of a notebook only ``WIDEST`` is set."""
+    """Display frames and Changes this way in the current notebook. Outside a notebook only ``WIDEST`` is set."""
     pd.set_option("display.max_colwidth", WIDEST)
     from IPython.core.getipython import get_ipython
 
@@ -33,7 +32,7 @@ def tables() -> None:
 
 
 def aligned(frame: pd.DataFrame) -> str | None:
-    """The frame as pandas' own HTML, with its text columns, and an index of texts, on the left."""
+    """pandas' own HTML of a frame, with text columns and a text index on the left."""
     html: str | None = frame._repr_html_()  # type: ignore[operator]
     if html is None or len(frame.columns) > (pd.get_option("display.max_columns") or 20):
         return html
@@ -42,7 +41,7 @@ def aligned(frame: pd.DataFrame) -> str | None:
 
 
 def changed(changes: Any) -> str:
-    """Changes as they show themselves, with their kinds and text columns on the left."""
+    """The HTML of Changes, with kinds and text columns on the left."""
     frame = changes.to_pandas()
     frame.insert(0, "kind", changes.kinds(), allow_duplicates=True)
     return _left(changes._repr_html_(), frame, index=False)
@@ -50,7 +49,7 @@ def changed(changes: Any) -> str:
 
 def _left(html: str, frame: pd.DataFrame, index: bool) -> str:
     html = _HEADING.sub(lambda found: _DOT.sub(".<wbr>", found[0]), html)
-    # Counted from the right: where an index of several levels repeats itself, pandas leaves cells out on the left.
+    # Counted from the right, because pandas leaves out repeated cells of a multi-level index on the left.
     count = len(frame.columns)
     ends = [count - at for at in range(count) if is_text(frame.iloc[:, at])]
     cells = [f"{tag}:nth-last-child({end})" for end in ends for tag in ("td", "th")] + ["tbody th"] * index
@@ -62,7 +61,7 @@ def _left(html: str, frame: pd.DataFrame, index: bool) -> str:
 
 
 def is_text(column: pd.Series[Any]) -> bool:
-    """Whether a column holds texts, or anything else that is no number; one without values does not."""
+    """Whether a column has values that are no numbers."""
     if types.is_numeric_dtype(column.dtype):
         return False
     there = column.dropna()

@@ -1,13 +1,12 @@
-"""The operators of an engine with their state, left to right, as a picture.
+"""The operators of an engine with their state as a picture, sources left and views right.
 
-Takes what ``engine.graph()`` and ``engine.state`` say, and nothing else of an engine.
-Sources are on the left, views on the right. A filled panel holds rows. A plain line
-carries changes; a double line is a read through a trace handle (shared state); a dashed
-line is the way of upqueries, against the stream (partial state).
+The input is what ``engine.graph()`` and ``engine.state`` return. A filled panel stores rows. A
+plain line carries changes, a double line is a read through a trace handle (shared state), and a
+dashed line carries upqueries (partial state).
 
-Too wide for the room: values are cut shorter, columns of tables are left out, then tables
-fold to their row counts, those farthest from the views first; what edges carried goes
-unsaid last of all. Text stays as large as it is; what still does not fit is scrolled.
+If the picture is too wide, values are cut shorter, then columns are left out, then tables fold
+to their row counts, those farthest from the views first, and finally the row counts on edges
+go. Text keeps its size; a picture that is still too wide scrolls.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from .svg import Drawing, Picture
 from .table import Limits, counted
 
 ROOMS = (800.0, 640.0, 480.0)
-"""Px that a notebook gives a picture, in a window of the usual width and in narrower ones."""
+"""Widths in px at which a picture is drawn: a usual notebook window and narrower ones."""
 TALLEST = 440.0
 
 STEPS = [
@@ -32,7 +31,7 @@ STEPS = [
     (Limits(6, 3, 80, 160), 32.0),
     (Limits(5, 2, 64, 120), 28.0),
 ]
-"""How much of the tables, and the least gap, from roomy to tight."""
+"""How much of the tables is drawn, and the smallest gap, from roomy to tight."""
 
 Carried = Mapping[tuple[str, str], int]
 
@@ -47,10 +46,10 @@ def graph(
 ) -> Picture:
     """The operators with their state tables.
 
-    ``described`` is ``engine.graph()``, ``state`` is ``engine.state`` itself. Under
-    partial state ``filled`` is ``engine.filled``: keys that are filled and have no rows
-    are named, and the rest is shown as a hole. ``carried`` is
-    ``engine.trace.rows_by_edge()`` or a part of it: rows by (source, target).
+    ``described`` is ``engine.graph()`` and ``state`` is ``engine.state`` itself. Under partial
+    state, ``filled`` is ``engine.filled``: filled keys without rows are named, and the rest is
+    drawn as a hole. ``carried`` is ``engine.trace.rows_by_edge()`` or a part of it: row counts by
+    (source, target).
     """
     operators, edges = outline(described)
     content = read(operators, state, filled)
@@ -66,11 +65,11 @@ def _drawings(
     title: str,
     carried: Carried,
 ) -> Iterator[Drawing]:
-    """For each room the roomiest drawing that fits it, else the tightest there is."""
+    """For each width the roomiest drawing that fits it, else the tightest."""
     told = f"own state {counted(content.total(False), 'row')} · base {counted(content.total(True), 'row')}"
     scenes = _scenes(operators, edges, content, carried)
     scene = next(scenes)
-    # What was too large for one room is so for the next, which is narrower: scenes are gone through once.
+    # A scene that is too wide for one width is too wide for the next, so each scene is tried once.
     for room in ROOMS:
         while scene.width > room or scene.height > TALLEST:
             tighter = next(scenes, None)
@@ -83,7 +82,7 @@ def _drawings(
 def _scenes(
     operators: Sequence[OutlineOperator], edges: Sequence[OutlineEdge], content: EngineContents, carried: Carried
 ) -> Iterator[Scene]:
-    """From roomy to tight: tables cut shorter, then folded one by one, at last all of it without edges' labels."""
+    """Scenes from roomy to tight: shorter tables, then folded ones, then all of it without row counts on edges."""
     for labels in (carried, {}) if carried else ({},):
         for limits, gap in STEPS:
             scene = Scene(panels(operators, edges, content, limits), edges, labels, gap)
@@ -98,7 +97,7 @@ def _scenes(
 def in_words(
     operators: Sequence[OutlineOperator], edges: Sequence[OutlineEdge], content: EngineContents, title: str
 ) -> str:
-    """The picture in words: one line an operator, what it holds and where its changes go."""
+    """The picture as text: one line an operator with its rows and its targets."""
     names = {o.name: " ".join(p for p in (o.title, o.detail) if p) for o in operators}
     out = [title or "operators and their state"]
     for o in operators:

@@ -1,9 +1,14 @@
-"""How high each box of a layout stands, the order of every column being given.
+"""The layout of a graph: positions of boxes, and the lines between them. Only sizes go in.
 
-The tallest column comes first and the others follow outwards: a box goes to the mean of
-its neighbours' ports, as near as the boxes above and below it allow (isotonic
-regression, by pooling adjacent violators). At last boxes are moved a little where that
-makes a bent link straight.
+Columns run left to right. A box stands one column after the last box that it reads (the longest
+path from a source); a source stands right before its first reader. An edge that passes a column
+runs through a lane kept free in it. The order within a column has the fewest crossings that
+barycentre sweeps find. Heights start from the tallest column: each box moves to the mean of its
+neighbours' ports, as near as the boxes above and below allow (isotonic regression), and small
+bends are straightened. A bent line has one vertical stretch in the gap between two columns.
+
+Source: Sugiyama, Tagawa and Toda, Methods for Visual Understanding of Hierarchical System
+Structures, 1981.
 """
 
 from __future__ import annotations
@@ -13,12 +18,12 @@ from dataclasses import dataclass
 from itertools import permutations
 
 NEAR = 16.0
-"""A link that is bent by no more than this is straightened where there is room."""
+"""A link with a bend of at most this many px is straightened if there is room."""
 
 
 @dataclass(frozen=True)
 class Box:
-    """A box to place: its size in px, how high above it its title reaches, and whether it is only a lane."""
+    """A box to place: its size in px, the height of its title above it, and whether it is only a lane."""
 
     name: str
     width: float
@@ -29,7 +34,7 @@ class Box:
 
 @dataclass(frozen=True)
 class Link:
-    """An edge from one box to another, ports in px below the boxes' upper edges."""
+    """An edge between boxes; ports are in px below the boxes' upper edges."""
 
     source: str
     target: str
@@ -44,10 +49,10 @@ def heights(
     apart: float,
     most: float | None = None,
 ) -> dict[str, float]:
-    """The upper edge of each box; the highest title reaches up to 0.
+    """The upper edge of each box. The highest title reaches up to 0.
 
-    Straight links may make the whole higher than its tallest column. Where that is more
-    than ``most``, columns are moved together, and links bend.
+    Straight links may make the whole taller than its tallest column. If it is taller than
+    ``most``, columns move closer together and links bend.
     """
     tops: dict[str, float] = {}
     if not order:
@@ -72,7 +77,7 @@ def heights(
 def _together(
     order: Sequence[Sequence[str]], size: Mapping[str, Box], tops: dict[str, float], apart: float, most: float
 ) -> None:
-    """Push what sticks out of a window of height ``most`` back into it, the others of its column with it."""
+    """Move boxes that exceed a window of height ``most`` back into it, and the others of the column with them."""
     low = min(tops[n] - size[n].above for n in tops)
     high = max(tops[n] + size[n].height for n in tops)
     if high - low <= most:
@@ -92,7 +97,7 @@ def _together(
 def _settle(
     column: Sequence[str], size: Mapping[str, Box], links: Sequence[Link], tops: dict[str, float], apart: float
 ) -> None:
-    """Move a column's boxes to where their placed neighbours want them."""
+    """Move the boxes of a column towards their placed neighbours."""
     shifts, weights, offsets, y = [], [], [], 0.0
     for n in column:
         wanted, weight = _wanted(n, size, links, tops)
@@ -107,21 +112,21 @@ def _settle(
 def _wanted(
     name: str, size: Mapping[str, Box], links: Sequence[Link], tops: Mapping[str, float]
 ) -> tuple[float | None, float]:
-    """The mean of the upper edges at which the box's links would be straight, and how much it matters."""
+    """The mean of the upper edges at which the box's links are straight, and its weight."""
     total = weight = 0.0
     for k in links:
         here, there, shift = (
             (k.target, k.source, k.out - k.into) if k.target == name else (k.source, k.target, k.into - k.out)
         )
         if here == name and there in tops:
-            # A lane that bends looks worse than a box's own link does.
+            # A bent lane looks worse than a bent link of a box.
             w = 8.0 if size[here].lane and size[there].lane else 1.0
             total, weight = total + w * (tops[there] + shift), weight + w
     return (total / weight, weight) if weight else (None, 0.1)
 
 
 def isotonic(values: Sequence[float], weights: Sequence[float]) -> list[float]:
-    """The non-decreasing sequence nearest to ``values`` in weighted squares."""
+    """The non-decreasing sequence nearest to ``values`` in weighted squares (pooling adjacent violators)."""
     blocks: list[tuple[float, float, int]] = []
     for value, weight in zip(values, weights, strict=True):
         blocks.append((value, weight, 1))
@@ -134,7 +139,7 @@ def isotonic(values: Sequence[float], weights: Sequence[float]) -> list[float]:
 def _straighten(
     column: Sequence[str], size: Mapping[str, Box], links: Sequence[Link], tops: dict[str, float], apart: float
 ) -> None:
-    """Move boxes by what makes one of their links straight, where none is straight yet and there is room."""
+    """Move boxes to make one link straight, if none is straight yet and there is room."""
     for i, n in enumerate(column):
         bends = [tops[k.source] + k.out - tops[k.target] - k.into for k in links if k.target == n]
         bends += [tops[k.target] + k.into - tops[k.source] - k.out for k in links if k.source == n]
@@ -156,7 +161,7 @@ LANE = 14.0
 
 @dataclass(frozen=True)
 class LinkSegment:
-    """A link's way through one gap: from the right of column ``gap`` to the left of the next, at heights y."""
+    """The part of a link in one gap: from the right of column ``gap`` to the left of the next, at heights y."""
 
     number: int
     gap: int
@@ -168,7 +173,7 @@ class LinkSegment:
 
 @dataclass(frozen=True)
 class Placed:
-    """Columns of boxes with their upper edges and widths, and each link's pieces from left to right."""
+    """Columns of boxes with their upper edges and widths, and each link's segments from left to right."""
 
     columns: list[list[str]]
     tops: dict[str, float]
@@ -177,12 +182,12 @@ class Placed:
     links: list[list[LinkSegment]]
 
     def gap(self, c: int) -> list[LinkSegment]:
-        """The pieces between column ``c`` and the next."""
+        """The segments between column ``c`` and the next."""
         return [p for link in self.links for p in link if p.gap == c]
 
 
 def columns(names: Sequence[str], links: Sequence[Link]) -> dict[str, int]:
-    """The column of each box. Raises ValueError where the links make a circle."""
+    """The column of each box. Raises ValueError if the links form a cycle."""
     below: dict[str, list[str]] = {n: [] for n in names}
     above: dict[str, list[str]] = {n: [] for n in names}
     for link in links:
@@ -193,7 +198,7 @@ def columns(names: Sequence[str], links: Sequence[Link]) -> dict[str, int]:
     while waiting:
         ready = [n for n in waiting if all(b in level for b in below[n])]
         if not ready:
-            raise ValueError(f"the links of {', '.join(waiting)} make a circle; a graph of operators has none")
+            raise ValueError(f"the links of {', '.join(waiting)} form a cycle; a graph of operators must have none")
         for n in ready:
             level[n] = max((level[b] + 1 for b in below[n]), default=0)
         waiting = [n for n in waiting if n not in level]
@@ -205,9 +210,9 @@ def columns(names: Sequence[str], links: Sequence[Link]) -> dict[str, int]:
 
 
 def place(boxes: Sequence[Box], links: Sequence[Link], apart: float = 14.0, most: float | None = None) -> Placed:
-    """Columns, heights and the pieces of every link; boxes of a column are ``apart`` px from each other.
+    """Columns, heights and the segments of every link. Boxes of a column are at least ``apart`` px apart.
 
-    No higher than ``most`` px, if the tallest column is not.
+    The whole is no taller than ``most`` px, unless its tallest column is.
     """
     size = {b.name: b for b in boxes}
     level = columns([b.name for b in boxes], links)
@@ -245,7 +250,7 @@ def _chain(number: int, link: Link, level: dict[str, int], size: dict[str, Box])
 
 
 def ordered(order: list[list[str]], links: Sequence[Link], size: Mapping[str, Box]) -> list[list[str]]:
-    """The order of each column, with the fewest crossings found."""
+    """The order of each column with the fewest crossings found."""
     order = [list(c) for c in order]
     best, least = [list(c) for c in order], crossings(order, links, size)
     for sweep in range(8):
@@ -276,7 +281,7 @@ def _at(rank: int, box: Box, port: float) -> float:
 
 
 def crossings(order: list[list[str]], links: Sequence[Link], size: Mapping[str, Box]) -> int:
-    """How many pairs of links between two columns cross."""
+    """The number of pairs of links between two columns that cross."""
     rank = {n: i for column in order for i, n in enumerate(column)}
     column = {n: c for c, names in enumerate(order) for n in names}
     ends: dict[int, list[tuple[float, float]]] = {}
@@ -290,24 +295,24 @@ def crossings(order: list[list[str]], links: Sequence[Link], size: Mapping[str, 
 TRACK = 9.0
 """Px between two vertical stretches."""
 STRAIGHT = 0.5
-"""Heights nearer than this are one height."""
+"""Heights nearer than this count as equal."""
 EDGE = 14.0
 """Px between a panel and the nearest vertical stretch."""
 
 Track = tuple[str, float]
-"""Pieces with one source and one height there share a track."""
+"""Segments with one source and one height there share a track: their vertical stretch."""
 
 
 def track_of(piece: LinkSegment) -> Track:
-    """The track that a piece belongs to."""
+    """The track of a segment."""
     return piece.source, round(piece.y0, 1)
 
 
 def tracks(pieces: Sequence[LinkSegment]) -> list[Track]:
-    """The tracks of one gap's bent pieces, left to right."""
+    """The tracks of the bent segments in one gap, left to right, so that no links overlap and few cross."""
     bent = [p for p in pieces if abs(p.y0 - p.y1) > STRAIGHT]
     found = list(dict.fromkeys(track_of(p) for p in bent))
-    # Upper ones turn last when they go down, lower ones when they go up: that crosses least.
+    # To cross least, upper links turn last if they go down, and lower links if they go up.
     down = [t for t in found if all(p.y1 > p.y0 for p in bent if track_of(p) == t)]
     up = [t for t in found if t not in down]
     best = [*sorted(down, key=lambda t: -t[1]), *sorted(up, key=lambda t: t[1])]
@@ -324,7 +329,7 @@ def tracks(pieces: Sequence[LinkSegment]) -> list[Track]:
 
 
 def _cost(order: Sequence[Track], pieces: Sequence[LinkSegment]) -> float:
-    """Crossings, and a thousand for each pair of links that lie on each other."""
+    """The number of crossings, plus a thousand for each pair of overlapping links."""
     at = {t: i + 1.0 for i, t in enumerate(order)}
     turn = [at.get(track_of(p), 0.0) if abs(p.y0 - p.y1) > STRAIGHT else 0.0 for p in pieces]
     total = 0.0
@@ -333,7 +338,7 @@ def _cost(order: Sequence[Track], pieces: Sequence[LinkSegment]) -> float:
             if i == j or track_of(a) == track_of(b) or not turn[j]:
                 continue
             far = turn[i] or len(order) + 1.0
-            # a's first stretch and b's last one, at the same height, b turning before a does.
+            # The first stretch of a and the last one of b overlap if b turns before a.
             if abs(a.y0 - b.y1) < 3 and turn[j] < far:
                 total += 1000
             low, high = sorted((b.y0, b.y1))
@@ -342,12 +347,12 @@ def _cost(order: Sequence[Track], pieces: Sequence[LinkSegment]) -> float:
 
 
 def gap_width(pieces: Sequence[LinkSegment], least: float) -> float:
-    """The width that a gap needs for its tracks."""
+    """The width that the tracks of a gap need."""
     return max(least, 2 * EDGE + TRACK * max(len(tracks(pieces)) - 1, 0))
 
 
 def turns(pieces: Sequence[LinkSegment], left: float, right: float) -> dict[Track, float]:
-    """The x of each track between x = left and x = right, in the middle."""
+    """The x of each track, centred between ``left`` and ``right``."""
     order = tracks(pieces)
     start = (left + right) / 2 - TRACK * (len(order) - 1) / 2
     return {t: start + TRACK * i for i, t in enumerate(order)}

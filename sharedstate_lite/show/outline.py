@@ -1,9 +1,7 @@
-"""From an engine's two frames to the operators worth drawing.
+"""The operators of an engine that are worth drawing, from the two frames of ``engine.graph()``.
 
-Takes what ``engine.graph()`` says (operators: name, kind, title, detail, tables, view;
-edges: source, target, kind). Leaves out what a picture does better without: a projection
-that only picks columns, and a source whose rows are held by the arrangement behind it.
-Nothing is left out that holds rows.
+Left out are projections that only pick columns, and sources whose rows are stored by the
+arrangement behind them. No operator that stores rows is left out.
 """
 
 from __future__ import annotations
@@ -22,7 +20,7 @@ _COLUMNS = re.compile(r'(?:[\w."]+(?:, )?)*')
 
 @dataclass(frozen=True)
 class OutlineOperator:
-    """A box of the outline; fields as in the operators' frame."""
+    """An operator to draw; fields as in the operators' frame."""
 
     name: str
     kind: str
@@ -34,13 +32,13 @@ class OutlineOperator:
 
 @dataclass(frozen=True)
 class OutlineEdge:
-    """A change or a read from source to target, or an upquery from who asks to who is asked."""
+    """A change or a read from source to target, or an upquery from the asking operator to the asked one."""
 
     source: str
     target: str
     kind: str
     trace_edge: tuple[str, str]
-    """Source and target that the trace knows it by, where an operator between the two is left out."""
+    """Source and target in the trace, which differ if an operator between the two is left out."""
 
 
 def outline(described: Described) -> tuple[list[OutlineOperator], list[OutlineEdge]]:
@@ -71,7 +69,7 @@ def _upper(found: re.Match[str]) -> str:
 def _without(
     gone: OutlineOperator, operators: list[OutlineOperator], edges: list[OutlineEdge]
 ) -> tuple[list[OutlineOperator], list[OutlineEdge]]:
-    """The graph with an operator taken out and its edges joined."""
+    """The graph without one operator, its edges joined."""
     out: list[OutlineEdge] = []
     for edge in edges:
         if gone.name not in (edge.source, edge.target):
@@ -85,7 +83,7 @@ def _without(
 def _moved(
     source: OutlineOperator, operators: list[OutlineOperator], edges: list[OutlineEdge]
 ) -> tuple[list[OutlineOperator], list[OutlineEdge]]:
-    """The graph with a source shown as the first arrangement of its rows, if it has one."""
+    """The graph with a source shown as the first arrangement of its rows, if there is one."""
     readers = [e.target for e in edges if e.source == source.name]
     first = next((o for o in operators if o.kind == "arrange" and o.name in readers), None)
     if first is None:

@@ -1,10 +1,11 @@
-"""Colours and type of every picture, light and dark.
+"""Colours and type of every picture, in light and dark.
 
-The hues are Okabe and Ito's (safe for colour-blind eyes), darkened or lightened until
-text reaches a contrast of 4.5 and frames 3 against what is behind them. A picture names
-its colours by CSS variables; one style sheet, repeated in each picture, gives them their
-values by the surroundings: JupyterLab's theme where there is one, else what the reader's
-system prefers.
+The hues are those of Okabe and Ito, which colour-blind readers can distinguish. They are darkened
+or lightened until text has a contrast of 4.5 and frames of 3 against their background. A picture
+refers to its colours by CSS variables. One style sheet, repeated in each picture, sets them by
+JupyterLab's theme if there is one, else by the reader's system.
+
+Source: Okabe and Ito, Color Universal Design, 2008; WCAG 2.1, 1.4.3 and 1.4.11.
 """
 
 from __future__ import annotations
@@ -42,12 +43,12 @@ DARK = {
     "handle-tint": "#432236",
 }
 KINDS = {"base": "frame", "join": "inserted", "aggregate": "deleted", "arrangement": "handle", "reader": "upquery"}
-"""The colour of each kind of state that ``state()`` knows."""
+"""The colour of each kind of state in ``state()``."""
 
 FAMILY = "Arial, 'Liberation Sans', Helvetica, sans-serif"
 MONO = "'Liberation Mono', 'DejaVu Sans Mono', Menlo, Consolas, monospace"
 LEAST = 12
-"""No text in a picture is smaller, in px."""
+"""The smallest font size in a picture, in px."""
 
 
 def _values(colours: dict[str, str]) -> str:
@@ -55,7 +56,10 @@ def _values(colours: dict[str, str]) -> str:
 
 
 def style(theme: str | None = None) -> str:
-    """The style sheet of a picture, every rule within ``.ssl``; ``theme`` light or dark holds whatever is around."""
+    """The style sheet of a picture, every rule within ``.ssl``.
+
+    A ``theme``, light or dark, overrides the surroundings.
+    """
     light, dark = _values(LIGHT), _values(DARK)
     if theme == "light" or theme == "dark":
         return f".ssl{{{light if theme == 'light' else dark}color-scheme:{theme}}}{_type()}"
@@ -77,5 +81,5 @@ def _type() -> str:
 
 
 def colour(name: str) -> str:
-    """A reference to a colour of the style sheet, with its light value where the sheet is absent."""
+    """A reference to a colour of the style sheet, with its light value as the default."""
     return f"var(--{name},{LIGHT[name]})"

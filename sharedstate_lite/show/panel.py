@@ -1,8 +1,7 @@
-"""One operator of a graph as a panel: its title above, and what it holds inside.
+"""One operator of a graph as a panel: the title above, its state inside.
 
-A filled panel with a heavier edge holds rows, a white one holds none. What there is room
-for is the caller's to say (:class:`~.table.Limits`); a panel tells its size, where its
-edges may begin and end, and draws itself.
+A filled panel has rows, a white one has none. A panel knows its size and where edges may begin
+and end. The caller sets how much of the tables is drawn (`table.Limits`).
 """
 
 from __future__ import annotations
@@ -17,12 +16,12 @@ TITLE = 19
 SECOND = 16
 NOTHING = "no state"
 ONE_WAY, TWO_WAYS = 18.0, 52.0
-"""Px between two inputs, so that a line of text fits at each: over it, and under its way back."""
+"""Px between two inputs: a line of text fits above each edge, and with upqueries also below it."""
 
 
 @dataclass(frozen=True)
 class Panel:
-    """What is drawn of one operator. ``rows`` is None where it keeps no state at all."""
+    """What is drawn of one operator. ``rows`` is None for an operator without state."""
 
     name: str
     title: str
@@ -30,26 +29,26 @@ class Panel:
     rows: int | None
     tables: list[DrawnTable] = field(default_factory=list)
     words: list[str] = field(default_factory=list)
-    """Lines instead of tables."""
+    """Lines of text instead of tables."""
     inputs: int = 1
     widest: float = 230.0
-    """A title longer than this does not widen the panel."""
+    """A longer title does not widen the panel."""
     ports: float = ONE_WAY
 
     @property
     def count(self) -> str:
-        """How many rows it holds, in words, where the panel does not say so itself."""
+        """The number of rows as text, if the panel does not show it otherwise."""
         return counted(self.rows, "row") if self.rows is not None and self.tables else ""
 
     @property
     def body(self) -> float:
-        """The least width of the panel without its title."""
+        """The smallest width of the panel without its title."""
         inside = [t.width for t in self.tables] + [width(w) + 2 * PAD for w in self.words]
         return max([40.0, *inside])
 
     @property
     def width(self) -> float:
-        """The least width that holds the tables and the title in two lines."""
+        """The smallest width that fits the tables, and the title in two lines."""
         second = width(self.detail) + (width(self.count) + 12 if self.count else 0)
         titles = max(width(self.title, 13, bold=True), second)
         return max(self.body, min(titles, self.widest))
@@ -65,7 +64,7 @@ class Panel:
 
     @property
     def height(self) -> float:
-        """The height of the panel, title not counted."""
+        """The height of the panel without its title."""
         if self.tables:
             inside = sum(t.height for t in self.tables) + 6 + 7 * (len(self.tables) - 1)
         else:
@@ -73,7 +72,7 @@ class Panel:
         return max(inside, self.ports * self.inputs + (18 if self.inputs > 1 else -10))
 
     def port(self, number: int) -> float:
-        """Where input ``number`` arrives, below the upper edge: at its table if each has one, else spread evenly."""
+        """The height of input ``number`` below the upper edge: at its table if each input has one, else even."""
         if self.inputs > 1 and len(self.tables) == self.inputs:
             y = 3.0
             for table in self.tables[:number]:
@@ -111,7 +110,7 @@ class Panel:
 
 
 def folded(panel: Panel) -> Panel:
-    """The panel without its tables: how many rows, and no more."""
+    """The panel with its number of rows in place of the tables."""
     if not panel.tables:
         return panel
     words = counted(panel.rows or 0, "row")

@@ -1,7 +1,7 @@
-"""Panels placed and joined by lines: what a picture of a graph is drawn from.
+"""Panels placed and joined by lines: the picture of a graph.
 
-A plain line carries changes, a double one is a read through a trace handle, a dashed one
-is an upquery, which runs below the change it goes against.
+A plain line carries changes, a double line is a read through a trace handle, and a dashed line
+carries upqueries, below the change that it runs against.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from .text import fit, width
 MARGIN = 14.0
 HEAD = 46.0
 STRETCH = 46.0
-"""Px by which a gap may grow where there is room."""
+"""Px by which a gap may grow if there is room."""
 
 
 class Scene:
-    """``panels`` by name, joined by ``edges``; ``carried`` are rows to write over an edge, by (source, target)."""
+    """``panels`` by name, joined by ``edges``. ``carried`` are row counts to write on edges, by (source, target)."""
 
     def __init__(
         self,
@@ -35,11 +35,11 @@ class Scene:
         self.asked = {(e.target, e.source): e for e in edges if e.kind == "upquery"}
         self.shift = 9.0 if self.asked else 0.0
         self.links: list[tuple[OutlineEdge, bool]] = []
-        """Each link's edge, and whether it is the way of upqueries against it."""
+        """Each link's edge, and whether it carries upqueries against that edge."""
         ends = self._ends([e for e in edges if e.kind != "upquery"])
         wide = {n: p.width for n, p in panels.items()}
         first = place(self._boxes(wide), ends)
-        # Panels of a column share its width, and there a title may need one line less.
+        # All panels of a column have its width, so a title may need one line less.
         wide = {n: w for column, w in zip(first.columns, first.widths, strict=True) for n in column}
         self.placed: Placed = place(self._boxes(wide), ends, apart=20.0 if self.asked else 14.0)
         self.gaps = [self._gap(self.placed.gap(c), gap) for c in range(len(self.placed.columns) - 1)]
@@ -78,7 +78,7 @@ class Scene:
     # --- drawing ------------------------------------------------------------------
 
     def draw(self, title: str, told: str, room: float) -> Drawing:
-        """The picture, its gaps stretched by what room is left; ``told`` is said beside the title."""
+        """The drawing, at least ``room`` px wide if that is not too wide."""
         spare = max(room - self.width, 0) / max(len(self.gaps), 1)
         gaps = [g + min(spare, STRETCH) for g in self.gaps]
         top = HEAD if title or told else MARGIN
@@ -92,7 +92,7 @@ class Scene:
         paths = self._paths(lefts, gaps, top)
         body = [_header(title, told, wide)] if top > MARGIN else []
         body += [self._stroke(n, points) for n, points in paths.items()]
-        # A double line is a broad one with a page-coloured one on it, drawn last: so crossing ones stay open.
+        # A double line is a wide line under a narrow page-coloured one, drawn last so that crossings stay open.
         body += [line(p, "page", wide=2, radius=7) for n, p in paths.items() if self._read(n)]
         body += [self._end(n, points) for n, points in paths.items()]
         for c, column in enumerate(self.placed.columns):
@@ -105,7 +105,7 @@ class Scene:
         return Drawing(wide, height, "".join(body))
 
     def _paths(self, lefts: Sequence[float], gaps: Sequence[float], top: float) -> dict[int, list[Point]]:
-        """Each link's points, from its source to its target."""
+        """The points of each link, from its source to its target."""
         x: dict[int, dict[tuple[str, float], float]] = {}
         for c in range(len(gaps)):
             pieces = self.placed.gap(c)
@@ -141,14 +141,14 @@ class Scene:
         return said + arrow(points[-1], "handle" if self._read(number) else "frame")
 
     def _legend(self) -> tuple[list[tuple[str, str]], float]:
-        """What is explained below the picture, and the width that it needs."""
+        """The entries of the legend, and its width."""
         out = []
         if any(self._read(n) for n in range(len(self.links))):
             out.append(("read", "reads through a trace handle"))
         if self.asked:
-            out.append(("upquery", "way of upqueries"))
+            out.append(("upquery", "upqueries"))
         if any(t.hole for p in self.panels.values() for t in p.tables):
-            out.append(("hole", "hole: not kept, asked for when read"))
+            out.append(("hole", "hole: not stored, computed when read"))
         return out, sum(54 + width(words) for _, words in out) - 22 if out else 0.0
 
 

@@ -1,7 +1,7 @@
-"""A picture as text: the few SVG elements that the pictures here are made of, and what shows them.
+"""Pictures as SVG text: the few elements that are drawn, and `Picture`, which a notebook displays.
 
-No browser and no drawing library takes part. Whatever text comes from data is escaped
-here and nowhere else; a character that XML cannot carry is written as its code.
+No browser and no drawing library is needed. Text from data is escaped here and nowhere else.
+A character that XML does not allow is written as its code.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ _ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def clean(text: str) -> str:
-    """``text`` on one line, with line ends, tabs and what XML cannot carry written as escapes."""
+    """``text`` on one line, with line ends, tabs and characters that XML does not allow as escapes."""
     shown = text.replace("\r", "\\r").replace("\n", "\\n").replace("\t", "\\t")
     return _ILLEGAL.sub(lambda found: f"\\x{ord(found[0]):02x}", shown)
 
 
 def number(value: float) -> str:
-    """A coordinate, without digits that nobody sees."""
+    """A coordinate with one decimal, or none if that is 0."""
     return f"{value:.1f}".removesuffix(".0")
 
 
@@ -42,7 +42,7 @@ def text(
     tip: str = "",
     fill: str = "",
 ) -> str:
-    """A line of text, baseline at ``at``; ``kind`` are classes of the style sheet: b, m, i, mono."""
+    """A line of text with its baseline at ``at``; ``kind`` are classes of the style sheet: b, m, i, mono."""
     words = clean(words)
     if not words:
         return ""
@@ -60,7 +60,7 @@ def text(
 
 
 def rect(x: float, y: float, w: float, h: float, *, fill: str, stroke: str = "", radius: float = 0) -> str:
-    """A rectangle; colours by their names in the palette, or none."""
+    """A rectangle; colours are names of the palette, or none."""
     lines = f' stroke="{colour(stroke)}"' if stroke else ""
     inside = "none" if fill == "none" else colour(fill)
     corner = f' rx="{number(radius)}"' if radius else ""
@@ -69,7 +69,7 @@ def rect(x: float, y: float, w: float, h: float, *, fill: str, stroke: str = "",
 
 
 def line(points: Sequence[Point], stroke: str, *, wide: float = 1, dashes: str = "", radius: float = 0) -> str:
-    """A line through points; corners rounded by at most ``radius``."""
+    """A line through points, with corners rounded by at most ``radius``."""
     path = f"M{number(points[0][0])} {number(points[0][1])}"
     for before, at, after in zip(points, points[1:], points[2:], strict=False):
         r = min(radius, _length(before, at) / 2, _length(at, after) / 2)
@@ -83,7 +83,7 @@ def line(points: Sequence[Point], stroke: str, *, wide: float = 1, dashes: str =
 
 
 def arrow(tip: Point, stroke: str, leftwards: bool = False) -> str:
-    """The head of an arrow, its tip at ``tip``."""
+    """An arrowhead with its tip at ``tip``."""
     back = 6.0 if leftwards else -6.0
     x, y = tip
     return line([(x + back, y - 4), tip, (x + back, y + 4)], stroke)
@@ -100,14 +100,14 @@ def _towards(at: Point, other: Point, r: float) -> Point:
 
 @dataclass(frozen=True)
 class Drawing:
-    """The inside of one SVG, and its size in px."""
+    """The content of one SVG, and its size in px."""
 
     width: float
     height: float
     body: str
 
     def svg(self, label: str, *, alone: bool, shown: str = "", theme: str | None = None) -> str:
-        """The SVG element; ``alone`` adds what a file of its own needs, in one ``theme`` or in the reader's."""
+        """The SVG element. ``alone`` adds what a separate file needs, in one ``theme`` or in the reader's."""
         space = ' xmlns="http://www.w3.org/2000/svg"' if alone else ""
         w, h = number(self.width), number(self.height)
         return (
@@ -118,11 +118,10 @@ class Drawing:
 
 
 class Picture:
-    """A drawing that a notebook shows: in HTML, as SVG, and in words where there is neither.
+    """A drawing that a notebook displays as HTML, as SVG or as text.
 
-    ``drawings`` are the same picture for less and less room; HTML takes the first that
-    fits, and scrolls where none does. Text is never scaled, so it never gets smaller than
-    it was drawn.
+    ``drawings`` are the same picture for less and less width. HTML shows the first that fits, and
+    scrolls if none does. Text is never scaled.
     """
 
     def __init__(self, words: str, *drawings: Drawing) -> None:
@@ -140,7 +139,7 @@ class Picture:
         return f'<div class="ssl-box"><style>{style()}{box}{self._switch()}</style>{"".join(shown)}</div>'
 
     def _switch(self) -> str:
-        """Shows the first drawing that fits its container, by its width alone: equal rules never disagree."""
+        """CSS that shows the first drawing that fits its container; it depends on widths alone."""
         out = []
         for at, drawing in enumerate(self.drawings):
             last = at + 1 == len(self.drawings)
@@ -150,7 +149,7 @@ class Picture:
         return "".join(out)
 
     def _name(self, drawing: Drawing) -> str:
-        """A class that no drawing shown under other conditions has."""
+        """A class that identifies the drawing and the widths of its alternatives."""
         widths = [number(d.width).replace(".", "-") for d in self.drawings]
         return f"s{'_'.join(widths)}n{self.drawings.index(drawing)}"
 
@@ -165,7 +164,7 @@ class Picture:
         return {"text/plain": self.words, "image/svg+xml": self._repr_svg_(), "text/html": self._repr_html_()}
 
     def save(self, path: str | Path) -> None:
-        """Write it as an SVG file of its own."""
+        """Write an SVG file."""
         Path(path).write_text(self._repr_svg_(), encoding="utf-8")
 
     def __repr__(self) -> str:

@@ -1,7 +1,7 @@
-"""A state table cut to what a picture has room for, and measured.
+"""A state table, cut to what a picture has room for, and measured.
 
-A value that is too long ends in an ellipsis (its whole is the tooltip), rows beyond the
-first ones are counted, and columns beyond the first ones are named by their number.
+A long value ends in an ellipsis and has its full text as tooltip. Further rows and columns are
+counted.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ BETWEEN = 14
 
 @dataclass(frozen=True)
 class Limits:
-    """How much of a table is drawn."""
+    """How much of a table is drawn: rows, columns, and px of a value and of the title."""
 
     rows: int = 8
     columns: int = 5
@@ -35,7 +35,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class DrawnTable:
-    """What is drawn of one table: texts and widths, in px, no positions yet."""
+    """One table as texts and widths in px, without positions."""
 
     caption: str
     head: list[str]
@@ -44,7 +44,7 @@ class DrawnTable:
     right: list[bool]
     notes: list[str] = field(default_factory=list)
     hole: bool = False
-    """A punched slot at the end: all other keys are holes."""
+    """Whether a slot at the end says that all other keys are holes."""
 
     @property
     def widths(self) -> list[float]:
@@ -52,12 +52,12 @@ class DrawnTable:
         columns = (
             zip(self.head, zip(*self.cells, strict=True), strict=True) if self.cells else ((h, ()) for h in self.head)
         )
-        # Measured bold, so that a mark on a row never widens its column.
+        # Bold is the widest style, so a mark on a row cannot widen its column.
         return [max([width(h), *(width(c, bold=True) for c in cells)]) for h, cells in columns]
 
     @property
     def width(self) -> float:
-        """The least width that holds everything."""
+        """The smallest width that fits everything."""
         body = sum(self.widths) + BETWEEN * max(len(self.head) - 1, 0)
         other = [width(self.caption), *(width(n) for n in self.notes)]
         return max([body, *other]) + 2 * PAD
@@ -112,13 +112,13 @@ class DrawnTable:
 
 
 def slot(x: float, y: float, wide: float) -> str:
-    """A hole: a slot punched through the panel, its upper edge in shadow."""
+    """The mark of a hole: a slot with its upper edge in shadow."""
     lip = line([(x, y + 6), (x, y), (x + wide, y), (x + wide, y + 6)], "muted", wide=2, radius=6)
     return rect(x, y, wide, 12, fill="page", stroke="hairline", radius=6) + lip
 
 
 def shown(value: Any) -> str:
-    """A value as a cell: NULL for what is absent, quotes for what would not be seen."""
+    """A value as a cell: NULL for a missing value, quotes around blanks."""
     if value is None or value is pd.NA or (isinstance(value, float) and value != value) or value is pd.NaT:
         return "NULL"
     if isinstance(value, bool):
@@ -137,12 +137,12 @@ def counted(n: int, one: str, many: str | None = None) -> str:
 def cut(
     frame: pd.DataFrame, total: int, limits: Limits, caption: str = "", notes: Sequence[str] = (), hole: bool = False
 ) -> DrawnTable:
-    """The first rows and columns of a state table of ``total`` rows.
+    """The first rows and columns of a state table.
 
-    ``frame`` has the rows and their ``diff``; a row that is there more than once shows
-    how often. It may hold fewer rows than ``total``: the others are counted.
+    ``frame`` has rows and their ``diff``; a row with a multiplicity other than 1 shows it. ``total``
+    is the number of rows; ``frame`` may have fewer, and the rest is counted.
     """
-    # By position: two columns may have one name.
+    # By position, because two columns may have the same name.
     columns = [i for i, c in enumerate(frame.columns) if c != "diff"]
     times = [
         int(str(frame.iat[r, i]))
@@ -171,10 +171,10 @@ def cut(
 
 
 def grouped(frame: pd.DataFrame, key: int) -> pd.DataFrame:
-    """The multiset behind an extreme, one row a group: its key, then its values in order.
+    """The values of each group under MAX or MIN, one row a group: its key, then its values in order.
 
-    ``frame`` has ``key`` columns, the value and its ``diff``. Of many values the first
-    and the last ones are named.
+    ``frame`` has ``key`` columns, the value and its ``diff``. Of many values, the first two and the
+    last two are shown.
     """
     groups: dict[tuple[Any, ...], list[str]] = {}
     for row in frame.itertuples(index=False):

@@ -74,9 +74,9 @@ def test_eves_potato_under_shared_state() -> None:
     rulers = [recording.state(s.number)["visit[product]"].tables[0].arrangement for s in steps]
     assert all(r is not None for r in rulers)
     first, second, last = (r for n, r in enumerate(rulers) if n in (0, 1, 5) and r is not None)
-    assert (first.spans[-1].lower, first.spans[-1].upper, first.spans[-1].fresh) == (9, 10, True)
-    assert [r.values for r in first.spans[-1].rows] == [("Potato", "Eve", 60)] and first.spans[-1].rows[0].time == 9
-    assert {p.reader: (p.before, p.time, p.held) for p in second.pins} == {
+    assert (first.batches[-1].lower, first.batches[-1].upper, first.batches[-1].fresh) == (9, 10, True)
+    assert [r.values for r in first.batches[-1].rows] == [("Potato", "Eve", 60)] and first.batches[-1].rows[0].time == 9
+    assert {p.reader: (p.before, p.time, p.external) for p in second.readers} == {
         "result.join1": (8, 9, False),
         "slow": (8, 8, True),
     }
@@ -110,8 +110,8 @@ def test_eves_potato_under_partial_state() -> None:
         ("response", "result"),
     ]
     assert asked.steps[read.last - 1].answer == (("Vegetable", 50),)
-    assert asked.state(read.first)["result"].reads == (("Vegetable",),)
-    assert asked.state(read.last)["result"].reads == ()
+    assert asked.state(read.first)["result"].pending_reads == (("Vegetable",),)
+    assert asked.state(read.last)["result"].pending_reads == ()
     assert [c.kind for c in asked.steps[eve.last - 1].emitted] == ["-U", "+U"]
 
 
@@ -122,7 +122,7 @@ def test_a_merge_marks_only_what_the_message_changed() -> None:
     table = recording.state(recording.last)["visit[product]"].tables[0]
     assert table.arrangement is not None and [s.kind for s in recording.steps[-1:]] == ["seal"]
     rows = [
-        (r.time, r.count, r.before, r.mark) for s in table.arrangement.spans for r in s.rows if r.values == twice[1]
+        (r.time, r.count, r.before, r.mark) for s in table.arrangement.batches for r in s.rows if r.values == twice[1]
     ]
     assert rows == [(7, 1, 1, ""), (8, 1, 1, ""), (9, 1, 0, "inserted")]
     assert [(r.count, r.before) for r in table.rows if r.values == twice[1]] == [(3, 2)]

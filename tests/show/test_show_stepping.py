@@ -36,7 +36,7 @@ def test_the_page_that_cannot_be_written_is_one_line(tmp_path: Path, capsys: pyt
         (tmp_path / "frame.svg").mkdir(exist_ok=True)
         assert main([str(odd)]) == 1
         said = capsys.readouterr()
-        assert said.out == "" and said.err.count("\n") == 1 and f"{odd}: it cannot be written" in said.err
+        assert said.out == "" and said.err.count("\n") == 1 and f"{odd}: cannot write it" in said.err
     assert main([str(tmp_path / "x.svg")]) == 0 and (tmp_path / "x.svg").read_text().startswith("<svg")
 
 
@@ -80,7 +80,7 @@ def test_predictions_are_counted() -> None:
     stepper.next()
     assert str(stepper.score) == "1 of 2 right, 1 skipped"
     stepper.goto(0)
-    with pytest.raises(ss.Error, match="nothing is asked here"):
+    with pytest.raises(ss.Error, match="there is no question here"):
         stepper.predict("x")
     assert shopping(predict=False, at=(9, 2)).question is None
 
@@ -152,7 +152,7 @@ def test_folding() -> None:
     stepper.fold("result.join1")
     assert "info side" in whole and "info side" not in stepper.svg(1100)
     assert stepper.fold("result.join1").svg(1100) == whole
-    with pytest.raises(ss.Error, match="there is info"):
+    with pytest.raises(ss.Error, match="the operators are info"):
         stepper.fold("nobody")
 
 

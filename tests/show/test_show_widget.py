@@ -42,9 +42,7 @@ def test_frames_come_with_all_that_a_step_shows(monkeypatch: pytest.MonkeyPatch)
     assert answer is not None and set(answer["frames"]) == {26, 27}
     frame = answer["frames"][26]
     assert (
-        frame["asks"]["text"] == "What will MAX(length) send on?"
-        and "rows" in frame
-        and frame["svg"].count("<svg") == 1
+        frame["asks"]["text"] == "What will MAX(length) send?" and "rows" in frame and frame["svg"].count("<svg") == 1
     )
     assert "60" not in str(frame["asks"]) and frame["caption"] == stepper.goto(step=26).caption
     assert len(answer["line"]["rows"][0]["xs"]) == 29

@@ -25,37 +25,35 @@ KINDS = ("full", "shared", "partial")
 
 
 def frames(kind: str) -> Pages:
-    """The steps of the last visit; under partial state its category has been read before."""
+    """The steps of the last visit. Under partial state, its category was read before."""
     view = ss.Catalog(**SCHEMA).view(SQL)
     read = [Read("result", (ASKED,))] if kind == "partial" else []
     return static(ss.replay(kind, [view]), [*MESSAGES[:-1], *read, MESSAGES[-1]], width=1000)
 
 
 def page() -> str:
-    """A page of its own; nothing on it comes from the network."""
+    """The complete page; nothing on it comes from the network."""
     parts = [pages.html() for pages in map(frames, KINDS)]
     title = escape("The stepper: one visit under three strategies")
-    # Of the root: on the body it would leave the page behind the frames white in a dark browser.
+    # Set on the root, because on the body it would leave the page white in a dark browser.
     look = (
         ":root{color-scheme:light dark}"
         "body{max-width:1000px;margin:16px auto;padding:0 12px;font:14px/1.5 Arial,sans-serif}"
     )
-    words = (
-        "Where no widget runs these frames stand for it; in JupyterLab, <code>show.stepper</code> steps through them."
-    )
+    words = "In JupyterLab, <code>show.stepper</code> steps through these frames interactively."
     head = f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title><style>{look}</style>'
     return f"{head}<h1>{title}</h1><p>{words}</p>{''.join(parts)}</html>"
 
 
 def frame() -> str:
-    """One frame as an SVG of its own, in the reader's own colours: the step at which the answer changes."""
+    """One frame as an SVG in the reader's theme: the step at which the answer changes."""
     view = ss.Catalog(**SCHEMA).view(SQL)
     drawn = stepper(ss.replay("full", [view]), MESSAGES, at=(len(MESSAGES), 3))
     return drawn.svg(1000)
 
 
 def main(arguments: list[str]) -> int:
-    """Write the page. Returns the exit status."""
+    """Write the page or the frame. Returns the exit status."""
     names = [a for a in arguments if not a.startswith("-")]
     if len(names) > 1 or set(arguments) - {*names, "--open"}:
         print(__doc__, file=sys.stderr)
@@ -64,13 +62,11 @@ def main(arguments: list[str]) -> int:
     try:
         path.write_text(frame() if path.suffix == ".svg" else page(), encoding="utf-8")
     except OSError as error:
-        print(
-            f"{path}: it cannot be written ({error.strerror}); name a file in a folder that is there", file=sys.stderr
-        )
+        print(f"{path}: cannot write it ({error.strerror}); name a file in an existing folder", file=sys.stderr)
         return 1
     print(path)
     if "--open" in arguments and not webbrowser.open(path.as_uri()):
-        print("no browser was found to open it in", file=sys.stderr)
+        print("no browser was found; open the file by hand", file=sys.stderr)
     return 0
 
 

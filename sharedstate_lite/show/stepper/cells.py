@@ -1,7 +1,6 @@
-"""What stands in one place of a row: a value, a value that replaced another, a bag, a hole, a word.
+"""The fields of a row: a value, a replaced value, a bag, a hole, a word.
 
-A field knows its width with the boldest style it can have, so that no mark ever widens
-its column, and draws itself between two x at the row's upper edge.
+A field measures itself in its widest style, so that no mark widens its column.
 """
 
 from __future__ import annotations
@@ -21,19 +20,19 @@ ITEM = 10.0
 
 
 class Field(Protocol):
-    """Anything that stands in a column."""
+    """What can stand in a column."""
 
     @property
     def width(self) -> float:
-        """The least width."""
+        """The smallest width."""
 
     def draw(self, x: float, y: float, wide: float, right: bool) -> str:
-        """The field in a row of 18 px whose upper edge is y."""
+        """The field in a row of 18 px with its upper edge at y."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A value; ``style`` are classes (b, i, m, s, u), ``tip`` the whole of a value that was cut."""
+    """A value; ``style`` are classes (b, i, m, s, u), ``tip`` the full text of a cut value."""
 
     words: str
     style: str = ""
@@ -50,7 +49,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Changed:
-    """A value that replaced another: old struck, new bold, in an ink box; ``tight`` leaves the arrow out."""
+    """A replaced value: the old one struck, the new one bold, in an ink box; ``tight`` omits the arrow."""
 
     old: str
     new: str
@@ -87,7 +86,7 @@ class BagItem:
 
 @dataclass(frozen=True)
 class BagField:
-    """Values that a group keeps, each in a box; ``before`` and ``after`` count those that are not shown."""
+    """The values of a group, each in a box; ``before`` and ``after`` count those that are not shown."""
 
     items: tuple[BagItem, ...]
     before: int = 0
@@ -147,7 +146,7 @@ class FieldGroup:
 
 @dataclass(frozen=True)
 class Hole:
-    """A key that is not filled: a slot punched through the panel; ``words`` before it where it has no column."""
+    """A key that is not filled, drawn as a slot; ``words`` precede it if the key has no column."""
 
     now: bool = False
     words: str = ""

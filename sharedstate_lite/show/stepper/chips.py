@@ -1,8 +1,9 @@
-"""Messages on their edges: chips, pointed the way they go, with a badge that says what they do.
+"""Messages on their edges: chips that point the way they go, with a badge for their kind.
 
-Filled: sent in this step. Ink outline: waits on its edge. Grey outline: has passed in
-this message, with the number of its step. Dashed, struck, a cross at its tip: dropped.
-A -U/+U pair moves as one. ``?`` is an upquery, ``=`` its answer.
+A filled chip is sent in this step. An ink outline means that it waits on its edge, a grey outline
+that it has passed in the current message, with the number of its step. A dropped message is
+dashed and struck, with a cross at its tip. A -U/+U pair moves as one. ``?`` is an upquery, ``=``
+its response.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from .glyphs import cross, shape
 
 TIP, TALL, HEAD, LINE = 6.0, 22.0, 18.0, 15.0
 LABEL = 15.0
-"""Px of a chip's label, above it or below."""
+"""Px of a chip's label, above or below it."""
 CELL, WIDEST = 96.0, 230.0
 LINES = 4
 TONES = {"+1": "inserted", "+I": "inserted", "+U": "inserted", "−1": "deleted", "−U": "deleted", "−D": "deleted"}
@@ -27,9 +28,9 @@ NOW, WAITS, PAST, DROPPED = "now", "waits", "past", "dropped"
 
 @dataclass(frozen=True)
 class Chip:
-    """One message's badge and the values of its row, or words where there are several rows.
+    """The badge of a message and the values of its row, or words for several rows.
 
-    Without a badge: a batch that a reader takes through its handle, named by its span.
+    A chip without a badge is a batch that a reader reads through its handle, named by its span.
     """
 
     badge: str
@@ -46,7 +47,7 @@ class Chip:
 
     @cached_property
     def words(self) -> str:
-        """The values on one line, cut to what a chip can hold."""
+        """The values on one line, cut to the room of a chip."""
         shown, used = [], 0.0
         for n, value in enumerate(self.values):
             each = fit(value, CELL, bold=True)
@@ -59,7 +60,7 @@ class Chip:
 
     @cached_property
     def lines(self) -> tuple[str, ...]:
-        """The values one a line."""
+        """The values, one a line."""
         if len(self.values) > LINES:
             return (*self.values[: LINES - 1], f"+{len(self.values) - LINES + 1} values")
         return self.values
@@ -94,7 +95,7 @@ class Chip:
         return "".join(out)
 
     def _bare(self, x: float, y: float, wide: float, status: str, back: bool) -> str:
-        """A batch passed on by reference: its span, no rows."""
+        """A batch that is read by reference: its span, without rows."""
         high = _outline(x, y, wide, TALL, back, False)
         out = shape(high, self.tone) if status == NOW else ""
         kind = {NOW: "b", WAITS: "", PAST: "m", DROPPED: "m s"}[status]
@@ -153,19 +154,19 @@ def _outline(x: float, y: float, wide: float, high: float, back: bool, stacked: 
 
 @dataclass(frozen=True)
 class EdgeMessage:
-    """What lies on one lane of one edge at one step: one chip, or a pair that moves as one."""
+    """The message shown on one lane at one step: one chip, or a pair that moves as one."""
 
     chips: tuple[Chip, ...]
     status: str
     step: int
     word: str = ""
-    """Said beside the step: dropped at the hole."""
+    """Text beside the step: dropped at the hole."""
     fresh: bool = False
-    """Dropped in this very step."""
+    """Whether it was dropped in this step."""
 
     @property
     def whole(self) -> bool:
-        """Whether it is shown whole where the trail is closed: it moves, waits, or was dropped just now."""
+        """Whether it is drawn in full if the trail is closed: it moves, waits, or was just dropped."""
         return self.fresh or self.status in (NOW, WAITS)
 
     def label(self, short: bool) -> str:
@@ -190,7 +191,7 @@ class EdgeMessage:
 
 
 def badges(kinds: Sequence[str]) -> str:
-    """One badge for several rows: theirs where they agree, else ±."""
+    """One badge for several rows: theirs if they agree, else ±."""
     found = set(kinds)
     return found.pop() if len(found) == 1 else "±"
 

@@ -1,8 +1,8 @@
-"""A recording as what is drawn: nodes that all steps share, and each step's contents and messages.
+"""What is drawn of a recording: the nodes that all steps share, and each step's contents and messages.
 
-A lane is an edge and the edge along it: changes, reads and answers go forward, upqueries
-back. Each lane shows the newest message on it: sent in this step, waiting, or passed in
-this message.
+A *lane* is an edge and a direction along it: changes, reads and responses go forward, upqueries
+back. Each lane shows its newest message: sent in this step, waiting, or passed in the current
+message.
 """
 
 from __future__ import annotations
@@ -22,24 +22,23 @@ from .nodes import NodeContent, OperatorNode
 from .table_blocks import StepperLimits, TableBlock, TableLayout, TableTraits, block, traits
 
 Lane = tuple[int, bool]
-"""An edge's number, and whether it is its edge back."""
+"""The number of an edge, and whether the lane goes against it."""
 SHOWN = 160
-"""Steps whose states are measured one by one; of longer recordings, those that end a message and every nth."""
+"""The number of steps whose states are measured. Of a longer recording, every nth step is."""
 GONE = "dropped at the hole"
 COUNTED = 50
-"""Rows of one message that are looked at for a common badge."""
+"""The number of rows of a message that are read for its badge."""
 
 
 @dataclass(frozen=True)
 class DiagramEdge:
-    """An edge to draw; ``table`` is the source's table whose ruler it leaves from, if it is a read."""
+    """An edge to draw. ``table`` is the source's table whose time axis it leaves from, if it is a read."""
 
     source: str
     target: str
     read: bool
     two: bool
     table: int | None
-    edge: RecordedEdge
 
 
 class Diagram:
@@ -52,7 +51,7 @@ class Diagram:
         self.edges = [self._edge(e, (e.source, e.target) in asked) for e in recording.edges if e.kind != "upquery"]
         self.letters = self._letters()
         self.seen: set[int] = set()
-        """Steps that the nodes have room for; of a long recording not all."""
+        """The steps that the nodes have room for: of a long recording, not all."""
         self._seen: dict[str, list[list[Table]]] = {name: [] for name in self.operators}
         self._foot = dict.fromkeys(self.operators, 0)
         self._footing = dict.fromkeys(self.operators, 0.0)
@@ -69,10 +68,10 @@ class Diagram:
             state = self.recording.state(self.recording.last).get(edge.source)
             tables = state.tables if state else ()
             table = next((n for n, t in enumerate(tables) if t.form == "arrangement"), None)
-        return DiagramEdge(edge.source, edge.target, edge.kind == "read", two, table, edge)
+        return DiagramEdge(edge.source, edge.target, edge.kind == "read", two, table)
 
     def _letters(self) -> dict[str, str]:
-        """A letter for every reader of an arrangement, each its own where letters allow."""
+        """A letter for each reader of an arrangement, distinct if possible."""
         out: dict[str, str] = {}
         readers = dict.fromkeys(w.target for w in self.edges if w.read)
         outside = [t.message.reader for t in self.recording.messages if isinstance(t.message, Hold)]
@@ -110,14 +109,14 @@ class Diagram:
     # --- nodes --------------------------------------------------------------------
 
     def plain(self, operator: RecordedOperator) -> bool:
-        """A source whose rows the join behind it keeps too: it is only counted."""
+        """Whether an operator is a source whose rows the join behind it stores too. It is only counted."""
         keeping = {o.name for o in self.operators.values() if o.kind == "join" and o.tables}
         return operator.kind == "source" and any(
             w.source == operator.name and w.target in keeping and not w.read for w in self.edges
         )
 
     def nodes(self, limits: StepperLimits) -> dict[str, OperatorNode]:
-        """The operators of the whole run, with room for every step of it."""
+        """The operators of the whole run, with room for every step."""
         out = {}
         asking = {w.target for w in self.edges if w.two} | {w.source for w in self.edges if w.two}
         for o in self.operators.values():
@@ -159,7 +158,7 @@ class Diagram:
         return block(table, limits, known, self.letters, "min(" in title and "max(" not in title)
 
     def contents(self, number: int, limits: StepperLimits) -> dict[str, NodeContent]:
-        """What each operator that exists at a step shows then."""
+        """What each operator that exists at a step shows."""
         step = self.recording.step(number)
         states = self.recording.state(number)
         out = {}
@@ -179,20 +178,24 @@ class Diagram:
     # --- messages --------------------------------------------------------------------
 
     def lane(self, move: Move) -> Lane | None:
-        """The lane that a message runs on."""
-        ends = (move.target, move.source) if move.up else (move.source, move.target)
+        """The lane of a message."""
+        ends = (move.target, move.source) if move.upstream else (move.source, move.target)
         number = next((n for n, w in enumerate(self.edges) if (w.source, w.target) == ends), None)
-        return None if number is None else (number, move.up)
+        return None if number is None else (number, move.upstream)
 
     def _messages(self, number: int) -> dict[Lane, EdgeMessage]:
-        """What lies on each lane after a step."""
+        """The message on each lane after a step."""
         recording, out = self.recording, {}
         step = recording.step(number)
         if step is None:
             return {}
         first = recording.messages[step.message - 1].first
         dropped = {
-            m.number: s for s in recording.steps[first - 1 : number] if len(s.dropped) for m in s.taken if not m.up
+            m.number: s
+            for s in recording.steps[first - 1 : number]
+            if len(s.dropped)
+            for m in s.taken
+            if not m.upstream
         }
         past = sorted(recording.trail(number), key=lambda m: (m.sent, m.number))
         for move in past:
@@ -217,7 +220,7 @@ class Diagram:
         return (Chip("", (f"[{step.epoch},{step.epoch + 1})" if step else "",)),)
 
     def _sizes(self) -> dict[Lane, list[EdgeMessage]]:
-        """Every message that ever lies on a lane, one for each size."""
+        """The messages on each lane over all steps, one of each size."""
         out: dict[Lane, dict[tuple[object, ...], EdgeMessage]] = {}
         for step in self.recording.steps:
             for move in step.sent:
@@ -225,7 +228,7 @@ class Diagram:
                     message = EdgeMessage(self._chips(move, lane), NOW, move.sent)
                     out.setdefault(lane, {}).setdefault((message.size(False), message.size(True)), message)
             for move in step.taken if len(step.dropped) else ():
-                if (lane := self.lane(move)) is not None and not move.up:
+                if (lane := self.lane(move)) is not None and not move.upstream:
                     out.setdefault(lane, {})["dropped",] = EdgeMessage(
                         self._chips(move, lane), DROPPED, move.sent, GONE, True
                     )
@@ -233,7 +236,7 @@ class Diagram:
 
 
 def chips(move: Move) -> tuple[Chip, ...]:
-    """A message as one chip, or two for a row that replaces another."""
+    """A message as one chip, or as two for a row that replaces another."""
     if move.kind == "upquery":
         return (Chip("?", _key_words(move)),)
     if move.kind == "evict":
@@ -265,12 +268,12 @@ def _key_words(move: Move) -> tuple[str, ...]:
 
 
 def _foot(state: OperatorState) -> tuple[str, ...]:
-    """What an operator waits for: keys that it asked for, reads that wait."""
+    """What an operator waits for: keys of upqueries, and reads."""
     out: list[str] = []
-    if state.asked:
-        out += ["in flight:", "? " + _several(state.asked)]
-    if state.reads:
-        out.append(f"{counted(len(state.reads), 'read')} waits: {_several(state.reads)}")
+    if state.pending_keys:
+        out += ["in flight:", "? " + _several(state.pending_keys)]
+    if state.pending_reads:
+        out.append(f"{counted(len(state.pending_reads), 'read')} waits: {_several(state.pending_reads)}")
     return tuple(out)
 
 

@@ -1,10 +1,9 @@
-"""Nodes placed, lanes routed, chips put on them: one arrangement of boxes that many steps share.
+"""Places nodes, routes lanes and puts messages on them: one layout that many steps share.
 
-Uses the layout of the static pictures (:mod:`..layout`, :mod:`..routes`). A gap between
-two columns is as wide as the widest message that ever crosses it; messages lie on the
-straight part of a lane, where it leaves its sender: one that goes to several readers is
-shown once. Of those that have passed, one that would lie on another closes to its number,
-or goes unsaid.
+It uses the layout of the static pictures (`show.layout`). A gap between two columns is as wide as the
+widest message that ever crosses it. Messages lie on the straight part of a lane where it leaves
+its sender; a message to several readers is shown once. A passed message that would overlap
+another shrinks to its number, or is not shown.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ SHIFT = 14.0
 """Px from an edge's middle to each of its two lanes."""
 LEAST, CLOSED, TURN, ROOM, TIP = 40.0, 28.0, 9.0, 7.0, 8.0
 STRETCH = 46.0
-"""Px by which a gap may grow where there is room."""
+"""Px by which a gap may grow if there is room."""
 RANK = {NOW: 0, WAITS: 1, DROPPED: 2}
 
 Area = tuple[float, float, float, float]
@@ -40,13 +39,17 @@ class Spot:
 
 
 def meets(a: Area, b: Area) -> bool:
-    """Whether two areas have more than an edge in common."""
+    """Whether two areas overlap by more than an edge."""
     return a[0] + 0.5 < b[2] and b[0] + 0.5 < a[2] and a[1] + 0.5 < b[3] and b[1] + 0.5 < a[3]
 
 
 class DiagramLayout:
-    """Where everything goes. ``stacked`` gaps, counted from the right, show one value a line. Where ``waiting``
-    lanes are given, only their messages are shown whole; the trail closes to numbers. ``short`` labels are numbers."""
+    """The positions of nodes, lanes and messages.
+
+    In ``stacked`` gaps, counted from the right, messages show one value a line. If ``waiting``
+    lanes are given, only their messages are drawn in full, and the others shrink to numbers.
+    ``short`` labels are numbers.
+    """
 
     def __init__(
         self,
@@ -66,7 +69,7 @@ class DiagramLayout:
         ends = self._links()
         apart = 26.0 if any(w.two for w in edges) else 14.0
         first = place(self._boxes({n: node.width for n, node in nodes.items()}), ends, apart)
-        # Panels of a column share its width, and there a title may need one line less.
+        # All panels of a column have its width, so a title may need one line less.
         wide = {n: w for column, w in zip(first.columns, first.widths, strict=True) for n in column}
         self.placed: Placed = place(self._boxes(wide), ends, apart, tallest)
         self.last = {p[-1].number: p[-1].gap for p in self.placed.links}
@@ -98,7 +101,7 @@ class DiagramLayout:
     # --- gaps ---------------------------------------------------------------------
 
     def _chip(self, lane: Lane, gap: int) -> tuple[float, float]:
-        """The largest width and height that a lane's messages have, labels' widths included."""
+        """The largest width and height of a lane's messages, labels included in the width."""
         stacked = gap in self.stacked
         if self.waiting is not None and lane not in self.waiting:
             return max((width(str(e.step)) for e in self.sizes.get(lane, ())), default=0.0), 0.0
@@ -120,7 +123,7 @@ class DiagramLayout:
         return max(zone + self._turning(gap) + TIP, LEAST if zone and not self.closed else CLOSED)
 
     def _extend(self) -> None:
-        """The height above and below the panels that messages need at most."""
+        """Set the largest height above and below the panels that messages need."""
         self.top, self.bottom = 0.0, self.placed.height
         for pieces in self.placed.links:
             p = pieces[-1]
@@ -135,13 +138,13 @@ class DiagramLayout:
 
     @property
     def height(self) -> float:
-        """The height of everything that may ever be drawn."""
+        """The height of everything in any step."""
         return self.bottom - self.top
 
     # --- positions ----------------------------------------------------------------
 
     def settle(self, room: float) -> None:
-        """Spread what is left of ``room`` over the gaps, then over both margins."""
+        """Distribute the spare width over the gaps, then over both margins."""
         spare = max(room - self.width, 0.0)
         step = min(spare / max(len(self.gaps), 1), STRETCH)
         gaps = [g + step for g in self.gaps]
@@ -180,7 +183,7 @@ class DiagramLayout:
     def draw(
         self, contents: Mapping[str, NodeContent], messages: Mapping[Lane, EdgeMessage], reading: frozenset[int]
     ) -> str:
-        """The picture's inside at one step; ``reading`` are the edges along which an operator looked something up."""
+        """The drawing of one step; ``reading`` are the edges along which the acting operator looked something up."""
         there = {n for n in self.nodes if n in contents}
         links = {
             n: points
@@ -188,7 +191,7 @@ class DiagramLayout:
             if {self.edges[self.lanes[n][0]].source, self.edges[self.lanes[n][0]].target} <= there
         }
         out = [self._stroke(n, p, messages, reading) for n, p in links.items()]
-        # A double line is a broad one with a page-coloured one on it, drawn last: so crossing ones stay open.
+        # A double line is a wide line under a narrow page-coloured one, drawn last so that crossings stay open.
         out += [line(p, "page", wide=2, radius=7) for n, p in links.items() if self._read(n)]
         out += [self._arrow(n, p, messages, reading) for n, p in links.items()]
         taken: list[Area] = []
@@ -238,13 +241,13 @@ class DiagramLayout:
         for lane, message in sorted(shown, key=lambda e: (0 if e[1].fresh else RANK.get(e[1].status, 3), -e[1].step)):
             n = number[lane]
             if (self.spots[n], message) in said:
-                continue  # it went to several readers from one port
+                continue  # sent to several readers from one port, and shown already
             said.add((self.spots[n], message))
             out.append(self._put(n, lane[1], message, taken))
         return out
 
     def _put(self, n: int, back: bool, message: EdgeMessage, taken: list[Area]) -> str:
-        """A message at its spot: whole, or only its number, where another one lies."""
+        """A message at its spot: in full, or only its number if it would overlap another."""
         spot, stacked = self.spots[n], self.last[n] in self.stacked
         middle = (spot.x0 + spot.x1) / 2
         closed = self.closed and not message.whole
@@ -281,7 +284,7 @@ class DiagramLayout:
         return self._said(middle, y, message.label(True), "m")
 
     def _said(self, middle: float, y: float, words: str, kind: str) -> str:
-        """A word over a message; lines end at its edges, as they do at names on a map."""
+        """Text over a message. A line behind it is interrupted, as on a map."""
         said = text((middle, y), words, kind=kind, anchor="middle")
         long = width(words, bold=kind == "b")
         x0, y0, x1, y1 = middle - long / 2, y - 10, middle + long / 2, y + 3

@@ -1,13 +1,13 @@
-"""A recording fitted to a width: what gives edge first where there is not room for everything.
+"""Fits a diagram to a width: what shrinks first if there is not enough room.
 
-In this order, until it fits: messages show one value a line, gap by gap from the right;
-tables take their narrow form; the trail closes to numbers; columns fold to plates, those
-farthest from the operator that acts first, right before left; at last what is beyond its
-neighbours becomes ``upstream`` and ``downstream``. Never the view. The first two hold
-for all steps, so nothing moves from step to step; what comes after follows the message.
+In this order, until it fits: messages show one value a line, gap by gap from the right; tables take
+their narrow form; passed messages shrink to numbers; columns fold to plates, those farthest from
+the acting operator first; finally, operators beyond its neighbours are summarized as ``upstream``
+and ``downstream``. Views are summarized last. The first two measures hold for
+all steps, so nothing moves between steps; the others depend on the current step.
 
-Too high: the tallest table of the tallest column gives up lines, down to 4, then to 2;
-then panels fold that do not act.
+If it is too high, the tallest table of the tallest column loses lines, down to 4, then to 2. Then
+panels fold that do not act.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ TALLEST = 312.0
 SLACK = 8.0
 """Px kept for messages that reach above or below the panels."""
 RULED = 356.0
-"""Where panels have rulers: each takes the place of three rows, and two tables stand above each other."""
+"""The largest height with time axes: each takes the room of three rows, and two tables stand in one column."""
 
 
 @dataclass(frozen=True)
 class Fit:
-    """A layout, the limits that its tables are drawn within, and the name that each operator is drawn under."""
+    """A layout, the limits of its tables, and the node that each operator is drawn as."""
 
     layout: DiagramLayout
     limits: StepperLimits
     drawn: Mapping[str, str]
-    """RecordedOperator -> node, for those that are gathered under another name."""
+    """Operator -> node, which differs for summarized operators."""
 
 
 class Fitting:
-    """The stages of a recording at one outer width in px."""
+    """The layouts of a recording at one outer width in px."""
 
     def __init__(
         self, diagram: Diagram, width: float, tallest: float | None = None, folded: frozenset[str] = frozenset()
@@ -64,7 +64,7 @@ class Fitting:
         return self.acting(self._actor(number), frozenset(k for k, v in messages.items() if v.whole))
 
     def _actor(self, number: int) -> str:
-        """The operator that acts at a step, or did last before it."""
+        """The operator that acts at a step, or the last one before it."""
         steps = self.diagram.recording.steps
         for n in range(number, 0, -1):
             if steps[n - 1].operator in self.diagram.operators:
@@ -74,7 +74,7 @@ class Fitting:
     # --- heights ------------------------------------------------------------------
 
     def fresh(self, limits: StepperLimits) -> dict[str, OperatorNode]:
-        """Nodes with all the lines that they can use."""
+        """Nodes with as many lines as they can use."""
         if limits not in self._nodes:
             self._nodes[limits] = self.diagram.nodes(limits)
         return {
@@ -92,7 +92,7 @@ class Fitting:
         sizes: Mapping[Lane, list[EdgeMessage]] | None = None,
         short: bool = False,
     ) -> DiagramLayout:
-        """The layout, with lines taken away until it is low enough, as far as that goes."""
+        """The layout, with lines removed until it is low enough or no line can be removed."""
         edges = self.diagram.edges if edges is None else edges
         sizes = self.diagram.sizes if sizes is None else sizes
 
@@ -117,7 +117,7 @@ class Fitting:
     # --- widths -------------------------------------------------------------------
 
     def _common(self) -> Fit | None:
-        """The roomiest layout for all steps without folding for width, if there is one."""
+        """The roomiest layout for all steps without folding for width, or None."""
         same = {n: n for n in self.diagram.operators}
         whole = DiagramLayout(self.fresh(ROOMY), self.diagram.edges, self.diagram.sizes)
         self.columns, gaps = whole.placed.columns, len(whole.gaps)
@@ -134,7 +134,7 @@ class Fitting:
         return layout.width <= self.room and layout.height <= self.tallest
 
     def acting(self, actor: str, waiting: frozenset[Lane]) -> Fit:
-        """The layout while an operator acts and messages wait, other columns folded as far as need be."""
+        """The layout while an operator acts and messages wait, other columns folded as far as necessary."""
         key = actor, waiting
         if key not in self._acting:
             fit = self._folded(actor, waiting)
@@ -174,7 +174,7 @@ class Fitting:
         actor: str = "",
         short: bool = False,
     ) -> DiagramLayout | None:
-        """The layout, low enough, if it is narrow enough; what cannot be is not even laid out."""
+        """The layout if it is low and narrow enough. A layout that cannot be narrow enough is not computed."""
         least = sum(max(nodes[n].width for n in column) for column in self.columns) + CLOSED * (len(self.columns) - 1)
         if least > self.room:
             return None
@@ -193,7 +193,7 @@ class Fitting:
         stacked: int,
         actor: str,
     ) -> DiagramLayout:
-        """The layout with those columns open again that turn out to have room, the nearest first."""
+        """The layout with folded columns opened again that have room after all, the nearest first."""
         folded = list(far)
         for c in reversed(far[:-1]):
             fewer = [k for k in folded if k != c]
@@ -217,7 +217,7 @@ Act = Callable[[], None]
 def _ways_to_be_low(
     layout: DiagramLayout, nodes: dict[str, OperatorNode], over: float, actor: str
 ) -> Iterator[tuple[Act, Act]]:
-    """What might make a layout lower, best first, each with its edge back: lines of tables, then whole panels."""
+    """Changes that may make a layout lower, best first, each with its undo: fewer lines, then folded panels."""
 
     def tall(column: list[str]) -> float:
         return sum(nodes[n].height + nodes[n].above(1e9) + 14 for n in column)
@@ -247,9 +247,10 @@ UP, DOWN = "(upstream)", "(downstream)"
 def gathered(
     diagram: Diagram, nodes: dict[str, OperatorNode], actor: str, fewer: int = 0
 ) -> tuple[dict[str, OperatorNode], list[DiagramEdge], dict[Lane, list[EdgeMessage]], dict[str, str]]:
-    """Fewer nodes, their edges, what runs on those, and the node that each operator is drawn as.
+    """Fewer nodes, their edges and messages, and the node that each operator is drawn as.
 
-    ``fewer`` 0 keeps the operator's neighbours and the views, 1 the views, 2 itself alone.
+    ``fewer`` 0 keeps the operator's neighbours and the views, 1 the views, 2 the operator alone. A
+    choice that would form a cycle is skipped.
     """
     after = _reached(diagram.edges, actor)
     next_to = {w.source for w in diagram.edges if w.target == actor} | {
@@ -278,18 +279,18 @@ def gathered(
 def _joined(
     diagram: Diagram, few: dict[str, OperatorNode], drawn: dict[str, str]
 ) -> tuple[dict[str, OperatorNode], list[DiagramEdge], dict[Lane, list[EdgeMessage]]]:
-    """The edges between what is left, several that became one drawn as one; numbers of edges stay."""
+    """The edges between the remaining nodes, parallel ones merged. Edges keep their numbers."""
     edges: list[DiagramEdge] = []
     sizes: dict[Lane, list[EdgeMessage]] = {}
     seen: set[tuple[str, str]] = set()
     for number, edge in enumerate(diagram.edges):
         a, b = drawn[edge.source], drawn[edge.target]
         if a == b or (a, b) in seen:
-            # Keeps its number, and joins nothing that is drawn.
-            edges.append(DiagramEdge("", "", edge.read, edge.two, None, edge.edge))
+            # A placeholder, so that the other edges keep their numbers.
+            edges.append(DiagramEdge("", "", edge.read, edge.two, None))
             continue
         seen.add((a, b))
-        edges.append(DiagramEdge(a, b, edge.read, edge.two, edge.table if a == edge.source else None, edge.edge))
+        edges.append(DiagramEdge(a, b, edge.read, edge.two, edge.table if a == edge.source else None))
         sizes |= {lane: messages for lane, messages in diagram.sizes.items() if lane[0] == number}
     into = Counter(w.target for w in edges if w.target)
     for name, node in few.items():
@@ -298,7 +299,7 @@ def _joined(
 
 
 def _reached(edges: Sequence[DiagramEdge], start: str) -> set[str]:
-    """What comes after an operator."""
+    """The operators downstream of an operator."""
     found: set[str] = set()
     open_ = [start]
     while open_:

@@ -1,6 +1,7 @@
-"""One step as a drawing: the scene alone, for the widget, or with its header and caption, for a page.
+"""One step as a drawing: the diagram alone for the widget, or with header and caption for a page.
 
-The scene of every step of a recording has the same size at one width.
+At one width, the diagrams of all steps of a recording have the same size. `Pages` are several frames
+one below the other, for readers without the widget.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class Counts:
 
     @property
     def change(self) -> str:
-        """``+2``, ``−1``, or nothing."""
+        """``+2``, ``−1``, or ''."""
         return f"{self.added:+,}".replace("-", "−") if self.added else ""
 
 
@@ -56,7 +57,7 @@ def size(count: int) -> str:
 
 
 def one_line(sql: Iterable[str]) -> str:
-    """The views' SQL in one line."""
+    """The SQL of the views on one line."""
     return "; ".join(" ".join(each.split()).rstrip("; ") for each in sql)
 
 
@@ -70,7 +71,7 @@ def counts(recording: Recording, number: int) -> Counts:
 
 
 def caption(recording: Recording, number: int) -> str:
-    """What happened in a step, in words."""
+    """The caption of a step."""
     step = recording.step(number)
     if step is not None:
         return step.caption
@@ -97,7 +98,7 @@ class Frames:
         fit_ = self.fitting(wide).at(number)
         drawn = self.diagram.contents(number, fit_.limits)
         if number not in self.diagram.seen and not _room(drawn, fit_):
-            # A step of a long recording that nobody has looked at needs more room than those that were.
+            # A step of a long recording that was not measured needs more room.
             self.diagram.see(number)
             self._fittings.clear()
             return self.scene(number, wide)
@@ -109,7 +110,7 @@ class Frames:
         return Drawing(widest, fit_.layout.height + 16, body)
 
     def _reading(self, number: int) -> frozenset[int]:
-        """The edges along which the operator that acts read or looked something up."""
+        """The edges along which the acting operator read or looked something up."""
         step = self.recording.step(number)
         if step is None:
             return frozenset()
@@ -122,7 +123,7 @@ class Frames:
         for n, edge in enumerate(self.diagram.edges):
             held = state.get(edge.source)
             if edge.read and edge.target == step.operator and held is not None:
-                rows = [r for t in held.tables if t.arrangement for s in t.arrangement.spans for r in s.rows]
+                rows = [r for t in held.tables if t.arrangement for s in t.arrangement.batches for r in s.rows]
                 if any(r.looked_up for r in rows):
                     out.add(n)
         return frozenset(out)
@@ -177,7 +178,7 @@ class Frames:
         return "".join(out), 17 * max(len(lines), 2) + 14
 
     def legend(self) -> tuple[str, float]:
-        """What the marks mean, and the width that it takes; 18 px high."""
+        """The meaning of the marks, 18 px high, and its width."""
         out, x = [], 0.0
         for name in LEGENDS.get(self.recording.kind, LEGENDS["full"]):
             sample, w = _sample(name, x)
@@ -208,7 +209,7 @@ def _sample(name: str, x: float) -> tuple[str, float]:
 
 
 def _room(contents: Mapping[str, NodeContent], fit_: Fit) -> bool:
-    """Whether every table that is shown has room for what it holds."""
+    """Whether every table that is shown has room for its rows."""
     nodes = ((fit_.layout.nodes[n], content) for n, content in contents.items() if n in fit_.layout.nodes)
     return all(
         shape.suits(block)
@@ -220,7 +221,7 @@ def _room(contents: Mapping[str, NodeContent], fit_: Fit) -> bool:
 
 
 def _gathered(contents: Mapping[str, NodeContent], fit_: Fit) -> dict[str, NodeContent]:
-    """Each node's content, gathered ones together."""
+    """The content of each node, summarized ones empty."""
     out: dict[str, NodeContent] = {}
     for name, content in contents.items():
         drawn = fit_.drawn.get(name, name)
@@ -240,11 +241,11 @@ def _carried(messages: Mapping[Lane, EdgeMessage], fit_: Fit) -> dict[Lane, Edge
 
 
 FRAMES = 10
-"""Frames that one output holds at most."""
+"""The largest number of frames in one output."""
 
 
 class Pages:
-    """Frames of a recording, one a step: in HTML, as one SVG, and in words."""
+    """Frames of a recording, one a step: as HTML, as one SVG, and as text."""
 
     def __init__(self, frames: Frames, steps: Sequence[int], width: float) -> None:
         self.frames, self.steps, self.width = frames, list(steps), width
@@ -263,7 +264,7 @@ class Pages:
         return f"step {number}: {caption(self.frames.recording, number)}"
 
     def html(self, theme: str | None = None) -> str:
-        """The frames for a page, with their style; one that is too narrow scrolls."""
+        """The frames as HTML with their style; a frame that is too wide scrolls."""
         drawn = zip(self.steps, self.drawings, strict=True)
         out = [d.svg(self._label(n), alone=False) for n, d in drawn]
         rules = f"{style(theme)}.ssl-pages{{overflow-x:auto}}.ssl-pages svg{{display:block;margin:0 0 10px}}"
@@ -283,7 +284,7 @@ class Pages:
         return {"text/plain": repr(self), "image/svg+xml": self._repr_svg_(), "text/html": self._repr_html_()}
 
     def save(self, path: str | Path, theme: str | None = None) -> None:
-        """Write a page of its own (``.html``), or one SVG (any other name)."""
+        """Write a complete page (``.html``), or one SVG (any other suffix)."""
         where = Path(path)
         if where.suffix == ".html":
             look = f"<style>:root{{color-scheme:{theme or 'light dark'}}}</style>"

@@ -1,7 +1,7 @@
-"""The marks of the stepper: small shapes that say what became of a row, and the bars beside it.
+"""The marks of the stepper: small shapes for what happened to a row, and the bars beside it.
 
-Drawn as lines, not as letters, so that they look alike in every font: + inserted,
-− deleted, a ring for looked up, a cross for dropped, an ink box for changed.
+They are drawn as lines, so that they look the same in every font: + inserted, − deleted, a ring
+for looked up, a cross for dropped, an ink box for changed.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ TONES = {"inserted": "inserted", "deleted": "deleted", "looked": "handle"}
 
 
 def stroke(path: str, tone: str, wide: float = 2, *, dashes: str = "") -> str:
-    """An open path of short strokes."""
+    """An open path."""
     dashed = f' stroke-dasharray="{dashes}"' if dashes else ""
     return f'<path d="{path}" fill="none" stroke="{colour(tone)}" stroke-width="{number(wide)}"{dashed}/>'
 
 
 def shape(path: str, fill: str, tone: str = "", wide: float = 1, *, dashes: str = "") -> str:
-    """A closed path, filled."""
+    """A closed, filled path."""
     inside = "none" if fill == "none" else colour(fill)
     edge = f' stroke="{colour(tone)}" stroke-width="{number(wide)}"' if tone else ""
     dashed = f' stroke-dasharray="{dashes}"' if dashes else ""
@@ -54,12 +54,12 @@ def cross(x: float, y: float, arm: float = 4) -> str:
 
 
 def mark(kind: str, x: float, y: float) -> str:
-    """The glyph of a mark around (x, y); nothing for a mark without one."""
+    """The glyph of a mark around (x, y), or '' for a mark without one."""
     return {"inserted": plus, "deleted": minus, "looked": ring}[kind](x, y) if kind in TONES else ""
 
 
 def band(kind: str, x: float, y: float, wide: float, high: float) -> str:
-    """Behind a row that was marked in this very step: a tint, and a bar, solid or dashed."""
+    """The background of a row that changed in this step: a tint, and a bar, solid or dashed."""
     if kind not in ("inserted", "deleted"):
         return ""
     n = number
@@ -78,5 +78,5 @@ def hatched(x: float, y: float, wide: float, high: float) -> str:
 
 
 def badge(letter: str) -> str:
-    """A reader's name as the letter on its pins: the first that is a letter or a digit."""
+    """The letter of a reader: the first letter or digit of its name."""
     return next((c.upper() for c in letter if c.isalnum()), "?")

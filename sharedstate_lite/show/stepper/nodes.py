@@ -1,8 +1,8 @@
-"""One operator as the stepper draws it: title and count above, its tables inside, or a plate.
+"""One operator as the stepper draws it: title and row count above, its tables inside, or a plate.
 
-A :class:`OperatorNode` is what all steps share: shapes, ports, size. :meth:`OperatorNode.draw` puts one
-step's :class:`NodeContent` into it. A filled panel holds rows, a white one none; the operator
-that acts has a heavy ink frame.
+An `OperatorNode` has what all steps share: table layouts, ports, size. `OperatorNode.draw` draws the
+`NodeContent` of one step. A filled panel stores rows, a white one does not. The operator that acts
+has a heavy frame.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ APART = 8.0
 
 @dataclass(frozen=True)
 class NodeContent:
-    """What a node shows at one step: a block for each table, lines at the foot, the count, and whether it acts."""
+    """What a node shows at one step: a block for each table, lines at the foot, the row count, whether it acts."""
 
     blocks: tuple[TableBlock | None, ...] = ()
     foot: tuple[str, ...] = ()
@@ -37,7 +37,7 @@ class NodeContent:
 
 @dataclass
 class OperatorNode:
-    """An operator's panel. ``words`` stand inside where there are no tables; ``counts`` is the widest count."""
+    """An operator's panel. ``words`` are the lines of a panel without tables, ``counts`` is the widest row count."""
 
     name: str
     title: str
@@ -52,7 +52,7 @@ class OperatorNode:
     inputs: int = 1
     two_ways: bool = False
     fold: bool = False
-    """Drawn as a plate: its count, or that it has no state."""
+    """Whether it is drawn as a plate: its row count only."""
     widest: float = 240.0
     pitch: float = 26.0
     """Px between the ports of two inputs."""
@@ -64,14 +64,14 @@ class OperatorNode:
 
     @property
     def inside(self) -> tuple[str, ...]:
-        """The lines of a panel without tables, as wide as they ever are."""
+        """The lines of a panel without tables, at their widest."""
         if self.fold and self.counts:
             return (self.counts,)
         return self.words
 
     @property
     def body(self) -> float:
-        """The least width without the title."""
+        """The smallest width without the title."""
         if self.open:
             return max([*(s.width for s in self.shapes), self.footing + 2 * PAD])
         return max([*(width(w) for w in self.inside), self.footing if not self.fold else 0, 24.0]) + 2 * PAD
@@ -86,7 +86,7 @@ class OperatorNode:
 
     @property
     def width(self) -> float:
-        """The least width that holds everything, the title in two lines."""
+        """The smallest width that fits everything, with the title in two lines."""
         title = self._mark + width(self.title, 13, bold=True)
         detail = width(self.detail) if not self.fold else 0.0
         second = detail + (self._counted + 12 if self._counted else 0)
@@ -116,13 +116,13 @@ class OperatorNode:
         return max(inside, ports)
 
     def into(self, at: int) -> float:
-        """Where input ``at`` arrives, below the upper edge: at its table where each has one, else spread evenly."""
+        """Where input ``at`` arrives, below the upper edge: at its table if each input has one, else spread evenly."""
         if self.inputs > 1 and self.open and len(self.shapes) == self.inputs and not any(s.axis for s in self.shapes):
             return self._table(at) + self.shapes[at].height / 2
         return self.height / 2 + self.pitch * (at - (self.inputs - 1) / 2)
 
     def out(self, table: int | None) -> float:
-        """Where edges leave: the middle, or the ruler of a table that is read through handles."""
+        """Where edges leave: the middle, or the time axis of a table that trace handles read."""
         if table is not None and self.open:
             caption = 18 if self.shapes[table].caption else 0
             return self._table(table) + caption + TimeAxis.PORT
@@ -134,7 +134,7 @@ class OperatorNode:
     def draw(self, content: NodeContent, x: float, y: float, wide: float) -> str:
         """The panel with its upper left corner at (x, y), below its title."""
         if len(content.blocks) != len(self.shapes):
-            raise Error(f"{self.name}: {len(content.blocks)} blocks for {len(self.shapes)} tables; give one for each")
+            raise Error(f"{self.name}: {len(content.blocks)} blocks for {len(self.shapes)} tables; pass one for each")
         out = [self._titles(content, x, y, wide), self._frame(content, x, y, wide)]
         if self.open:
             top = y + 2

@@ -1,7 +1,7 @@
-"""The stepper as a notebook has it: a session with a picture, live where a widget runs, else as frames.
+"""The stepper in a notebook: a session with pictures, live in JupyterLab and as frames elsewhere.
 
-A notebook gets both: JupyterLab shows the widget, an exported page the frames of the
-message that one stands in.
+A cell has both outputs. JupyterLab shows the widget; an exported page shows the frames of the
+current message.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 
 class Stepper(StepperSession):
-    """Steps through what ``messages`` do to an engine; :data:`stepper` by its lower-case name.
+    """Steps through what messages do to an engine; ``show.stepper`` in a notebook.
 
-    ``replay`` makes a recording of messages (``ss.replay(kind, views)``), and is called
-    again for every fork. ``at`` is where to begin: the number of a message, whose end it
-    is, or (message, step). ``width`` in px is for pictures without a widget. ``predict``
-    asks before steps what they will do. Raises Error for a place that is not there.
+    ``replay`` makes a recording of messages (``ss.replay(kind, views)``), and is called again for each
+    fork. ``at`` is where to begin: the number of a message, for the step at its end, or (message, step).
+    ``width`` in px is for pictures without the widget. ``predict`` asks questions before steps.
+    Raises Error for a place that does not exist.
     """
 
     def __init__(
@@ -41,25 +41,25 @@ class Stepper(StepperSession):
         super().__init__(replay, messages, at=at, predict=predict)
         self.width, self._title = 800.0 if width is None else float(width), title
         self.look = 0
-        """Counts changes of what is folded; frames drawn before such a change are stale."""
+        """Counts changes of the folded operators. Frames of an older count are stale."""
         self._drawn: dict[str, Frames] = {}
         self._folded: set[str] = set()
         self._live: StepperWidget | None = None
 
     @property
     def frames(self) -> Frames:
-        """The drawings of the history one is in."""
+        """The drawings of the current history."""
         return self.drawn(self.current)
 
     def drawn(self, branch: Branch) -> Frames:
-        """The drawings of one history."""
+        """The drawings of a history."""
         if branch.name not in self._drawn:
             self._drawn[branch.name] = Frames(branch.recording, self._title or "", frozenset(self._folded))
         return self._drawn[branch.name]
 
     @property
     def title(self) -> str:
-        """What stands over the picture."""
+        """The title over the picture."""
         return self.frames.title
 
     @property
@@ -68,10 +68,10 @@ class Stepper(StepperSession):
         return self._asks
 
     def fold(self, operator: str) -> Stepper:
-        """Fold an operator to a plate, or open it again. Raises Error for one that is not there."""
+        """Fold an operator to a plate, or open it. Raises Error for an operator that does not exist."""
         names = [o.name for o in self.recording.operators]
         if operator not in names:
-            raise Error(f"operator {operator!r}: there is {', '.join(names)}")
+            raise Error(f"operator {operator!r} does not exist; the operators are {', '.join(names)}")
         self._folded ^= {operator}
         self._drawn.clear()
         self.look += 1
@@ -85,14 +85,14 @@ class Stepper(StepperSession):
     # --- pictures -----------------------------------------------------------------
 
     def svg(self, width: float | None = None, theme: str | None = None) -> str:
-        """This step as an SVG of its own, ``width`` px wide; ``theme`` is light, dark, or the reader's own."""
+        """This step as an SVG file, ``width`` px wide. ``theme`` is light, dark, or None for the reader's."""
         if theme not in (None, "light", "dark"):
-            raise Error(f"theme {theme!r}: light, dark, or None for the reader's own")
+            raise Error(f"theme {theme!r}: use light, dark, or None for the reader's theme")
         drawing = self.frames.page(self.step, self.width if width is None else width)
         return drawing.svg(f"{self.title}, {self.caption}", alone=True, theme=theme)
 
     def pages(self, steps: Sequence[int] | None = None, width: float | None = None) -> Pages:
-        """Frames as pictures: those of the message that one stands in, or those of ``steps``."""
+        """Frames as pictures: those of ``steps``, or those of the current message."""
         return Pages(self.frames, self._steps() if steps is None else list(steps), width or self.width)
 
     def _steps(self) -> list[int]:
@@ -104,9 +104,9 @@ class Stepper(StepperSession):
         return self.pages()._repr_mimebundle_()
 
     def _ipython_display_(self, **_: Any) -> None:
-        """The frames and the widget, as two outputs: an exporter that prefers the widget must not lose the frames.
+        """Display the frames and the widget as two outputs, so that an exporter that drops one keeps the other.
 
-        Where the widget runs, its style sheet hides the frames.
+        The widget's style sheet hides the frames.
         """
         from IPython.core.getipython import get_ipython
         from IPython.display import display
@@ -117,7 +117,7 @@ class Stepper(StepperSession):
 
     @property
     def widget(self) -> StepperWidget:
-        """The live picture, made when it is first asked for."""
+        """The widget, made on first access."""
         from .widget import StepperWidget
 
         if self._live is None:
@@ -143,10 +143,10 @@ def static(
 ) -> Pages:
     """The steps of message ``at`` (default: the last one) as pictures, or those of ``steps`` in the whole history.
 
-    Raises Error for a message or a step that is not there.
+    Raises Error for a message or a step that does not exist.
     """
     made = Stepper(replay, messages, at=at, width=width, predict=False, title=title)
     for n in steps or ():
         if not 0 <= n <= made.recording.last:
-            raise Error(f"step {n}: this history has the steps 0 to {made.recording.last}")
+            raise Error(f"step {n}: this history has steps 0 to {made.recording.last}")
     return made.pages(steps)

@@ -1,9 +1,9 @@
-"""A piece of state as a table with marks, drawn in a place that the whole history shares.
+"""A piece of state as a table with marks, drawn in a place that all steps share.
 
-A :class:`TableBlock` is one table at one step; a :class:`TableLayout` is what all steps of it need:
-column widths measured with the boldest mark, lines at most, words below. A block is drawn
-into its shape, so nothing moves from step to step. What has no room is counted, marked
-rows last: ``195 more rows``.
+A `TableBlock` is one table at one step, made from a recorded table by `block`. A `TableLayout` has
+what all its steps need: column widths measured with the widest mark, the largest number of lines,
+words below. A block is drawn into its layout, so nothing moves between steps. Rows without
+room are counted (``195 more rows``); marked rows are shown before others.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .glyphs import band, mark
 from .time_axis import HandleMark, TimeAxis
 
 MOST = 8
-"""Rows that a table shows."""
+"""The largest number of rows that a table shows."""
 PAD, GUTTER, BETWEEN, SPREAD = 7.0, 12.0, 12.0, 22.0
 ROW, SLAB_ROW, SLAB_GAP = 18.0, 16.0, 5.0
 NOTHING = "no rows"
@@ -29,9 +29,10 @@ NOTHING = "no rows"
 
 @dataclass(frozen=True)
 class TableLine:
-    """A row: its fields, one a column, the last one over all that are left; its mark, and whether it is of this step.
+    """A row: its fields, its mark, and whether it changed in this step (``now``).
 
-    ``slab`` is the span of the batch that it lies in, for arrangements.
+    If it has fewer fields than columns, the last one spans the rest. ``slab`` is the span of its
+    batch, for arrangements.
     """
 
     fields: tuple[Field, ...]
@@ -39,14 +40,14 @@ class TableLine:
     now: bool = False
     slab: str = ""
     under: Field | None = None
-    """Stands below the row, over all columns: a bag, in the narrow form."""
+    """A field below the row, across all columns: a bag, in the narrow form."""
     marked: bool = False
-    """Whether it is to be seen before others: marked, or with a changed field."""
+    """Whether the row is shown before others: it has a mark or a changed field."""
 
 
 @dataclass(frozen=True)
 class TableBlock:
-    """One table at one step; ``more`` rows of it are not among the lines."""
+    """One table at one step. ``more`` counts the rows that are not among the lines."""
 
     head: tuple[str, ...]
     right: tuple[bool, ...]
@@ -57,10 +58,10 @@ class TableBlock:
     notes: tuple[str, ...] = ()
     axis: TimeAxis | None = None
     tight: bool = False
-    """The first of two columns goes without its name where that is wider than its values."""
+    """Whether the first of two columns has no heading if the heading is wider than its values."""
 
     def cut(self, most: int) -> tuple[tuple[TableLine, ...], str]:
-        """At most ``most`` lines and words for the rest, which take the place of one: marked rows go last."""
+        """At most ``most`` lines, and words for the rest, which take the place of one line."""
         total = len(self.lines) + self.more
         if total <= most and not self.more:
             return self.lines, ""
@@ -74,13 +75,13 @@ class TableBlock:
 
     @property
     def least(self) -> int:
-        """The lines that it would need to show everything."""
+        """The number of lines that everything needs."""
         return len(self.lines) + (1 if self.more else 0)
 
 
 @dataclass
 class TableLayout:
-    """What every step of one table needs; grown block by block, then frozen by whoever lays it out."""
+    """What all steps of one table need, grown block by block."""
 
     head: tuple[str, ...] = ()
     right: tuple[bool, ...] = ()
@@ -92,7 +93,7 @@ class TableLayout:
     slabs: int = 0
     label: float = 0.0
     axis: bool = False
-    ruler: float = 0.0
+    arrangement: float = 0.0
     unit: str = "row"
     gutter: float = 0.0
     row: float = ROW
@@ -103,7 +104,7 @@ class TableLayout:
         if not self.head:
             self.head, self.right, self.widths = block.head, block.right, [width(h) for h in block.head]
             if block.axis is not None:
-                self.widths = [0.0] * len(block.head)  # a ruler stands where the names would
+                self.widths = [0.0] * len(block.head)  # the time axis takes the place of the headings
             elif block.tight and len(block.head) == 2:
                 self.widths[0] = 0.0
         self.right = tuple(a and b for a, b in zip(self.right, block.right, strict=False))
@@ -116,7 +117,7 @@ class TableLayout:
             below.append(counted(len(block.lines) + block.more, f"more {block.unit}"))
         self.below = max(self.below, *(width(n) for n in below))
         self.axis = self.axis or block.axis is not None
-        self.ruler = max(self.ruler, block.axis.width if block.axis is not None else 0.0)
+        self.arrangement = max(self.arrangement, block.axis.width if block.axis is not None else 0.0)
         spans = dict.fromkeys(line.slab for line in block.lines if line.slab)
         self.slabs = max(self.slabs, len(spans))
         self.label = max([self.label, *(width(s, mono=True) for s in spans)])
@@ -134,15 +135,15 @@ class TableLayout:
                 self.below = max(self.below, left + self._between + line.fields[-1].width)
 
     def suits(self, block: TableBlock) -> bool:
-        """Whether a block that it was not grown by has room in it."""
+        """Whether a block that the layout was not grown by has room in it."""
         grown = replace(self, widths=list(self.widths))
         grown.grow(block)
-        return (grown.widths, grown.label, grown.gutter, grown.row, grown.ruler) == (
+        return (grown.widths, grown.label, grown.gutter, grown.row, grown.arrangement) == (
             self.widths,
             self.label,
             self.gutter,
             self.row,
-            self.ruler,
+            self.arrangement,
         ) and grown.below <= max(self.below, self.width - 2 * PAD - self._before())
 
     def _before(self) -> float:
@@ -155,10 +156,10 @@ class TableLayout:
 
     @property
     def width(self) -> float:
-        """The least width of the block."""
+        """The smallest width of the block."""
         body = self._before() + columns_width(self.widths, self._between)
         body = max(body, self._before() + self.below, width(self.caption))
-        return max(body + 2 * PAD, self.ruler)
+        return max(body + 2 * PAD, self.arrangement)
 
     def height_of(self, capacity: int) -> float:
         """The height with room for ``capacity`` lines."""
@@ -173,11 +174,11 @@ class TableLayout:
 
     @property
     def height(self) -> float:
-        """The height with the capacity that it has."""
+        """The height at the current capacity."""
         return self.height_of(self.capacity)
 
     def lefts(self, x: float, wide: float) -> list[float]:
-        """The left of each column in a block at x of that width: spare room goes between them."""
+        """The left edge of each column in a block at x; spare width goes between them."""
         spare = wide - 2 * PAD - self._before() - columns_width(self.widths, self._between)
         step = max(min(spare / max(len(self.widths) - 1, 1), SPREAD), 0.0) if len(self.widths) > 1 else 0.0
         at, out = x + PAD + self._before(), []
@@ -187,7 +188,7 @@ class TableLayout:
         return out
 
     def draw(self, block: TableBlock | None, x: float, y: float, wide: float) -> str:
-        """The block with its upper left corner at (x, y), in a panel of that width."""
+        """The block with its upper left corner at (x, y), in a panel of width ``wide``."""
         out = []
         if self.caption:
             out.append(text((x + PAD, y + 14), block.caption if block else self.caption, kind="m"))
@@ -235,7 +236,7 @@ class TableLayout:
     def _slabs(
         self, lines: Sequence[TableLine], x: float, y: float, wide: float, lefts: Sequence[float], out: list[str]
     ) -> float:
-        """The batches, each a slab with its span at the left; the rows of one batch stand together."""
+        """The batches, each with its span at the left and its rows together."""
         at = 0
         while at < len(lines):
             label = lines[at].slab
@@ -268,7 +269,7 @@ class TableLayout:
 
 
 def _looked(each: Field, line: TableLine) -> Field:
-    """A plain value in the look of its row's mark: bold when new, struck when it goes, underlined when looked up."""
+    """A plain value in the style of its row's mark: bold if inserted, struck if deleted, underlined if looked up."""
     if not isinstance(each, Cell) or each.style:
         return each
     if line.mark == "inserted":
@@ -280,7 +281,7 @@ def _looked(each: Field, line: TableLine) -> Field:
 
 @dataclass(frozen=True)
 class StepperLimits:
-    """How much of a table is drawn: px of a value, columns, items of a bag; ``tight`` leaves arrows out."""
+    """How much of a table is drawn: px of a value, columns, items of a bag; ``tight`` omits arrows."""
 
     cell: float = 120
     columns: int = 5
@@ -293,14 +294,14 @@ ROOMY, NARROW, TIGHT = StepperLimits(), StepperLimits(96, 4, 3, True), StepperLi
 
 @dataclass(frozen=True)
 class TableTraits:
-    """What a table needs in some step of the history: a column of counts or diffs, and which columns are numbers."""
+    """What a table needs in some step: a column of multiplicities or diffs, and which columns are numbers."""
 
     times: bool
     numbers: tuple[bool, ...]
 
 
 def few(rows: Sequence[Row]) -> list[Row]:
-    """The rows of which some will be seen: those that are marked, and the first of the others."""
+    """The rows that may be shown: all marked ones, and the first of the others."""
     out, plain = [], 0
     for row in rows:
         if row.looked_up or row.count != row.before or row.old is not None:
@@ -312,7 +313,7 @@ def few(rows: Sequence[Row]) -> list[Row]:
 
 
 def traits(tables: Sequence[Table]) -> TableTraits:
-    """The traits of one table over its history."""
+    """The traits of one table over all its steps."""
     rows = [r for t in tables for r in few(_rows(t))]
     times = any(r.count not in (0, 1) or r.before not in (0, 1) for r in rows)
     wide = max((len(t.columns) for t in tables), default=0)
@@ -321,7 +322,7 @@ def traits(tables: Sequence[Table]) -> TableTraits:
 
 
 def _rows(table: Table) -> list[Row]:
-    return [r for s in table.arrangement.spans for r in s.rows] if table.arrangement else list(table.rows)
+    return [r for s in table.arrangement.batches for r in s.rows] if table.arrangement else list(table.rows)
 
 
 def _numeric(values: Sequence[Any]) -> bool:
@@ -332,7 +333,7 @@ def _numeric(values: Sequence[Any]) -> bool:
 def block(
     table: Table, limits: StepperLimits, known: TableTraits, letters: Mapping[str, str], smallest: bool
 ) -> TableBlock:
-    """The table as lines; ``letters`` name readers, ``smallest`` says which end of a bag matters."""
+    """The table as lines. ``letters`` name readers; ``smallest`` says which end of a bag decides (MIN)."""
     if table.form == "groups":
         return _groups(table, limits, smallest)
     at = _kept(len(table.columns), limits)
@@ -343,7 +344,7 @@ def block(
     cut = len(at) < len(table.columns)
     if table.arrangement is not None:
         lines, more = _spans(table, at, cut, limits, known)
-        if not limits.tight:  # a batch says its times too, as a span
+        if not limits.tight:  # the span of the batch shows its times
             head, right = [*head, "time"], [*right, False]
             if known.times:
                 head, right = [*head, "diff"], [*right, True]
@@ -378,7 +379,7 @@ def _cell(value: Any, limits: StepperLimits) -> Cell:
 
 
 def _against(value: Any, old: Any, limits: StepperLimits, now: bool) -> Field:
-    """A value, or the change from another one."""
+    """A value, or the change from an old one."""
     cell = _cell(value, limits)
     if shown(old) == shown(value):
         return cell
@@ -437,7 +438,7 @@ def _groups(table: Table, limits: StepperLimits, smallest: bool) -> TableBlock:
 
 
 def _few_groups(groups: Sequence[Group]) -> list[Group]:
-    """As :func:`few`, for groups."""
+    """As `few`, for groups."""
     out, plain = [], 0
     for group in groups:
         rows = [*([group.result] if group.result else []), *(i for b in group.bags for i in b.items)]
@@ -472,7 +473,7 @@ def _group(group: Group, table: Table, limits: StepperLimits, smallest: bool) ->
 
 
 def _bag(bag: Bag, limits: StepperLimits, smallest: bool) -> BagField:
-    """The end of the bag that decides, and whatever is marked."""
+    """The end of the bag that decides, and all marked values."""
     order = list(range(len(bag.items)))
     end = order[: limits.items] if smallest else order[-limits.items :]
     marked = [n for n in order if bag.items[n].mark]
@@ -500,10 +501,10 @@ def _item(row: Row, limits: StepperLimits) -> BagItem:
 def _spans(
     table: Table, at: Sequence[int], cut: bool, limits: StepperLimits, known: TableTraits
 ) -> tuple[tuple[TableLine, ...], int]:
-    """The batches' rows, newest batch first."""
+    """The rows of the batches, newest batch first."""
     lines, more = [], 0
     assert table.arrangement is not None
-    for span in reversed(table.arrangement.spans):
+    for span in reversed(table.arrangement.batches):
         label = f"[{span.lower},{span.upper})"
         rows = few(span.rows)
         more += max(span.total - len(rows), 0)
@@ -511,7 +512,7 @@ def _spans(
             fields: list[Field] = [_cell(row.values[c], limits) for c in at]
             if cut:
                 fields.append(Cell("…", "m"))
-            when = "" if row.time is None else f"≤{row.time}" if row.folded else str(row.time)
+            when = "" if row.time is None else f"≤{row.time}" if row.compacted else str(row.time)
             mark = row.mark if row.mark in ("inserted", "deleted") else "looked" if row.looked_up else ""
             marked = bool(mark)
             if limits.tight:
@@ -525,7 +526,7 @@ def _spans(
 
 
 def _tight(fields: list[Field], count: int, mark: str) -> tuple[list[Field], str]:
-    """A batch's row without a column for its diff: a retraction has a minus before it, several a number behind."""
+    """A batch's row without a diff column: a retraction is drawn as deleted, a diff above 1 follows."""
     out = list(fields)
     if abs(count) > 1 and isinstance(last := out[-1], Cell):
         out[-1] = Cell(f"{last.words} ×{abs(count)}", last.style, last.tip)
@@ -535,12 +536,14 @@ def _tight(fields: list[Field], count: int, mark: str) -> tuple[list[Field], str
 
 
 def _axis(table: Table, letters: Mapping[str, str]) -> TimeAxis:
-    ruler = table.arrangement
-    assert ruler is not None
-    handles = tuple(_handle(p, letters) for p in ruler.pins)
-    spans = tuple((s.lower, s.upper, s.fresh) for s in ruler.spans)
-    return TimeAxis(spans, ruler.since, ruler.upper, ruler.since_before, ruler.upper_before, handles)
+    arrangement = table.arrangement
+    assert arrangement is not None
+    handles = tuple(_handle(p, letters) for p in arrangement.readers)
+    spans = tuple((s.lower, s.upper, s.fresh) for s in arrangement.batches)
+    return TimeAxis(
+        spans, arrangement.since, arrangement.upper, arrangement.since_before, arrangement.upper_before, handles
+    )
 
 
-def _handle(pin: ReaderPosition, letters: Mapping[str, str]) -> HandleMark:
-    return HandleMark(letters.get(pin.reader, "?"), pin.time, pin.before, pin.held)
+def _handle(reader: ReaderPosition, letters: Mapping[str, str]) -> HandleMark:
+    return HandleMark(letters.get(reader.reader, "?"), reader.time, reader.before, reader.external)

@@ -1,8 +1,8 @@
-"""An arrangement's ruler of time: its batches side by side, since and upper, and who reads it where.
+"""The time axis of an arrangement: its batches side by side, since, upper, and the readers.
 
-Each stretch is a batch [lower, upper). A filled triangle is since, an upright stroke
-upper, a lettered circle a reader's trace handle; hollow and dashed ones are where they
-stood at the beginning of the step.
+Each stretch is a batch [lower, upper). A filled triangle is since, an upright stroke is upper, and
+a circle with a letter is a reader's trace handle. Hollow and dashed marks show the position
+before the step.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ INSET = 14.0
 
 @dataclass(frozen=True)
 class HandleMark:
-    """A pin: its letter, where it is, and where it was before this step (None: not there)."""
+    """A reader on the axis: its letter, its time, and its time before this step or None."""
 
     letter: str
     time: int
@@ -30,7 +30,7 @@ class HandleMark:
 
 @dataclass(frozen=True)
 class TimeAxis:
-    """The ruler: batches as (lower, upper, fresh), since and upper now and before this step, and handles."""
+    """Batches as (lower, upper, fresh), since and upper now and before this step, and readers."""
 
     spans: tuple[tuple[int, int, bool], ...]
     since: int
@@ -41,11 +41,11 @@ class TimeAxis:
 
     HEIGHT = 53.0
     PORT = 24.0
-    """Below the block's upper edge, where readers' lines end: the ruler itself."""
+    """Where readers' lines end, below the block's upper edge."""
 
     @property
     def width(self) -> float:
-        """The least width: since and upper beside each other."""
+        """The smallest width: since and upper side by side."""
         return width(f"since {self.since}") + width(f"upper {self.upper}") + 50
 
     def _x(self, time: float, left: float, wide: float) -> float:
@@ -54,7 +54,7 @@ class TimeAxis:
         return left + wide * (min(max(time, low), high) - low) / (high - low)
 
     def draw(self, x: float, y: float, wide: float) -> str:
-        """The ruler in a panel of that width whose block begins at y."""
+        """The axis in a panel of width ``wide`` whose block begins at y."""
         left, room, line = x + INSET, wide - 2 * INSET, y + self.PORT
         out = []
         for low, high, fresh in self.spans:
@@ -86,7 +86,7 @@ class TimeAxis:
         return out
 
     def _pins(self, left: float, room: float, line: float) -> str:
-        """Pins at their times; those that would lie on each other stand side by side, to the left."""
+        """The readers at their times. Overlapping ones move to the left, side by side."""
         out: list[str] = []
         taken: list[float] = []
         pins = sorted(self.handles, key=lambda h: -h.time)
@@ -121,7 +121,7 @@ def _circle(x: float, y: float, letter: str, ghost: bool = False) -> str:
 
 
 def pin(x: float, y: float, letter: str) -> str:
-    """A pin's circle around (x, y), as it stands beside a reader's title."""
+    """The circle of a reader around (x, y), as it stands beside the reader's title."""
     return _circle(x, y, letter)
 
 

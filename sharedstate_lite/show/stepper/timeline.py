@@ -1,9 +1,9 @@
-"""The slider under the picture: messages side by side, a dot for each step, a fork below the history it left.
+"""The slider below the picture: messages side by side, a dot for each step, a fork below its parent.
 
-Positions are computed here; the widget only moves the mark along them. A stretch is as
-wide as its steps are many. Dots nearer than 7 px are left out, and labels that have no
-room shrink to numbers, then go. A fork's messages stand under those of the history that
-it left, so that one looks straight down from one to the other.
+Positions are computed here; the widget only moves the mark along them. A message is as wide as the
+number of its steps. Dots closer than 7 px are left out; labels without room shrink to numbers,
+then disappear. The messages of a fork stand below those of its parent, so that they can be
+compared.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from .glyphs import shape
 SIDE, PITCH = 10.0, 7.0
 LABELS, TRACK, FORK = 14.0, 30.0, 24.0
 UNDER = 20.0
-"""From a track to the words below it: clear of the line that marks where one is."""
+"""From a line to the words below it, clear of the mark."""
 AGAINST = ("upquery", "response")
-"""Kinds of steps that go against the stream, or answer what did."""
+"""Kinds of steps that go against the stream, or answer such a step."""
 
 
 @dataclass(frozen=True)
 class TimelineRow:
-    """One history on the slider: its recording, and the message at which it left the one above (0: from the start)."""
+    """One history on the slider: its recording, and the message at which it forked (0: not a fork)."""
 
     recording: Recording
     left_at: int = 0
@@ -37,7 +37,7 @@ class TimelineRow:
 
 @dataclass(frozen=True)
 class Timeline:
-    """The slider drawn: ``xs`` and ``ys`` of each row's steps, 0 to the last."""
+    """The drawn slider: ``xs`` and ``ys`` of each row's steps, 0 to the last."""
 
     width: float
     height: float
@@ -49,7 +49,7 @@ class Timeline:
 
     @property
     def svg(self) -> str:
-        """The picture, without the mark that says where one is."""
+        """The picture, without the mark of the current step."""
         w, h = number(self.width), number(self.height)
         return f'<svg class="ssl" aria-hidden="true" width="{w}" height="{h}" viewBox="0 0 {w} {h}">{self.body}</svg>'
 

@@ -1,9 +1,8 @@
-"""The stepper in JupyterLab: what the browser asks, answered from a :class:`~.face.Stepper`.
+"""The stepper in JupyterLab: answers what the browser asks, from a `Stepper`.
 
-An ES module without a build step (anywidget); nothing comes from the network. The browser
-asks for frames ahead of time and moves at once; where it is, what was predicted and which
-histories there are is kept in Python. Whatever is typed wrongly comes back as a word
-beside its field.
+The browser side is an ES module without a build step (anywidget), and nothing comes from the
+network. The browser requests frames ahead of time and moves at once. Position, predictions and
+histories are kept in Python. An invalid input is answered by an error beside its field.
 """
 
 from __future__ import annotations
@@ -27,15 +26,13 @@ if TYPE_CHECKING:
     from ...replay.recording import Recording
 
 HERE = Path(__file__).parent
-SIDE = 12.0
-"""Px between the widget's edge and its contents."""
 KEPT = 12
-"""Frames that a saved page brings along."""
+"""The number of frames that a saved page contains."""
 WIDTH = 800.0
 
 
 class StepperView(Protocol):
-    """What the browser asks of a stepper."""
+    """What the widget needs of a stepper."""
 
     look: int
 
@@ -67,7 +64,7 @@ class StepperView(Protocol):
 
 
 class StepperWidget(anywidget.AnyWidget):
-    """The browser's side of one stepper."""
+    """The browser side of one stepper."""
 
     _esm = (HERE / "widget.js").read_text(encoding="utf-8")
     _css = style() + (HERE / "widget.css").read_text(encoding="utf-8")
@@ -78,7 +75,7 @@ class StepperWidget(anywidget.AnyWidget):
     def __init__(self, stepper: StepperView) -> None:
         self._stepper, self._seq, self._shown = stepper, 0, ""
         self._done: dict[str, int] = {}
-        # JupyterLab has comm messages handled by a thread of their own, the first ones by the main thread.
+        # JupyterLab handles the first comm messages in the main thread, later ones in another thread.
         self._turn = RLock()
         told = stepper.recording.message_of(stepper.step)
         first = stepper.step if told is None else told.first - 1
@@ -91,7 +88,7 @@ class StepperWidget(anywidget.AnyWidget):
         _LIVE.add(self)
 
     def let_go(self) -> None:
-        """Forget the stepper: nothing is answered any more."""
+        """Drop the reference to the stepper, and answer no more messages."""
         self.unobserve_all()
         self.__dict__.pop("_stepper", None)
 
@@ -114,7 +111,7 @@ class StepperWidget(anywidget.AnyWidget):
         }
 
     def update(self) -> None:
-        """Show where the stepper is now."""
+        """Show the stepper's current state."""
         with self.hold_sync():
             if self._shown != self._stepper.current.name:
                 self._shown = self._stepper.current.name
@@ -122,10 +119,10 @@ class StepperWidget(anywidget.AnyWidget):
             self.state = self._state()
 
     def _heard(self, _: Any, message: Any, __: Any) -> None:
-        """What the browser says; a message that cannot be done is answered with a word, and changes nothing.
+        """Handle a message of the browser. A failed request is answered by an error and changes nothing.
 
-        Every message is told to have been heard. The browser says again what it got no answer to: what was
-        done, or is older than what was done, is not done again.
+        Every message is acknowledged, and the browser repeats those without an acknowledgement. A
+        repeated or older request is not applied again.
         """
         if not isinstance(message, dict) or "_stepper" not in self.__dict__:
             return
@@ -162,7 +159,7 @@ class StepperWidget(anywidget.AnyWidget):
             self.send({"type": "forked"})
 
     def _frames(self, message: dict[str, Any]) -> dict[str, Any]:
-        """Frames of the history that is asked for, whichever one is in: an answer is never to another question."""
+        """Frames of the history that the request names, whichever is current."""
         stepper, wide = self._stepper, min(max(float(message["width"]), 560.0), 1400.0)
         branch = next((b for b in stepper.branches if b.name == message["branch"]), stepper.current)
         steps = [int(n) for n in message["steps"] if 0 <= int(n) <= branch.recording.last][:64]
@@ -181,7 +178,7 @@ _LIVE: weakref.WeakSet[StepperWidget] = weakref.WeakSet()
 
 @atexit.register
 def _let_go() -> None:
-    """ipywidgets keeps every widget to the very end; what a recording holds must go before its modules do."""
+    """Release recordings at exit: ipywidgets keeps every widget until its modules are gone."""
     for widget in list(_LIVE):
         widget.let_go()
 
@@ -197,7 +194,7 @@ def answers(stepper: StepperView) -> dict[int, dict[str, Any]]:
 
 
 def history(stepper: StepperView) -> dict[str, Any]:
-    """What the browser knows of a history: its messages, and what stays the same at every step."""
+    """What stays the same at every step of a history: its messages, title, SQL and legend."""
     recording = stepper.recording
     told = [{"first": t.first, "last": t.last, "text": t.text, "refused": t.refused} for t in recording.messages]
     legend, wide = stepper.frames.legend()
@@ -213,7 +210,7 @@ def history(stepper: StepperView) -> dict[str, Any]:
 
 
 def frame(stepper: StepperView, branch: Branch, number: int, wide: float) -> dict[str, Any]:
-    """One step for the browser: the scene, the header's numbers, the caption and the question that follows."""
+    """One step for the browser: diagram, header numbers, caption and the next question."""
     recording = branch.recording
     told = counts(recording, number)
     asked = recording.steps[number].question if stepper.asks and number < recording.last else None
@@ -231,7 +228,7 @@ def frame(stepper: StepperView, branch: Branch, number: int, wide: float) -> dic
 
 
 def line(stepper: StepperView, here: Branch, wide: float) -> dict[str, Any]:
-    """The slider for the browser: a history, above it the one that it left."""
+    """The slider for the browser: a history below its parent."""
     lower = here if here.parent is not None else next((b for b in reversed(stepper.branches) if b.parent is here), None)
     upper = here.parent or here
     rows = [TimelineRow(upper.recording)]
