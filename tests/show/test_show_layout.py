@@ -137,5 +137,5 @@ def test_a_source_stands_before_its_first_reader() -> None:
 
 def test_a_circle_is_refused() -> None:
     """A graph with a circle is an error that names the boxes."""
-    with pytest.raises(ValueError, match="a, b make a circle"):
+    with pytest.raises(ValueError, match="a, b form a cycle"):
         columns(["a", "b"], [Link("a", "b", 1, 1), Link("b", "a", 1, 1)])
