@@ -1,17 +1,16 @@
-"""reduce_core: GROUP BY with MAX, MIN, SUM, COUNT, AVG, and DISTINCT (no aggregate at all).
+"""GROUP BY: MAX, MIN, SUM, COUNT and AVG, and DISTINCT, which has no aggregates.
 
-State of a reduce, each part an arrangement by group:
+The state of a reduce is a few arrangements, keyed by group:
 
-- ``accumulators``: counts and integer sums, kept as vector diffs; they add, so a group
-  is one row. Present when an aggregate needs it, or when there is none at all.
-- ``limbs``: for each summed DOUBLE column its exact partial sum (:mod:`.float_sum`).
-- ``output``: the last row emitted for each group: what the next change retracts.
+- ``accumulators``: counts and sums of integers, as vector diffs. They add up, so a group is one row. Missing if MAX and
+  MIN are the only aggregates.
+- ``limbs``: one arrangement per summed DOUBLE column (see `float_sum`).
+- ``output``: the row last emitted for each group. The next change of the group retracts it.
 
-MAX and MIN need more than their value: once the maximum is deleted, the second one is
-wanted. Where from is the strategy's choice, so it is handed in as a ``Source``: the
-operator's own multiset (full), the input's arrangement (shared), or nothing, in which
-case the groups that lost their extremum are reported and read again from the parent
-(partial; Noria, OSDI 2018).
+The largest value alone is not enough for MAX: if it is retracted, the second largest is the answer, so all values must
+be stored. The caller decides where: in the operator (full state) or in the arrangement of its input (shared state).
+Either is a `Source`. Without a source, groups that lost their extreme value are reported, and the caller reads them
+again from the parent (partial state; Noria, OSDI 2018).
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from .minmax import Source, ordinals
 
 
 class Change(NamedTuple):
-    """What a reduce emits, and the groups (words int64[g, q]) whose extremum has to be read again."""
+    """The output of a reduce, and the groups int64[g, q] whose extreme value must be read again."""
 
     delta: Delta
     lost: Words
@@ -43,41 +42,41 @@ class Change(NamedTuple):
 
 @dataclass(frozen=True)
 class ReducePlan:
-    """What a Reduce node asks for, worked out once."""
+    """What a Reduce node needs: layouts, and the columns of each kind of aggregate."""
 
     node: Reduce
 
     @cached_property
     def types(self) -> tuple[Type, ...]:
-        """Types of the group columns."""
+        """The types of the group columns."""
         return tuple(self.node.input.schema[i].type for i in self.node.keys)
 
     @cached_property
     def input(self) -> Layout:
-        """The input's layout: by group, ordered by the first extreme, so that its greatest rows stand last."""
+        """The layout of the input: keyed by group, ordered by the first column of a MAX or MIN."""
         first = self.extremes[0] if self.extremes else None
         return Layout(tuple(c.type for c in self.node.input.schema), self.node.keys, first)
 
     @cached_property
     def extremes(self) -> list[int]:
-        """Input columns of MAX and MIN, each once."""
+        """The input columns of MAX and MIN, each once."""
         return list(dict.fromkeys(a.arg for a in self.node.aggs if a.fn in ("max", "min") and a.arg is not None))
 
     @cached_property
     def counted(self) -> list[int]:
-        """Input columns whose non-NULL values are counted."""
+        """The input columns whose non-NULL values are counted."""
         return list(
             dict.fromkeys(a.arg for a in self.node.aggs if a.fn in ("count", "sum", "avg") and a.arg is not None)
         )
 
     @cached_property
     def summed(self) -> list[int]:
-        """INT and BIGINT input columns that are summed: two accumulators each."""
+        """The INT and BIGINT input columns that are summed, with two accumulators each."""
         return [c for c in self._sums if self.node.input.schema[c].type is not Type.DOUBLE]
 
     @cached_property
     def floated(self) -> list[int]:
-        """DOUBLE input columns that are summed."""
+        """The DOUBLE input columns that are summed."""
         return [c for c in self._sums if self.node.input.schema[c].type is Type.DOUBLE]
 
     @cached_property
@@ -86,17 +85,17 @@ class ReducePlan:
 
     @cached_property
     def accumulates(self) -> bool:
-        """Whether there is a row of accumulators a group; pure MAX and MIN do without."""
+        """Whether a group has a row of accumulators. MAX and MIN alone need none."""
         return not self.node.aggs or any(a.fn not in ("max", "min") for a in self.node.aggs)
 
     @cached_property
     def width(self) -> int:
-        """Accumulators a group: COUNT(*), a count a counted column, two words an integer sum."""
+        """The number of accumulators: COUNT(*), a count per counted column, two words per summed integer column."""
         return 1 + len(self.counted) + 2 * len(self.summed)
 
 
 class ReduceState:
-    """The state of one reduce, and the kernel over it. ``prefix`` names its arrangements."""
+    """The state of one reduce, and its kernel. The names of its arrangements start with ``prefix``."""
 
     def __init__(self, node: Reduce, prefix: str, upper: int) -> None:
         self.plan = ReducePlan(node)
@@ -110,16 +109,16 @@ class ReduceState:
 
     @property
     def arrangements(self) -> list[Arrangement]:
-        """All state of this reduce, the output last."""
+        """All arrangements of this reduce, the output last."""
         own = [] if self.accumulators is None else [self.accumulators]
         return [*own, *self.limbs.values(), self.output]
 
     def reduce_core(self, body: Words, sources: dict[int, Source] | None, strings: Strings) -> Change:
-        """Apply a change of the input, a body of ``plan.input``; returns the change of the output.
+        """Apply a change of the input, a body in the layout ``plan.input``, and return the change of the output.
 
-        ``sources`` maps an extreme's input column to where its values are, with this change
-        in it; None reports the groups that need them as lost and leaves their output alone.
-        Raises RowError on overflow.
+        ``sources`` maps each input column of MAX and MIN to its stored values, which already include this change. If
+        it is None, groups that need them are returned as lost, and their output is not changed. Raises RowError on
+        overflow.
         """
         plan, k = self.plan, self.plan.input.columns
         rows, diffs = body[1 : 1 + k], body[1 + k]
@@ -127,7 +126,7 @@ class ReduceState:
         first, kind = distinct_sorted(keys, body[0], plan.types, strings)
         groups = keys.take(first, axis=1)
         if not plan.node.keys:
-            # A global aggregate has its one row even if nothing has come yet.
+            # A global aggregate always has one row.
             groups = np.empty((0, 1), dtype=np.int64)
         q = groups.shape[1]
         nothing = Delta.empty(len(plan.node.schema))
@@ -169,7 +168,7 @@ class ReduceState:
         return Change(out, groups.compress(lost, axis=1))
 
     def forget(self, groups: Words, strings: Strings) -> None:
-        """Drop everything held for the groups, words int64[g, q]."""
+        """Remove all state of the groups int64[g, q]."""
         for part in self.arrangements:
             _, rows, diffs = part.match(groups, strings)
             part.insert(rows, -diffs if part.layout.width > 1 else -diffs[0], strings)
@@ -180,8 +179,8 @@ class ReduceState:
             owner, rows, weights = net(owner, rows, diffs[0], self.output.layout.types, strings)
         else:
             weights = diffs[0]
-        # A group has one row at a time, and a batch at most the one that it began with and the one that it ended
-        # with. Matches come oldest batch first, so of those that were written the last one is there, if any is.
+        # A group has at most one output row at a time, and matches come from the oldest batch first. So if the group
+        # has a row, it is the last one inserted.
         old = np.full((self.output.layout.columns, groups.shape[1]), NULL, dtype=np.int64)
         written = np.flatnonzero(weights > 0)
         old[:, owner.take(written)] = rows.take(written, axis=1)
@@ -197,7 +196,7 @@ class ReduceState:
         steps = [diffs, *(np.where(rows[c] == NULL, 0, diffs) for c in plan.counted)]
         for column in plan.summed:
             words = np.where(rows[column] == NULL, 0, rows[column])
-            # Two halves of 32 bits each: their sums cannot pass 64 bits while a group has under 2**31 rows.
+            # Summed as two halves of 32 bits, which cannot overflow 64 bits in a group of fewer than 2**31 rows.
             steps += [(words >> 32) * diffs, (words & 0xFFFFFFFF) * diffs]
         fresh = np.zeros((plan.width, groups.shape[1]), dtype=np.int64)
         for line, step in zip(fresh, steps, strict=True):
@@ -208,7 +207,7 @@ class ReduceState:
             np.add.at(line, owner, some)
         if plan.summed or plan.floated:
             mass = float(np.abs(diffs).sum(dtype=np.float64))
-            if mass >= MAX_DIFF:  # the whole epoch's; the largest group's costs more to find
+            if mass >= MAX_DIFF:  # rare, so only now look at the largest group alone
                 mass = float(np.bincount(kind, np.abs(diffs)).max())
             if max(mass, int(after[0].max(initial=0))) >= MAX_DIFF:
                 raise RowError("a group under SUM or AVG has 2**31 rows or more; use smaller diffs")
@@ -245,16 +244,16 @@ class ReduceState:
         source: Source | None,
         strings: Strings,
     ) -> tuple[Words, npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-        """The new extremes, which groups exist, and (without a source) which cannot be told."""
+        """Return the new MAX or MIN of each group, whether the group exists, and whether the value is unknown."""
         order = ordinals(self.plan.input.types[column], fn == "min", strings, was, rows[column])
-        best, value = order.ranks  # where a group is not there, its best is NULL, the least
+        best, value = order.ranks  # NULL, the smallest rank, for a new group
         come = np.full(len(best), NULL, dtype=np.int64)
         added = diffs > 0
         some, unsure = np.zeros(len(best), dtype=bool), np.zeros(len(best), dtype=bool)
         grown = kind.compress(added)
         some[grown] = True
         np.maximum.at(come, grown, value.compress(added))
-        # Only the loss of the extremum itself can bring a worse one; ties decide nothing yet.
+        # Only retracting the extreme value itself can make it worse; other rows may still have the same value.
         hit = kind.compress(~added & (value >= best.take(kind)))
         if len(hit):
             unsure[hit] = True
@@ -294,7 +293,7 @@ class ReduceState:
             if agg.fn == "sum":
                 fits = (high >= -(1 << 31)) & (high < (1 << 31)) & ((high << 32) + low != NULL)
                 if not (fits | (count <= 0)).all():
-                    raise RowError("a SUM passes the range of BIGINT (64 bits); CAST its argument AS DOUBLE")
+                    raise RowError("a SUM exceeds the range of BIGINT (64 bits); CAST its argument AS DOUBLE")
                 return np.where(count > 0, (high << 32) + low, NULL)
             total = high.astype(np.float64) * 2.0**32 + low.astype(np.float64)
         if agg.fn == "avg":

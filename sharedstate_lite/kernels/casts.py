@@ -1,11 +1,13 @@
-"""CAST between column types, on words.
+"""CAST between column types, and parsing text as a value of a type.
 
-Holds the conversions that :mod:`.expr` calls for ``cast`` and the reading of date
-and time literals that the SQL front end shares. Everything is an array operation;
-what touches text works once per distinct string, never once per row. Refuses, with
-the value named: what does not fit the target type and text that is not a value of
-it. Text is read strictly (ISO dates, decimal numbers), because engines disagree on
-everything looser. DOUBLE to whole numbers rounds half to even, as DuckDB does.
+Text is parsed strictly: ISO dates and decimal numbers only, because databases disagree on anything looser. A DOUBLE is
+rounded half to even, as in DuckDB. Conversions from and to text run once per distinct string, all others are array
+operations.
+
+>>> cast(from_doubles(np.array([2.5, 3.5, np.nan])), Type.DOUBLE, Type.INT, Strings()).tolist() == [2, 4, NULL]
+True
+>>> parse("1970-01-03", Type.DATE)
+2
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from ..plan.nodes import Type
 from ..storage.encoding import NULL, Strings, Words, doubles, from_doubles
 
 LIMITS = {Type.INT: (-(2**31), 2**31 - 1), Type.BIGINT: (-(2**63) + 1, 2**63 - 1)}
-"""The least and the greatest value of the whole-number types; BIGINT's own least value is the word for NULL."""
+"""The smallest and the largest value of the integer types. -2**63 is the word of NULL."""
 
 ALLOWED: dict[Type, frozenset[Type]] = {
     Type.STRING: frozenset(Type),
@@ -34,9 +36,10 @@ ALLOWED: dict[Type, frozenset[Type]] = {
     Type.DATE: frozenset({Type.STRING, Type.DATE, Type.TIMESTAMP}),
     Type.TIMESTAMP: frozenset({Type.STRING, Type.DATE, Type.TIMESTAMP}),
 }
-"""Source type -> the types it may be cast to."""
+"""Source type to the types that it can be cast to."""
 
 GUARD = "leave out the CAST, or guard it: CASE WHEN ... THEN CAST(...) END"
+"""The advice at the end of a message."""
 
 _DAY = 86_400_000_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -57,9 +60,9 @@ _FORM = {
 
 
 def parse(text: str, target: Type) -> int | float:
-    """The value of ``text`` in ``target`` (days for DATE, microseconds for TIMESTAMP, 0 or 1 for BOOLEAN).
+    """Parse text as a value of a type: days for DATE, microseconds for TIMESTAMP, 0 or 1 for BOOLEAN.
 
-    Raises RowError where the text is not a value of that type.
+    Raises RowError if the text is not a value of that type.
     """
     value = _read(text.strip(" \t\n\r\f\v") if target is not Type.BOOLEAN else text.lower(), target)
     if value is None:
@@ -72,7 +75,7 @@ def parse(text: str, target: Type) -> int | float:
 def _read(text: str, target: Type) -> int | float | None:
     if target in LIMITS:
         whole = _WHOLE.fullmatch(text)
-        # Python refuses to read more than 4,300 digits; forty are already past every limit.
+        # int() refuses more than 4,300 digits; 40 are enough to exceed every limit.
         return int(whole[1] + whole[2][:40]) if whole else None
     if target is Type.DOUBLE:
         value = float(text) if _NUMBER.fullmatch(text) else np.inf
@@ -93,9 +96,9 @@ def _read(text: str, target: Type) -> int | float | None:
 
 
 def cast(words: Words, source: Type, target: Type, strings: Strings) -> Words:
-    """``words`` of type ``source`` as ``target``; shape (n,), NULL stays NULL.
+    """Return words int64[n] of type ``source`` as words of type ``target``. NULL stays NULL.
 
-    Raises RowError, naming the value, where one does not fit or does not parse.
+    Raises RowError with the first value that does not fit or does not parse.
     """
     if source is target or (source, target) == (Type.INT, Type.BIGINT):
         return words
@@ -119,7 +122,7 @@ def cast(words: Words, source: Type, target: Type, strings: Strings) -> Words:
         return _fitting(np.where(null, 0, words), null, 2**63 // _DAY, "DATE of day", target) * np.where(null, 1, _DAY)
     if target is Type.INT and source is Type.BIGINT:
         return _fitting(np.where(null, 0, words), null, 2**31 - 1, "BIGINT", target, low=-(2**31))
-    return words  # BOOLEAN to a whole number: the word is the number.
+    return words  # BOOLEAN to INT or BIGINT
 
 
 def _fitting(
@@ -134,7 +137,7 @@ def _fitting(
 def _rounded(values: npt.NDArray[np.float64], null: npt.NDArray[np.bool_], target: Type) -> Words:
     whole = np.rint(values)
     low, high = LIMITS[target]
-    # float(2**63 - 1) is 2**63 itself, so BIGINT's bounds are compared without equality.
+    # float(2**63 - 1) is 2**63, so BIGINT's bounds are excluded.
     bad = (whole < low) | (whole > high) if target is Type.INT else (whole <= -(2.0**63)) | (whole >= 2.0**63)
     if bad.any():
         raise RowError(f"DOUBLE {values[bad][0]} does not fit {target.value}; {GUARD}")
@@ -142,7 +145,7 @@ def _rounded(values: npt.NDArray[np.float64], null: npt.NDArray[np.bool_], targe
 
 
 def _distinct(words: Words, convert: Callable[[Words], Words]) -> Words:
-    """``convert`` applied once to each distinct word that is not NULL."""
+    """Apply ``convert`` once to each distinct word that is not NULL."""
     out = np.full(len(words), NULL, dtype=np.int64)
     present = words != NULL
     if present.any():

@@ -1,18 +1,14 @@
-"""Expressions over columns of words: SQL's scalar semantics, vectorised.
+"""Evaluating SQL expressions over columns of words.
 
-Holds :func:`evaluate` and the two questions that planners ask of an expression
-(:func:`columns_of`, :func:`remap`). Logic is three-valued; ``/`` is DOUBLE, other
-arithmetic stays in its type; x/0 and x%0 are NULL; % truncates towards zero, as
-fmod does; strings compare by code point. Refuses by RowError, with the values
-named, what has no value: a whole number past its type, an infinite DOUBLE, text
-that does not cast.
+Logic is three-valued. ``/`` is DOUBLE, other arithmetic keeps its type. x/0 and x%0 are NULL. ``%`` has the sign of its
+left operand, as fmod. Strings are compared by code point. An integer that overflows its type, an infinite DOUBLE and
+text that does not parse raise RowError.
 
-An operand that decides guards the rest: CASE and COALESCE evaluate a branch only on
-the rows that reach it, AND and OR their later operands only on the rows that are
-still open, left to right. So an error is never one of a value that nobody asked for.
+CASE and COALESCE evaluate a branch only on the rows that take it. AND and OR evaluate their operands from left to
+right, each only on the rows that are not decided yet. So a condition guards what follows it from errors.
 
-Evaluation is column at a time (MonetDB/X100, Boncz et al., CIDR 2005). Constants are
-columns of length one and broadcast.
+Expressions are evaluated a column at a time (MonetDB/X100, Boncz et al., CIDR 2005). A constant is a column of length 1
+and broadcasts.
 """
 
 from __future__ import annotations
@@ -50,10 +46,10 @@ _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def evaluate(expr: Expr, rows: Words, strings: Strings) -> Words:
-    """The value of ``expr`` for each of n rows given as int64[k, n]; shape (n,).
+    """Return the value of ``expr`` for each row of int64[k, n], as words int64[n].
 
-    A plain column comes back as a view of ``rows``; do not write to it. Raises
-    RowError where a value overflows, is infinite or does not cast. No rows, no error.
+    Do not write to the result: for a plain column it is a view of ``rows``. Raises RowError if a value overflows, is
+    infinite or does not cast.
     """
     if isinstance(expr, Col):
         out: Words = rows[expr.index]
@@ -65,14 +61,14 @@ def evaluate(expr: Expr, rows: Words, strings: Strings) -> Words:
 
 
 def columns_of(expr: Expr) -> set[int]:
-    """The input columns that ``expr`` reads."""
+    """Return the input columns that ``expr`` reads."""
     if isinstance(expr, Col):
         return {expr.index}
     return set().union(*map(columns_of, expr.args)) if isinstance(expr, Call) else set()
 
 
 def remap(expr: Expr, mapping: Sequence[int | Expr]) -> Expr:
-    """``expr`` with column i replaced by ``mapping[i]``, another column's index or an expression."""
+    """Return ``expr`` with column i replaced by ``mapping[i]``, a column index or an expression."""
     if isinstance(expr, Col):
         to = mapping[expr.index]
         return Col(to, expr.type) if isinstance(to, int) else to
@@ -86,20 +82,20 @@ def _full(words: Words, n: int) -> Words:
 
 
 class _Batch:
-    """Rows under evaluation: all of them (``chosen`` None) or those at the positions ``chosen``."""
+    """The rows on which an expression is evaluated: those at the positions ``chosen``, or all if it is None."""
 
     def __init__(self, rows: Rows, chosen: npt.NDArray[np.intp] | None, strings: Strings) -> None:
         self.rows, self.chosen, self.strings = rows, chosen, strings
         self.n = rows.shape[1] if chosen is None else len(chosen)
 
     def part(self, where: npt.NDArray[np.intp]) -> _Batch:
-        """The rows at the positions ``where`` of this batch; copies no column until one is read."""
+        """Return the rows at the positions ``where``. Columns are copied when they are read."""
         if len(where) == self.n:
             return self
         return _Batch(self.rows, where if self.chosen is None else self.chosen[where], self.strings)
 
     def value(self, expr: Expr) -> Words:
-        """The words of ``expr``: shape (n,), or (1,) where it is a constant."""
+        """Return the words of ``expr``: int64[n], or int64[1] for a constant."""
         if isinstance(expr, Col):
             column: Words = self.rows[expr.index]
             return column if self.chosen is None else column[self.chosen]
@@ -138,7 +134,7 @@ class _Batch:
                 break
             more = self.part(still).value(arg)
             so_far = out[still]
-            # A word that decides wins; else NULL, the least word, wins; else both are the other word.
+            # The deciding word wins, then NULL, which is the smallest word. Otherwise both are the other word.
             merged = np.where(more == decided, np.int64(decided), np.minimum(so_far, more))
             if len(still) == len(out):
                 out = merged
@@ -200,7 +196,7 @@ def _as_doubles(words: Words, type_: Type) -> npt.NDArray[np.float64]:
 
 
 def _nulls(a: Words, b: Words) -> Mask | None:
-    """Where either is NULL, or None where neither ever is."""
+    """Return where either is NULL, or None if neither contains NULL."""
     null = (a == NULL) | (b == NULL)
     return null if null.any() else None
 
@@ -208,7 +204,7 @@ def _nulls(a: Words, b: Words) -> Mask | None:
 def _compare(op: str, a: Words, b: Words, types: list[Type], strings: Strings) -> Words:
     null = _nulls(a, b)
     if Type.DOUBLE in types and (op not in ("=", "<>") or types[0] is not types[1]):
-        # Equal words are equal doubles, so only order and mixed types need the floats.
+        # Equal words are equal doubles, so only < and mixed types need floats.
         left, right = _as_doubles(a, types[0]), _as_doubles(b, types[1])
         out = np.asarray(_COMPARE[op](left, right), dtype=np.int64)
     else:
@@ -221,10 +217,10 @@ def _compare(op: str, a: Words, b: Words, types: list[Type], strings: Strings) -
 
 
 def _ranks(a: Words, b: Words, strings: Strings) -> tuple[Words, Words]:
-    """Codes as ranks in code-point order, over the distinct strings of both columns."""
+    """Return the ranks of two columns of codes, in code-point order."""
     codes = np.union1d(a, b)
     texts = strings.to_list(codes)
-    # Python compares str by code point; a NULL's rank is never looked at.
+    # Python compares strings by code point. The rank of NULL is not used.
     order = sorted(range(len(codes)), key=lambda i: texts[i] or "")
     rank = np.empty(len(codes), dtype=np.int64)
     rank[order] = np.arange(len(codes))
@@ -239,7 +235,7 @@ def _doubles(op: str, a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) ->
     bad = np.isinf(out)
     if bad.any():
         at = int(np.flatnonzero(bad)[0])
-        raise RowError(f"DOUBLE overflow: {_at(a, at)!r} {op} {_at(b, at)!r} is infinite, and no column holds that")
+        raise RowError(f"DOUBLE overflow: {_at(a, at)!r} {op} {_at(b, at)!r} is infinite; a DOUBLE must be finite")
     return from_doubles(out)
 
 
@@ -248,7 +244,7 @@ def _integers(op: str, a: Words, b: Words, type_: Type) -> Words:
     if op == "%":
         zero = b == 0
         null = zero if null is None else null | zero
-        # A remainder by 0, or by -1 of NULL's own word, would trap in the processor.
+        # The processor traps on a remainder by 0, and on that of -2**63 (NULL) by -1.
         b = np.where(null, 1, b)
     out = np.asarray(_ARITHMETIC[op](a, b))
     if null is not None:
@@ -269,7 +265,7 @@ def _integers(op: str, a: Words, b: Words, type_: Type) -> Words:
 
 
 def _wrapped(op: str, a: Words, b: Words, out: Words) -> Mask:
-    """Where the int64 result is not the true one, or is the word for NULL."""
+    """Return where the int64 result overflowed or is the word of NULL."""
     bad: Mask = out == NULL
     if op == "+":
         bad |= ((a ^ out) & (b ^ out)) < 0
@@ -279,7 +275,7 @@ def _wrapped(op: str, a: Words, b: Words, out: Words) -> Mask:
         near = np.flatnonzero(np.abs(a.astype(np.float64) * b.astype(np.float64)) >= 2.0**62)
         if len(near):
             x, y = np.broadcast_to(a, out.shape)[near], np.broadcast_to(b, out.shape)[near]
-            # Dividing back gives the other factor only where nothing was lost; y = -1 loses nothing by itself.
+            # If nothing was lost, dividing back gives the other factor. y = -1 only overflows to NULL.
             safe = np.where(y == -1, 1, y)
             bad[near] |= (y != -1) & (out[near] // safe != x)
     return bad

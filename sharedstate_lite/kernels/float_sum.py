@@ -1,12 +1,15 @@
-"""Sums of doubles that do not depend on the order of arrival, and come back exactly after deletes.
+"""Exact sums of doubles: independent of the order of arrival, and exact after deletes.
 
-A float64 is split into at most four limbs of 24 bits, each in a window of exponents
-that starts at a multiple of 24. Limbs of one window are integers, so they add, and
-cancel, without rounding; a group's sum is a handful of (window, limb) rows whatever
-the number of its members. Rounding happens once, when the sum is read.
+A float64 is split into at most 4 *limbs* of 24 bits. Each limb belongs to a *window* of exponents that starts at a
+multiple of 24. Limbs of one window are integers, so they add and cancel without rounding. A group's sum is a few
+(window, limb) rows, whatever the size of the group, and is rounded once, when it is read.
 
-This is a superaccumulator (Kulisch; Collange et al., Parallel Computing 2015) kept
-sparse, as a Z-set whose diff is the limb.
+>>> _, windows, limbs = split(np.array([1e300, 1.0, -1e300]))
+>>> total(np.zeros(len(limbs), dtype=np.intp), windows, limbs, groups=1)
+array([1.])
+
+Source: the superaccumulator of Kulisch (see Collange et al., Parallel Computing 2015), stored sparsely as a Z-set whose
+diff is the limb.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ _BITS = 24
 
 
 def split(values: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """The limbs of finite values float64[n]: for each limb its value's position, its window, the limb itself."""
+    """Split finite values float64[n] into limbs. Returns the position of the value, the window and the limb of each."""
     where, windows, limbs = [], [], []
     rest = values
     at = np.arange(len(values))
@@ -43,14 +46,14 @@ def split(values: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.intp], npt.ND
 def total(
     owner: npt.NDArray[np.intp], windows: npt.NDArray[np.int64], limbs: npt.NDArray[np.int64], groups: int
 ) -> npt.NDArray[np.float64]:
-    """The sum of each group's limbs, float64[groups]; 0.0 without any. Raises RowError past DOUBLE's range."""
+    """Return the sum of each group's limbs, float64[groups]. Raises RowError if it exceeds the range of DOUBLE."""
     if not len(owner):
         return np.zeros(groups)
     low = int(windows.min())
-    # Three windows more than occur take the carries of up to 2**62 limbs.
+    # 3 more windows than occur hold the carries of up to 2**62 limbs.
     grid = np.zeros((int(windows.max()) - low + 4, groups), dtype=np.int64)
     np.add.at(grid, (windows - low, owner), limbs)
-    # Work on magnitudes: only the leading limb carries a sign, and it is known after carrying.
+    # Add magnitudes: the sign is that of the last window after carrying.
     carried = _carry(grid)
     negative = carried[-1] < 0
     carried = np.where(negative, _carry(-grid), carried)
@@ -59,12 +62,12 @@ def total(
         for window in range(len(carried) - 1, -1, -1):
             out += np.ldexp(carried[window].astype(np.float64), _BITS * (window + low))
     if not np.isfinite(out).all():
-        raise RowError("a SUM or AVG of DOUBLE passes 1.797e308, the largest DOUBLE; scale the values down first")
+        raise RowError("a SUM or AVG of DOUBLE exceeds 1.797e308, the largest DOUBLE; scale the values down first")
     return np.where(negative, -out, out)
 
 
 def _carry(grid: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Limbs in [0, 2**24) in every window but the last, which keeps the sign."""
+    """Carry until every window but the last, which keeps the sign, is in [0, 2**24)."""
     out = grid.copy()
     for window in range(len(out) - 1):
         carry = out[window] >> _BITS

@@ -1,12 +1,12 @@
-"""Joins as pure functions over deltas and arrangements; reduce is in :mod:`.aggregate`.
+"""Joins as pure functions over deltas and the stored sides.
 
-Every kernel is written once and called by all strategies, in one process and on
-Spark. None owns state, knows an engine, or loops over rows.
+The changes of one epoch arrive on both sides at once, and each pair of rows must be joined once. So the left delta is
+joined with the right side *including* this epoch's changes, and the right delta with the left side *without* them:
 
-Deltas of one epoch arrive together, on both sides of a join. Each pair of rows must
-meet once: the left delta sees the right side with this epoch's changes, the right
-delta sees the left side without them (the bilinear rule of differential dataflow,
-McSherry et al., CIDR 2013; for n inputs the same rule makes a delta query).
+    d(L join R) = dL join R_new  +  L_old join dR
+
+For n inputs the same rule gives a delta join. Source: McSherry et al., Differential dataflow, CIDR 2013, and the delta
+queries of Materialize.
 """
 
 from __future__ import annotations
@@ -24,27 +24,26 @@ from ..storage.multiplicity import add_up, times
 from .join_order import Step
 
 Matches = tuple[npt.NDArray[np.intp], Words, npt.NDArray[np.int64]]
-"""For each match: the position of the key it matched, its row int64[k, m], its diffs int64[w, m]."""
+"""For m matches: the position of the key, the rows int64[k, m], the diffs int64[w, m]."""
 
 
 class Side(Protocol):
-    """One side of a join: rows that can be looked up by the join's key."""
+    """One side of a join: stored rows that can be looked up by the join's key."""
 
     columns: int
 
     def match(self, keys: Words, at: int | None) -> Matches:
-        """Rows whose key is among ``keys`` int64[len(key), q], at a time; None sees this epoch's changes too."""
+        """Find the rows with a key of int64[len(key), q], at a time. None includes this epoch's changes."""
         ...
 
 
 def half_join(
     delta: Delta, keys: tuple[int, ...], types: tuple[Type, ...], side: Side, at: int | None, strings: Strings
 ) -> tuple[npt.NDArray[np.intp], Words, npt.NDArray[np.int64]]:
-    """Each row of a delta with its partners on one side.
+    """Join each row of a delta with its matches on one side, at a time or (None) including this epoch's changes.
 
-    Returns positions in the delta, the partners' rows int64[k, m], and the products of
-    the diffs. A NULL in the key has no partner. ``at`` is what tells ``<`` (the time
-    before this epoch) from ``<=`` (None).
+    Returns for m matches the position in the delta, the row found, int64[k, m], and the product of the diffs. A key
+    with NULL has no matches. Raises RowError if a product reaches 2**62.
     """
     probe = delta.rows[list(keys)]
     live = np.flatnonzero((probe != NULL).all(axis=0))
@@ -56,12 +55,12 @@ def half_join(
     owner, rows, diffs = side.match(probe.take(first, axis=1), at)
     most = float(diffs[0].max(initial=0))
     if most > 1 and most * float(np.abs(delta.diffs).max()) >= 2.0**62:
-        # What went in an earlier epoch may have been there more often than what is left: let it cancel first.
+        # Matches that cancel each other may have larger diffs than their sum, which alone must not overflow.
         owner, rows, total = net(owner, rows, diffs[0], (Type.BIGINT,) * len(rows), strings)
         diffs = total[None, :]
     sizes = np.bincount(owner, minlength=len(first))
     if len(owner) == np.count_nonzero(sizes):
-        # No key has two partners, as where that side's key is unique: each row is there once or not at all.
+        # No key has two matches, for example because the key is unique on that side.
         place = np.empty(len(first), dtype=np.intp)
         place[owner] = np.arange(len(owner))
         who = sizes.take(kind).nonzero()[0]
@@ -82,9 +81,9 @@ def join_core(
     before: int,
     strings: Strings,
 ) -> Delta:
-    """The change of an inner join: left columns, then right ones.
+    """Return the change of an inner join: the left columns, then the right columns.
 
-    ``before`` is the time before this epoch; both sides hold this epoch's changes already.
+    Both sides already store this epoch's changes. ``before`` is the time before this epoch.
     """
     left, right = deltas
     parts = []
@@ -105,20 +104,20 @@ def padding(
     before: int,
     strings: Strings,
 ) -> Delta:
-    """The change of a LEFT JOIN's other half: left rows without a partner, padded with NULL.
+    """Return the change of a LEFT JOIN's padded rows: left rows without a match, then NULLs.
 
-    A left change without a partner now passes; where the right side gained its first
-    partner for a key, or lost its last, the left rows that were there change sides.
+    A left change without a match is emitted padded. If a key gets its first match on the right, the padded rows of the
+    stored left rows are retracted. If it loses its last match, they are inserted.
     """
     left, right = deltas
-    parts = [left.take(_partners(left.rows[list(keys[0])], types, sides[1], None, strings) == 0)]
+    parts = [left.take(_match_counts(left.rows[list(keys[0])], types, sides[1], None, strings) == 0)]
     probe = right.rows[list(keys[1])]
     probe = probe.compress((probe != NULL).all(axis=0), axis=1)
     if probe.shape[1]:
         first, _ = distinct(probe, types, strings)
         probe = probe.take(first, axis=1)
-        had = _partners(probe, types, sides[1], before, strings) > 0
-        has = _partners(probe, types, sides[1], None, strings) > 0
+        had = _match_counts(probe, types, sides[1], before, strings) > 0
+        has = _match_counts(probe, types, sides[1], None, strings) > 0
         turned = np.flatnonzero(had != has)
         owner, rows, diffs = sides[0].match(probe.take(turned, axis=1), before)
         sign = np.where(has[turned], -1, 1)
@@ -128,10 +127,10 @@ def padding(
     return Delta(np.concatenate([out.rows, nulls]), out.diffs)
 
 
-def _partners(
+def _match_counts(
     probe: Words, types: tuple[Type, ...], side: Side, at: int | None, strings: Strings
 ) -> npt.NDArray[np.int64]:
-    """How many rows of a side have each key; 0 for a key with NULL."""
+    """Return the number of rows of a side with each key; 0 for a key with NULL."""
     out = np.zeros(probe.shape[1], dtype=np.int64)
     live = np.flatnonzero((probe != NULL).all(axis=0))
     if len(live):
@@ -143,11 +142,10 @@ def _partners(
 
 
 def delta_path(delta: Delta, start: int, path: Sequence[tuple[Step, Side]], before: int, strings: Strings) -> Delta:
-    """One input's change through a delta join: a half join with each other input in turn.
+    """Join the change of input number ``start`` with all other inputs, along a path of half joins.
 
-    A later input is read with this epoch's changes, an earlier one without them, so of
-    simultaneous changes each combination counts once. Returns the inputs' columns in
-    input order.
+    Inputs after ``start`` are read with this epoch's changes, earlier ones without them, so that each combination of
+    simultaneous changes counts once. Returns the columns of all inputs, in the order of the inputs.
     """
     parts: dict[int, Words] = {start: delta.rows}
     diffs = delta.diffs
@@ -167,7 +165,7 @@ def delta_path(delta: Delta, start: int, path: Sequence[tuple[Step, Side]], befo
 def net(
     owner: npt.NDArray[np.intp], rows: Words, diffs: npt.NDArray[np.int64], types: tuple[Type, ...], strings: Strings
 ) -> tuple[npt.NDArray[np.intp], Words, npt.NDArray[np.int64]]:
-    """Add up the diffs of equal (owner, row); what cancels is left out."""
+    """Add up the diffs of equal (owner, row) pairs, and drop pairs whose sum is 0."""
     tagged = np.concatenate([owner[None, :].astype(np.int64), rows])
     first, kind = distinct(tagged, (Type.BIGINT, *types), strings)
     total = add_up(kind, diffs, len(first))

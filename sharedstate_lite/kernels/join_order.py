@@ -1,9 +1,10 @@
-"""A chain of inner joins taken apart: its inputs, and for each the order of its look-ups.
+"""The order of lookups in a join of n inputs.
 
-For a change of one input, a delta join looks the other inputs up one after the other,
-each by the columns it is joined by to those already there. Which those are depends on
-the order, so it is worked out here once, for both the delta join of shared state and
-the multi-way join of full state.
+A change of one input is joined with the other inputs one after the other. Each is looked up by the columns that equal
+columns of the inputs before it in that order. So every input has a *path*: the steps for a change of that input.
+
+Used by the delta join of shared state and the multi-way join of full state. Source: the delta queries of Materialize;
+Flink's multi-way join (FLIP-516).
 """
 
 from __future__ import annotations
@@ -15,19 +16,19 @@ from ..plan.nodes import Join, Node, Type
 
 @dataclass(frozen=True)
 class Step:
-    """Look up ``input`` by its columns ``key``, with the values at ``lookup``: (input, column) pairs already there."""
+    """Look up ``input`` by its columns ``key``, with the values of the earlier (input, column) pairs ``lookup``."""
 
     input: int
     key: tuple[int, ...]
     lookup: tuple[tuple[int, int], ...]
     types: tuple[Type, ...]
     checks: tuple[tuple[int, tuple[int, int]], ...]
-    """Further equalities of what is found: its column, and the (input, column) it must equal."""
+    """More equalities to check: a column of the row found, and the (input, column) that it must equal."""
 
 
 @dataclass(frozen=True)
 class Multiway:
-    """Inputs left to right, and a path of look-ups for each."""
+    """The inputs of a multi-way join, left to right, and the path of each."""
 
     inputs: tuple[Node, ...]
     paths: tuple[tuple[Step, ...], ...]
@@ -37,7 +38,7 @@ InputColumn = tuple[int, int]
 
 
 def flatten(node: Join) -> Multiway:
-    """The inputs of a left-deep chain of inner joins, and the path of each. A LEFT JOIN ends the chain."""
+    """Return the inputs of a left-deep tree of inner joins, and the path of each. A LEFT JOIN is an input."""
     inputs: list[Node] = []
     equal: list[tuple[InputColumn, InputColumn]] = []
 
@@ -55,20 +56,20 @@ def flatten(node: Join) -> Multiway:
 
 
 def _path(start: int, inputs: list[Node], equal: list[tuple[InputColumn, InputColumn]]) -> tuple[Step, ...]:
-    there, steps = {start}, []
-    while len(there) < len(inputs):
-        # The lowest input that is joined to what is there; a chain has one.
-        following = min(b[0] for a, b in _both(equal) if a[0] in there and b[0] not in there)
+    joined, steps = {start}, []
+    while len(joined) < len(inputs):
+        # The first input that has an equality with those already joined.
+        following = min(b[0] for a, b in _both(equal) if a[0] in joined and b[0] not in joined)
         pairs: dict[int, InputColumn] = {}
         checks = []
         for a, b in _both(equal):
-            if a[0] in there and b[0] == following and pairs.setdefault(b[1], a) != a:
-                # A column is looked up once; what else it must equal is checked on what is found.
+            if a[0] in joined and b[0] == following and pairs.setdefault(b[1], a) != a:
+                # The column is in the key already, so this equality is checked on the rows found.
                 checks.append((b[1], a))
         key = tuple(sorted(pairs))
         types = tuple(inputs[following].schema[i].type for i in key)
         steps.append(Step(following, key, tuple(pairs[i] for i in key), types, tuple(checks)))
-        there.add(following)
+        joined.add(following)
     return tuple(steps)
 
 

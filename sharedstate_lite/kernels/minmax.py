@@ -1,10 +1,9 @@
-"""The greatest or least value of a group, found in an arrangement without reading the group.
+"""The largest or smallest value of a group, from an arrangement, without reading the whole group.
 
-Where the arrangement is ordered by the value, a group's best values stand at one end of
-its rows in each batch. A few are taken from there; retractions in newer batches may have
-cancelled them, so the diffs are added up, and if no survivor is certain to be the best,
-more are taken, eight times as many each round. Where it is not ordered by that value the
-whole group is read, as differential dataflow's reduce does.
+If the arrangement is ordered by the value, the best values of a group are at one end of its rows in each batch. A few
+rows are read from there, and their diffs are added up, because a newer batch may retract rows of an older one. If an
+unread row may be better than the best remaining value, 8 times as many rows are read. If the arrangement has another
+order, the whole group is read, as in differential dataflow's reduce.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from ..storage.multiplicity import add_up
 
 
 class Ordinals(NamedTuple):
-    """Values of one type as integers that compare as the values do; NULL is the least of all."""
+    """Columns of one type as ranks: integers in the order of the values, with NULL as the smallest."""
 
     ranks: tuple[npt.NDArray[np.int64], ...]
     kind: Type
@@ -30,7 +29,7 @@ class Ordinals(NamedTuple):
     codes: Words
 
     def words(self, ranks: npt.NDArray[np.int64]) -> Words:
-        """The words of ranks, int64[n]."""
+        """Return ranks int64[n] as words again."""
         if not self.reverse and self.kind not in (Type.DOUBLE, Type.STRING):
             return ranks
         null = ranks == NULL
@@ -47,13 +46,14 @@ def _flip(words: Words) -> Words:
 
 
 def ordinals(kind: Type, reverse: bool, strings: Strings, *columns: Words) -> Ordinals:
-    """Ranks of the columns' words, comparable among each other; ``reverse`` makes the least value the greatest rank.
+    """Return the ranks of several columns of one type. With ``reverse``, the smallest value has the largest rank.
 
-    To reverse is to negate, not to complement: ``~(2**63 - 1)`` is NULL's word, and ``-w`` of a value never is.
+    >>> ordinals(Type.INT, True, Strings(), np.array([3, 7, NULL])).ranks[0].tolist() == [-3, -7, NULL]
+    True
     """
     codes = np.empty(0, dtype=np.int64)
     if kind is Type.STRING:
-        # Codes are in order of arrival; only the strings in question are ranked by text.
+        # Codes have no order, so the strings of these columns are sorted.
         used = np.unique(np.concatenate(columns))
         used = used[used != NULL]
         text: list[Any] = strings.to_list(used)
@@ -66,21 +66,25 @@ def ordinals(kind: Type, reverse: bool, strings: Strings, *columns: Words) -> Or
             rank = _flip(words)
         elif kind is Type.STRING and len(codes):
             rank = place[np.minimum(used.searchsorted(words), len(used) - 1)]
-        if reverse or rank is not words:  # else they are integers, and their own ranks, NULL included
+        if reverse or rank is not words:
+            # Negated, not complemented: ~(2**63 - 1) would be the word of NULL.
             rank = np.where(words == NULL, NULL, -rank if reverse else rank)
         ranks.append(rank)
     return Ordinals(tuple(ranks), kind, reverse, codes)
 
 
 class Source:
-    """Where a reduce finds a group's remaining values: ``column`` of an arrangement by group."""
+    """The stored values of a group: ``column`` of an arrangement that is keyed by group."""
 
     def __init__(self, arrangement: Arrangement, column: int) -> None:
         self.arrangement, self.column = arrangement, column
         self.ordered = arrangement.layout.order == column
 
     def extremes(self, groups: Words, least: bool, strings: Strings) -> tuple[Words, npt.NDArray[np.bool_]]:
-        """For each group of int64[g, q]: its greatest (or least) value, NULL if all are, and whether it has a row."""
+        """Return the largest (or smallest) value of each group of int64[g, q], and whether the group has rows.
+
+        The value is NULL if all values are. Both arrays have shape (q,).
+        """
         layout = self.arrangement.layout
         kind = layout.types[self.column]
         best = np.full(groups.shape[1], NULL, dtype=np.int64)
@@ -96,14 +100,14 @@ class Source:
             order = ordinals(kind, least, strings, words)
             rank = np.full(len(ask), NULL, dtype=np.int64)
             np.maximum.at(rank, owner, order.ranks[0])
-            # What survived of fewer rows may have been cancelled by those read now.
+            # Rows read now may cancel values of the last round.
             exists[ask] = False
             exists[ask[owner]] = True
             found = order.words(rank)
             best[ask] = found
             code = prefix(found, kind, strings).astype(np.int64)
             beyond = code < edge if least else code > edge
-            # A NULL, and a value that only ties with what was not read, prove nothing while rows are left.
+            # While rows are unread, the best value is certain only if its code is beyond theirs.
             sure = (edge == -1) | ((found != NULL) & beyond)
             ask, take = ask[~sure], take * 8
         return best, exists
@@ -111,7 +115,11 @@ class Source:
     def _ends(
         self, keys: Words, take: int, least: bool, strings: Strings
     ) -> tuple[npt.NDArray[np.intp], Words, npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Up to ``take`` rows of each group from each batch; ``edge`` is the next one's code, -1 where none is left."""
+        """Read up to ``take`` rows of each group from each batch.
+
+        Returns the group, the value and the diff of each row, and per group the best code among the unread rows, or -1
+        if all rows were read.
+        """
         layout = self.arrangement.layout
         low = layout.key_words(keys, strings)
         edge = np.full(len(low), -1, dtype=np.int64)

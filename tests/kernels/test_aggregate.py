@@ -1,4 +1,4 @@
-"""aggregate: one reduce, change by change, against plain groups of Python values."""
+"""Reduces, compared with groups of Python values after every change."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-import pandas as pd
 import pytest
 from bags import Bag, Row, added, bag, delta, domain, hash_levels, hashing, matrix, valid_changes
 from hypothesis import given
@@ -35,21 +34,21 @@ QUERIES = {
 
 
 def node(sql: str, whole: str = "INT") -> Reduce:
-    """The Reduce of a view."""
+    """Return the Reduce of a view."""
     catalog = ss.Catalog(sample=f"k STRING, i {whole}, x DOUBLE, s STRING")
     view = catalog.view(f"CREATE VIEW v AS {sql}")
     return next(n for n in view.plan.walk() if isinstance(n, Reduce))
 
 
 def python(schema: Any, words: list[Row], strings: Strings) -> list[tuple[Any, ...]]:
-    """Rows of words as rows of Python values, None for NULL."""
+    """Return rows of words as rows of Python values, None for NULL."""
     some = frame(schema, matrix(words, len(schema)), strings)
     lines = [column.array.to_numpy(dtype=object, na_value=None).tolist() for _, column in some.items()]
     return list(zip(*lines, strict=True)) if lines else [()] * len(words)
 
 
 def aggregate(fn: str, values: list[Any], copies: int) -> Any:
-    """One aggregate of a group: its values that are not NULL, repeated, and the number of its rows."""
+    """Return one aggregate of a group with these values (not NULL, repeated) and this number of rows."""
     if fn == "count *":
         return copies
     if fn == "count":
@@ -66,7 +65,7 @@ def aggregate(fn: str, values: list[Any], copies: int) -> Any:
 
 
 def recomputed(reduce: Reduce, there: Bag, strings: Strings) -> Counter[Any]:
-    """What the reduce is, from the rows that are there."""
+    """Compute the groups from the rows."""
     source = reduce.input.schema
     rows = list(there)
     groups: dict[Any, list[tuple[Any, ...]]] = {} if reduce.keys else {(): []}
@@ -83,7 +82,7 @@ def recomputed(reduce: Reduce, there: Bag, strings: Strings) -> Counter[Any]:
 
 
 class Reducing:
-    """A reduce with its state, fed epoch by epoch; its output integrated, and its input as a bag."""
+    """A reduce, with its input and the sum of its output as bags."""
 
     def __init__(self, sql: str, whole: str = "INT") -> None:
         self.strings, self.node = Strings(), node(sql, whole)
@@ -99,7 +98,7 @@ class Reducing:
         return {column: Source(self.input, column) for column in self.groups.plan.extremes}
 
     def step(self, changes: list[tuple[Row, int]], blind: bool = False) -> Any:
-        """One epoch; ``blind`` gives the reduce nothing to find its extremes in."""
+        """Run one epoch; ``blind`` gives the reduce no sources."""
         some = delta(changes, len(self.node.input.schema))
         body = self.input.insert(some.rows, some.diffs, self.strings)
         out = self.groups.reduce_core(body, None if blind else self.sources, self.strings)
@@ -110,18 +109,18 @@ class Reducing:
         return out
 
     def check(self) -> None:
-        """What was emitted adds up to the groups of what is there."""
+        """Check that the output adds up to the groups of the input."""
         assert self.outputs(self.emitted) == recomputed(self.node, self.there, self.strings)
 
     def outputs(self, some: Mapping[Row, int]) -> Counter[Any]:
-        """Rows of the output as Python values."""
+        """Return the rows of the output as Python values."""
         return Counter(dict(zip(python(self.node.schema, list(some), self.strings), some.values(), strict=True)))
 
 
 @hash_levels
 @pytest.mark.parametrize("name", QUERIES)
 def test_what_is_emitted_adds_up_to_the_groups(name: str, level: str) -> None:
-    """After every epoch the emitted rows add up to the groups recomputed in Python; nothing is emitted twice."""
+    """After every epoch, the output adds up to the groups recomputed in Python, and no row is emitted twice."""
 
     @examples(10)
     @given(st.data())
@@ -147,15 +146,15 @@ def test_what_is_emitted_adds_up_to_the_groups(name: str, level: str) -> None:
 
 
 def state_of(groups: ReduceState) -> list[Bag]:
-    """The contents of all state of a reduce."""
+    """Return the contents of all arrangements of a reduce."""
     return [bag(*a.contents()) for a in groups.arrangements]
 
 
 @hash_levels
-def test_without_a_source_what_cannot_be_told_is_lost(level: str) -> None:
-    """A group that lost its extremum is named and left alone, every other is right; forgotten, it leaves nothing."""
+def test_without_a_source_unknown_groups_are_reported(level: str) -> None:
+    """A group that lost its extreme value is reported and unchanged, every other is right; forget() removes all."""
 
-    @examples(40)
+    @examples(20)
     @given(st.data())
     def run(data: st.DataObject) -> None:
         reducing = Reducing(QUERIES["least and greatest"])
@@ -197,8 +196,8 @@ SUMS: dict[str, tuple[str, tuple[Any, ...], int, str]] = {
 
 
 @pytest.mark.parametrize("name", SUMS)
-def test_what_passes_the_range_is_refused(name: str) -> None:
-    """A sum past its type, or a group of too many rows to add up, is an error that says what to do."""
+def test_an_overflow_is_refused(name: str) -> None:
+    """A sum that exceeds its type, or a group with too many rows, is an error that says what to do."""
     what, row, copies, text = SUMS[name]
     catalog = ss.Catalog(sample="k STRING, i BIGINT, x DOUBLE, s STRING")
     engine = ss.engine("full", [catalog.view(f"CREATE VIEW v AS SELECT k, {what} AS a FROM sample GROUP BY k")])
@@ -209,7 +208,7 @@ def test_what_passes_the_range_is_refused(name: str) -> None:
 
 @pytest.mark.parametrize("low", [-(2**63) + 1, -(2**31), -1, 0])
 def test_whole_sums_are_exact_to_the_last_bit(low: int) -> None:
-    """Sums that pass through values far beyond their type on the way, up and down, end where they should."""
+    """Sums may exceed their type in between, as long as their end value fits."""
     reducing = Reducing("SELECT k, SUM(i) AS a, AVG(i) AS b FROM sample GROUP BY k", "BIGINT")
     key = reducing.strings.code("a")
     column = reducing.node.aggs[0].arg
@@ -228,7 +227,7 @@ def test_whole_sums_are_exact_to_the_last_bit(low: int) -> None:
 
 
 def test_every_group_column_counts() -> None:
-    """ReduceState that differ in one column only, NULL or not, are groups of their own."""
+    """Groups that differ in one column only, perhaps by NULL, are different groups."""
     reducing = Reducing("SELECT k, s, COUNT(*) AS n FROM sample GROUP BY k, s")
     width = len(reducing.node.input.schema)
     every = [None, "", "a", "\0"]

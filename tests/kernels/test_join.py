@@ -1,4 +1,4 @@
-"""kernels: joins of changes against joins of bags, written as loops."""
+"""Joins of deltas, compared with joins of bags written as loops."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from sharedstate_lite.storage.encoding import NULL, Strings, Words
 from sharedstate_lite.storage.multiplicity import times
 
 BEFORE = 2
-"""The time before the epoch that the kernels are asked about; there were two epochs until then."""
+"""The last epoch before the changes."""
 
 
-class Held:
-    """A relation: an arrangement for each key that it is looked up by, and its contents as bags."""
+class Relation:
+    """A relation: one arrangement per key, and its contents as bags."""
 
     def __init__(self, types: Sequence[Type], strings: Strings, data: st.DataObject) -> None:
         self.columns, self.types, self.strings = len(types), tuple(types), strings
@@ -42,7 +42,7 @@ class Held:
         self.delta = delta(self.epochs[-1], self.columns)
 
     def by(self, key: tuple[int, ...]) -> Side:
-        """The relation by a key; this epoch's changes are in it already."""
+        """Return the relation as a side, with this epoch's changes."""
         arrangement = Arrangement("side", Layout(self.types, key))
         arrangement.handle(0)
         for changes in self.epochs:
@@ -55,7 +55,7 @@ class Held:
 
 
 class Side:
-    """An arrangement as a kernel sees it."""
+    """An arrangement as one side of a join."""
 
     def __init__(self, arrangement: Arrangement, strings: Strings) -> None:
         self.arrangement, self.strings, self.columns = arrangement, strings, arrangement.layout.columns
@@ -65,7 +65,7 @@ class Side:
 
 
 def joined(bags: Sequence[Bag], meet: Callable[..., bool]) -> Bag:
-    """The join of bags: every combination of rows that meets, as often as there are copies of each."""
+    """Join bags: every combination of rows that matches, with the product of their multiplicities."""
     out: Bag = Counter()
     for rows in product(*bags):
         if meet(*rows):
@@ -74,18 +74,18 @@ def joined(bags: Sequence[Bag], meet: Callable[..., bool]) -> Bag:
 
 
 def equal(left: Row, right: Row, keys: tuple[tuple[int, ...], tuple[int, ...]]) -> bool:
-    """Whether two rows join: NULL equals nothing."""
+    """Whether two rows match; NULL equals nothing."""
     pairs = [(left[a], right[b]) for a, b in zip(*keys, strict=True)]
     return all(a == b != NULL for a, b in pairs)
 
 
 def minus(now: Bag, old: Bag) -> Bag:
-    """The change from one bag to another."""
+    """Return the change from one bag to another."""
     return added(now, Counter({row: -n for row, n in old.items()}))
 
 
 def run(body: Callable[[st.DataObject], None], level: str, count: int) -> None:
-    """The body over drawn data, under hashes of that level."""
+    """Run the body on drawn data, with hashes of that level."""
     with hashing(level):
         examples(count)(given(st.data())(body))()
 
@@ -101,13 +101,13 @@ KEYS = {
 @hash_levels
 @pytest.mark.parametrize("on", KEYS)
 def test_join_core_is_the_change_of_the_join(on: str, level: str) -> None:
-    """Whatever changes on both sides at once, the change of a join is the join now less the join before."""
+    """If both sides change at once, the change of the join is the new join minus the old join."""
     keys = KEYS[on]
     types = tuple(LEFT[i] for i in keys[0])
 
     def body(data: st.DataObject) -> None:
         strings = Strings()
-        left, right = Held(LEFT, strings, data), Held(RIGHT, strings, data)
+        left, right = Relation(LEFT, strings, data), Relation(RIGHT, strings, data)
         sides = (left.by(keys[0]), right.by(keys[1]))
         out = join_core((left.delta, right.delta), sides, keys, types, BEFORE, strings)
         assert out.rows.shape[0] == 5
@@ -120,8 +120,8 @@ def test_join_core_is_the_change_of_the_join(on: str, level: str) -> None:
 
 @hash_levels
 @pytest.mark.parametrize("on", KEYS)
-def test_padding_is_the_change_of_the_rows_without_partner(on: str, level: str) -> None:
-    """The other half of a LEFT JOIN: left rows without a partner, now less before, whichever side changed."""
+def test_padding_is_the_change_of_the_rows_without_a_match(on: str, level: str) -> None:
+    """The change of a LEFT JOIN's padded rows is the new left rows without a match minus the old ones."""
     keys = KEYS[on]
     types = tuple(LEFT[i] for i in keys[0])
 
@@ -132,7 +132,7 @@ def test_padding_is_the_change_of_the_rows_without_partner(on: str, level: str) 
 
     def body(data: st.DataObject) -> None:
         strings = Strings()
-        left, right = Held(LEFT, strings, data), Held(RIGHT, strings, data)
+        left, right = Relation(LEFT, strings, data), Relation(RIGHT, strings, data)
         sides = (left.by(keys[0]), right.by(keys[1]))
         out = padding((left.delta, right.delta), sides, keys, types, BEFORE, strings)
         assert bag(*out) == minus(alone(left.now, right.now), alone(left.old, right.old))
@@ -141,13 +141,13 @@ def test_padding_is_the_change_of_the_rows_without_partner(on: str, level: str) 
 
 
 @hash_levels
-def test_half_join_pairs_each_row_with_its_partners(level: str) -> None:
-    """Each row of a delta meets the partners of before the epoch, or of now, with the product of the diffs."""
+def test_half_join_pairs_each_row_with_its_matches(level: str) -> None:
+    """Each row of a delta is joined with its matches, old or new, with the product of the diffs."""
     keys = KEYS["two columns"]
 
     def body(data: st.DataObject) -> None:
         strings = Strings()
-        left, right = Held(LEFT, strings, data), Held(RIGHT, strings, data)
+        left, right = Relation(LEFT, strings, data), Relation(RIGHT, strings, data)
         for at, there in ((BEFORE, right.old), (None, right.now)):
             who, rows, diffs = half_join(left.delta, keys[0], (Type.STRING, Type.INT), right.by(keys[1]), at, strings)
             found: Counter[Any] = Counter()
@@ -177,7 +177,7 @@ TABLES = {"r": "ka", "s": "kb", "t": "ab", "u": "ka"}
 
 
 def taken_apart(sql: str) -> tuple[Multiway, list[str], list[tuple[tuple[int, int], tuple[int, int]]]]:
-    """A chain taken apart, its relations from left to right, and what must be equal, read off the text."""
+    """Return a view's join, its relations from left to right, and the equalities in its text."""
     catalog = ss.Catalog(**{name: ", ".join(f"{c} INT" for c in columns) for name, columns in TABLES.items()})
     view = catalog.view(f"CREATE VIEW v AS SELECT COUNT(*) AS n FROM {sql}")
     names = [word for word in sql.split() if word in TABLES]
@@ -198,7 +198,7 @@ def taken_apart(sql: str) -> tuple[Multiway, list[str], list[tuple[tuple[int, in
 @hash_levels
 @pytest.mark.parametrize("name", CHAINS)
 def test_delta_paths_add_up_to_the_change_of_the_join(name: str, level: str) -> None:
-    """The paths of all inputs together are the join now less the join before, of three inputs and of four."""
+    """The paths of all inputs add up to the new join minus the old join, for 3 and 4 inputs."""
     multiway, names, conditions = taken_apart(CHAINS[name])
 
     def meet(*rows: Row) -> bool:
@@ -206,7 +206,7 @@ def test_delta_paths_add_up_to_the_change_of_the_join(name: str, level: str) -> 
 
     def body(data: st.DataObject) -> None:
         strings = Strings()
-        held = [Held((Type.INT, Type.INT), strings, data) for _ in names]
+        held = [Relation((Type.INT, Type.INT), strings, data) for _ in names]
         total: Bag = Counter()
         for start, path in enumerate(multiway.paths):
             steps = [(step, held[step.input].by(step.key)) for step in path]
@@ -218,7 +218,7 @@ def test_delta_paths_add_up_to_the_change_of_the_join(name: str, level: str) -> 
 
 @hash_levels
 def test_net_adds_up_the_diffs_of_each_owner(level: str) -> None:
-    """Equal rows of one owner become one, those that cancel go, and owners are kept apart."""
+    """Diffs of equal (owner, row) pairs are added up, and pairs with sum 0 are dropped."""
     owned = st.tuples(st.integers(0, 2), st.tuples(st.integers(0, 1), st.integers(0, 1)), st.sampled_from([-1, 1, 2]))
 
     @examples(30)
@@ -238,7 +238,7 @@ def test_net_adds_up_the_diffs_of_each_owner(level: str) -> None:
 
 
 def test_multiplicities_past_the_range_are_refused() -> None:
-    """A joined row that would occur more than 2**62 times is an error, not a number that has wrapped round."""
+    """A joined row with a multiplicity of 2**62 or more is an error; the product does not wrap around."""
     assert times(np.array([-(2**31)]), np.array([2**30])).tolist() == [-(2**61)]
     with pytest.raises(ss.RowError, match="2\\*\\*62"):
         times(np.array([2**31, 1]), np.array([-(2**31), 1]))

@@ -1,4 +1,4 @@
-"""extremes: the greatest and least values of groups, found at the ends of their rows."""
+"""The largest and smallest values of groups, from arrangements."""
 
 import random
 
@@ -19,14 +19,14 @@ def source(kind: Type = Type.BIGINT) -> tuple[Arrangement, Source, Strings]:
 
 
 def write(arrangement: Arrangement, strings: Strings, rows: list[tuple[int, int]], diff: int) -> None:
-    """One epoch's batch, sealed."""
+    """Insert a batch, and commit it."""
     words = np.array(rows, dtype=np.int64).T.copy()
     arrangement.insert(words, np.full(len(rows), diff, dtype=np.int64), strings)
     arrangement.commit(arrangement.upper + 1)
 
 
 def test_a_group_whose_last_rows_all_go_is_gone() -> None:
-    """A round that reads too little to see every retraction must not leave an emptied group alive (a bug once)."""
+    """A group whose rows are all retracted does not exist, even if the first round sees only some retractions."""
     arrangement, values, strings = source()
     write(arrangement, strings, [(1, n) for n in range(100)] + [(2, 5)], 1)
     write(arrangement, strings, [(1, n) for n in range(0, 100, 2)], -1)
@@ -40,7 +40,7 @@ def test_a_group_whose_last_rows_all_go_is_gone() -> None:
 @pytest.mark.parametrize("kind", [Type.BIGINT, Type.DOUBLE])
 @pytest.mark.parametrize("seed", range(20))
 def test_extremes_equal_a_plain_multiset(kind: Type, seed: int) -> None:
-    """Over random batches with many retractions, ties, NULLs and huge values, each extreme is that of the multiset."""
+    """With retractions, ties, NULLs and huge values, each extreme equals that of the multiset."""
     draw = random.Random(seed)
     arrangement, values, strings = source(kind)
     domain: list[int | float | None] = [None, -(2**62), -3, 0, 1, 2, 2**40, 2**40 + 1, 2**62, *range(10, 60)]

@@ -54,10 +54,10 @@ def test_an_epoch_that_a_later_round_refuses(
         monkeypatch.setattr(PartialStreamEngine, "_run_round", killed)
         odd = tmp_path / "info" / "1.parquet"
         pq.write_table(pa.table({"product": ["p9"], "category": ["c1"], "diff": [1]}), odd)
-        with pytest.raises(ss.RowError, match="SUM passes the range"):
+        with pytest.raises(ss.RowError, match="SUM exceeds the range"):
             running.finish()
     with job("left") as running:
-        with pytest.raises(ss.RowError, match="SUM passes the range") as caught:
+        with pytest.raises(ss.RowError, match="SUM exceeds the range") as caught:
             running.finish()
         assert "1.parquet: take it away" in caught.value.__notes__[0]
     odd.unlink()
