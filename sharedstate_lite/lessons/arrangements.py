@@ -1,12 +1,11 @@
-"""Inside shared state: its batches, the times of its rows, and a delta join read at wrong times.
+"""Inside shared state: batches, times of rows, and a delta join that reads at wrong times.
 
-    batches         every arrangement's batches, with its since and upper
-    history         the rows of one arrangement as they are stored: values, time, diff
-    simultaneous    one epoch through a delta join, its look-ups read under three conventions
+    batches       the batches of every arrangement, with its since and upper
+    history       the rows of one arrangement as stored: values, time, diff
+    simultaneous  one epoch through a delta join, with its lookups read under three conventions
 
-These are tables for a person who wants to see what rules 11 to 14 speak of. The first two
-change nothing; the last steps the engine once, correctly, and computes the wrong counts
-beside it, with the engine's own kernel (:func:`~..kernels.join.delta_path`).
+Rules 11 to 14 are about these. `batches` and `history` only read; `simultaneous` steps the engine once, correctly, and
+computes the wrong counts beside it with the engine's own kernel (:func:`~..kernels.join.delta_path`).
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from ..storage.encoding import Words
 
 
 def batches(engine: Dataflow) -> pd.DataFrame:
-    """One line a batch: arrangement, the epochs [from, to) that it covers, rows; the arrangement's since and upper."""
+    """One row for each batch. Columns: arrangement, from, to (epochs [from, to)), rows, since, upper."""
     lines = [
         [a.name, span.lower, span.upper, span.rows, a.since, a.upper]
         for a in engine.arrangements()
@@ -41,8 +40,7 @@ def batches(engine: Dataflow) -> pd.DataFrame:
 def history(engine: Dataflow, name: str) -> pd.DataFrame:
     """The rows of one arrangement, batch by batch, as stored: batch, the row's columns, time, diff.
 
-    Where a batch no longer tells times apart, ``time`` is ``≤ t`` with the latest that it
-    can be. Raises ViewError for a name that ``state()`` does not list.
+    After compaction ``time`` is ``≤ t``, with the latest possible time. Raises ViewError for an unknown name.
     """
     held = _held(engine, name)
     arrangement, parts = held.arrangement, []
@@ -64,16 +62,15 @@ def history(engine: Dataflow, name: str) -> pd.DataFrame:
 
 
 def simultaneous(engine: Dataflow, inputs: Any) -> pd.DataFrame:
-    """Step one epoch through the engine's delta join, and count what each input's path gives by three conventions.
+    """Step one epoch through the engine's delta join, and count the result of each input's path by three conventions.
 
-    One line a convention of reading the other inputs: with this epoch's changes (``<=``)
-    or without them (``<``). One column an input: the sum of the diffs that the path of
-    its change yields; then ``sum`` over the paths, and ``true``, by how much the join's
-    contents have grown. Raises ViewError where the engine has no delta join, or several.
+    One row for each convention: whether a path reads the other inputs with this epoch's changes (``<=``) or without
+    (``<``). One column for each input: the sum of the diffs that its path yields. Then ``sum`` over the paths, and
+    ``true``: the growth of the join's contents. Raises ViewError unless the engine has exactly one delta join.
     """
     joins = [o for o in engine.operators if isinstance(o, DeltaJoin)]
     if len(joins) != 1:
-        raise ViewError(f"simultaneous() looks at one delta join; this engine has {len(joins)}; use join='delta'")
+        raise ViewError(f"simultaneous() needs one delta join, this engine has {len(joins)}. Use join='delta'.")
     join, before = joins[0], engine.epoch
     size = _size(join)
     kept, engine.trace.keep_rows = engine.trace.keep_rows, True
@@ -96,11 +93,11 @@ CONVENTIONS = {
     "all <=": (True, True),
     "all <": (False, False),
 }
-"""What a look-up sees of (later inputs, earlier inputs): True is with this epoch's changes."""
+"""Whether a lookup in (later inputs, earlier inputs) includes this epoch's changes."""
 
 
 class _Pinned:
-    """A side of a join that is read as a convention says, whatever time the path asks for."""
+    """A side of a join that is always read at the same time, whatever time the path passes."""
 
     def __init__(self, side: Lookup, at: int | None) -> None:
         self.side, self.at, self.columns = side, at, side.columns
@@ -118,7 +115,7 @@ def _paths(join: DeltaJoin, start: int, delta: Delta, later: bool, earlier: bool
 
 
 def _deltas(engine: Dataflow, join: DeltaJoin) -> Iterator[Delta]:
-    """The epoch's change of each input, from the trace."""
+    """The changes of each input in this epoch, from the trace."""
     strings = join.dictionary.strings
     for below in _inputs(join):
         sent = [e.payload for e in engine.trace.named("message") if e.edge == (below.name, join.name)]
@@ -141,7 +138,7 @@ def _held(engine: Dataflow, name: str) -> StatePart:
     found = next((h for h in engine.state_parts() if h.operator == name), None)
     if found is None:
         raise ViewError(
-            f"no operator is called {name}; state() lists: {', '.join(h.operator for h in engine.state_parts())}"
+            f"no operator has the name {name}. state() lists {', '.join(h.operator for h in engine.state_parts())}"
         )
     return found
 

@@ -1,11 +1,9 @@
-"""One run for engines in process and on Spark: a stream, reads, a late view, a restart; each timed from outside.
+"""One sequence of work for engines in process and on Spark: a stream, reads, a late view, a restart; each timed.
 
-    run         the run of one engine; run_all: of all strategies, in process and on Spark, one after the other
-    EngineRun      what it came to: seconds, state, emitted changes, answers
-    summary     all runs, a line each; waits: those times of it that a chart of bars shows
+    run      the sequence for one engine; run_all: for every strategy, in process and on Spark, one after the other
+    summary  one row for each run; waits: the times that happened once, for a bar chart
 
-Engines run one at a time, so that only one holds its state in memory. What they emit and
-answer is kept, to be compared; seconds are those of this machine and this moment.
+Engines run one at a time, so that only one has its state in memory. Their answers are kept for comparison.
 """
 
 from __future__ import annotations
@@ -33,14 +31,14 @@ BINS = 2
 
 @dataclass(frozen=True)
 class EngineRun:
-    """What one engine did."""
+    """The result of one engine."""
 
     kind: str
     spark: bool
     emitted: list[Changes]
-    """Of the view, epoch by epoch."""
+    """The changes of the view in each epoch."""
     epochs: list[float]
-    """Seconds."""
+    """Seconds of each epoch."""
     state: pd.DataFrame
     """``state()`` after the stream and the reads."""
     reads: pd.DataFrame
@@ -60,11 +58,11 @@ def run(
     late: View,
     lose: Callable[[Engine], Callable[[], Engine]],
 ) -> EngineRun:
-    """Step, read, install ``late``, lose the engine and get it back, and answer again.
+    """Step through the epochs, read, install the view ``late``, end the engine, recover it, and read again.
 
-    ``asked`` are keys of the engine's first view, asked in turn; under partial state those that
-    are there are asked for after the first epoch as well, so that the stream is kept up to date
-    for them. ``lose`` ends an engine and returns what brings it back.
+    ``asked`` are keys of the engine's first view, read in order. Under partial state the first of them is also read
+    after the first epoch, so that the stream updates it. ``lose`` ends an engine and returns a function that recovers
+    it.
     """
     engine = start()
     view = next(iter(engine.views))
@@ -79,13 +77,13 @@ def run(
             engine.read(view, key=asked[0])
     told, state = reads(engine, view, asked), engine.state()
     _, installed = timed(lambda: engine.install(late))
-    way = lose(engine)
+    recover = lose(engine)
 
-    def again() -> tuple[Engine, pd.DataFrame]:
-        back = way()
+    def restart() -> tuple[Engine, pd.DataFrame]:
+        back = recover()
         return back, back.read(view, key=asked[0])
 
-    (back, first), took = timed(again)
+    (back, first), took = timed(restart)
     answers = {key: first if key == asked[0] else back.read(view, key=key) for key in dict.fromkeys(asked)}
     back.close()
     return EngineRun(back.kind, hasattr(back, "location"), emitted, seconds, state, told, installed, took, answers)
@@ -100,9 +98,9 @@ def run_all(
     session: SparkSession,
     kinds: Iterable[str] = tuple(ss.KINDS),
 ) -> dict[str, EngineRun]:
-    """The run of every strategy, in process ("full") and on Spark ("full on Spark"), with two bins.
+    """The result of every strategy in process ("full") and on Spark with two bins ("full on Spark").
 
-    ``epochs`` gives the stream anew for each. ``folder`` takes checkpoints.
+    ``epochs()`` returns the stream, once for each engine. Checkpoints go to ``folder``.
     """
     out = {}
     for kind in kinds:
@@ -120,22 +118,22 @@ def run_all(
 
 
 def _copied(engine: Engine, to: Path) -> Callable[[], Engine]:
-    """An engine in process comes back from its checkpoint."""
+    """End an engine in process; recover it from a checkpoint."""
     engine.checkpoint(to)
     engine.close()
     return lambda: ss.restore(to)
 
 
 def _closed(engine: Any, session: SparkSession) -> Callable[[], Engine]:
-    """An engine on Spark writes its checkpoint with every epoch, and goes on where that is."""
+    """End an engine on Spark; recover it from the checkpoint that it writes with every epoch."""
     engine.close()
     return lambda: ss.spark.restore(engine.location, session)
 
 
 def summary(runs: Mapping[str, EngineRun]) -> pd.DataFrame:
-    """A line a run: epoch (median), read (median of hits), hole (median), install and restart, in ms; rows, bytes.
+    """One row for each run. Columns: epoch, read (a hit), hole, install, restart in ms (medians); rows, bytes.
 
-    Rows and bytes are those held beside the base tables.
+    Rows and bytes are those of all state except the base tables.
     """
     lines = {}
     for name, run in runs.items():
@@ -154,16 +152,16 @@ def summary(runs: Mapping[str, EngineRun]) -> pd.DataFrame:
 
 
 WAITS = {
-    "read": "a read that finds its answer",
-    "hole": "a read that meets a hole",
+    "read": "a read of a filled key",
+    "hole": "a read of a hole",
     "install": "a late view",
-    "restart": "a restart, to the first answer",
+    "restart": "a restart, until the first answer",
 }
 """What :func:`waits` calls the columns of :func:`summary`."""
 
 
 def waits(runs: Mapping[str, EngineRun]) -> dict[str, dict[str, float]]:
-    """What happened once or a few times, as ``show.waits_chart`` takes it: {what: {run: seconds}}."""
+    """The times that happened once or a few times, for ``show.waits_chart``: {what: {run: seconds}}."""
     table = summary(runs)
     out: dict[str, dict[str, float]] = {}
     for column, said in WAITS.items():

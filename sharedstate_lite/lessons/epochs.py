@@ -1,16 +1,13 @@
-"""Walking an engine through messages, and telling as tables what each of them did.
+"""Run an engine message by message, and say as a table what each message did.
 
-    messages    the rows of some tables as messages, one row each
-    played      a new engine that has taken some messages in, each as an epoch of its own
-    walk        more messages through an engine: what each made the view emit, and who then holds how many rows
-    travelled   one epoch in detail: every row that moved along an edge, every piece of state that was written
-    own_rows    the rows that an engine holds beside the base tables
+    messages      the rows of some tables as messages
+    engine_after  a new engine that has processed some messages, one in each epoch
+    log           process more messages: what the view emitted, and how many rows each operator stores
+    trace_epoch   one epoch in detail: the rows on each edge, and each write to state
+    own_rows      the rows that an engine stores besides the base tables
 
-For a notebook, a terminal or a test: it calls an engine as anybody would, reads its trace
-and its state, and returns frames of text and numbers. Draws nothing (that is
-:mod:`..show`); needs operators that see every change, so full and shared state.
-
-A message is ``(relation, row, diff)``: one row, coming or going.
+A message is ``(relation, row, diff)``: one inserted or deleted row. These tables need operators that see every change,
+so they are for full and shared state; :mod:`.reads` is for partial state.
 """
 
 from __future__ import annotations
@@ -32,10 +29,7 @@ Message = tuple[str, tuple[Any, ...], int]
 
 
 def messages(tables: Mapping[str, pd.DataFrame], diff: int = 1) -> list[Message]:
-    """Every row of every table as a message, in the order of the tables and of their rows.
-
-    A table with a ``diff`` column, as :func:`data.load` gives, says the sign of each row itself.
-    """
+    """Each row of each table as a message, in order. A table may have its own ``diff`` column, as from `data.load`."""
     return [
         (relation, tuple(row), int(sign))
         for relation, table in tables.items()
@@ -44,13 +38,13 @@ def messages(tables: Mapping[str, pd.DataFrame], diff: int = 1) -> list[Message]
 
 
 def _signed(table: pd.DataFrame, diff: int) -> pd.DataFrame:
-    """The table with its signs as the last column."""
+    """The table with its diff as the last column."""
     signs = table["diff"] if "diff" in table else pd.Series(diff, index=table.index, dtype="int64")
     return table.drop(columns="diff", errors="ignore").astype(object).assign(diff=signs)
 
 
 def engine_after(kind: str, views: Sequence[View], sent: Iterable[Message] = (), **options: Any) -> Engine:
-    """A new engine of ``kind`` that has taken the messages in, one an epoch. Raises what an engine raises."""
+    """A new engine of ``kind`` that has processed the messages, one in each epoch. Raises what an engine raises."""
     engine = ss.engine(kind, views, **options)
     for relation, row, diff in sent:
         engine.step({relation: [(row, diff)]})
@@ -64,12 +58,10 @@ def own_rows(engine: Engine) -> int:
 
 
 def log(engine: Engine, sent: Iterable[Message], view: str | None = None) -> pd.DataFrame:
-    """Send the messages, each an epoch; one line each.
+    """Process the messages, one in each epoch; one row for each.
 
-    Columns: epoch, message, ``joins send`` (the rows that left a join), ``emitted`` (the
-    changes of the view, by default the first one, by their kinds), and for each piece of
-    state beside the base tables its rows after the message. Earlier events of the
-    engine's trace are forgotten.
+    Columns: epoch; message; ``joins send``: the rows that left a join; ``emitted``: the changes of ``view`` (by default
+    the first) with their kinds; then for each operator with state the rows that it stores. Clears the engine's trace.
     """
     watched = view or next(iter(engine.views))
     lines = []
@@ -87,11 +79,10 @@ def log(engine: Engine, sent: Iterable[Message], view: str | None = None) -> pd.
 
 
 def trace_epoch(engine: Engine, inputs: Any) -> pd.DataFrame:
-    """Step one epoch and tell it line by line: who, to whom, and the rows.
+    """Step one epoch; one row for each message and each write to state.
 
-    Columns: from, to, what. A message says the rows that it carried; a line whose ``to``
-    is empty says that an operator wrote to state of its own, and how many rows; the last
-    ones say a view's changes by their kinds. Earlier events of the trace are forgotten.
+    Columns: from, to, what. For a message, ``what`` has its rows, or the kinds of change if it reaches a view. For a
+    write, ``to`` is empty and ``what`` has the number of rows. Clears the engine's trace.
     """
     out = _traced(engine, inputs)
     nodes, _ = engine.graph()
@@ -121,7 +112,7 @@ def kinds(changes: Changes) -> str:
 
 
 def _traced(engine: Engine, inputs: Any) -> dict[str, Changes]:
-    """Step with the rows kept in the trace, and nothing older in it."""
+    """Step with an empty trace that keeps rows."""
     kept, engine.trace.keep_rows = engine.trace.keep_rows, True
     engine.trace.clear()
     try:
@@ -131,7 +122,7 @@ def _traced(engine: Engine, inputs: Any) -> dict[str, Changes]:
 
 
 def _titled(node: Any) -> str:
-    """An operator as pictures have it: functions in capitals."""
+    """The title of an operator as pictures show it, with functions in capitals."""
     return re.sub(r"\b[a-z]+(?=\()", lambda found: found[0].upper(), node.title) + f" {node.detail}"
 
 
@@ -143,4 +134,4 @@ def _word(value: Any) -> str:
     return "NULL" if value is None or value is pd.NA else str(value)
 
 
-__all__ = ["Message", "kinds", "messages", "own_rows", "engine_after", "rows", "trace_epoch", "log"]
+__all__ = ["Message", "engine_after", "kinds", "log", "messages", "own_rows", "rows", "trace_epoch"]

@@ -1,18 +1,17 @@
-"""The same stream through different engines, measured from outside: rows, bytes, seconds, hits.
+"""Measure engines from outside: seconds, rows, bytes, hits.
 
-    scale       one of two sizes, by the environment variable SCALE
-    slices      whole tables cut into epochs; tables: what epochs add up to
-    play        epochs through an engine: what each took, emitted and left held; play_all: through several, in turn
-    reads       point reads: seconds each, and whether the key was there
-    keys        all keys of a view; zipf: keys as readers ask for them: a few often, most hardly ever
-    hit_rates   a partial engine under one budget after the other
-    recovery    restoring a checkpoint beside replaying all epochs
-    side_by_side    one view under all three strategies, in one table
-    timed       a call and its seconds
+    scale         one of two sizes, by the environment variable SCALE
+    slices        tables cut into epochs; tables: epochs added up to tables
+    play          epochs through an engine; play_all: through several engines in turn
+    reads         point reads: seconds, and whether the key was there
+    keys          all keys of a view; zipf: keys drawn by Zipf's law
+    hit_rates     a partial engine under several budgets
+    recovery      restoring a checkpoint against replaying all epochs
+    side_by_side  one view under all three strategies
+    timed         a call and its seconds
 
-Returns plain frames. The clock is read here and never by an engine; seconds are those of
-this machine and this moment, while rows, bytes and hits are the same on every run. For
-comparisons that hold, with warming up, rounds and processes of their own, see ``bench/``.
+Rows, bytes and hits are the same on every run; seconds depend on the machine. ``bench/`` has measurements with warm-up,
+repetition and separate processes.
 """
 
 from __future__ import annotations
@@ -37,19 +36,19 @@ T = TypeVar("T")
 Inputs = Mapping[str, Any]
 SCALES = ("small", "full")
 ROUNDS = 3
-"""How often a way back is taken; the median counts."""
+"""Repetitions of each way of recovery; the median is reported."""
 
 
 def scale(small: T, full: T) -> T:
-    """``small``, or ``full`` where the environment says SCALE=full. Raises Error for another word."""
+    """``small``, or ``full`` if the environment variable SCALE is ``full``. Raises Error for another value."""
     said = os.environ.get("SCALE", "") or SCALES[0]
     if said not in SCALES:
-        raise Error(f"SCALE={said}: it is {' or '.join(SCALES)}; set it before the notebook is started")
+        raise Error(f"SCALE={said}. Set it to {' or '.join(SCALES)} before you start the notebook.")
     return small if said == SCALES[0] else full
 
 
 def timed(do: Callable[[], T], rounds: int = 1, undo: Callable[[], Any] | None = None) -> tuple[T, float]:
-    """What a call returns, and its seconds: the median of ``rounds``, with ``undo`` called between them."""
+    """The result of a call and its seconds: the median of ``rounds`` calls, with ``undo()`` between them."""
     seconds = []
     for number in range(max(1, rounds)):
         if number and undo is not None:
@@ -61,13 +60,12 @@ def timed(do: Callable[[], T], rounds: int = 1, undo: Callable[[], Any] | None =
 
 
 def slices(tables: Mapping[str, pd.DataFrame], epochs: int) -> list[Inputs]:
-    """Tables cut into ``epochs`` pieces of equal size, in their order: the n-th input holds the n-th piece of each.
+    """Tables cut into ``epochs`` pieces of equal size: the n-th input has the n-th piece of each table.
 
-    With rows in the order in which they happened, every retraction follows its row, as
-    engines ask. Raises Error for no epochs at all.
+    Rows keep their order, so a retraction follows its row. Raises Error if ``epochs`` is below 1.
     """
     if epochs < 1:
-        raise Error(f"epochs={epochs}: a table is cut into one piece or more")
+        raise Error(f"epochs={epochs}. Pass 1 or more.")
     out: list[Inputs] = []
     for n in range(epochs):
         piece = {r: t.iloc[len(t) * n // epochs : len(t) * (n + 1) // epochs] for r, t in tables.items()}
@@ -76,7 +74,7 @@ def slices(tables: Mapping[str, pd.DataFrame], epochs: int) -> list[Inputs]:
 
 
 def tables(epochs: Iterable[Any]) -> dict[str, pd.DataFrame]:
-    """What epochs of frames or Arrow tables add up to: each relation's rows that are there, with their diff."""
+    """Epochs of frames or Arrow tables added up: the rows of each relation with their total diff."""
     parts: dict[str, list[pd.DataFrame]] = {}
     for each in epochs:
         for relation, table in (each[1] if isinstance(each, tuple) else each).items():
@@ -91,19 +89,19 @@ def tables(epochs: Iterable[Any]) -> dict[str, pd.DataFrame]:
 
 
 def play(engine: Engine, epochs: Iterable[Inputs | tuple[int, Inputs]]) -> pd.DataFrame:
-    """Step through epochs, as mappings or as the pairs that ``data.generate`` gives; one line each.
+    """Step through epochs, given as mappings or as pairs from ``data.generate``; one row for each.
 
-    Columns: epoch, changes (rows that came in), emitted (rows of all views that changed),
-    seconds (of ``step`` alone), rows and bytes (held after it, base tables aside).
+    Columns: epoch, changes (input rows), emitted (output rows of all views), seconds (of ``step``), rows and bytes
+    (stored after it, without base tables).
     """
     return play_all({"": engine}, epochs)[""]
 
 
 def play_all(engines: Mapping[str, Engine], epochs: Iterable[Inputs | tuple[int, Inputs]]) -> dict[str, pd.DataFrame]:
-    """The same epochs through several engines, a table each as :func:`play` makes it.
+    """The same epochs through several engines, with a table for each as :func:`play` returns it.
 
-    Each epoch goes through all engines before the next one comes, every time beginning
-    with another one, so that what else the machine does falls on all of them alike.
+    Each epoch goes through all engines in turn, starting with another one each time, so that other load on the machine
+    affects all of them alike.
     """
     names = list(engines)
     lines: dict[str, list[list[Any]]] = {name: [] for name in names}
@@ -125,7 +123,7 @@ def _size(table: Any) -> int:
 
 
 def keys(engine: Engine, view: View) -> list[tuple[Any, ...]]:
-    """All keys of a view that have rows in ``engine`` (under partial state: those filled), in order."""
+    """All keys of a view that have rows in ``engine`` (under partial state: the filled ones), in order."""
     whole = engine.read(view.name)
     if not view.key:
         return [()]
@@ -134,16 +132,16 @@ def keys(engine: Engine, view: View) -> list[tuple[Any, ...]]:
 
 
 def zipf(keys: Sequence[Any], count: int, skew: float = 1.1, seed: int = 7) -> list[Any]:
-    """``count`` draws from ``keys``, the n-th in proportion to 1/n**skew; the same seed draws the same."""
+    """Draw ``count`` keys, the n-th key with a probability proportional to 1/n**skew; the seed fixes the result."""
     if not len(keys):
-        raise Error("zipf: there are no keys to draw from")
+        raise Error("zipf: there are no keys to draw from.")
     weights = 1.0 / np.arange(1, len(keys) + 1, dtype=np.float64) ** skew
     drawn = np.random.default_rng(seed).choice(len(keys), size=count, p=weights / weights.sum())
     return [keys[i] for i in drawn]
 
 
 def reads(engine: Engine, view: str, keys: Iterable[Any]) -> pd.DataFrame:
-    """Read keys one by one. Columns: key, hit (False: a hole, answered by an upquery), rows (returned), seconds."""
+    """Read keys one by one. Columns: key, hit (False: the key was a hole and caused an upquery), rows, seconds."""
     lines = []
     for key in keys:
         engine.trace.clear()
@@ -156,9 +154,9 @@ def reads(engine: Engine, view: str, keys: Iterable[Any]) -> pd.DataFrame:
 def hit_rates(
     views: Sequence[View], epochs: Iterable[Any], view: str, keys: Sequence[Any], budgets: Iterable[int]
 ) -> pd.DataFrame:
-    """A partial engine for each budget (``max_rows``), the same epochs, then the same reads from a cold start.
+    """A partial engine for each budget (``max_rows``): the same epochs, then the same reads with nothing filled.
 
-    Columns: budget, reads, hits, rate (0 to 1), held (rows at the end, base tables aside).
+    Columns: budget, reads, hits, rate (0 to 1), held (rows at the end, without base tables).
     """
     epochs, lines = list(epochs), []
     for budget in budgets:
@@ -175,10 +173,10 @@ def hit_rates(
 def recovery(
     engine: Engine, views: Sequence[View], epochs: Iterable[Any], folder: str | Path
 ) -> tuple[dict[str, Engine], pd.DataFrame]:
-    """Lose the engine and get it back: by restoring its checkpoint, and by replaying every epoch into a new one.
+    """Recover an engine in two ways: restore its checkpoint, and replay every epoch into a new engine.
 
-    Returns the two engines by way, and a frame: way, seconds, rows (read to get there).
-    The checkpoint is written to ``folder``, which must be new or empty, before the clock starts.
+    Returns the two engines by way, and a frame with the columns way, seconds, rows (read to recover). The checkpoint is
+    written to ``folder``, which must be new or empty, before the measurement starts.
     """
     epochs = [each[1] if isinstance(each, tuple) else each for each in epochs]
     engine.checkpoint(folder)
@@ -200,9 +198,9 @@ def recovery(
 def side_by_side(view: View, epochs: Iterable[Any], asked: int = 300, skew: float = 1.1) -> pd.DataFrame:
     """One view under each strategy: the epochs, then ``asked`` point reads of its keys, drawn by Zipf's law.
 
-    One line a strategy. Columns: emitted (rows), rows and bytes (own state, after the
-    reads), epoch ms (median), read ms (median of all reads), hits (share), first read ms
-    (median of those that met a hole), refused (why a strategy does not take the view).
+    One row for each strategy. Columns: emitted (rows), rows and bytes (own state after the reads), epoch ms (median),
+    read ms (median), hits (share), first read ms (median of the misses), refused (the error, if a strategy refuses the
+    view).
     """
     lines: dict[str, dict[str, Any]] = {}
     engines: dict[str, Engine] = {}
@@ -212,7 +210,7 @@ def side_by_side(view: View, epochs: Iterable[Any], asked: int = 300, skew: floa
         except Error as error:
             lines[kind] = {"refused": str(error)}
     runs = play_all(engines, epochs)
-    # Under partial state nothing is filled yet: the keys are those of the first engine that holds them all.
+    # Under partial state nothing is filled yet, so take the keys of the first engine that stores all of them.
     found = keys(next(iter(engines.values())), view)
     wanted = zipf(found, asked, skew) if found else []
     for kind, engine in engines.items():

@@ -1,20 +1,17 @@
-"""Asking a partial engine, and its messages taken in hand: what each read costs, as tables.
+"""The messages of reads under partial state: listed, counted, and delivered by hand or in every order.
 
-    begun       a new engine that has done some actions, each an epoch or a read
-    asked       a read line by line: every question that went up, every answer that came down
-    edges       what went along each edge, counted: questions and answers, messages and rows
-    paused      an engine that stops, and sends what some actions make it send
-    anew        the same engine begun, and paused, as often as wanted
-    underway    the messages that then wait
-    hand_over   deliver the oldest message on one edge, or on each edge of a path
-    orders      the same actions in every order of delivery that the edges allow
+    start        a new engine that has done some actions
+    trace_read   one read: every upquery and every response
+    trace_lines  the events of a trace as such lines
+    edges        messages and rows on each edge
+    pause        a paused engine; what some actions send waits
+    race         a function that builds the same paused engine again
+    pending      the messages that wait
+    deliver      deliver the oldest message on an edge, or on each edge of a path
+    orders       the same actions in every order of delivery that the edges allow
 
-An action is an epoch (a mapping from relation to rows, as ``step`` takes it) or a point
-read, ``(view, key)``.
-
-For a notebook, a terminal or a test: calls an engine as anybody would, and returns frames
-of text and numbers. Full and shared state answer a read by themselves, so there is
-nothing to tell of them here (see :mod:`.epochs` for their epochs).
+An action is an epoch (a mapping from relation to rows, as ``step`` takes it) or a point read ``(view, key)``. Full and
+shared state answer a read from the view, so there is nothing to list; :mod:`.epochs` shows their epochs.
 """
 
 from __future__ import annotations
@@ -33,11 +30,11 @@ from ..plan.view import View
 from .epochs import rows
 
 Action = Mapping[str, Any] | tuple[str, Any]
-"""What to do with an engine: an epoch to step, or a view and a key to read."""
+"""An epoch to step, or a view and a key to read."""
 
 
 def start(views: Sequence[View], actions: Iterable[Action], kind: str = "partial", **options: Any) -> Any:
-    """A new engine of ``kind`` that has done the actions, in their order. Raises what an engine raises."""
+    """A new engine of ``kind`` that has done the actions in order. Raises what an engine raises."""
     engine = ss.engine(kind, views, **options)
     for action in actions:
         _act(engine, action)
@@ -45,7 +42,7 @@ def start(views: Sequence[View], actions: Iterable[Action], kind: str = "partial
 
 
 def pause(engine: Any, *actions: Action) -> Any:
-    """The same engine, paused, after the actions: what they send waits on its edges."""
+    """Pause the engine and do the actions; the messages that they send wait on their edges."""
     engine.pause()
     for action in actions:
         _act(engine, action)
@@ -53,9 +50,9 @@ def pause(engine: Any, *actions: Action) -> Any:
 
 
 def race(views: Sequence[View], past: Sequence[Action], *actions: Action) -> Callable[..., Any]:
-    """What begins the same race anew: called with the fixes to switch off, it gives a new engine.
+    """A function that builds the same engine each time; its arguments are the fixes to switch off.
 
-    That engine has done ``past``; where there are ``actions`` it is then paused, and what they send waits.
+    The engine has done ``past``. If there are ``actions``, it is then paused, and the messages that they send wait.
     """
 
     def begin(*without: str) -> Any:
@@ -74,9 +71,9 @@ def _act(engine: Any, action: Action) -> None:
 
 
 def trace_read(engine: Any, view: str, key: Any) -> pd.DataFrame:
-    """Read a key and tell it line by line: who, to whom, and what. Earlier events of the trace are forgotten.
+    """Read a key; one row for each event. Columns: from, to, what; without ``to``, the event is inside an operator.
 
-    Columns: from, to, what. A line without ``to`` says what an operator found or wrote.
+    Clears the engine's trace.
     """
     kept, engine.trace.keep_rows = engine.trace.keep_rows, True
     engine.trace.clear()
@@ -88,10 +85,10 @@ def trace_read(engine: Any, view: str, key: Any) -> pd.DataFrame:
 
 
 def trace_lines(engine: Any) -> pd.DataFrame:
-    """The events of a partial engine's trace as lines: from, to, what.
+    """The events of a partial engine's trace as rows: from, to, what.
 
-    Operators are called by what they do (JOIN, COUNT(*)) where that is one operator alone,
-    else by their names. What passes through a projection is told once, as it comes out.
+    An operator is shown by its title (JOIN, COUNT(*)) if that is unique, otherwise by its name. Projections are left
+    out: a message through one is shown once.
     """
     nodes, edges = engine.graph()
     shown = [n.name if n.kind in ("source", "view") else _capital(n.title) for n in nodes.itertuples()]
@@ -112,11 +109,10 @@ def trace_lines(engine: Any) -> pd.DataFrame:
 
 
 def edges(engine: Any) -> pd.DataFrame:
-    """The messages of the trace by edge, in the order of the first: from, to, kind, messages, rows.
+    """The messages of the trace by edge, in order of first use: from, to, kind, messages, rows.
 
-    ``rows`` are keys where a question went up, and rows of data where an answer came down.
-    Also for an engine on Spark, whose trace counts rows and carries none: there a question
-    that goes to all bins of an operator is one message for each of them.
+    ``rows`` counts keys for a question (upquery) and rows for an answer. Works for an engine on Spark too, where a
+    question to all bins of an operator counts as one message for each bin.
     """
     told: dict[tuple[str, str, str], list[int]] = {}
     for event in engine.trace:
@@ -130,7 +126,7 @@ def edges(engine: Any) -> pd.DataFrame:
 
 
 def _capital(title: str) -> str:
-    """max(length) as SQL is mostly written: MAX(length)."""
+    """max(length) as MAX(length)."""
     function, bracket, rest = title.partition("(")
     return function.upper() + bracket + rest
 
@@ -156,13 +152,13 @@ def _said(event: Any) -> str:
 
 
 def _few(text: str, most: int = 4) -> str:
-    """The first rows of a text of rows, and how many more there are."""
+    """The first rows of a text of rows, and the number of the others."""
     parts = text.split(", ")
     return ", ".join(parts[:most]) + (f" and {len(parts) - most} more" if len(parts) > most else "")
 
 
 def pending(engine: Any) -> pd.DataFrame:
-    """The messages that wait, in the order sent: from, to, kind, keys, rows."""
+    """The messages that wait, in the order sent. Columns: from, to, kind, keys, rows."""
     lines = [
         [*m.edge, m.kind, ", ".join(" ".join(map(str, k)) for k in m.key or []), m.rows] for m in engine.messages()
     ]
@@ -170,24 +166,24 @@ def pending(engine: Any) -> pd.DataFrame:
 
 
 def deliver(engine: Any, *path: str) -> pd.DataFrame:
-    """Deliver the oldest message on each edge of a path of operators, of a paused engine; returns what then waits.
+    """Deliver the oldest message on each edge of a path of operators, in a paused engine; return what still waits.
 
-    Two names are one edge. Raises Error where no message waits on an edge when its turn comes.
+    A path of two names is one edge. Raises Error if no message waits on an edge when its turn comes.
     """
     for source, target in pairwise(path):
         edges = [m.edge for m in engine.messages()]
         if (source, target) not in edges:
             there = ", ".join(dict.fromkeys(f"{a} -> {b}" for a, b in edges)) or "none"
-            raise Error(f"no message waits on {source} -> {target}; edges with messages: {there}")
+            raise Error(f"no message waits on {source} -> {target}. Edges with messages: {there}.")
         engine.deliver(edges.index((source, target)))
     return pending(engine)
 
 
 def orders(engine: Any, actions: Sequence[Action], turns: int = 8) -> Iterator[Any]:
-    """Engines, one for each order in which the actions' messages can be delivered.
+    """Yield one engine for each order in which the messages of the actions can be delivered.
 
-    ``engine`` is copied, never touched. Each turn takes the next action or delivers the
-    oldest message of one edge; after ``turns`` of them the rest goes oldest first.
+    Works on copies of ``engine``. Each turn does the next action or delivers the oldest message of one edge; after
+    ``turns`` turns the other messages are delivered oldest first.
     """
     start = copy.deepcopy(engine)
     start.pause()
@@ -214,4 +210,4 @@ def _branches(engine: Any, actions: list[Action], turns: int) -> Iterator[Any]:
         yield from _branches(branch, actions[1:], turns - 1)
 
 
-__all__ = ["Action", "race", "trace_read", "start", "edges", "deliver", "orders", "pause", "trace_lines", "pending"]
+__all__ = ["Action", "deliver", "edges", "orders", "pause", "pending", "race", "start", "trace_lines", "trace_read"]

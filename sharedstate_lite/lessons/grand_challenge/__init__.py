@@ -1,28 +1,41 @@
 """The DEBS Grand Challenge 2022: moving averages and breakouts of traded symbols, answered batch by batch over gRPC.
 
-    with Challenger(batches(ticks)) as challenger:         # the organisers' side, in a process of its own
-        run = by_mailbox(challenger.address, session)      # a solution: pulls batches, posts results
-        challenger.record(run)                             # what it was told, and when
+The *challenger* (the organisers' server) hands out batches of trades, one for each call. A solution posts two answers
+to each batch. Q1: two exponential moving averages, over windows of five minutes, of each symbol that the batch asks
+about. Q2: the last three times that one average crossed the other. docs/worker.md has the details.
 
-The organisers hand out batches of trades, one call each, and want two answers a batch:
-Q1, two exponential moving averages of each symbol that the batch asks about, over
-windows of five minutes; Q2, the last three times that one of them crossed the other.
-See docs/worker.md, "The Grand Challenge", for what exactly.
+>>> import pyarrow as pa
+>>> from sharedstate_lite.lessons.grand_challenge import Challenger, answers, batches, by_thread
+>>> count = 100                                                        # one trade a minute, of 2 symbols
+>>> ticks = pa.table({
+...     "symbol": ["A", "B"] * (count // 2),
+...     "security_type": [0] * count,
+...     "last_trade_price": [10.0 + n % 7 for n in range(count)],
+...     "last_trade": pa.array([60 * n for n in range(count)], pa.timestamp("s")),
+... })
+>>> with Challenger(batches(ticks, size=20)) as challenger:            # a server, in a process of its own
+...     record = challenger.record(by_thread(challenger.address))
+>>> record.batches, record.missing
+(5, 0)
+>>> record.answers == list(answers(batches(ticks, size=20), 1))        # as the single pass over the events
+True
 
-    challenger.proto   the messages; challenger_pb2.py, .pyi are made from it (protoc.py)
-    calls.py           the service's six calls, for both sides
-    make_batches.py            trades to batches, with symbols that are asked about
-    server.py          the challenger, a process; challenger.py starts and ends it, and has its records
-    single.py          both queries in a single pass over messages: what every way must equal
-    rows.py            messages as Arrow rows, and answers as messages
-    market.py          both queries over Arrow rows, a column at a time
-    run.py             a solution's outer half: batches pulled ahead, results posted
-    here.py            its inner half in one thread
-    mailbox.py         ... in Spark tasks that ask the driver
-    stream.py          ... in a streaming query over files (files.py), or asked of the driver (source.py)
-    compare.py         every way beside the others; bench/challenge.py prints it
+Modules, from the bottom:
 
-Only a solution on Spark imports pyspark. Source: the call for solutions of DEBS 2022.
+    challenger.proto   the messages; protoc generates challenger_pb2 from it
+    calls              the six calls of the service, for both sides
+    make_batches       trades to batches, with the symbols that each asks about
+    server             the challenger's process; challenger: starts and ends it, and reads its records
+    single             both queries in a single pass over the events: the reference for all ways
+    rows               messages as Arrow rows, and answers as messages
+    market             both queries over Arrow rows, a column at a time
+    run                the client of a solution: pulls batches ahead, posts answers
+    single_thread      solves it in one thread
+    mailbox            ... in Spark tasks that ask the driver
+    stream             ... in a streaming query, over files (files) or asking the driver (source)
+    compare            all ways side by side
+
+Source: the call for solutions of DEBS 2022.
 """
 
 from __future__ import annotations
@@ -54,8 +67,7 @@ _HOME = {
 
 
 def __getattr__(name: str) -> Any:
-    # A task needs the market alone, and the challenger's process nothing of Spark. As in worker/: written out in each
-    # package, since a module to share it would be one more that every such process has to import first.
+    # Lazy: a task needs only the market, and the challenger's process needs no Spark.
     if name in _HOME:
         found = globals()[name] = getattr(importlib.import_module(f".{_HOME[name]}", __name__), name)
         return found

@@ -1,21 +1,35 @@
-"""The use cases of sharing inside a worker, each as a ladder: the same answer by one way after the other.
+"""The use cases of sharing inside a worker, each as a *ladder*: the same computation in several ways.
 
-    from sharedstate_lite.lessons.usecases import connections, ladder
-    with connections.rungs(session, server.dsn, events) as rungs:
-        steps = ladder.climb(rungs)
-    ladder.table(steps)                 # time an event, how many times as fast, what was counted
-    assert ladder.same(steps)
+A *rung* is one way. The lower rungs are what a Spark engineer would write without sharing; the top rung shares. All
+rungs must give the same answer; each is timed, and counts something, such as connections opened.
 
-    ladder.py         rungs, climbed: timed, counted, compared
-    moved.py          what Spark shuffled                   memory.py  what tasks are charged with
-    paper.py          what the paper measured
-    enrich.py         two questions for each event: what 3, 4 and 6 have in common
-    readonly.py       1  one graph for all (graphs.py: its kernels; dataflow.py: GraphX, GraphFrames, joins)
-    dedup.py          2  each id once                       connections.py   3  who connects
-    asynchronous.py   4  how many questions at once         caching.py       6  who remembers
+>>> from sharedstate_lite.lessons.usecases import ladder
+>>> from sharedstate_lite.lessons.usecases.ladder import Rung, RunResult
+>>> rungs = {
+...     "loop": Rung(1000, lambda: RunResult(sum(n for n in range(1000)))),
+...     "formula": Rung(1000, lambda: RunResult(999 * 1000 // 2)),
+... }
+>>> results = ladder.climb(rungs, runs=3)
+>>> ladder.same(results)
+True
+>>> [result.name for result in results]
+['loop', 'formula']
 
-The rungs below sharing are ones that a Spark engineer would write without it. Source of the use
-cases: De Martini and Margara, "Safe Shared State in Dataflow Systems", DEBS 2024.
+Modules:
+
+    ladder           rungs run in order: timed, counted, compared
+    shuffle_metrics  records and bytes that Spark shuffled; memory: PSS of the tasks' processes
+    paper            the paper's own results
+    enrich           the two queries for each event that use cases 3, 4 and 6 share
+    readonly         1: one graph for all tasks (graphs: its kernels; dataflow: GraphX, GraphFrames, joins)
+    dedup            2: each id once
+    connections      3: connections to PostgreSQL
+    asynchronous     4: queries in flight at once
+    caching          6: caches of query results
+
+Use case 5, request and response, is :mod:`..grand_challenge`. See docs/usecases.md.
+
+Source: De Martini and Margara, "Safe Shared State in Dataflow Systems", DEBS 2024 (Renoir).
 """
 
 from . import asynchronous, caching, connections, dataflow, dedup, enrich, graphs, ladder, memory, paper, readonly
