@@ -1,13 +1,19 @@
-"""The oracle: a view recomputed from scratch by DuckDB, from the view's SQL text.
+"""The right answer: a view recomputed from scratch by DuckDB, from the view's SQL text.
 
-Every engine must equal it after every epoch. It shares nothing with what it judges
-but the text, and sqlglot, which reads that for both: no plan, no expression, no kernel.
-Where the kit's contract settles what DuckDB does otherwise, the text is adapted in the
-open, by the small functions in :data:`ADAPTATIONS` and :func:`_exact_sums`, each with its
-reason. A view's types are those that DuckDB finds, so they check the binder's too.
+Every engine must equal it after every epoch. The oracle shares only the text and sqlglot's parser with the engines: no
+plan, no expression, no kernel. Where the kit's SQL differs from DuckDB's, small functions rewrite the text
+(`ADAPTATIONS`, `_exact_sums`). The types are those that DuckDB finds, so they check the binder.
 
-:func:`difference` compares two frames as bags, DOUBLE at 1e-9 relative, and says how
-they differ in words.
+>>> import pandas as pd
+>>> import sharedstate_lite as ss
+>>> catalog = ss.Catalog(visit="product STRING, length INT")
+>>> view = catalog.view("CREATE VIEW longest AS SELECT product, MAX(length) AS top FROM visit GROUP BY product")
+>>> visits = pd.DataFrame({"product": ["Potato", "Potato"], "length": [50, 60]})
+>>> answer = recompute(view, {"visit": visits})
+>>> answer.values.tolist()
+[['Potato', 60]]
+>>> difference(answer, answer.assign(top=50))
+"only in the first (1 rows): ('Potato', 60); only in the second (1 rows): ('Potato', 50)"
 """
 
 from __future__ import annotations
@@ -30,7 +36,7 @@ from .plan.nodes import Scan, Schema, Type
 from .plan.view import View
 
 TOLERANCE = 1e-9
-"""Relative difference up to which two DOUBLE values count as equal."""
+"""Two DOUBLE values are equal up to this relative difference."""
 
 _ARROW: dict[Type, Any] = {
     Type.STRING: pa.string(),
@@ -53,18 +59,18 @@ _PANDAS = {
 }
 
 
-# --- what DuckDB does otherwise
+# --- differences from DuckDB
 
 
 def _divide(node: exp.Expr) -> exp.Expr:
-    """x/0 is NULL, where DuckDB has an infinity."""
+    """x/0 is NULL here, and infinite in DuckDB."""
     if isinstance(node, exp.Div):
         node.set("expression", exp.func("NULLIF", exp.paren(node.expression), exp.Literal.number(0)))
     return node
 
 
 def _remainder(node: exp.Expr) -> exp.Expr:
-    """x%0 is NULL, where DuckDB has an error or NaN; x%-1 is x%1, where DuckDB overflows at the least INT."""
+    """x%0 is NULL here, an error or NaN in DuckDB. x%-1 becomes x%1: DuckDB overflows at the smallest INT."""
     if isinstance(node, exp.Mod):
         by = exp.paren(node.expression)
         safe = exp.case(by).when("0", exp.null()).when("-1", "1").else_(by.copy())
@@ -73,21 +79,21 @@ def _remainder(node: exp.Expr) -> exp.Expr:
 
 
 def _decimal(node: exp.Expr) -> exp.Expr:
-    """A number with a point is a DOUBLE, where DuckDB has a DECIMAL."""
+    """A number with a decimal point is a DOUBLE here, and a DECIMAL in DuckDB."""
     if isinstance(node, exp.Literal) and not node.is_string and "." in node.name:
         return exp.cast(exp.Literal.string(node.name), "DOUBLE", dialect="duckdb")
     return node
 
 
 ADAPTATIONS = (_divide, _remainder, _decimal)
-"""Rewrites of the syntax tree, each applied to every node of it."""
+"""Rewrites of the syntax tree, each applied to every node."""
 
 
 def _exact_sums(query: exp.Expr, connection: duckdb.DuckDBPyConnection) -> None:
-    """SUM of whole numbers is a BIGINT, where DuckDB has a HUGEINT; SUM and AVG of DOUBLE are rounded once.
+    """A SUM of integers is a BIGINT here, and a HUGEINT in DuckDB. SUM and AVG of DOUBLE are rounded only once here.
 
-    DuckDB adds doubles in whatever order they come, so that 1e300 + 1 - 1e300 is 0.
-    Which sums are of doubles is what DuckDB itself says of their arguments.
+    DuckDB adds doubles in any order and rounds each time, so 1e300 + 1 - 1e300 may be 0. The type of an argument is
+    what DuckDB's DESCRIBE returns.
     """
     for select in query.find_all(exp.Select):
         sums = [s for s in select.find_all(exp.Sum, exp.Avg) if s.parent_select is select]
@@ -116,7 +122,7 @@ def _fsum(values: list[float]) -> float:
     try:
         return math.fsum(values)
     except OverflowError:
-        # Two halves may each be infinite and the whole be finite.
+        # A partial sum overflowed, but the total may be finite.
         return float(sum(map(Fraction, values)))
 
 
@@ -128,10 +134,10 @@ def _text(node: exp.Expr) -> str:
 
 
 class Oracle:
-    """Base relations in one DuckDB connection: apply changes, recompute any view over them.
+    """Base relations in a DuckDB connection: `apply` changes, then `recompute` any view over them.
 
-    ``views`` may be recomputed by name, any other by itself; ``relations`` maps names to
-    columns, as ``catalog.relations`` does. Close it, or use it as a context manager.
+    ``views`` can be recomputed by name, other views only as a View. ``relations`` maps names to columns, like
+    ``catalog.relations``. Close it, or use it as a context manager.
     """
 
     def __init__(self, views: Iterable[View], relations: Mapping[str, Schema]) -> None:
@@ -154,16 +160,17 @@ class Oracle:
             self._run(f"CREATE TABLE changes.{_quote(name)} ({columns}, diff BIGINT)")
 
     def apply(self, relation: str, changes: pd.DataFrame | pa.Table) -> None:
-        """Take in rows of a relation with their diffs; without a ``diff`` column each row counts once.
+        """Add rows of a relation with their diffs. Without a ``diff`` column each row counts once.
 
-        Other columns that the relation does not have (``time``) are left out.
+        Columns that the relation does not have, such as ``time``, are ignored. Raises RelationError for an unknown
+        relation or a missing column.
         """
         if relation.lower() not in self._relations:
             known = ", ".join(n for n, _ in self._relations.values()) or "none"
-            raise RelationError(f"the oracle knows no relation {relation}; there are: {known}")
+            raise RelationError(f"oracle: no relation is called {relation}; the relations are: {known}")
         name, schema = self._relations[relation.lower()]
         self._connection.register("incoming rows", _arrow(changes, schema))
-        # NaN is NULL and -0.0 is 0.0, on the way in as everywhere.
+        # NaN becomes NULL and -0.0 becomes 0.0, as in the engines.
         columns = ", ".join(
             f"CASE WHEN NOT isnan({_quote(c.name)}) THEN {_quote(c.name)} + 0 END"
             if c.type is Type.DOUBLE
@@ -175,9 +182,9 @@ class Oracle:
         self._stale.add(name)
 
     def recompute(self, view: View | str) -> pd.DataFrame:
-        """A view over what was applied: columns in SELECT order, rows sorted by all of them, NULL last.
+        """Return a view over the applied rows: columns in SELECT order, rows sorted by all columns, NULL last.
 
-        Raises RowError where a value of it overflows, is infinite or does not cast.
+        Raises RowError if a value overflows, is infinite or does not cast, ViewError for an unknown name.
         """
         view = view if isinstance(view, View) else self._view(view)
         for name in self._stale:
@@ -189,7 +196,7 @@ class Oracle:
         self._stale.clear()
         order = ", ".join(f"{i + 1} NULLS LAST" for i in range(len(view.schema)))
         try:
-            # DuckDB folds constants as it binds, so what overflows may do so here.
+            # DuckDB folds constants when it binds a view, so CREATE VIEW may overflow.
             self._create(view)
             table = self._connection.sql(f"SELECT * FROM {_quote(view.name)} ORDER BY {order}").to_arrow_table()
         except (duckdb.ConversionException, duckdb.OutOfRangeException, duckdb.InvalidInputException) as error:
@@ -205,16 +212,16 @@ class Oracle:
     def _view(self, name: str) -> View:
         if name.lower() not in self._views:
             known = ", ".join(v.name for v in self._views.values()) or "none"
-            raise ViewError(f"the oracle was given no view {name}; there are: {known}")
+            raise ViewError(f"oracle: no view is called {name}; the views are: {known}")
         return self._views[name.lower()]
 
     def _create(self, view: View) -> None:
-        """Create a view, and before it those that it names, with the types that the contract has for DuckDB's."""
+        """Create a view, and first the views that it names, with the kit's types."""
         if view.name in self._created:
             return
         for used in view.uses:
             self._create(used)
-        # A comment after the semicolon is a statement of its own to sqlglot.
+        # To sqlglot, a comment after the semicolon is a second statement.
         create = sqlglot.parse(view.sql, dialect="duckdb")[0]
         assert create is not None
         query = create.expression
@@ -223,7 +230,7 @@ class Oracle:
         _exact_sums(query, self._connection)
         inner = _text(query)
         types = {row[0].lower(): row[1] for row in self._run(f"DESCRIBE {inner}").fetchall()}
-        # By name: USING's columns come first by the standard, and where the left table has them in DuckDB.
+        # By name: the standard puts USING columns first, DuckDB leaves them at their place in the left table.
         columns = ", ".join(
             f"CAST({_quote(c.name)} AS BIGINT) AS {_quote(c.name)}"
             if types[c.name.lower()] == "HUGEINT"
@@ -248,25 +255,25 @@ class Oracle:
 
 
 def recompute(view: View, tables: Mapping[str, pd.DataFrame | pa.Table]) -> pd.DataFrame:
-    """``view`` over whole tables (rows, or rows with a ``diff`` column); relations not given are empty.
+    """Return ``view`` over whole tables, with or without a ``diff`` column. Missing relations are empty.
 
-    The frame is as :meth:`Oracle.recompute` gives it.
+    The frame is like that of `Oracle.recompute`.
     """
     relations = {n.relation: n.schema for n in view.plan.walk() if isinstance(n, Scan)}
     with Oracle([view], relations) as oracle:
         for name, rows in tables.items():
-            # A table that the view does not read is no part of its answer.
+            # The view may not read all tables.
             if name.lower() in (r.lower() for r in relations):
                 oracle.apply(name, rows)
         return oracle.recompute(view)
 
 
 def _arrow(rows: pd.DataFrame | pa.Table, schema: Schema) -> pa.Table:
-    """The relation's columns, by name but for case, and diff."""
+    """Return the relation's columns, found by name regardless of case, and diff."""
     names = {str(n).lower(): n for n in (rows.column_names if isinstance(rows, pa.Table) else rows.columns)}
     lost = [c.name for c in schema if c.name.lower() not in names]
     if lost:
-        raise RelationError(f"the oracle was given no column {', '.join(lost)}; there are: {', '.join(names)}")
+        raise RelationError(f"oracle: the rows have no column {', '.join(lost)}; their columns are: {', '.join(names)}")
     wanted = [(c.name, _ARROW[c.type]) for c in schema]
     columns = {name: _column(rows, names[name.lower()], kind) for name, kind in wanted}
     ones = pa.array([1] * len(rows), pa.int64())
@@ -288,15 +295,15 @@ def _quote(name: str) -> str:
 
 
 def same(a: pd.DataFrame, b: pd.DataFrame) -> bool:
-    """True where two frames are equal as bags, DOUBLE at 1e-9 relative."""
+    """Whether two frames are equal as bags; see `difference`."""
     return difference(a, b) is None
 
 
 def difference(a: pd.DataFrame, b: pd.DataFrame) -> str | None:
-    """How two frames differ as bags of rows, in words; None where they do not.
+    """Describe how two frames differ as bags of rows; None if they are equal.
 
-    Column names and their order count, dtypes and the order of rows do not. DOUBLE
-    values that are within 1e-9 of each other, relatively, are equal.
+    Column names and their order matter, dtypes and the order of rows do not. DOUBLE values are equal up to a relative
+    difference of 1e-9.
     """
     if list(a.columns) != list(b.columns):
         return f"the columns differ: {list(a.columns)} and {list(b.columns)}"
@@ -319,7 +326,7 @@ def _bag(frame: pd.DataFrame) -> Counter[tuple[Any, ...]]:
 
 
 def _pair_off(left: Counter[tuple[Any, ...]], right: Counter[tuple[Any, ...]]) -> None:
-    """Take out of both bags the rows that differ by no more than the tolerance."""
+    """Remove rows from both bags that are equal up to the tolerance."""
     near: dict[tuple[Any, ...], list[tuple[Any, ...]]] = defaultdict(list)
     for row in right:
         near[tuple(float if isinstance(v, float) else v for v in row)].append(row)
