@@ -1,52 +1,34 @@
-"""The graph of operators that full and shared state run, one epoch at a time.
+"""The graph of operators of full and shared state: built from plans, run once per epoch in topological order.
 
-Builds operators from plans, runs them in topological order, and keeps what each view
-reads. A strategy decides three things: whose arrangements a join looks things up in,
-where a reduce finds its extremes, and whether a node that two views ask for is one
-operator or two.
+A strategy decides three things: which arrangements a join looks up, where a reduce finds MAX and MIN, and whether
+two views share the operator of an equal plan node.
 
-Simultaneous changes need no alignment here: an epoch's deltas are all there before the
-first operator runs, and each operator runs once an epoch.
+All changes of an epoch are present before the first operator runs, and each operator runs once. So changes that
+arrive together need no alignment.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from ..changelog.changes import Changes
 from ..engine.engine import Engine, EpochInput
 from ..engine.state_tables import StatePart
-from ..plan import graph
 from ..plan.nodes import Col, Filter, Join, Map, Node, Reduce, Scan, Union
 from ..plan.view import View
 from ..storage.arrangement import Arrangement
 from ..storage.batch import Delta, Layout
 from ..storage.encoding import Words
-from .operators import Arrange, Input, JoinOperator, Linear, Operator, ReduceCore, UnionAll, label
-
-
-@dataclass(frozen=True)
-class Reader:
-    """Where a view's rows are read: an arrangement, and the view's columns in it.
-
-    ``own`` says that the arrangement is the reader's own; otherwise it is the output of
-    the view's last reduce, which holds the same rows.
-    """
-
-    root: Operator
-    arrangement: Arrangement
-    columns: tuple[int, ...]
-    own: bool
+from . import describe
+from .operators import Input, Linear, Operator, Reader, ReduceCore, UnionAll
 
 
 class Dataflow(Engine):
-    """Full and shared state: every operator sees every change."""
+    """An engine whose operators see every change: full and shared state."""
 
     def __init__(self, views: Sequence[View], join: str = "auto", **like: Any) -> None:
         self.operators: list[Operator] = []
@@ -54,19 +36,19 @@ class Dataflow(Engine):
         self._fresh: list[Operator] = []
         super().__init__(views, join, **like)
 
-    # --- what a strategy decides ----------------------------------------------
+    # --- decided by a strategy ----------------------------------------------
 
     @abstractmethod
     def _known(self, node: Node, view: View) -> Operator | None:
-        """An operator that already computes ``node`` and may serve ``view``."""
+        """An operator that computes ``node`` already, and that ``view`` may share."""
 
     @abstractmethod
     def _join(self, node: Join, view: View) -> Operator:
-        """Build a join, with or without state of its own."""
+        """Build a join."""
 
     @abstractmethod
     def _reduce(self, node: Reduce, view: View) -> Operator:
-        """Build a reduce and find its extremes a place."""
+        """Build a reduce, with an arrangement for its MAX and MIN."""
 
     # --- building ---------------------------------------------------------------
 
@@ -113,7 +95,7 @@ class Dataflow(Engine):
         return operator
 
     def _name(self, view: View, node: Node, what: str | None = None) -> str:
-        """A name no operator of this engine has yet."""
+        """A new name, unique in this engine."""
         stem = f"{view.name}.{what or type(node).__name__.lower()}"
         taken = {o.name for o in self.operators}
         number = next(n for n in range(1, len(taken) + 2) if f"{stem}{n}" not in taken)
@@ -167,15 +149,15 @@ class Dataflow(Engine):
     def step(self, inputs: EpochInput) -> dict[str, Changes]:
         """See :meth:`~..engine.engine.Engine.step`."""
         self._check_open()
-        with self._undoing():
-            deltas = self._take_in(inputs)
+        with self._atomic():
+            deltas = self._read_epoch(inputs)
             out = self._advance({r: d for r, d in deltas.items() if len(d.diffs)})
             self._commit()
         self.trace.record("epoch", self.kind, rows=sum(len(d.diffs) for d in deltas.values()))
         return {name: self._changes(self.views[name], out[name]) for name in self.views}
 
     def _advance(self, deltas: dict[str, Delta]) -> dict[str, Delta]:
-        """Bring an epoch's net changes, already in the base tables, to the views; returns each view's change."""
+        """Run the operators on an epoch that is in the base tables; returns the change of each view."""
         out: dict[int, Delta] = {}
         record = self.trace.record
         for operator in self.operators:
@@ -202,7 +184,7 @@ class Dataflow(Engine):
                 body = reader.arrangement.insert(change.rows, change.diffs, self.dictionary.strings)
                 change = reader.arrangement.layout.delta(body)
             if self.epoch == 0 and name in self.initial:
-                # Nothing was emitted before: step 1's change is all that the view holds.
+                # Step 1 emits the whole contents, rows that were there at the start included.
                 change = self.view_rows(self.views[name], None, None)
             if len(change.diffs):
                 record("message", reader.root.name, name, len(change.diffs), payload=self._payload(reader.root, change))
@@ -212,90 +194,32 @@ class Dataflow(Engine):
     def _payload(self, operator: Operator, delta: Delta) -> Callable[[], object]:
         return lambda: Changes.consolidated(operator.node.schema, delta, self.epoch + 1, self.dictionary.strings)
 
-    # --- telling ----------------------------------------------------------------
+    # --- state and graph --------------------------------------------------------
 
     def state_parts(self) -> Iterator[StatePart]:
-        told: set[int] = set()
         for relation, base in self.bases.items():
-            told.add(id(base))
             schema = tuple(c.name for c in self.catalog.schema(relation))
             yield StatePart(base.name, relation, self._base_kind, base, schema, base=True)
-        read = {id(r.arrangement): name for name, r in reversed(self.readers.items())}
-        for operator in self.operators:
-            for arrangement, kind in operator.arrangements():
-                if id(arrangement) not in told:
-                    told.add(id(arrangement))
-                    name, kind = (
-                        (read[id(arrangement)], "reader") if id(arrangement) in read else (arrangement.name, kind)
-                    )
-                    schema = self._columns(operator, arrangement)
-                    yield StatePart(
-                        name,
-                        self._relation_of(operator, arrangement),
-                        kind,
-                        arrangement,
-                        schema,
-                        identity=self._identity(operator, arrangement),
-                    )
+        bases = {id(base) for base in self.bases.values()}
+        yield from describe.operator_parts(self.operators, self.readers, bases, self._identity)
         for name, reader in self.readers.items():
             if reader.own:
-                yield StatePart(
-                    name, name, "reader", reader.arrangement, tuple(c.name for c in self.views[name].schema)
-                )
+                schema = tuple(c.name for c in self.views[name].schema)
+                yield StatePart(name, name, "reader", reader.arrangement, schema)
 
     _base_kind = "base"
+
+    def _identity(self, operator: Operator, arrangement: Arrangement) -> str:
+        """See :class:`~..engine.state_tables.StatePart`."""
+        return arrangement.name
 
     def graph(self) -> tuple[pd.DataFrame, pd.DataFrame]:
         """See :meth:`~..engine.engine.Engine.graph`."""
         self._check_open()
-        left = {id(h.arrangement): h.operator for h in self.state_parts()}
-        read = {id(r.arrangement): n for n, r in reversed(self.readers.items())}
-        rows: list[graph.Row] = []
-        edges: list[tuple[str, str, str]] = []
-        arranged = {id(o.arrangement) for o in self.operators if isinstance(o, Arrange)}
-        for operator in self.operators:
-            kind, title, detail = graph.describe(operator.node)
-            held = [a for a, _ in operator.arrangements()]
-            if isinstance(operator, Arrange):
-                by = ", ".join(operator.node.schema[i].name for i in operator.arrangement.layout.key)
-                kind, title, detail = "arrange", "ARRANGE", f"by {by}"
-            elif isinstance(operator, Input):
-                base = operator.base()
-                held = [base] if base is not None and id(base) not in arranged else []
-            tables = tuple(left.pop(id(a)) for a in held if id(a) in left and id(a) not in read)
-            view = "" if isinstance(operator, Input) else min(operator.users, default="")
-            rows.append((operator.name, kind, title, detail, tables, view))
-            for below in operator.inputs:
-                edges.append((below.name, operator.name, "read" if isinstance(below, Arrange) else "change"))
-        for name, reader in self.readers.items():
-            tables = (left.pop(id(reader.arrangement)),) if id(reader.arrangement) in left else ()
-            rows.append((name, "view", name, "", tables, name))
-            edges.append((reader.root.name, name, "change"))
-        return graph.frames(rows, edges)
+        names = {id(p.arrangement): p.operator for p in self.state_parts()}
+        return describe.graph_frames(self.operators, self.readers, names)
 
-    def _identity(self, operator: Operator, arrangement: Arrangement) -> str:
-        """See :class:`~..engine.engine.StatePart`."""
-        return arrangement.name
-
-    def _relation_of(self, operator: Operator, arrangement: Arrangement) -> str:
-        """What the rows of an arrangement are rows of."""
-        for number, own in operator.owned if isinstance(operator, JoinOperator) else []:
-            if own is arrangement:
-                return label(operator.inputs[number].node)
-        return label(operator.node.inputs[0] if isinstance(operator, ReduceCore) else operator.node)
-
-    def _columns(self, operator: Operator, arrangement: Arrangement) -> tuple[str, ...]:
-        """Names of an arrangement's columns; those of a reduce's parts are its groups and a value."""
-        k = arrangement.layout.columns
-        if isinstance(operator, ReduceCore):
-            if arrangement is operator.groups.output:
-                return tuple(c.name for c in operator.node.schema)
-            names = [operator.node.inputs[0].schema[i].name for i in _keys(operator.node)]
-            return tuple([*names, arrangement.name.rsplit(".", 1)[1]][:k])
-        for number, own in operator.owned if isinstance(operator, JoinOperator) else []:
-            if own is arrangement:
-                return tuple(c.name for c in operator.inputs[number].node.schema)
-        return tuple(c.name for c in operator.node.schema)
+    # --- reading ----------------------------------------------------------------
 
     def view_rows(self, view: View, key: Words | None, at: int | None) -> Delta:
         reader = self.readers[view.name]
@@ -317,13 +241,8 @@ class Dataflow(Engine):
         return self.view_rows(view, None, None)
 
 
-def _keys(node: Node) -> tuple[int, ...]:
-    assert isinstance(node, Reduce)
-    return node.keys
-
-
 def _same_columns(plan: Node) -> tuple[int, ...] | None:
-    """Where the plan only renames or reorders the columns of a reduce: which column each is."""
+    """The column of the last reduce behind each output column, if the plan above it only renames or reorders."""
     if isinstance(plan, Reduce):
         return tuple(range(len(plan.schema)))
     if isinstance(plan, Map) and isinstance(plan.input, Reduce) and all(isinstance(e, Col) for e in plan.exprs):
@@ -331,6 +250,3 @@ def _same_columns(plan: Node) -> tuple[int, ...] | None:
         if sorted(columns) == list(range(len(plan.input.schema))):
             return columns
     return None
-
-
-__all__ = ["Dataflow", "Reader", "np"]

@@ -1,11 +1,10 @@
-"""Full state: every operator keeps all that it may ever need, and keeps it for itself.
+"""Full state: every operator keeps everything that it may need, and shares nothing.
 
-A join keeps both its inputs; in a chain that includes the rows of the join before it. A
-reduce keeps, under MAX and MIN, every value of every group. Two views share nothing,
-even where they ask for the same; only a view that stands on another reads its output.
-This is how Flink's streaming SQL holds state (StreamingJoinOperator, GroupAggFunction,
-and, with ``join="multi"`` on one common key, its multi-way join without intermediate
-state).
+A join keeps both its inputs; in a chain, that includes the output of the join below. A reduce keeps, for MAX and MIN,
+every value of every group. Two views share no operator, unless one reads the other.
+
+Source: Flink SQL (StreamingJoinOperator, GroupAggFunction; for ``join="multi"`` on one common key, the multi-way
+join without intermediate state).
 """
 
 from __future__ import annotations
@@ -19,17 +18,18 @@ from ..plan.view import View
 from ..storage.arrangement import Arrangement
 from ..storage.batch import Layout
 from .dataflow import Dataflow
-from .operators import DeltaJoin, JoinCore, Lookup, Operator, ReduceCore, label, own_multisets
+from .labels import label
+from .operators import DeltaJoin, JoinCore, Lookup, Operator, ReduceCore, own_multisets
 
 
 class Full(Dataflow):
-    """See the module. ``join`` is auto (which is linear), linear or multi."""
+    """The full engine. ``join`` is auto (the same as linear), linear or multi."""
 
     kind = "full"
     joins = ("auto", "linear", "multi")
 
     def _known(self, node: Node, view: View) -> Operator | None:
-        # A view below hands on its output; whatever else is equal is computed again.
+        # Only the output of another view is shared; equal operators are built again.
         below = next((v for v in view.uses if v.plan == node), None)
         return None if below is None else self.readers[below.name].root
 
@@ -52,8 +52,8 @@ class Full(Dataflow):
         keys = {step.input: step.key for path in joined.paths for step in path}
         if any(keys[step.input] != step.key for path in joined.paths for step in path):
             raise ViewError(
-                f"view {view.name}: join='multi' needs one key that all inputs share; "
-                f"this chain joins {label(node)} on several, so use join='linear'"
+                f"view {view.name}: join='multi' needs one key for all inputs, "
+                f"and {label(node)} joins on several; use join='linear'"
             )
         inputs = [self._build(i, view) for i in joined.inputs]
         name = self._name(view, node, "join")

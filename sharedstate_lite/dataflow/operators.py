@@ -1,12 +1,11 @@
-"""The operators of a dataflow whose state is complete: what full and shared state run.
+"""The operators of full and shared state: each sees every change.
 
-An operator takes the deltas of its inputs for one epoch and gives its own; what it
-keeps are arrangements. Whose they are is the strategy's choice, made where the graph is
-built (:mod:`.full`, :mod:`.shared`): a join is handed two :class:`Lookup` sides and the
-arrangements among them that it has to write itself.
+An operator takes the changes of its inputs for one epoch and returns its own. Its state is in arrangements. The
+strategy decides which ones, when it builds the graph (:mod:`.full`, :mod:`.shared`): a join gets two :class:`Lookup`
+sides, and the arrangements of its inputs that it must write itself.
 
-A view that arrives late is loaded: :meth:`Operator.contents` is everything an operator
-has emitted so far, computed from state that is there, never from history.
+A view that is installed late is loaded from :meth:`Operator.contents`: the sum of everything that an operator has
+emitted, computed from present state.
 """
 
 from __future__ import annotations
@@ -18,54 +17,21 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import RowError
 from ..kernels.aggregate import ReducePlan, ReduceState
-from ..kernels.expr import evaluate
-from ..kernels.join import Matches, delta_path, join_core, net, padding
+from ..kernels.join import Matches, delta_path, join_core, padding
 from ..kernels.join_order import Step
-from ..plan.nodes import Filter, Join, Map, Node, Reduce, Scan, Type
+from ..plan.nodes import Join, Node, Reduce, Type
 from ..storage.arrangement import Arrangement
 from ..storage.batch import Delta, Layout, concat
-from ..storage.encoding import Dictionary, Strings
-
-
-def apply(node: Node, delta: Delta, strings: Strings) -> Delta:
-    """A Filter or a Map applied to a delta. Raises RowError where a row that is not cancelled refuses."""
-    if not len(delta.diffs):
-        return Delta.empty(len(node.schema))
-    nobody = np.zeros(len(delta.diffs), dtype=np.intp)
-    _, rows, diffs = through(node, (nobody, delta.rows, delta.diffs[None, :]), strings)
-    return Delta(rows, diffs[0])
-
-
-def through(node: Node, found: Matches, strings: Strings) -> Matches:
-    """A Filter or a Map applied to what a look-up found. Raises RowError where a row that is there refuses.
-
-    Rows are not netted before: a row that went in an earlier epoch is found with its retraction until
-    the two are merged, and where both sides of a join change, so are pairs that were never there
-    together. They come to nothing, so what they overflow is no error, or it would depend on merges
-    what is accepted. But that is asked only once something refuses.
-    """
-    owner, rows, diffs = found
-    try:
-        if isinstance(node, Filter):
-            keep = np.flatnonzero(evaluate(node.predicate, rows, strings) == 1)
-            return owner.take(keep), rows.take(keep, axis=1), diffs.take(keep, axis=1)
-        assert isinstance(node, Map)
-        return owner, np.stack([evaluate(e, rows, strings) for e in node.exprs]), diffs
-    except RowError:
-        types = tuple(c.type for c in node.inputs[0].schema)
-        owner, rows, total = net(owner, rows, diffs[0], types, strings)
-        if len(owner) == len(found[0]):
-            raise
-        return through(node, (owner, rows, total[None, :]), strings)
+from ..storage.encoding import Dictionary
+from .row_functions import apply, apply_to_matches
 
 
 class Lookup:
     """A side of a join: an arrangement, and the Filters and Maps between it and the join.
 
-    They are applied to what a look-up finds, so views with different WHERE clauses read
-    the same arrangement (Materialize lifts them the same way).
+    They are applied to the rows that a lookup finds, so views with different WHERE clauses share an arrangement, as
+    in Materialize.
     """
 
     def __init__(
@@ -77,13 +43,13 @@ class Lookup:
         """See :class:`~..kernels.join.Side`."""
         found = self.arrangement.match(keys, self.dictionary.strings, at)
         for node in self.chain:
-            found = through(node, found, self.dictionary.strings)
+            found = apply_to_matches(node, found, self.dictionary.strings)
         return found
 
 
 @dataclass(eq=False)
 class Operator(ABC):
-    """A node of the graph: ``name`` is unique in the engine, ``users`` are the views that need it."""
+    """A node of the dataflow graph. ``name`` is unique in the engine; ``users`` are the views that need it."""
 
     name: str
     node: Node
@@ -93,27 +59,27 @@ class Operator(ABC):
 
     @abstractmethod
     def step(self, deltas: list[Delta], before: int) -> Delta:
-        """This epoch's change, given the inputs'; ``before`` is the time before this epoch."""
+        """The change of this epoch, from the changes of the inputs. ``before`` is the time of the last epoch."""
 
     @abstractmethod
     def contents(self) -> Delta:
-        """All that the operator has emitted up to now, as one delta."""
+        """The sum of all changes that the operator has emitted."""
 
     def load(self) -> None:  # noqa: B027  (most operators have no state)
-        """Fill the operator's own state from its inputs' contents."""
+        """Fill the state of a new operator from the contents of its inputs."""
 
     def arrangements(self) -> list[tuple[Arrangement, str]]:
-        """The operator's own arrangements, each with its kind in ``state()``."""
+        """The arrangements that the operator writes, each with its kind in ``state()``."""
         return []
 
     @property
     def width(self) -> int:
-        """Columns of what it emits."""
+        """The number of output columns."""
         return len(self.node.schema)
 
 
 class Input(Operator):
-    """A base relation: passes on the epoch's net change; its contents are the base table."""
+    """A base relation: emits the consolidated input of an epoch."""
 
     base: Callable[[], Arrangement | None]
 
@@ -126,7 +92,7 @@ class Input(Operator):
 
 
 class Linear(Operator):
-    """Filter and Map: no state."""
+    """Filter and Map. No state."""
 
     def step(self, deltas: list[Delta], before: int) -> Delta:
         return apply(self.node, deltas[0], self.dictionary.strings)
@@ -136,7 +102,7 @@ class Linear(Operator):
 
 
 class UnionAll(Operator):
-    """UNION ALL: no state."""
+    """UNION ALL. No state."""
 
     def step(self, deltas: list[Delta], before: int) -> Delta:
         return concat(deltas, self.width)
@@ -147,14 +113,14 @@ class UnionAll(Operator):
 
 @dataclass(eq=False)
 class Arrange(Operator):
-    """Writes an arrangement and passes the change on: the only thing that has state under sharing."""
+    """Writes an arrangement and passes the change on. Under shared state joins have no other state."""
 
     arrangement: Arrangement = field(kw_only=True)
     kind: str = field(default="arrangement", kw_only=True)
     base: bool = field(default=False, kw_only=True)
 
     def step(self, deltas: list[Delta], before: int) -> Delta:
-        # The base's batch is written when the epoch is checked, before the graph runs.
+        # A base table is written when the epoch is checked, before the graph runs.
         if not self.base:
             self.arrangement.insert(deltas[0].rows, deltas[0].diffs, self.dictionary.strings)
         return deltas[0]
@@ -173,7 +139,7 @@ class Arrange(Operator):
 
 @dataclass(eq=False)
 class JoinOperator(Operator):
-    """A join that may keep its inputs itself: ``owned`` are (number of the input, its arrangement)."""
+    """A join. ``owned`` are the inputs that it arranges itself: (number of the input, arrangement)."""
 
     owned: list[tuple[int, Arrangement]] = field(default_factory=list, kw_only=True)
 
@@ -192,7 +158,7 @@ class JoinOperator(Operator):
 
 @dataclass(eq=False)
 class JoinCore(JoinOperator):
-    """A binary join. Its inputs are the two delta streams, then whatever writes the sides (see :class:`Arrange`)."""
+    """A binary join. Its inputs are the two streams of changes, then the :class:`Arrange` operators that it reads."""
 
     sides: tuple[Lookup, Lookup] = field(kw_only=True)
 
@@ -219,17 +185,17 @@ class JoinCore(JoinOperator):
         return concat(parts, self.width)
 
     def contents(self) -> Delta:
-        # All of the left against all of the right; an empty right delta leaves nothing for the other half.
+        # The left contents joined with the right side; the empty right change adds nothing.
         return self._change((self.inputs[0].contents(), Delta.empty(self.sides[1].columns)), 0)
 
 
 Path = list[tuple[Step, Lookup]]
-"""The look-ups of one input's change, in order; see :func:`~..kernels.join.delta_path`."""
+"""The lookups for a change of one input, in order; see :func:`~..kernels.join.delta_path`."""
 
 
 @dataclass(eq=False)
 class DeltaJoin(JoinOperator):
-    """A join of n inputs without intermediate state: one path of half joins an input."""
+    """A join of n inputs without intermediate state: one path of half joins for each input."""
 
     paths: list[Path] = field(kw_only=True)
 
@@ -248,7 +214,7 @@ class DeltaJoin(JoinOperator):
 
 @dataclass(eq=False)
 class ReduceCore(Operator):
-    """GROUP BY and DISTINCT. Extremes come from ``multisets`` it writes itself (full) or from ``sources`` (shared)."""
+    """GROUP BY and DISTINCT. MAX and MIN read ``multisets`` that it writes (full), or ``sources`` (shared)."""
 
     groups: ReduceState = field(kw_only=True)
     multisets: dict[int, Arrangement] = field(default_factory=dict, kw_only=True)
@@ -274,7 +240,7 @@ class ReduceCore(Operator):
     def load(self) -> None:
         self.step([self.inputs[0].contents()], 0)
         for arrangement, _ in self.arrangements():
-            # What was written as this epoch's change was there before: it becomes the arrangement's first batch.
+            # The batch just written becomes the first batch: these rows existed before this epoch.
             body = arrangement.runs[-1].body if arrangement.runs else np.empty((2, 0), dtype=np.int64)
             arrangement.load(body)
 
@@ -282,11 +248,25 @@ class ReduceCore(Operator):
         return [(a, "aggregate") for a in [*self.multisets.values(), *self.groups.arrangements]]
 
 
+@dataclass(frozen=True)
+class Reader:
+    """Where the rows of a view are read: an arrangement, and the columns of the view in it.
+
+    With ``own`` the arrangement belongs to the view. Otherwise it is the output of the view's last reduce, which
+    holds the same rows.
+    """
+
+    root: Operator
+    arrangement: Arrangement
+    columns: tuple[int, ...]
+    own: bool
+
+
 def own_multisets(node: Reduce, prefix: str, upper: int) -> dict[int, Arrangement]:
-    """For each column under MAX or MIN: its values by group, in order."""
+    """For each column under MAX or MIN, an arrangement of its values by group, in order."""
     plan = ReducePlan(node)
     key = tuple(range(len(plan.types)))
-    # The other parts of a reduce have these names; a self-join brings columns of one name from both sides.
+    # Names of the other parts of a reduce; a self-join also has two columns of one name.
     taken = {"output", "accumulators", *(f"limbs{c}" for c in plan.floated)}
     out = {}
     for column in plan.extremes:
@@ -297,21 +277,6 @@ def own_multisets(node: Reduce, prefix: str, upper: int) -> dict[int, Arrangemen
     return out
 
 
-def label(node: Node) -> str:
-    """A short name of what an operator's rows are, for state tables and pictures."""
-    if isinstance(node, Scan):
-        return node.relation
-    if isinstance(node, Join):
-        return f"{label(node.left)} {'⟕' if node.outer else '⋈'} {label(node.right)}"
-    if isinstance(node, Reduce):
-        return f"γ({label(node.input)})"
-    if isinstance(node, Filter):
-        return f"σ({label(node.input)})"
-    if isinstance(node, Map):
-        return f"π({label(node.input)})"
-    return " ∪ ".join(label(i) for i in node.inputs)
-
-
 __all__ = [
     "Arrange",
     "DeltaJoin",
@@ -320,9 +285,9 @@ __all__ = [
     "Lookup",
     "Operator",
     "Path",
+    "Reader",
     "ReduceCore",
     "Input",
     "UnionAll",
-    "label",
     "own_multisets",
 ]

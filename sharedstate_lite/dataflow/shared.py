@@ -1,16 +1,14 @@
-"""Shared state: arrangements by (relation, key), each written once and read by whoever needs it.
+"""Shared state: one arrangement for each relation and key, written once and read by every operator that needs it.
 
-Operators that compute hold nothing but what they read through: a join looks up
-arrangements, a reduce finds its extremes in one. The base table of a relation is its
-first arrangement. Filters and projections stay above an arrangement of a base relation,
-so views that differ only there read the same rows.
+A join looks rows up in arrangements, and a reduce finds MAX and MIN there, so neither keeps inputs of its own. The
+base table of a relation is its first arrangement. Filters and projections stay above the arrangement of a base
+relation, so views that differ only there read the same rows.
 
-A chain of joins is either linear (each join's output arranged for the next one) or a
-delta join (no intermediate state; one arrangement for each input and key). ``auto``
-takes the delta join where it needs no more new arrangements than the linear plan.
+A chain of joins is *linear* (the output of each join is arranged for the next one) or a *delta join* (no
+intermediate state; one arrangement for each input and key). ``join="auto"`` takes the delta join if it needs no
+more new arrangements than the linear plan.
 
-After differential dataflow and Materialize (McSherry et al., VLDB 2020; "Maintaining
-joins using few resources").
+Source: McSherry et al., Shared Arrangements, VLDB 2020; Materialize, Maintaining joins using few resources, 2020.
 """
 
 from __future__ import annotations
@@ -22,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..kernels.aggregate import ReducePlan, ReduceState
+from ..kernels.join import net
 from ..kernels.join_order import Multiway, flatten
 from ..kernels.minmax import Ordinals, Source, ordinals
 from ..plan.lineage import input_columns
@@ -31,11 +30,12 @@ from ..storage.arrangement import Arrangement
 from ..storage.batch import Layout
 from ..storage.encoding import NULL, Strings, Words
 from .dataflow import Dataflow
-from .operators import Arrange, DeltaJoin, JoinCore, Lookup, Operator, ReduceCore, label
+from .labels import label
+from .operators import Arrange, DeltaJoin, JoinCore, Lookup, Operator, ReduceCore
 
 
 class LookupSource:
-    """Extremes of groups that are found by a look-up, with filters and maps applied: the whole group is read."""
+    """MAX and MIN of groups, found by looking the whole group up and applying filters and maps."""
 
     def __init__(self, lookup: Lookup, column: int, kind: Any) -> None:
         self.lookup, self.column, self.kind = lookup, column, kind
@@ -54,14 +54,12 @@ class LookupSource:
 def _survivors(
     owner: npt.NDArray[np.intp], values: Words, diffs: npt.NDArray[np.int64], kind: Any, least: bool, strings: Strings
 ) -> tuple[Ordinals, npt.NDArray[np.intp]]:
-    from ..kernels.join import net
-
     owner, rows, _ = net(owner, values[None, :], diffs, (kind,), strings)
     return ordinals(kind, least, strings, rows[0]), owner
 
 
 class Shared(Dataflow):
-    """See the module. ``join`` is auto, linear or delta."""
+    """The shared engine. ``join`` is auto, linear or delta."""
 
     kind = "shared"
 
@@ -78,7 +76,7 @@ class Shared(Dataflow):
     # --- arrangements -----------------------------------------------------------
 
     def _lookup(self, node: Node, key: tuple[int, ...], view: View, order: int | None = None) -> tuple[Lookup, Arrange]:
-        """A way to look ``node`` up by columns ``key``, on an arrangement that is there or is made now."""
+        """A lookup of ``node`` by columns ``key``, on an existing or a new arrangement."""
         target, columns, chain = lift(node, key)
         arrange = self._arranged(target, columns) or self._arrange(target, columns, view, None if chain else order)
         return Lookup(arrange.arrangement, chain, node.schema, self.dictionary), arrange
@@ -101,11 +99,11 @@ class Shared(Dataflow):
         if base is not None and base.layout.key == key:
             return self._keep(Arrange(base.name, node, [below], self.dictionary, arrangement=base, base=True))
         made = Arrangement(name, layout, self.epoch + 1)
-        # A restored base keeps its key: those that read it so may be gone, and others have arrangements of their own.
-        # An open handle is a reader too: the past that it holds is in the base, and would not be in another.
+        # A restored base table keeps its key, although the views that used it may have been dropped. So does one with
+        # an open handle: its past would be missing in a new arrangement.
         first = base is None or not (used or self._restoring or base.handles)
         if base is not None and first:
-            # Nobody reads the base by its present key: the new arrangement takes its place.
+            # No operator reads the base table by its present key, so the new arrangement replaces it.
             delta = base.contents(strings=self.dictionary.strings)
             made.load(layout.body(delta.rows, delta.diffs, self.dictionary.strings))
         if first:
@@ -134,7 +132,7 @@ class Shared(Dataflow):
         return self._new(JoinCore(name, node, inputs, self.dictionary, sides=(sides[0][0], sides[1][0])))
 
     def _streams(self, nodes: Sequence[Node], arranges: Sequence[Arrange], view: View) -> list[Operator]:
-        """The delta streams of a join's inputs, then the arrangements that are not among them."""
+        """The streams of changes of a join's inputs, then the arrangements that are not among them."""
         streams: list[Operator] = []
         for node in nodes:
             same = next((a for a in arranges if a.node == node), None)
@@ -150,7 +148,7 @@ class Shared(Dataflow):
         return self._new(DeltaJoin(self._name(view, node, "delta"), node, inputs, self.dictionary, paths=paths))
 
     def _choose(self, node: Join, joined: Multiway) -> str:
-        """Linear or delta; a restored engine chooses as the one that was written did."""
+        """Linear or delta. A restored engine keeps the choice of the engine that wrote the checkpoint."""
         known = (self._like or {}).get("chosen", {}).get(digest(node))
         pays = self.join == "delta" or self._delta_pays(node, joined)
         self.chosen[digest(node)] = choice = known or ("delta" if pays else "linear")
@@ -200,10 +198,9 @@ class Shared(Dataflow):
 
 
 def lift(node: Node, key: tuple[int, ...]) -> tuple[Node, tuple[int, ...], list[Node]]:
-    """Down through filters and maps to a base relation, as far as the key stays plain columns.
+    """The node to arrange for lookups of ``node`` by ``key``: (node, columns, filters and maps to apply in order).
 
-    Returns what to arrange, by which of its columns, and what to apply to what is found,
-    in order. Where no base relation is reached the node itself is arranged.
+    It is the base relation below filters and maps if these copy the key columns, otherwise ``node`` itself.
     """
     chain: list[Node] = []
     at, columns = node, key
@@ -217,6 +214,3 @@ def lift(node: Node, key: tuple[int, ...]) -> tuple[Node, tuple[int, ...], list[
     if not isinstance(at, Scan) or len(set(columns)) < len(columns):
         return node, key, []
     return at, columns, chain[::-1]
-
-
-__all__ = ["Shared", "lift"]

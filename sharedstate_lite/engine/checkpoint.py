@@ -1,21 +1,21 @@
-"""Checkpoints: all state of an engine in a folder, written at once or not at all.
+"""Checkpoints: the state of an engine in a folder, written atomically.
 
-    manifest.json    format, strategy, options, catalog, SQL of the views, epoch, and for
-                     each part its file, rows and SHA-256
-    NNNN.arrow       one part: an arrangement's consolidated rows, or a set of filled keys
+    manifest.json    format, strategy, options, catalog, SQL of the views, epoch, and the file,
+                     the number of rows and the SHA-256 of each part
+    NNNN.arrow       one part: the consolidated rows of an arrangement, or a set of filled keys
 
-What is written is state, never history: rows that came and went leave nothing, and
-restoring reads each part once. A folder is built under another name beside the target
-and renamed when it is complete, so a checkpoint exists whole or not at all; restoring
-checks every part before it makes an engine. Handles and times before the last epoch are
-not kept: a restored engine begins at ``since`` = its epoch.
+A checkpoint holds state, not history: rows that were inserted and deleted leave nothing. Restoring checks every
+part before it builds an engine. Trace handles and earlier epochs are not kept: ``since`` of a restored engine
+is its epoch.
+
+Source: the consistent snapshot of Carbone et al., State management in Apache Flink, VLDB 2017, for one process.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -31,6 +31,7 @@ from ..sql.catalog import Catalog
 from ..storage.batch import Layout, merged
 from ..storage.encoding import Dictionary, Strings, Words
 from ..system.folders import atomic_folder
+from .catalog_text import catalog_text, read_catalog
 
 if TYPE_CHECKING:
     from ..storage.arrangement import Arrangement
@@ -38,8 +39,8 @@ if TYPE_CHECKING:
 FORMAT = 2
 
 
-class Stored(Protocol):
-    """What a checkpoint needs of an engine: the state to write, and the places to fill when it is read back."""
+class CheckpointedEngine(Protocol):
+    """What a checkpoint reads from an engine, and fills in a new one."""
 
     kind: str
     epoch: int
@@ -53,25 +54,29 @@ class Stored(Protocol):
     def resume_at(self, epoch: int) -> None: ...
 
 
-Restored = TypeVar("Restored", bound=Stored)
+Restored = TypeVar("Restored", bound=CheckpointedEngine)
 
 
-def folder(path: Any) -> Path:
-    """A path that can be looked at, whether or not something is there. Raises CheckpointError."""
+def checked_path(path: Any) -> Path:
+    """``path`` as a Path, existing or not. Raises CheckpointError if it cannot be a path."""
     try:
         Path(path).stat()
     except FileNotFoundError:
         pass
     except (OSError, TypeError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise CheckpointError(f"{shorten(path)} is no path for a checkpoint ({reason}); name a folder") from error
+        raise CheckpointError(
+            f"{shorten(path)} is not a path for a checkpoint ({reason}); pass the name of a folder"
+        ) from error
     return Path(path)
 
 
-def write(engine: Stored, path: Path) -> None:
+def write(engine: CheckpointedEngine, path: Path) -> None:
     """Write ``engine`` to ``path``, a folder that does not exist or is empty. Raises CheckpointError."""
     if engine.catalog is None:
-        raise CheckpointError("an engine without a catalog cannot be written; make its views with catalog.view(...)")
+        raise CheckpointError(
+            "this engine has no catalog, which a checkpoint needs; make its views with catalog.view(...)"
+        )
     with atomic_folder(path) as work:
         parts = {}
         for number, (name, table) in enumerate(_tables(engine)):
@@ -81,7 +86,7 @@ def write(engine: Stored, path: Path) -> None:
             "format": FORMAT,
             "strategy": engine.kind,
             "epoch": engine.epoch,
-            **catalog_of(engine),
+            **catalog_text(engine),
             "engine": engine.settings(),
             "parts": parts,
         }
@@ -92,14 +97,17 @@ def write(engine: Stored, path: Path) -> None:
 
 
 def read(path: str | Path, make: Callable[..., Restored]) -> Restored:
-    """The engine that was written to ``path``, at its epoch; ``make`` builds it. Raises CheckpointError if a part is missing or altered."""
-    place = folder(path)
+    """The engine that was written to ``path``, at its epoch. ``make`` builds it.
+
+    Raises CheckpointError if a part is missing or altered, or if this version cannot read it.
+    """
+    place = checked_path(path)
     manifest = _manifest(place)
     try:
         tables = {name: _load(place, name, part) for name, part in manifest["parts"].items()}
         engine = make(
             manifest["strategy"],
-            views_of(manifest)[1],
+            read_catalog(manifest)[1],
             **manifest["engine"]["options"],
             _like=manifest["engine"],
         )
@@ -108,18 +116,18 @@ def read(path: str | Path, make: Callable[..., Restored]) -> Restored:
         raise
     except (Error, KeyError, TypeError, AttributeError) as error:
         raise CheckpointError(
-            f"{place}: the checkpoint does not fit this version of the kit ({error}); "
-            f"restore it with the one that wrote it"
+            f"{place}: this version of the kit cannot read the checkpoint ({error}); "
+            f"restore it with the version that wrote it"
         ) from error
     return engine
 
 
-def _fill(engine: Stored, tables: dict[str, pa.Table], epoch: int) -> None:
+def _fill(engine: CheckpointedEngine, tables: dict[str, pa.Table], epoch: int) -> None:
     strings = engine.dictionary.strings
     parts, sets = engine.parts(), engine.filled_sets()
     if set(tables) != set(parts) | {f"filled:{n}" for n in sets}:
         odd = sorted(set(tables) ^ (set(parts) | {f"filled:{n}" for n in sets}))
-        raise CheckpointError(f"the checkpoint has other state than its views need: {odd[0]}; it cannot be used")
+        raise CheckpointError(f"the checkpoint and its views differ in the state {odd[0]}; use another checkpoint")
     for name, arrangement in parts.items():
         layout = arrangement.layout
         lines = _words(tables[name], layout.types, strings)
@@ -144,7 +152,7 @@ def _words(table: pa.Table, types: tuple[Type, ...], strings: Strings) -> Words:
     return np.stack(lines) if lines else np.empty((0, table.num_rows), dtype=np.int64)
 
 
-def _tables(engine: Stored) -> Iterator[tuple[str, pa.Table]]:
+def _tables(engine: CheckpointedEngine) -> Iterator[tuple[str, pa.Table]]:
     strings = engine.dictionary.strings
     for name, arrangement in engine.parts().items():
         body = merged(arrangement.runs, arrangement.layout, strings)
@@ -173,12 +181,10 @@ def _load(folder: Path, name: str, part: dict[str, Any]) -> pa.Table:
         data = file.read_bytes()
     except OSError as error:
         raise CheckpointError(
-            f"{file}: the part {name} cannot be read ({error.strerror}); the checkpoint is not whole, use another"
+            f"{file}: the part {name} cannot be read ({error.strerror}); the checkpoint is incomplete, use another"
         ) from error
     if _digest(data) != part["sha256"]:
-        raise CheckpointError(
-            f"{file}: the part {name} is not what was written (SHA-256 differs); use another checkpoint"
-        )
+        raise CheckpointError(f"{file}: the part {name} was altered (SHA-256 differs); use another checkpoint")
     return pa.ipc.open_file(pa.BufferReader(data)).read_all()
 
 
@@ -190,60 +196,19 @@ def _manifest(folder: Path) -> dict[str, Any]:
         written = json.dumps(manifest, indent=1, sort_keys=True)
     except FileNotFoundError as error:
         raise CheckpointError(
-            f"{folder} is no checkpoint: it has no manifest.json; name a folder that checkpoint() wrote"
+            f"{folder} is not a checkpoint: it has no manifest.json; name a folder that checkpoint() wrote"
         ) from error
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise CheckpointError(f"{file} cannot be read ({error}); use another checkpoint") from error
     if _digest(written.encode()) != digest:
-        raise CheckpointError(f"{file} is not what was written (SHA-256 differs); use another checkpoint")
+        raise CheckpointError(f"{file} was altered (SHA-256 differs); use another checkpoint")
     if manifest.get("format") != FORMAT:
         raise CheckpointError(
             f"{file} has format {manifest.get('format')}, this kit reads {FORMAT}; "
-            f"restore it with the kit that wrote it"
+            f"restore it with the version that wrote it"
         )
     return manifest
 
 
 def _digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
-
-
-def catalog_of(engine: Stored) -> dict[str, Any]:
-    """What an engine is made from, as text: the relations' declarations, the views' SQL, and which are installed."""
-    return {
-        "catalog": {n: _declaration(s) for n, s in engine.catalog.relations.items()},
-        "views": [_view(v) for v in _ordered(engine)],
-        "installed": list(engine.views),
-    }
-
-
-def views_of(manifest: Mapping[str, Any]) -> tuple[Catalog, list[View]]:
-    """The catalog that :func:`catalog_of` described, and the installed views."""
-    catalog = Catalog(**manifest["catalog"])
-    views = {v["name"]: catalog.view(v["sql"], v["key"]) for v in manifest["views"]}
-    return catalog, [views[n] for n in manifest["installed"]]
-
-
-def _ordered(engine: Stored) -> list[View]:
-    """Every view of the engine, those it stands on first."""
-    out: dict[str, View] = {}
-
-    def visit(view: View) -> None:
-        for below in view.uses:
-            visit(below)
-        out.setdefault(view.name, view)
-
-    for view in engine.views.values():
-        visit(view)
-    return list(out.values())
-
-
-def _view(view: View) -> dict[str, Any]:
-    # A key of no columns is the default of a global aggregate and cannot be asked for.
-    key = [view.schema[i].name for i in view.key] or None
-    return {"name": view.name, "sql": view.sql, "key": key}
-
-
-def _declaration(schema: tuple[Column, ...]) -> str:
-    quoted = ('"' + c.name.replace('"', '""') + '"' for c in schema)
-    return ", ".join(f"{name} {c.type.value}" for name, c in zip(quoted, schema, strict=True))

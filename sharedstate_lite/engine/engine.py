@@ -1,10 +1,10 @@
-"""The protocol that every strategy keeps: step, read, state, install, drop, and the rest.
+"""The interface of every engine: step, read, state, install, drop, evict, compact, checkpoint.
 
-Holds what the three share: taking in an epoch, checking it against the base tables,
-undoing it when anything refuses, and telling what is held. A strategy says how a change
-reaches the views (:meth:`Engine.step`) and what state that leaves (:meth:`Engine.state_parts`).
+The base class does what the strategies share: it reads an epoch, checks it against the base tables, and rolls it
+back if anything raises. A strategy implements how a change reaches the views (:meth:`Engine.step`) and lists the
+state that it keeps (:meth:`Engine.state_parts`).
 
-An engine never prints, sleeps or reads the clock; time comes in with the data.
+An engine never prints, sleeps or reads the clock. Time comes in with the data.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ EpochInput = Mapping[str, Any]
 
 
 class Engine(ABC):
-    """A set of views kept up to date under one strategy. A context manager."""
+    """A set of views, maintained under one strategy. A context manager, which closes the engine."""
 
     kind = ""
     joins: tuple[str, ...] = ("auto", "linear")
@@ -44,9 +44,9 @@ class Engine(ABC):
     def __init__(self, views: Sequence[View], join: str = "auto", *, _like: Mapping[str, Any] | None = None) -> None:
         if isinstance(views, View) or not isinstance(views, Iterable) or not (views := list(views)):
             raise ViewError("ss.engine takes a list of at least one view; write [view], made by catalog.view(...)")
-        strangers = [type(v).__name__ for v in views if not isinstance(v, View)]
-        if strangers:
-            raise ViewError(f"ss.engine takes views made by catalog.view(...), not {strangers[0]}")
+        others = [type(v).__name__ for v in views if not isinstance(v, View)]
+        if others:
+            raise ViewError(f"ss.engine takes views made by catalog.view(...), not {others[0]}")
         if join not in self.joins:
             raise ViewError(f"join={join!r}: the {self.kind} engine joins {', '.join(self.joins)}")
         self.join = join
@@ -57,7 +57,7 @@ class Engine(ABC):
         self.bases: dict[str, Arrangement] = {}
         self.dictionary = Dictionary()
         self._open = True
-        self._every: list[Arrangement] | None = None
+        self._arrangements: list[Arrangement] | None = None
         self._like = _like
         self._restoring = _like is not None
         for relation, key in (_like or {}).get("bases", {}).items():
@@ -68,25 +68,24 @@ class Engine(ABC):
         if _like is None:
             check_names(list(self.state_parts()), self.catalog.relations)
         self._restoring = False
-        # What these hold is emitted in step 1; a view installed later returns it.
+        # Step 1 emits the first contents of these views; install returns those of a later view.
         self.initial = frozenset(self.views if _like is None else _like["initial"])
 
-    # --- the protocol ---------------------------------------------------------
+    # --- the interface ---------------------------------------------------------
 
     @abstractmethod
     def step(self, inputs: EpochInput) -> dict[str, Changes]:
-        """Apply one epoch to all its relations at once; returns the change of every installed view.
+        """Apply one epoch to all its relations at once, and return the change of each installed view.
 
-        Rows that cancel within it are not stored; where others do not, all its strings are, until compact().
-        Raises RelationError, RowError or TimeError for bad input, naming relation, row and
-        rule; the engine is then as it was before the call.
+        Raises RelationError, RowError or TimeError for bad input; the engine is then as before the call. Strings
+        of rows that cancel within the epoch may stay in the dictionary until :meth:`compact`.
         """
 
     def read(self, view: str, key: Any = None, at: int | None = None) -> Any:
-        """The rows of a view, or of one key of it, as a frame sorted by all columns with NULL last.
+        """The rows of a view, or of one key, as a frame sorted by all columns with NULL last.
 
-        ``key`` is a tuple in the order of the view's key, or a scalar for a key of one
-        column. ``at`` is a time with since <= at < upper. Raises ViewError, RowError, TimeError.
+        ``key`` is a tuple in the order of the view's key, or a scalar if the key has one column. ``at`` is a time
+        with since <= at < upper (default: the last epoch). Raises ViewError, RowError or TimeError.
         """
         self._check_open()
         shown = self._view(view)
@@ -97,20 +96,20 @@ class Engine(ABC):
             delta = self.view_rows(shown, words, at)
             return sorted_frame(shown, delta, self.dictionary.strings)
         finally:
-            # A key that is nowhere must not stay in the dictionary.
+            # The strings of the key need not stay in the dictionary.
             self.dictionary.strings.truncate(mark)
 
     def state(self, operator: str | None = None) -> pd.DataFrame:
-        """What is held: operator, relation, key, rows, bytes, kind, base. With an operator: its rows and their diff."""
+        """The stored state: operator, relation, key, rows, bytes, kind, base. With an operator: its rows and diffs."""
         self._check_open()
-        held, strings = list(self.state_parts()), self.dictionary.strings
-        return state_table(held, strings) if operator is None else state_rows(operator, held, strings)
+        parts, strings = list(self.state_parts()), self.dictionary.strings
+        return state_table(parts, strings) if operator is None else state_rows(operator, parts, strings)
 
     def install(self, view: View) -> Changes:
-        """Add a view, and those it is built on; returns its contents as Changes (empty under partial state)."""
+        """Add a view and the views it reads; returns its rows (partial: none). Raises ViewError."""
         self._check_open()
         more = view_rules.views_to_install(view, self.views, self.catalog)
-        with self._undoing(structure=True):
+        with self._atomic(structure=True):
             for each in more:
                 self._add(each)
             self._changed()
@@ -118,42 +117,40 @@ class Engine(ABC):
         return self._changes(view, self.view_contents(view))
 
     def drop(self, view: str | View) -> None:
-        """Remove a view and what only it needed. Raises ViewError if another view stands on it."""
+        """Remove a view and the state that only it needs. Raises ViewError if another view reads it."""
         self._check_open()
-        gone, before = view_rules.view_to_drop(view, self.views, self.catalog), self.all_arrangements()
-        with self._undoing(structure=True):
-            del self.views[gone.name]
-            self._remove(gone)
+        dropped, before = view_rules.view_to_drop(view, self.views, self.catalog), self.all_arrangements()
+        with self._atomic(structure=True):
+            del self.views[dropped.name]
+            self._remove(dropped)
             self._changed()
-            # Should it be installed again before step 1, install returns what it holds.
-            self.initial -= {gone.name}
+            # If it is installed again before step 1, install returns its contents, so step 1 must not.
+            self.initial -= {dropped.name}
         for arrangement in set(before) - set(self.all_arrangements()):
             for handle in list(arrangement.handles):
                 handle.close()
 
     def evict(self, view: str, key: Any = None, n: int | None = None) -> dict[str, list[Any]]:
-        """Make keys of a view holes; only partial state can."""
-        raise ViewError(
-            f"evict({view!r}): {self.kind} state has no holes, every key is always there; use the partial engine"
-        )
+        """Evict keys of a view. Raises ViewError: only the partial engine can."""
+        raise ViewError(f"evict({view!r}): a {self.kind} engine keeps every key; only the partial engine evicts")
 
     def checkpoint(self, path: str | Path) -> None:
-        """Write all state to a new or empty folder, atomically. Raises CheckpointError."""
+        """Write the state atomically to a folder that is new or empty. Raises CheckpointError."""
         self._check_open()
-        checkpoint.write(self, checkpoint.folder(path))
+        checkpoint.write(self, checkpoint.checked_path(path))
 
     def compact(self) -> None:
-        """Merge all batches that may be merged, and forget strings that no row uses."""
+        """Merge batches as far as open handles allow, and remove strings that no row uses."""
         self._check_open()
-        with self._undoing(structure=True):
-            for held in self.all_arrangements():
-                held.compact()
+        with self._atomic(structure=True):
+            for arrangement in self.all_arrangements():
+                arrangement.compact()
             moved = sweep(self.dictionary, self.all_arrangements(), self._codes())
             if moved is not None:
                 self._recode(moved)
 
     def handle(self, time: int | None = None) -> Handles:
-        """Hold every arrangement at ``time`` (default: the last epoch), view outputs included."""
+        """Keep every arrangement readable at ``time`` (default: the last epoch). Raises TimeError."""
         self._check_open()
         when = self.epoch if time is None else time
         arrangements = self.epoch_arrangements()
@@ -162,18 +159,18 @@ class Engine(ABC):
         return Handles([a.handle(when) for a in arrangements], when)
 
     def arrangements(self) -> list[Arrangement]:
-        """The arrangements, as objects with batches, since, upper and handle(t)."""
+        """The arrangements of a shared engine: objects with batches, since, upper and handle(time)."""
         self._check_open()
         return [h.arrangement for h in self.state_parts() if h.kind == "arrangement"]
 
     @abstractmethod
     def graph(self) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """The operators and the edges between them, as two frames; see :mod:`..plan.graph`."""
+        """The operators, and the edges between them, as two frames; see :mod:`..plan.graph`."""
 
     def close(self) -> None:
-        """Let go of all state; a second call does nothing. Changes that it emitted, and its trace, stay readable."""
+        """Release all state; a second call does nothing. Emitted Changes and the trace stay readable."""
         self._open = False
-        self.views, self.bases, self._every = {}, {}, None
+        self.views, self.bases, self._arrangements = {}, {}, None
         self.dictionary = Dictionary()
 
     def __enter__(self) -> Self:
@@ -182,35 +179,37 @@ class Engine(ABC):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    # --- what a strategy gives ------------------------------------------------
+    # --- implemented by a strategy ------------------------------------------------
 
     @abstractmethod
     def state_parts(self) -> Iterable[StatePart]:
-        """All state, base tables first."""
+        """The parts of the state, base tables first."""
 
     @abstractmethod
     def _add(self, view: View) -> None:
-        """Build what a view needs, from the base tables if they hold rows."""
+        """Build the operators of a view, filled from the base tables."""
 
     @abstractmethod
     def _remove(self, view: View) -> None:
-        """Let go of what only this view needed."""
+        """Remove the operators that only this view needs."""
 
     @abstractmethod
     def view_rows(self, view: View, key: Words | None, at: int | None) -> Delta:
-        """The view's rows, or those of one key int64[len(key), 1], at a time."""
+        """The rows of a view, or of one key int64[len(key), 1], at a time (None: now)."""
 
     @abstractmethod
     def view_contents(self, view: View) -> Delta:
-        """A view's contents, as its change from nothing."""
+        """The rows of a view, as its change from empty; none under partial state."""
 
     def _save(self) -> Callable[[], None]:
-        """What takes the engine back to now: batches are immutable, so that is going back to lists."""
+        """A function that restores the present state. Batches are immutable, so it restores lists of them."""
         marks = [(a, a.mark()) for a in self.all_arrangements()]
         rest = self.initial, self.dictionary.strings
-        return partial(self._back, dict(self.views), dict(self.bases), self.epoch, marks, rest)
+        return partial(self._restore, dict(self.views), dict(self.bases), self.epoch, marks, rest)
 
-    def _back(self, views: Any, bases: Any, epoch: int, marks: list[Any], rest: tuple[frozenset[str], Strings]) -> None:
+    def _restore(
+        self, views: Any, bases: Any, epoch: int, marks: list[Any], rest: tuple[frozenset[str], Strings]
+    ) -> None:
         self.views, self.bases = views, bases
         for arrangement, mark in marks:
             arrangement.rollback(mark)
@@ -221,24 +220,24 @@ class Engine(ABC):
     # --- for checkpoints ------------------------------------------------------
 
     def settings(self) -> dict[str, Any]:
-        """What :func:`~.checkpoint.restore` needs to build an engine like this one."""
+        """The options and choices that :func:`~.checkpoint.read` needs to build an equal engine."""
         bases = {relation: list(base.layout.key) for relation, base in self.bases.items()}
         return {"options": {"join": self.join}, "bases": bases, "initial": sorted(self.initial)}
 
     def parts(self) -> dict[str, Arrangement]:
-        """Every arrangement under a name that another engine with the same views gives it too. Raises ViewError."""
-        held = list(self.state_parts())
-        named = {h.identity or h.operator: h.arrangement for h in held}
-        if len(named) < len(held):  # of an older checkpoint: a new engine refuses it at once
-            check_names(held, {})
+        """The arrangements by names that any engine with the same views uses too. Raises ViewError."""
+        parts = list(self.state_parts())
+        named = {p.identity or p.operator: p.arrangement for p in parts}
+        if len(named) < len(parts):  # only in an engine restored from an older checkpoint
+            check_names(parts, {})
         return named
 
     def filled_sets(self) -> dict[str, Any]:
-        """Sets of filled keys; only partial state has them."""
+        """The sets of filled keys by name; only a partial engine has some."""
         return {}
 
     def resume_at(self, epoch: int) -> None:
-        """Go on after ``epoch``: all state has been filled in."""
+        """Continue after ``epoch``, once the state has been filled from a checkpoint."""
         self.epoch = self.trace.epoch = epoch
         for arrangement in self.all_arrangements():
             arrangement.commit(epoch + 1)
@@ -249,6 +248,7 @@ class Engine(ABC):
         return validate.relation(self.catalog, name)
 
     def base(self, relation: str, key: tuple[int, ...] | None = None) -> Arrangement:
+        """The base table of a relation, created on first use, keyed by columns ``key`` (default: all)."""
         if relation not in self.bases:
             _, schema = self._relation(relation)
             layout = Layout(tuple(c.type for c in schema), tuple(range(len(schema))) if key is None else key)
@@ -257,16 +257,17 @@ class Engine(ABC):
             self._changed()
         return self.bases[relation]
 
-    def _take_in(self, inputs: EpochInput) -> dict[str, Delta]:
-        """Read an epoch in, check it and write it to the base tables; returns the net changes."""
+    def _read_epoch(self, inputs: EpochInput) -> dict[str, Delta]:
+        """Read and check an epoch, write it to the base tables, and return the consolidated changes."""
         length = len(self.dictionary.strings)
         deltas = validate.epoch(inputs, self.catalog, self.dictionary.strings)
         self.insert_bases(deltas)
         if not any(len(delta.diffs) for delta in deltas.values()):
-            self.dictionary.strings.truncate(length)  # all that came cancelled
+            self.dictionary.strings.truncate(length)  # everything cancelled
         return deltas
 
     def insert_bases(self, deltas: dict[str, Delta]) -> None:
+        """Check deltas against the base tables and insert them; ``deltas`` then holds them consolidated."""
         for relation, delta in deltas.items():
             if not len(delta.diffs):
                 continue
@@ -283,8 +284,8 @@ class Engine(ABC):
             arrangement.commit(self.epoch + 1)
 
     @contextmanager
-    def _undoing(self, structure: bool = False) -> Any:
-        """Run a change of state that either happens or leaves everything as it was."""
+    def _atomic(self, structure: bool = False) -> Any:
+        """Run a change of state; if it raises, roll everything back."""
         length, back = len(self.dictionary.strings), self._save()
         self.trace.epoch = self.epoch + (0 if structure else 1)
         try:
@@ -295,21 +296,23 @@ class Engine(ABC):
             truncate(self.dictionary, length, shown=self.trace.keep_rows)
             raise
 
-    # --- small services -------------------------------------------------------
+    # --- helpers -------------------------------------------------------
 
     def all_arrangements(self) -> list[Arrangement]:
         """Every arrangement once, base tables included."""
-        if self._every is None:
-            self._every = list(dict.fromkeys([*self.bases.values(), *(h.arrangement for h in self.state_parts())]))
-        return self._every
+        if self._arrangements is None:
+            self._arrangements = list(
+                dict.fromkeys([*self.bases.values(), *(p.arrangement for p in self.state_parts())])
+            )
+        return self._arrangements
 
     def epoch_arrangements(self) -> list[Arrangement]:
-        """The arrangements whose times are epochs."""
+        """The arrangements whose times are epochs (partial state counts messages elsewhere)."""
         return self.all_arrangements()
 
     def _changed(self) -> None:
-        """Arrangements came or went."""
-        self._every = None
+        """Forget the cached list of arrangements."""
+        self._arrangements = None
 
     def _view(self, name: object) -> View:
         return view_rules.view_named(name, self.views)
@@ -317,20 +320,20 @@ class Engine(ABC):
     def _check_time(self, view: str, at: int | None) -> None:
         if at is not None and not (is_integer(at) and at == self.epoch):
             raise TimeError(
-                f"view {view}: {self.kind} state is the last epoch's, {self.epoch}; "
-                f"a read at {shorten(at)} needs the shared engine"
+                f"view {view}: {self.kind} state answers for the last epoch, {self.epoch}, not for {shorten(at)}; "
+                f"use the shared engine"
             )
 
     def _changes(self, view: View, delta: Delta) -> Changes:
-        """A view's change, consolidated already, as the caller sees it."""
+        """A consolidated change of a view as Changes."""
         return Changes(view.schema, delta, self.epoch, self.dictionary.strings, view.key if view.unique else None)
 
     def _codes(self) -> Iterable[Words]:
-        """Codes of strings that are held outside arrangements."""
+        """Codes of strings that are stored outside arrangements."""
         return ()
 
-    def _recode(self, moved: Words) -> None:  # noqa: B027  (most strategies hold no codes elsewhere)
-        """Strings have new codes outside arrangements."""
+    def _recode(self, moved: Words) -> None:  # noqa: B027  (most strategies store no codes elsewhere)
+        """Replace string codes outside arrangements."""
 
     def _check_open(self) -> None:
         if not self._open:

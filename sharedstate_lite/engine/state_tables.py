@@ -1,7 +1,7 @@
-"""What an engine holds, as tables; and handles that hold it at a time.
+"""The state of an engine as tables for ``state()``, and handles on all its arrangements.
 
-A strategy tells its state as a list of :class:`StatePart`; what ``state()`` shows is made of
-that here, so it reads the same for every strategy, and on Spark.
+A strategy lists its state as :class:`StatePart` objects. The tables are made from those alone, so they look the
+same for every strategy, and on Spark.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ..storage.encoding import Strings
 
 @dataclass(frozen=True)
 class StatePart:
-    """One piece of state: a row of ``state()``. ``schema`` names the columns of its rows."""
+    """One arrangement of an engine: a row of ``state()``. ``schema`` names the columns of its rows."""
 
     operator: str
     relation: str
@@ -30,53 +30,55 @@ class StatePart:
     schema: tuple[str, ...]
     base: bool = False
     extra: int = 0
-    """Bytes that belong to it beside the arrangement's."""
+    """Bytes beside those of the arrangement: indexes, and sets of filled keys."""
     identity: str = ""
-    """A name that does not depend on which views came and went; the operator's where empty."""
+    """A name for checkpoints that does not depend on views dropped before; ``operator`` if empty."""
 
     @property
     def key(self) -> tuple[str, ...]:
-        """Names of the columns it is looked up by."""
+        """Names of the columns that it is looked up by."""
         return tuple(self.schema[i] for i in self.arrangement.layout.key)
 
 
-def check_names(held: Sequence[StatePart], relations: Mapping[str, Schema]) -> None:
-    """Raise ViewError where two pieces of state have one name, those included that ``relations`` without rows may yet
-    have: a relation that no view uses has its base table from its first row on."""
-    later = relations.keys() - {h.relation for h in held if h.base}
-    seen = {f"{r}[{', '.join(c.name for c in relations[r])}]": f"base of {r}" for r in later}
-    for h in held:
-        for name in {h.operator, h.identity or h.operator}:
-            if name in seen:
+def check_names(parts: Sequence[StatePart], relations: Mapping[str, Schema]) -> None:
+    """Raise ViewError if two parts of the state have one name.
+
+    ``relations`` are all declared ones: the base table of a relation that no view reads is created with its first row.
+    """
+    later = relations.keys() - {p.relation for p in parts if p.base}
+    owner = {f"{r}[{', '.join(c.name for c in relations[r])}]": f"base of {r}" for r in later}
+    for part in parts:
+        for name in {part.operator, part.identity or part.operator}:
+            if name in owner:
                 raise ViewError(
-                    f"{name} would name both the {seen[name]} and the {h.kind} of {h.relation}: state() and "
-                    f"checkpoints tell state apart by name; call the view, or relation, of that name otherwise"
+                    f"{name} would name both the {owner[name]} and the {part.kind} of {part.relation}: state() and "
+                    f"checkpoints need a unique name for each; rename that view or relation"
                 )
-            seen[name] = f"{h.kind} of {h.relation}"
+            owner[name] = f"{part.kind} of {part.relation}"
 
 
-def state_table(held: Iterable[StatePart], strings: Strings) -> pd.DataFrame:
-    """One row a piece of state: operator, relation, key, rows, bytes, kind, base."""
-    held = list(held)
-    first = next((h for h in held if h.base), None)
+def state_table(parts: Iterable[StatePart], strings: Strings) -> pd.DataFrame:
+    """One row for each part: operator, relation, key, rows, bytes, kind, base."""
+    parts = list(parts)
+    first = next((p for p in parts if p.base), None)
     table = []
-    for h in held:
-        # The dictionary serves all state; its bytes are told once, with the first base table.
-        size = h.arrangement.nbytes + h.extra + (strings.nbytes if h is first else 0)
-        table.append([h.operator, h.relation, h.key, h.arrangement.rows, size, h.kind, h.base])
+    for part in parts:
+        # All state shares the dictionary; the first base table is charged for its bytes.
+        size = part.arrangement.nbytes + part.extra + (strings.nbytes if part is first else 0)
+        table.append([part.operator, part.relation, part.key, part.arrangement.rows, size, part.kind, part.base])
     out = pd.DataFrame(table, columns=["operator", "relation", "key", "rows", "bytes", "kind", "base"])
     return out.astype({"rows": "int64", "bytes": "int64", "base": "bool"})
 
 
-def state_rows(operator: str, held: Iterable[StatePart], strings: Strings) -> pd.DataFrame:
-    """The consolidated rows of one piece of state in order, then their diff (and further accumulators)."""
-    held = list(held)
-    found = next((h for h in held if h.operator == operator), None)
-    if found is None:
-        raise ViewError(f"no operator is called {operator}; state() lists: {', '.join(h.operator for h in held)}")
-    layout = found.arrangement.layout
-    body = merged(found.arrangement.runs, layout, strings)
-    schema = tuple(Column(n, t) for n, t in zip(found.schema, layout.types, strict=True))
+def state_rows(operator: str, parts: Iterable[StatePart], strings: Strings) -> pd.DataFrame:
+    """The consolidated rows of one part in order, then ``diff`` (and ``sum1``, ... if a diff is a vector)."""
+    parts = list(parts)
+    part = next((p for p in parts if p.operator == operator), None)
+    if part is None:
+        raise ViewError(f"no operator is called {operator}; state() lists: {', '.join(p.operator for p in parts)}")
+    layout = part.arrangement.layout
+    body = merged(part.arrangement.runs, layout, strings)
+    schema = tuple(Column(n, t) for n, t in zip(part.schema, layout.types, strict=True))
     body = body.take(value_order(schema, body[1 : 1 + layout.columns], strings), axis=1)
     out = frame(schema, body[1 : 1 + layout.columns], strings)
     for i in range(layout.width):
@@ -86,21 +88,23 @@ def state_rows(operator: str, held: Iterable[StatePart], strings: Strings) -> pd
 
 
 def state_html(title: str, table: pd.DataFrame) -> str:
-    """A state table under a line with its totals."""
+    """A state table as HTML, under a line with its totals."""
     own, base = table[~table.base], table[table.base]
-    told = f"{int(own['rows'].sum())} rows, {int(own['bytes'].sum())} bytes beside {int(base['rows'].sum())} base rows"
-    return f"<p>{title}, holds {told}</p>{table.to_html(index=False)}"
+    totals = (
+        f"{int(own['rows'].sum())} rows, {int(own['bytes'].sum())} bytes beside {int(base['rows'].sum())} base rows"
+    )
+    return f"<p>{title}, stores {totals}</p>{table.to_html(index=False)}"
 
 
 class Handles:
-    """Handles on all arrangements of an engine at one time; a context manager."""
+    """Trace handles on all arrangements of an engine, at one time. A context manager, which closes them."""
 
     def __init__(self, handles: list[TraceHandle], time: int) -> None:
         self._handles, self.time = handles, time
 
     def advance(self, time: int) -> None:
-        """Move all of them to a later time, or none. Raises TimeError."""
-        # An arrangement that nobody needs any more goes with its view, and its handle is closed then.
+        """Release the epochs before ``time``, in all arrangements or in none. Raises TimeError."""
+        # Dropping a view closes the handles on arrangements that only it needed.
         live = [handle for handle in self._handles if handle.open] or self._handles
         for handle in live:
             handle.check(time)
@@ -109,7 +113,7 @@ class Handles:
         self.time = time
 
     def close(self) -> None:
-        """Let go of all of them; a second call does nothing."""
+        """Close the handles; a second call does nothing."""
         for handle in self._handles:
             handle.close()
 

@@ -1,26 +1,23 @@
-"""What happened inside an engine, as events in the order in which it happened.
+"""The trace of an engine: what happened inside it, as a list of events.
 
-Events (``Event.name``), and what their fields say:
+Events (``Event.name``), and what their fields hold:
 
-    epoch       an epoch was committed; rows: net input rows
-    message     a change moved along an edge; source, target, rows
-    delivered   a message arrived (partial, only while rows are kept); note: its kind, and if it is taken with the next
-    state       an operator's state changed; source: the operator, rows: rows written
-    upquery     a question went up an edge (partial); rows: keys asked for
-    response    an answer came down an edge (partial); rows: rows carried
-    hole        a read or an upquery met keys that are not filled; rows: keys
-    hit         a read or an upquery met keys that are filled; rows: keys
-    dropped     a change met holes and was let fall (partial); rows: rows
+    epoch       an epoch was committed; rows: consolidated input rows
+    message     a change was sent along an edge; source, target, rows
+    delivered   a message arrived (partial, only with ``keep_rows``); note: its kind
+    state       an operator wrote state; source: the operator, rows: rows written
+    upquery     an upquery was sent (partial); rows: keys asked for
+    response    a response was sent (partial); rows: rows carried
+    hole        a read or an upquery asked for keys that are not filled; rows: keys
+    hit         a read or an upquery asked for filled keys; rows: keys
+    dropped     a change for unfilled keys was dropped (partial); rows: rows
     evicted     keys became holes; rows: keys
-    refused     an operation raised, and was undone; note: the message. Under partial state the epoch may
-                follow again, as a whole: message by message it refused, and it may come to nothing that does
+    refused     a call raised and was rolled back; note: the error. A partial engine may then run the epoch
+                again as a whole, because an intermediate result may overflow where the whole epoch does not
 
-Nothing in the kit acts on a trace: engines write it, pictures and tests read it. It
-keeps the newest ``limit`` events, so that a long run does not grow; with ``keep_rows``
-set, events also carry the rows themselves as their ``payload``, and ``watch`` is called
-with each event at the moment it happens: that is how :mod:`..replay` records a run.
-Payloads are :class:`~sharedstate_lite.Changes` of what moved or was let fall; under
-partial state a message's is {number, tag, kind, by, key, rows}, and ``delivered`` has its number.
+Engines write the trace; pictures and tests read it; nothing in the kit depends on it. It keeps the newest
+``limit`` events. With ``keep_rows``, events also carry their rows as ``payload`` (Changes; for a message under
+partial state {number, tag, kind, by, key, rows}), and ``watch`` is called with each event: :mod:`..replay` uses both.
 """
 
 from __future__ import annotations
@@ -33,7 +30,7 @@ import pandas as pd
 
 
 class Event(NamedTuple):
-    """One thing that happened; ``epoch`` is the one being processed, ``number`` counts from 0."""
+    """One event; ``epoch`` is the epoch being processed, ``number`` counts events from 0."""
 
     number: int
     name: str
@@ -46,7 +43,7 @@ class Event(NamedTuple):
 
     @property
     def edge(self) -> tuple[str, str]:
-        """(source, target), the way the message went."""
+        """(source, target) of the message."""
         return (self.source, self.target)
 
 
@@ -69,7 +66,7 @@ class Trace:
         note: str = "",
         payload: Callable[[], Any] | None = None,
     ) -> None:
-        """Add an event. ``payload`` is called only when rows are kept."""
+        """Add an event. ``payload`` is called only with ``keep_rows``."""
         kept = payload() if payload is not None and self.keep_rows else None
         event = Event(self._count, name, self.epoch, source, target, rows, note, kept)
         self._events.append(event)
@@ -78,15 +75,15 @@ class Trace:
             self.watch(event)
 
     def clear(self) -> None:
-        """Forget the events so far; their numbers are not given again."""
+        """Remove the events so far; numbering continues."""
         self._events.clear()
 
     def named(self, name: str) -> list[Event]:
-        """The kept events of one name."""
+        """The events of one name."""
         return [e for e in self._events if e.name == name]
 
     def rows_by_edge(self, *names: str) -> Counter[tuple[str, str]]:
-        """Rows carried by each edge, over events of these names (default: everything that travels)."""
+        """Rows carried along each edge, by events of these names (default: messages, upqueries and responses)."""
         wanted = names or ("message", "response", "upquery")
         total: Counter[tuple[str, str]] = Counter()
         for event in self._events:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..dataflow.operators import through
+from ..dataflow.row_functions import apply_to_matches
 from ..kernels.join import Matches, half_join
 from ..plan.nodes import Filter, Join, Map, Node, Reduce, Scan, Union
 from ..storage.arrangement import Arrangement
@@ -107,7 +107,7 @@ def fetch(
 
     if isinstance(node, Filter | Map):
         by = columns if isinstance(node, Filter) else traced(node, columns, view)
-        return through(node, below(0, by, keys), strings)
+        return apply_to_matches(node, below(0, by, keys), strings)
     if isinstance(node, Union):
         parts = [below(slot, columns, keys) for slot in range(len(node.inputs))]
         owners, rows_, diffs_ = zip(*parts, strict=True)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from ..dataflow.operators import label
+from ..dataflow.labels import label
 from ..errors import ViewError
 from ..plan import graph
 from ..plan.lineage import why_computed

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from ..changelog.changes import Changes
-from ..dataflow.operators import apply
+from ..dataflow.row_functions import apply
 from ..engine.state_tables import StatePart
 from ..engine.trace import Trace
 from ..errors import ViewError

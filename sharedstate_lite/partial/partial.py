@@ -86,8 +86,8 @@ class Partial(MessageScheduler):
 
     def _step(self, op: int, inputs: EpochInput, carry: Callable[[], None], again: dict[str, Any]) -> Any:
         """One epoch; what it brought is left in ``again`` if it was good and carrying its messages refused."""
-        with self._undoing():
-            deltas = self._take_in(inputs)
+        with self._atomic():
+            deltas = self._read_epoch(inputs)
             self.now = self.epoch + 1
             if self.paused:
                 self._pending[op] = Pending(self.in_flight, op, lambda: self._emitted(op))
@@ -118,7 +118,7 @@ class Partial(MessageScheduler):
         self._check_time(view, at)
         reader = self.reader(shown)
         op = self._begin()
-        with self._undoing(structure=True):
+        with self._atomic(structure=True):
             words = view_rules.key_words(shown, key, self.strings)
             if reader.filled.mask(words, self.strings).all():
                 self.trace.record("hit", reader.name, rows=1)
@@ -147,7 +147,7 @@ class Partial(MessageScheduler):
             raise ViewError(f"evict({view!r}, n={shorten(n)}): n is a number of keys, 0 or more")
         reader = self.reader(shown)
         self._begin()
-        with self._undoing(structure=True):
+        with self._atomic(structure=True):
             start = build.top_of_chain(reader)
             assert start.filled is not None
             if key is not None:
@@ -275,9 +275,9 @@ class Partial(MessageScheduler):
                 )
 
     def all_arrangements(self) -> list[Arrangement]:
-        if self._every is None:
-            self._every = list(dict.fromkeys([*super().all_arrangements(), *self.indexes.values()]))
-        return self._every
+        if self._arrangements is None:
+            self._arrangements = list(dict.fromkeys([*super().all_arrangements(), *self.indexes.values()]))
+        return self._arrangements
 
     def graph(self) -> tuple[pd.DataFrame, pd.DataFrame]:
         """See :meth:`~..engine.engine.Engine.graph`."""
@@ -312,9 +312,11 @@ class Partial(MessageScheduler):
             self.random.bit_generator.state,
         )
         # No closure: a copy of a paused engine goes back to states of its own.
-        return partial(self._all_back, super()._save(), nodes, pending, rest)
+        return partial(self._restore_all, super()._save(), nodes, pending, rest)
 
-    def _all_back(self, back: Callable[[], None], nodes: list[Any], pending: list[Any], rest: tuple[Any, ...]) -> None:
+    def _restore_all(
+        self, back: Callable[[], None], nodes: list[Any], pending: list[Any], rest: tuple[Any, ...]
+    ) -> None:
         back()
         self.nodes = {name: node for name, node, *_ in nodes}
         for _, node, kept, outputs, at in nodes:

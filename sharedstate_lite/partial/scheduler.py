@@ -98,7 +98,7 @@ class MessageScheduler(Engine):
                 f"deliver({i}): the edge {message.ends[0]} -> {message.ends[1]} is first in, first out; "
                 f"message {at} comes before it"
             )
-        with self._taking_back(), self._undoing(structure=True):
+        with self._taking_back(), self._atomic(structure=True):
             self._deliver(message)
 
     def resume(self) -> None:
@@ -108,7 +108,7 @@ class MessageScheduler(Engine):
         the read that brought it, and still paused.
         """
         self._check_open()
-        with self._taking_back(), self._undoing(structure=True):
+        with self._taking_back(), self._atomic(structure=True):
             self.drain()
             self._paused_at = None
             self._within_budget()

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..dataflow.dataflow import Dataflow
-from ..dataflow.operators import Arrange, DeltaJoin, JoinCore, ReduceCore, label
+from ..dataflow.labels import label
+from ..dataflow.operators import Arrange, DeltaJoin, JoinCore, ReduceCore
 from ..engine.engine import Engine
 from ..partial import build
 from ..partial.join import JoinNode

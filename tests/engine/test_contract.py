@@ -316,7 +316,7 @@ def test_evict_is_for_partial_state(kind: str) -> None:
         with pytest.raises(ss.ViewError):
             engine.evict("v0", key="F", n=1)
     else:
-        with pytest.raises(ss.ViewError, match="no holes"):
+        with pytest.raises(ss.ViewError, match="only the partial engine evicts"):
             engine.evict("v0", key="F")
 
 

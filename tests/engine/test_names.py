@@ -59,7 +59,7 @@ def test_two_pieces_of_state_never_have_one_name(clash: str) -> None:
     """A view called like another piece of state is refused, first or late, and the engine stays as it was."""
     given, kinds = CLASHES[clash]
     for kind in kinds:
-        with pytest.raises(ss.ViewError, match=r"would name both the .* of .* and the .* of .*otherwise"):
+        with pytest.raises(ss.ViewError, match=r"would name both the .* of .* and the .* of .*rename"):
             ss.engine(kind, views(*given))
         first, *rest = views(JOIN.replace("v AS", "other AS"), *given)
         with ss.engine(kind, [first]) as engine:

@@ -190,9 +190,9 @@ def test_rule_23_a_checkpoint_never_overwrites(tmp_path: Path) -> None:
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "mine.txt").write_text("mine")
     for odd in (None, 5, "a\0b", "x" * 300):
-        with pytest.raises(ss.CheckpointError, match="no path for a checkpoint"):
+        with pytest.raises(ss.CheckpointError, match="not a path for a checkpoint"):
             engine.checkpoint(odd)  # type: ignore[arg-type]
-    with pytest.raises(ss.CheckpointError, match="no path for a checkpoint"):
+    with pytest.raises(ss.CheckpointError, match="not a path for a checkpoint"):
         ss.restore(None)  # type: ignore[arg-type]
     with pytest.raises(ss.CheckpointError, match="not an empty folder"):
         engine.checkpoint(tmp_path / "full")

@@ -18,7 +18,7 @@ from typing import Any
 from ...dataflow.dataflow import Dataflow
 from ...dataflow.full import Full
 from ...dataflow.operators import DeltaJoin
-from ...engine.checkpoint import catalog_of, views_of
+from ...engine.catalog_text import catalog_text, read_catalog
 from ...errors import CheckpointError, Error, ViewError
 from ...plan.nodes import digest
 from ...plan.view import View
@@ -104,7 +104,7 @@ class Blueprint:
 
 def write(folder: Path, engine: Dataflow, kind: str, options: dict[str, Any]) -> None:
     """Put the blueprint into ``folder``, whole or not at all."""
-    put(folder, {"format": FORMAT, "kind": kind, **catalog_of(engine), "options": options})
+    put(folder, {"format": FORMAT, "kind": kind, **catalog_text(engine), "options": options})
 
 
 def put(folder: Path, told: dict[str, Any]) -> None:
@@ -156,7 +156,7 @@ def built(told: dict[str, Any], where: Path, place: Placing | None = None) -> Bl
     """The blueprint that a file describes. Raises CheckpointError."""
     try:
         return Blueprint(
-            told["kind"], views_of(told)[1], told["options"]["join"], told["options"].get("partial", {}), place
+            told["kind"], read_catalog(told)[1], told["options"]["join"], told["options"].get("partial", {}), place
         )
     except (Error, KeyError, TypeError) as error:
         raise CheckpointError(f"{where}: it does not fit this version of the kit ({error})") from error
@@ -164,7 +164,7 @@ def built(told: dict[str, Any], where: Path, place: Placing | None = None) -> Bl
 
 def same(told: dict[str, Any], engine: Dataflow, kind: str, options: dict[str, Any], where: Path) -> None:
     """Refuse a checkpoint that other views, or other options, have written; names what differs."""
-    mine: dict[str, Any] = {"kind": kind, **catalog_of(engine)}
+    mine: dict[str, Any] = {"kind": kind, **catalog_text(engine)}
     theirs = {v["name"]: v for v in told["views"]}
     ours = {v["name"]: v for v in mine["views"]}
     odd = sorted(name for name in {*theirs, *ours} if theirs.get(name) != ours.get(name))

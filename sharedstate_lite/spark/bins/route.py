@@ -20,7 +20,8 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from ...dataflow.dataflow import Dataflow
-from ...dataflow.operators import Arrange, DeltaJoin, Input, JoinCore, Linear, Operator, ReduceCore, UnionAll, apply
+from ...dataflow.operators import Arrange, DeltaJoin, Input, JoinCore, Linear, Operator, ReduceCore, UnionAll
+from ...dataflow.row_functions import apply
 from ...engine.engine import Engine
 from ...plan.lineage import input_columns
 from ...plan.nodes import Join, Reduce, Type
