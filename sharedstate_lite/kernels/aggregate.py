@@ -160,9 +160,9 @@ class ReduceState:
         changed &= ~lost
         if not changed.any():
             return Change(nothing, groups.compress(lost, axis=1))
-        gone, come = changed & there, changed & alive
-        minus = Delta(old.compress(gone, axis=1), np.full(int(gone.sum()), -1, dtype=np.int64))
-        plus = Delta(new.compress(come, axis=1), np.ones(int(come.sum()), dtype=np.int64))
+        retract, emit = changed & there, changed & alive
+        minus = Delta(old.compress(retract, axis=1), np.full(int(retract.sum()), -1, dtype=np.int64))
+        plus = Delta(new.compress(emit, axis=1), np.ones(int(emit.sum()), dtype=np.int64))
         out = concat([minus, plus], len(plan.node.schema))
         self.output.insert(out.rows, out.diffs, strings)
         return Change(out, groups.compress(lost, axis=1))

@@ -1,8 +1,7 @@
-"""Scalar SQL to typed expressions: names resolved, types checked, nothing guessed.
+"""Binds scalar SQL to typed expressions: resolves names and checks types.
 
-One method for each node class of :data:`.grammar.ALLOWED` that can stand in an
-expression; :mod:`.type_rules` says which types mix. Aggregates are taken out as they are
-met, and leave a column with a negative index behind.
+There is one method per node class of `grammar.ALLOWED` that may occur in an expression. An aggregate is collected and
+replaced by a column with a negative index.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from .grammar import show
 from .type_rules import NULL_LITERAL, WIDENING, coerce, common, number_literal, typed_literal
 
 MAX_DEPTH = 100
-"""How deeply an expression may be nested, so that no later recursion over it runs out."""
+"""The largest depth of an expression. Kernels and plans recurse over it."""
 
 _TYPES = {
     "TEXT": Type.STRING,
@@ -53,7 +52,7 @@ _ARITHMETIC: dict[type[exp.Expr], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "
 
 @dataclass(frozen=True)
 class Aggregate:
-    """An aggregate as written: ``fn`` over ``arg`` (None for COUNT(*))."""
+    """An aggregate function over an expression, None for COUNT(*)."""
 
     fn: str
     arg: Expr | None
@@ -64,9 +63,9 @@ class Aggregate:
 class Binder:
     """Binds the expressions of one clause.
 
-    ``column`` resolves a column; ``place`` names the clause, for messages;
-    ``aggregates`` collects aggregates, which come out as columns -1, -2, ..., and is
-    None where they may not stand; ``aliases`` are tried for names that are no columns.
+    ``column`` resolves a column. ``place`` is the clause's name, for messages. ``aggregates`` collects aggregates,
+    which become columns -1, -2, ...; it is None if the clause may not contain any. ``aliases`` are tried if no column
+    has a name.
     """
 
     column: Callable[[exp.Column], Col]
@@ -76,9 +75,9 @@ class Binder:
     depth: int = 0
 
     def bind(self, node: exp.Expr) -> Expr:
-        """The expression that ``node`` says; may be :data:`NULL_LITERAL`.
+        """Return the expression, which may be `NULL_LITERAL`.
 
-        Raises SqlError for what does not resolve or does not fit together.
+        Raises SqlError for unknown names and for types that do not mix.
         """
         self.depth += 1
         if self.depth > MAX_DEPTH:
@@ -89,11 +88,11 @@ class Binder:
             self.depth -= 1
 
     def condition(self, nodes: Iterable[exp.Expr]) -> Expr | None:
-        """The conjunction of conditions, None where there are none."""
+        """Return the AND of conditions, None if there are none."""
         return conjunction([self._condition(n) for n in nodes])
 
     def typed(self, node: exp.Expr) -> Expr:
-        """As :meth:`bind`, but a bare NULL is refused."""
+        """Do the same as `bind`, but refuse a NULL without a type."""
         bound = self.bind(node)
         if bound is NULL_LITERAL:
             raise SqlError(f"NULL in {self.place} has no type; write CAST(NULL AS STRING) or another type")
@@ -110,10 +109,10 @@ class Binder:
         if kind in _AGGREGATES:
             return self._aggregate(_AGGREGATES[kind], node)
         if isinstance(node, exp.Query):
-            raise SqlError(f"a subquery in {self.place} is not supported: make it a view and name that in FROM")
+            raise SqlError(f"a subquery in {self.place} is not supported: declare it as a view and name that in FROM")
         handler = getattr(self, f"on_{kind.__name__.lower()}", None)
         if handler is None:
-            raise SqlError(f"{show(node)} cannot stand in {self.place}: an expression was expected")
+            raise SqlError(f"{show(node)} is not allowed in {self.place}: write an expression")
         bound: Expr = handler(node)
         return bound
 
@@ -121,7 +120,7 @@ class Binder:
 
     def on_column(self, node: exp.Column) -> Expr:
         if isinstance(node.this, exp.Star):
-            raise SqlError(f"{show(node)} cannot stand in {self.place}: name its columns")
+            raise SqlError(f"{show(node)} is not allowed in {self.place}: name the columns")
         try:
             return self.column(node)
         except SqlError:
@@ -142,7 +141,7 @@ class Binder:
         bound = self.bind(node)
         if bound.type is not Type.BOOLEAN:
             raise SqlError(
-                f"{show(node)} in {self.place} is {bound.type.value}, not a condition; compare it with something"
+                f"{show(node)} in {self.place} is {bound.type.value}, not a condition; compare it with a value"
             )
         return Lit(None, Type.BOOLEAN) if bound is NULL_LITERAL else bound
 
@@ -156,7 +155,7 @@ class Binder:
         for arg, side in zip(args, (node.this, node.expression), strict=True):
             if arg is not NULL_LITERAL and not arg.type.numeric:
                 raise SqlError(
-                    f"{show(side)} in {show(node)} is {arg.type.value}; {op} takes numbers, so CAST it to one"
+                    f"{show(side)} in {show(node)} is {arg.type.value}; {op} needs numbers, so CAST it to one"
                 )
         types = [a.type for a in args if a is not NULL_LITERAL] or [Type.INT]
         widest = Type.DOUBLE if op == "/" else max(types, key=WIDENING.index)
@@ -169,7 +168,7 @@ class Binder:
         if arg is NULL_LITERAL:
             return Lit(None, Type.INT)
         if not arg.type.numeric:
-            raise SqlError(f"{show(node.this)} is {arg.type.value}; - takes numbers")
+            raise SqlError(f"{show(node.this)} is {arg.type.value}; - needs a number, so CAST it to one")
         return Call("neg", (arg,), arg.type)
 
     def _compare(self, op: str, node: exp.Expr, *sides: exp.Expr) -> Expr:
@@ -178,7 +177,7 @@ class Binder:
 
     def on_and(self, node: exp.Expr) -> Expr:
         kind, parts, pending = type(node), list[exp.Expr](), [node]
-        # A long chain is one call with many operands: its depth stays one.
+        # A chain of ANDs becomes one call, so that its depth stays 1.
         while pending:
             part = pending.pop()
             inner = part.unnest()
@@ -195,7 +194,7 @@ class Binder:
 
     def on_is(self, node: exp.Is) -> Expr:
         if not isinstance(node.expression, exp.Null):
-            raise SqlError(f"{show(node)} is not supported: IS takes NULL or NOT NULL; write = for anything else")
+            raise SqlError(f"{show(node)} is not supported: IS needs NULL or NOT NULL; write = for other values")
         arg = self.bind(node.this)
         return Call("is_null", (arg,), Type.BOOLEAN)
 
@@ -206,7 +205,7 @@ class Binder:
         return Call("in", tuple(args), Type.BOOLEAN)
 
     def on_between(self, node: exp.Between) -> Expr:
-        # One type for all three: pair by pair, a literal could be a DATE in one comparison and text in the other.
+        # One type for all three: in two comparisons, a literal could be a DATE in one and a STRING in the other.
         arg, low, high = self._alike([self.bind(a) for a in (node.this, node.args["low"], node.args["high"])], node)
         return Call("and", (Call(">=", (arg, low), Type.BOOLEAN), Call("<=", (arg, high), Type.BOOLEAN)), Type.BOOLEAN)
 
@@ -216,7 +215,7 @@ class Binder:
             if node.this is None:
                 conditions.append(self._condition(branch.this))
             else:
-                # Pair by pair, as the standard has it, and DuckDB.
+                # One type per pair, as in the standard and in DuckDB.
                 conditions.append(self._compare("=", node, node.this, branch.this))
             values.append(self.bind(branch.args["true"]))
         default = node.args.get("default")
@@ -248,24 +247,24 @@ class Binder:
 
     def _aggregate(self, fn: str, node: exp.Expr) -> Expr:
         if self.aggregates is None:
-            raise SqlError(f"{show(node)} cannot stand in {self.place}: aggregates belong in SELECT or HAVING")
+            raise SqlError(f"{show(node)} is not allowed in {self.place}: write aggregates in SELECT or HAVING")
         arg: Expr | None = None
         if not (isinstance(node.this, exp.Star) and fn == "count"):
             inside = Binder(self.column, f"the aggregate {show(node)}", depth=self.depth)
             if node.this is None or isinstance(node.this, exp.Star):
-                raise SqlError(f"{show(node)} has no argument; only COUNT(*) goes without")
+                raise SqlError(f"{show(node)} has no argument; only COUNT(*) needs none")
             arg = inside.typed(node.this)
         if fn in ("sum", "avg") and arg is not None and not arg.type.numeric:
-            raise SqlError(f"{show(node)}: {fn.upper()} takes numbers, and this is {arg.type.value}")
+            raise SqlError(f"{show(node)}: {fn.upper()} needs numbers, and this is {arg.type.value}; CAST it to one")
         if fn == "count" and isinstance(arg, Lit) and arg.value is not None:
-            arg = None  # No row's constant is NULL: this is COUNT(*).
+            arg = None  # COUNT of a constant is COUNT(*).
         aggregate = Aggregate(fn, arg, _result(fn, arg))
         if aggregate not in self.aggregates:
             self.aggregates.append(aggregate)
         return Col(-1 - self.aggregates.index(aggregate), aggregate.type)
 
     def _alike(self, args: Sequence[Expr], node: exp.Expr) -> list[Expr]:
-        """``args`` brought to one type."""
+        """Return ``args`` cast to their common type."""
         target = common(args)
         if target is None:
             names = " and ".join(dict.fromkeys(a.type.value for a in args if a is not NULL_LITERAL))
@@ -274,17 +273,17 @@ class Binder:
 
 
 def conjunction(parts: Sequence[Expr]) -> Expr | None:
-    """The AND of conditions; None where there are none."""
+    """Return the AND of conditions, None if there are none."""
     flat = [a for p in parts for a in (p.args if isinstance(p, Call) and p.op == "and" else (p,))]
     return Call("and", tuple(flat), Type.BOOLEAN) if len(flat) > 1 else flat[0] if flat else None
 
 
 def _hint(source: Type) -> str:
-    return "; engines print floats differently, so CAST to BIGINT first" if source is Type.DOUBLE else ""
+    return "; databases print floats differently, so CAST to BIGINT first" if source is Type.DOUBLE else ""
 
 
 def _result(fn: str, arg: Expr | None) -> Type:
-    """The type of an aggregate's result."""
+    """Return the type of an aggregate's result."""
     if arg is None or fn == "count":
         return Type.BIGINT
     if fn == "avg":

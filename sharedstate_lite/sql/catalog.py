@@ -1,10 +1,4 @@
-"""A catalog: the relations that rows come into, and the views declared over them.
-
-Relations are declared as text, ``Catalog(visit="product STRING, length INT")``; views
-as SQL. Names are case-insensitive and keep their spelling. Refuses, as RelationError,
-a declaration that says nothing or says a thing twice, and, as ViewError, a name that
-is taken.
-"""
+"""A catalog: relations, and the views declared over them. Names are case-insensitive and keep their spelling."""
 
 from __future__ import annotations
 
@@ -14,14 +8,14 @@ from dataclasses import replace
 from html import escape
 from types import MappingProxyType
 
-from ..errors import RelationError, SqlError, ViewError, shorten
+from ..errors import RelationError, SqlError, ViewError
 from ..plan.nodes import Column, Schema, Type
 from ..plan.view import View
 from .compile import RESERVED, bind
 from .scope import MAX_COLUMNS, find_name
 
 MAX_HEIGHT = 150
-"""How many operators may stand one above the other, so that no recursion over a plan runs out."""
+"""The largest height of a plan, in operators. Engines recurse over plans."""
 _TYPES = {t.value: t for t in Type} | {
     "TEXT": Type.STRING,
     "VARCHAR": Type.STRING,
@@ -36,11 +30,14 @@ _COLUMN = re.compile(r'\s*(?:"((?:[^"]|"")+)"|(\w+))\s+(\w+(?:\s+\w+)?)\s*')
 
 
 class Catalog:
-    """Relations by declaration, and the views over them.
+    """Relations, and the views over them.
 
-    ``Catalog(info="product STRING, category STRING")``; types are STRING, INT, BIGINT,
-    DOUBLE, BOOLEAN, DATE and TIMESTAMP, or their usual synonyms. Raises RelationError
-    for a declaration that cannot be.
+    The types are STRING, INT, BIGINT, DOUBLE, BOOLEAN, DATE and TIMESTAMP, or their usual synonyms. Raises
+    RelationError for an invalid declaration.
+
+    >>> catalog = Catalog(visit="product STRING, length INT")
+    >>> catalog.view("CREATE VIEW longest AS SELECT product, MAX(length) AS top FROM visit GROUP BY product").schema
+    (Column(name='product', type=<Type.STRING: 'STRING'>), Column(name='top', type=<Type.INT: 'INT'>))
     """
 
     def __init__(self, /, **relations: str) -> None:
@@ -48,21 +45,21 @@ class Catalog:
         self._views: dict[str, View] = {}
         for name, declaration in relations.items():
             if find_name(name, self._relations) is not None:
-                raise RelationError(f"relation {name}: the name is taken, but for case; choose another")
+                raise RelationError(f"relation {name}: another relation has that name, apart from case; choose another")
             self._relations[name] = parse_columns(name, declaration)
 
     @property
     def relations(self) -> Mapping[str, Schema]:
-        """Relation name -> its columns, as declared."""
+        """Relation name to columns, as declared."""
         return MappingProxyType(self._relations)
 
     @property
     def views(self) -> Mapping[str, View]:
-        """View name -> view, in the order of declaration."""
+        """View name to view, in order of declaration."""
         return MappingProxyType(self._views)
 
     def schema(self, relation: str) -> Schema:
-        """The columns of a relation; RelationError where there is none of that name."""
+        """Return the columns of a relation. Raises RelationError for an unknown name."""
         name = find_name(relation, self._relations) if isinstance(relation, str) else None
         if name is None:
             known = ", ".join(self._relations) or "none"
@@ -70,18 +67,17 @@ class Catalog:
         return self._relations[name]
 
     def view(self, sql: str, key: str | Sequence[str] | None = None) -> View:
-        """Declare a view, ``CREATE VIEW name AS SELECT ...``; nothing is computed yet.
+        """Declare a view, ``CREATE VIEW name AS SELECT ...``. An engine computes it.
 
-        ``key`` names the output columns that point reads and holes go by; by default
-        the GROUP BY columns, else the first column. Raises SqlError for SQL that is
-        wrong or not supported, ViewError for a name that is taken or a key that is not
-        among the output columns.
+        ``key`` names the output columns that a point read looks up, by default the GROUP BY columns, else the first
+        column. Raises SqlError for SQL that is wrong or not supported, ViewError for a name that exists or an invalid
+        key.
         """
         view = replace(bind(sql, self._relations, self._views, key), catalog=self)
         if view.plan.height > MAX_HEIGHT:
             raise SqlError(
-                f"view {view.name} stands on {view.plan.height - 1} operators, one above the other; "
-                f"{MAX_HEIGHT} are the most, so state it over fewer views"
+                f"view {view.name}: its plan is {view.plan.height} operators high and the limit is {MAX_HEIGHT}; "
+                "declare it over fewer views"
             )
         for kind, names in (("relation", self._relations), ("view", self._views)):
             if find_name(view.name, names) is not None:
@@ -90,7 +86,7 @@ class Catalog:
         return view
 
     def owns(self, view: View) -> bool:
-        """True where ``view`` was declared in this very catalog."""
+        """Whether ``view`` was declared in this catalog."""
         return self._views.get(view.name) is view
 
     def __repr__(self) -> str:
@@ -105,32 +101,21 @@ class Catalog:
 
 
 def parse_columns(name: str, declaration: str) -> Schema:
-    """The columns that ``"product STRING, length INT"`` declares for relation ``name``.
-
-    Raises RelationError, naming the relation, where it declares none, one twice, or a
-    type that there is not.
-    """
+    """Parse the declaration of relation ``name``, such as ``"product STRING, length INT"``. Raises RelationError."""
     if not isinstance(declaration, str) or not declaration.strip():
-        raise RelationError(f'relation {name}: no columns are declared; write {name}="column TYPE, column TYPE"')
-    try:
-        f"{name} {declaration}".encode()
-    except UnicodeEncodeError:
-        shown = name.encode(errors="backslashreplace").decode()
-        raise RelationError(
-            f"relation {shown}: {shorten(declaration)} or the name has a lone surrogate, which is not text; mend it first"
-        ) from None
+        raise RelationError(f'relation {name}: it has no columns; write {name}="column TYPE, column TYPE"')
     columns: list[Column] = []
     for part in _split(declaration):
         found = _COLUMN.fullmatch(part)
         kind = None if found is None else _TYPES.get(" ".join(found[3].upper().split()))
         if found is None or kind is None:
             types = ", ".join(t.value for t in Type)
-            raise RelationError(f"relation {name}: {part.strip()!r} is no column; write a name and one of {types}")
+            raise RelationError(f"relation {name}: {part.strip()!r} is not a column; write a name and one of {types}")
         column = found[2] or found[1].replace('""', '"')
         if find_name(column, (c.name for c in columns)) is not None:
-            raise RelationError(f"relation {name}: column {column} is declared twice; names differ in more than case")
+            raise RelationError(f"relation {name}: column {column} is declared twice (case is ignored); rename one")
         if column.lower() in RESERVED:
-            raise RelationError(f"relation {name}: a column is called {column}, as changes call theirs; rename it")
+            raise RelationError(f"relation {name}: the column name {column} is reserved; rename it")
         columns.append(Column(column, kind))
     if len(columns) > MAX_COLUMNS:
         raise RelationError(f"relation {name}: {len(columns)} columns are more than {MAX_COLUMNS}; split it in two")
@@ -138,7 +123,7 @@ def parse_columns(name: str, declaration: str) -> Schema:
 
 
 def _split(declaration: str) -> list[str]:
-    """The parts between commas that are not inside double quotes."""
+    """Split a declaration at commas outside double quotes."""
     parts, quoted = [""], False
     for character in declaration:
         quoted ^= character == '"'

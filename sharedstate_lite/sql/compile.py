@@ -1,11 +1,8 @@
-"""SQL to plans: ``CREATE VIEW name AS SELECT ...`` to a :class:`..plan.view.View`.
+"""Compiles ``CREATE VIEW name AS SELECT ...`` to a plan.
 
-The clauses of one SELECT become operators bottom up: joins, one filter for WHERE,
-a reduce for GROUP BY (over a map only where its input must be narrowed or computed),
-a filter for HAVING, a map for the SELECT list, a reduce for DISTINCT. Views that are
-named are inlined as the same operators, so that what stands on a view shares its
-state. :mod:`.grammar` says what is let in, :mod:`.joins` reads FROM, :mod:`.binder`
-the expressions; docs/sql.md lists what is supported and what is refused.
+The clauses of a SELECT become operators, bottom up: joins, a filter for WHERE, a reduce for GROUP BY, a filter for
+HAVING, a map for the SELECT list, and a reduce for DISTINCT. Below a reduce there is a map only if its input is a join
+or a computed column. A view in FROM is inlined as the same operators, so views over it share its state.
 """
 
 from __future__ import annotations
@@ -28,17 +25,17 @@ from .scope import ColumnRef, Scope, check_width
 from .type_rules import coerce, common
 
 RESERVED = ("time", "diff")
-"""Column names that a batch of changes adds to a row's own."""
+"""Column names that a frame of changes adds to those of the relation."""
 
 
 @dataclass(frozen=True)
 class Bound:
-    """A query bound: its operators, and the output columns that group it (None where nothing does)."""
+    """A bound query: its plan, and the output columns of its GROUP BY (None without one)."""
 
     node: Node
     key: tuple[int, ...] | None = None
     distinct: tuple[int, ...] | None = None
-    """Output columns of which no two rows agree in all."""
+    """Output columns that are unique together."""
 
 
 def bind(
@@ -47,11 +44,10 @@ def bind(
     views: Mapping[str, View],
     key: str | Sequence[str] | None = None,
 ) -> View:
-    """The view that ``text`` declares over ``relations`` and ``views``.
+    """Return the view that ``text`` declares over ``relations`` and ``views``.
 
-    ``key`` names the output columns of point reads; the default is the GROUP BY
-    columns where all are selected, the first column where not, none for a global
-    aggregate. Raises SqlError for the text, ViewError for the key.
+    ``key`` names the output columns that point reads look up. The default is the GROUP BY columns if all are selected,
+    no column for an aggregate without GROUP BY, and else the first column. Raises SqlError or ViewError.
     """
     try:
         name, query = parse(text)
@@ -61,7 +57,7 @@ def bind(
         reader = _Reader(relations, views)
         bound = reader.query(query)
         _check_output(bound.node)
-        # Cached in each operator, a view's hash costs its own operators, however deep the views below it.
+        # Computed now, so that it is cached for the views that are declared over this one.
         hash(bound.node)
     except RecursionError as error:
         raise SqlError(f"view {name}: {TOO_DEEP}") from error
@@ -74,7 +70,7 @@ def bind(
 def _check_output(plan: Node) -> None:
     for column in plan.schema:
         if column.name.lower() in RESERVED:
-            raise SqlError(f"an output column is called {column.name}, as changes call theirs; write AS another name")
+            raise SqlError(f"the output column {column.name} has a reserved name; write AS another name")
 
 
 def _key(name: str, bound: Bound, key: str | Sequence[str] | None) -> tuple[tuple[int, ...], bool]:
@@ -85,9 +81,9 @@ def _key(name: str, bound: Bound, key: str | Sequence[str] | None) -> tuple[tupl
         named = key if isinstance(key, Iterable) and not isinstance(key, str) else [key]
         columns = tuple(_position(name, schema, k) for k in named)
         if len(set(columns)) < len(columns):
-            raise ViewError(f"view {name}: its key names a column twice; name each once")
+            raise ViewError(f"view {name}: its key names a column twice; name each column once")
         if not columns and bound.key != ():
-            raise ViewError(f"view {name}: its key is empty, which only an aggregate without GROUP BY may have")
+            raise ViewError(f"view {name}: its key is empty; name a column (an aggregate without GROUP BY needs none)")
     return columns, bound.distinct is not None and set(bound.distinct) <= set(columns)
 
 
@@ -96,26 +92,26 @@ def _position(name: str, schema: Schema, column: str) -> int:
         if isinstance(column, str) and c.name.lower() == column.lower():
             return i
     known = ", ".join(c.name for c in schema)
-    raise ViewError(f"view {name}: its key names {column!r}, which is no output column; there are: {known}")
+    raise ViewError(f"view {name}: its key names {column!r}, which is not an output column; the columns are: {known}")
 
 
 @dataclass
 class _Reader:
-    """Reads one view's query; ``uses`` gathers the views that it names."""
+    """Binds the query of one view; ``uses`` collects the views that it names."""
 
     relations: Mapping[str, Schema]
     views: Mapping[str, View]
     uses: dict[str, View] = field(default_factory=dict)
 
     def query(self, node: exp.Expr) -> Bound:
-        """A SELECT, a UNION ALL of them, or either in parentheses."""
+        """Bind a SELECT or a UNION ALL, perhaps in parentheses."""
         if isinstance(node, exp.Subquery):
             return self.query(node.this)
         if isinstance(node, exp.Union):
             return self._union(node)
         if isinstance(node, exp.Select):
             return self._select(node)
-        raise SqlError(f"{show(node)} is no query; a view is a SELECT, or several with UNION ALL")
+        raise SqlError(f"{show(node)} is not a query; write a SELECT, or several with UNION ALL")
 
     # --- UNION ALL
 
@@ -133,7 +129,7 @@ class _Reader:
         first = parts[0].schema
         if any(len(p.schema) != len(first) for p in parts):
             counts = " and ".join(str(len(p.schema)) for p in parts)
-            raise SqlError(f"UNION ALL of {counts} columns; every SELECT needs the same number")
+            raise SqlError(f"UNION ALL of {counts} columns; every SELECT needs the same number of columns")
         types = []
         for i, column in enumerate(first):
             kinds = [p.schema[i].type for p in parts]
@@ -173,7 +169,7 @@ class _Reader:
 
 @dataclass
 class _Select:
-    """One SELECT above its joins and WHERE: ``input`` is those, ``offsets`` where each source starts in its rows."""
+    """Binds one SELECT over ``input``, its joins and WHERE. ``offsets`` are the first columns of the tables in it."""
 
     input: Node
     scope: Scope
@@ -181,15 +177,15 @@ class _Select:
     aggregates: list[Aggregate] = field(default_factory=list)
 
     def col(self, place: ColumnRef) -> Col:
-        """A column as the input carries it."""
+        """Return a table's column as a column of the input."""
         return Col(self.offsets[place.source] + place.column, self.scope.column(place).type)
 
     def binder(self, clause: str, among: range | None = None) -> Binder:
-        """A binder for one clause, with the sources that it may name."""
+        """Return a binder for a clause; ``among`` are the tables that it may name."""
         return Binder(lambda c: self.col(self.scope.find(c.name, c.table, among)), clause)
 
     def read(self, node: exp.Select) -> Bound:
-        """The operators of SELECT, GROUP BY, HAVING and DISTINCT."""
+        """Return the operators of SELECT, GROUP BY, HAVING and DISTINCT."""
         items = self._items(node)
         names = [name for name, _ in items]
         _check_names(names)
@@ -225,7 +221,7 @@ class _Select:
         return Bound(out)
 
     def _items(self, node: exp.Select) -> list[tuple[str, Expr]]:
-        """The SELECT list: output name and expression, stars spelt out."""
+        """Return the name and the expression of each output column, with ``*`` expanded."""
         items: list[tuple[str, Expr]] = []
         for item in node.expressions:
             bare = item.unnest()
@@ -245,7 +241,7 @@ class _Select:
         return items
 
     def _keys(self, node: exp.Select, aliases: Mapping[str, exp.Expr]) -> list[Expr]:
-        """The GROUP BY expressions, each once."""
+        """Return the GROUP BY expressions, each once."""
         keys: list[Expr] = []
         group = node.args.get("group")
         for item in [] if group is None else group.expressions:
@@ -257,25 +253,25 @@ class _Select:
                 binder.aliases = aliases
             key = binder.typed(bare)
             if isinstance(key, Lit):
-                raise SqlError(f"GROUP BY {show(item)} is a constant; name a column, or leave GROUP BY out")
+                raise SqlError(f"GROUP BY {show(item)} is a constant; name a column, or leave out GROUP BY")
             keys.append(key)
         return list(dict.fromkeys(keys))
 
     def _after(self, expr: Expr, keys: list[Expr]) -> Expr:
-        """``expr`` over the reduce's output: group keys and aggregates become its columns."""
+        """Return ``expr`` over the output of the reduce, whose columns are the keys and the aggregates."""
         if expr in keys:
             return Col(keys.index(expr), expr.type)
         if isinstance(expr, Col):
             if expr.index < 0:
                 return Col(len(keys) - 1 - expr.index, expr.type)
             name = self.input.schema[expr.index].name
-            raise SqlError(f"{name} is neither in GROUP BY nor inside an aggregate; add it to one of them")
+            raise SqlError(f"{name} is neither in GROUP BY nor in an aggregate; add it to GROUP BY, or aggregate it")
         if isinstance(expr, Call):
             return Call(expr.op, tuple(self._after(a, keys) for a in expr.args), expr.type)
         return expr
 
     def _reduce(self, keys: list[Expr], names: list[str], after: Sequence[Expr]) -> Node:
-        """The reduce, over a map only where keys or arguments are computed, or a join's rows are narrowed."""
+        """Return the reduce, over a map if keys or arguments are computed or the input is a join."""
         needed = list(dict.fromkeys([*keys, *(a.arg for a in self.aggregates if a.arg is not None)]))
         base = self.input
         while isinstance(base, Filter):
@@ -294,7 +290,7 @@ class _Select:
             *(Column(inner[at[k]], k.type) for k in keys),
             *(Column(explain.aggregate(a, inner), a.type) for a in aggs),
         ]
-        # Output names settled here save a map that would only rename.
+        # With the output names, no map is needed above the reduce just to rename columns.
         for i, column in enumerate(columns):
             named = [n for n, e in zip(names, after, strict=True) if e == Col(i, column.type)]
             if named:
@@ -311,14 +307,14 @@ def _check_names(names: Sequence[str]) -> None:
 
 
 def _map(node: Node, exprs: Sequence[Expr], names: Sequence[str]) -> Node:
-    """A projection, left out where it would change nothing."""
+    """Return a projection, or the node itself if the projection would change nothing."""
     schema = check_width(tuple(Column(n, e.type) for n, e in zip(names, exprs, strict=True)))
     same = all(isinstance(e, Col) and e.index == i for i, e in enumerate(exprs))
     return node if same and schema == node.schema else Map(schema, node, tuple(exprs))
 
 
 def _widened(node: Node, types: Sequence[Type]) -> Node:
-    """A branch of a UNION ALL with its columns cast to ``types``."""
+    """Return a branch of a UNION ALL with its columns cast to ``types``."""
     if [c.type for c in node.schema] == list(types):
         return node
     casts = [coerce(Col(i, c.type), t) for i, (c, t) in enumerate(zip(node.schema, types, strict=True))]

@@ -1,8 +1,7 @@
-"""What SQL is let in: a table of syntax that the binder consumes, everything else refused by name.
+"""The supported SQL syntax: `ALLOWED` lists it, everything else is refused by name.
 
-:data:`ALLOWED` lists every node class and argument that is consumed. A tree that holds
-anything else is refused before binding starts, so that nothing in a view's text is ever
-ignored; :data:`REFUSED` gives names and ways out to what people are likely to write.
+A tree with a node or argument that `ALLOWED` does not list is refused before it is bound, so no part of a view's text
+is ignored. `REFUSED` has a name and advice for syntax that people often use.
 """
 
 from __future__ import annotations
@@ -50,56 +49,54 @@ ALLOWED: dict[type[exp.Expr], set[str]] = {
     exp.DataType: {"this"},
     **dict.fromkeys(_AGGREGATES, {"this", "big_int"}),
 }
-"""Node class -> the arguments that the binder consumes."""
+"""Node class to the arguments that the binder reads."""
 
-_BAG = "a view is a bag of rows without an order; sort or cut the frame that read() returns"
-_OVER = (
-    "an answer that depends on a row's neighbours is no incremental operator here; use GROUP BY in a view and join it"
-)
-_SUBQUERY = "make the inner SELECT a view of its own and name it in FROM"
-_EQUI = "joins find partners by equality; write JOIN ... USING (column) or ON a.x = b.y"
-_WITHOUT = "write the GROUP BY columns out, one view for each grouping"
-_TEXT = "strings are compared and carried, not taken apart; compute the column before it comes in"
+_BAG = "the rows of a view have no order; sort or slice the frame that read() returns"
+_OVER = "window functions are not maintained incrementally here; write GROUP BY in a view and join that"
+_SUBQUERY = "declare the inner SELECT as a view and name that in FROM"
+_EQUI = "only equality joins are; write JOIN ... USING (column) or ON a.x = b.y"
+_WITHOUT = "list the GROUP BY columns, with one view per grouping"
+_TEXT = "there are no string functions; compute the column before you insert the row"
 _NUMBERS = "the operators are + - * / %"
-_FLAT = "a value is one of the seven column types; spread it over columns"
+_FLAT = "a value has one of the seven column types; use several columns"
 _CASE = "write CASE WHEN ... THEN ... END"
 _LITERAL = "write the value into the text"
 
 REFUSED: dict[type[exp.Expr] | tuple[type[exp.Expr], str], tuple[str, str]] = {
-    (exp.Create, "replace"): ("CREATE OR REPLACE", "a name is given once; choose another"),
-    (exp.Create, "exists"): ("IF NOT EXISTS", "a name is given once; leave it out"),
+    (exp.Create, "replace"): ("CREATE OR REPLACE", "a name is used once; choose another"),
+    (exp.Create, "exists"): ("IF NOT EXISTS", "a name is used once; leave it out"),
     exp.Schema: ("a column list after the view's name", "name columns with AS in the SELECT"),
     exp.TemporaryProperty: ("TEMPORARY", "a view lives as long as its catalog; leave it out"),
     exp.MaterializedProperty: ("MATERIALIZED", "the engine decides what is materialised; leave it out"),
     exp.SchemaCommentProperty: ("COMMENT", "write -- comment"),
-    exp.With: ("WITH", "make each common table expression a view of its own and name it in FROM"),
+    exp.With: ("WITH", "declare each common table expression as a view and name that in FROM"),
     exp.Order: ("ORDER BY", _BAG),
     exp.Limit: ("LIMIT", _BAG),
     exp.Fetch: ("FETCH", _BAG),
     exp.Offset: ("OFFSET", _BAG),
     exp.Window: ("a window (OVER)", _OVER),
     exp.Qualify: ("QUALIFY", _OVER),
-    exp.Into: ("INTO", "a view's rows are emitted by step(); leave it out"),
+    exp.Into: ("INTO", "step() returns the rows of a view; leave it out"),
     exp.Lock: ("FOR UPDATE", "reads take no locks; leave it out"),
     (exp.Distinct, "on"): ("DISTINCT ON", "group by those columns and take MAX or MIN of the others"),
     (exp.Distinct, "expressions"): (
         "DISTINCT inside an aggregate",
-        "make a view with SELECT DISTINCT and aggregate over that",
+        "declare a view with SELECT DISTINCT and aggregate over that",
     ),
-    exp.Filter: ("FILTER", "put the condition inside: SUM(CASE WHEN condition THEN x END)"),
-    exp.IgnoreNulls: ("IGNORE NULLS", "aggregates skip NULL anyway; leave it out"),
+    exp.Filter: ("FILTER", "write SUM(CASE WHEN condition THEN x END)"),
+    exp.IgnoreNulls: ("IGNORE NULLS", "aggregates always skip NULL; leave it out"),
     (exp.Group, "all"): ("GROUP BY ALL", _WITHOUT),
     exp.Cube: ("CUBE", _WITHOUT),
     exp.Rollup: ("ROLLUP", _WITHOUT),
     exp.GroupingSets: ("GROUPING SETS", _WITHOUT),
-    (exp.Star, "except_"): ("EXCLUDE", "write out the columns that you want"),
-    (exp.Star, "replace"): ("REPLACE", "write out the columns that you want"),
-    (exp.Star, "rename"): ("RENAME", "write out the columns that you want"),
-    (exp.Table, "db"): ("a qualified table name", "relations have plain names; leave the schema out"),
-    (exp.Table, "joins"): ("a join in parentheses", "write the joins in a row, or make the inner one a view"),
-    (exp.Subquery, "alias"): ("an alias after parentheses", "make what is inside a view of its own and name that"),
-    exp.TableSample: ("TABLESAMPLE", "a view is a function of its relations; filter by a column"),
-    exp.Pivot: ("PIVOT", "write one SUM(CASE WHEN ... THEN x END) for each column"),
+    (exp.Star, "except_"): ("EXCLUDE", "list the columns"),
+    (exp.Star, "replace"): ("REPLACE", "list the columns"),
+    (exp.Star, "rename"): ("RENAME", "list the columns"),
+    (exp.Table, "db"): ("a qualified table name", "leave the schema out"),
+    (exp.Table, "joins"): ("a join in parentheses", "leave out the parentheses, or declare the inner join as a view"),
+    (exp.Subquery, "alias"): ("an alias after parentheses", "declare the part in parentheses as a view and name that"),
+    exp.TableSample: ("TABLESAMPLE", "a view must be a function of its relations; filter by a column"),
+    exp.Pivot: ("PIVOT", "write one SUM(CASE WHEN ... THEN x END) per column"),
     exp.Version: ("time travel in SQL", "pass at= to read()"),
     exp.Lateral: ("LATERAL", _EQUI),
     exp.Unnest: ("UNNEST", _FLAT),
@@ -109,12 +106,12 @@ REFUSED: dict[type[exp.Expr] | tuple[type[exp.Expr], str], tuple[str, str]] = {
     exp.Exists: ("EXISTS", _SUBQUERY),
     **dict.fromkeys(((a, "expressions") for a in _AGGREGATES), ("an aggregate of several values", "give it one")),
     (exp.Union, "distinct"): ("UNION without ALL", "write SELECT DISTINCT over a view with UNION ALL"),
-    (exp.Union, "by_name"): ("BY NAME", "put the columns in one order"),
+    (exp.Union, "by_name"): ("BY NAME", "list the columns in one order"),
     (exp.In, "query"): ("IN (SELECT ...)", "join with a view that is SELECT DISTINCT of that column"),
     (exp.In, "unnest"): ("UNNEST", _FLAT),
     exp.Any: ("ANY", "write IN (...)"),
-    exp.All: ("ALL", "write the comparisons out with AND"),
-    (exp.Between, "symmetric"): ("BETWEEN SYMMETRIC", "put the lower bound first"),
+    exp.All: ("ALL", "write comparisons with AND"),
+    (exp.Between, "symmetric"): ("BETWEEN SYMMETRIC", "write the lower bound first"),
     exp.Placeholder: ("a parameter", _LITERAL),
     exp.Parameter: ("a parameter", _LITERAL),
     exp.Like: ("LIKE", _TEXT),
@@ -123,15 +120,15 @@ REFUSED: dict[type[exp.Expr] | tuple[type[exp.Expr], str], tuple[str, str]] = {
     exp.RegexpLike: ("a regular expression", _TEXT),
     exp.Glob: ("GLOB", _TEXT),
     exp.DPipe: ("||", _TEXT),
-    exp.Collate: ("COLLATE", "strings compare by code point"),
-    exp.TryCast: ("TRY_CAST", "write CAST; text that does not parse is an error, not NULL"),
-    (exp.Cast, "format"): ("CAST with FORMAT", "dates and timestamps are read in ISO form"),
+    exp.Collate: ("COLLATE", "strings are compared by code point"),
+    exp.TryCast: ("TRY_CAST", "write CAST; text that does not parse is an error"),
+    (exp.Cast, "format"): ("CAST with FORMAT", "dates and timestamps must be in ISO form"),
     (exp.DataType, "expressions"): (
         "a type with parameters",
         "write STRING, INT, BIGINT, DOUBLE or another plain type",
     ),
-    exp.ByteString: ("a string with escapes", "write it between single quotes"),
-    exp.RawString: ("a string between dollars", "write it between single quotes"),
+    exp.ByteString: ("a string with escapes", "write it in single quotes"),
+    exp.RawString: ("a string between dollars", "write it in single quotes"),
     exp.BitwiseAnd: ("&", _NUMBERS),
     exp.BitwiseOr: ("|", _NUMBERS),
     exp.BitwiseNot: ("~", _NUMBERS),
@@ -141,7 +138,7 @@ REFUSED: dict[type[exp.Expr] | tuple[type[exp.Expr], str], tuple[str, str]] = {
     exp.NullSafeNEQ: ("IS DISTINCT FROM", "compare with <> and IS NULL"),
     exp.If: ("IF()", _CASE),
     exp.Nullif: ("NULLIF", _CASE),
-    exp.Interval: ("INTERVAL", "dates are compared and grouped, not added to"),
+    exp.Interval: ("INTERVAL", "there is no arithmetic on dates"),
     exp.AtTimeZone: ("AT TIME ZONE", "timestamps have no zone"),
     exp.Tuple: ("a list of values in parentheses", "compare and group by single columns"),
     exp.Array: ("an array", _FLAT),
@@ -149,11 +146,11 @@ REFUSED: dict[type[exp.Expr] | tuple[type[exp.Expr], str], tuple[str, str]] = {
     exp.Bracket: ("a subscript", _FLAT),
     exp.Dot: ("a field of a struct", _FLAT),
 }
-"""Node class, or a node class and one of its arguments -> its name in SQL and the way out."""
+"""A node class, or one of its arguments, to its name in SQL and what to write instead."""
 
 
 def check(tree: exp.Expr) -> None:
-    """Raise SqlError, naming it, at the first part of ``tree`` that :data:`ALLOWED` does not list."""
+    """Raise SqlError for the first part of ``tree`` that `ALLOWED` does not list."""
     for node in tree.walk(bfs=False):
         if type(node) not in ALLOWED or (isinstance(node, exp.If) and not isinstance(node.parent, exp.Case)):
             _refuse(node)
@@ -177,10 +174,10 @@ def _refuse(node: exp.Expr) -> None:
     if isinstance(node, exp.AggFunc):
         raise _refusal(f"the aggregate {_name(node)}", "the aggregates are MAX, MIN, SUM, COUNT and AVG")
     if isinstance(node, (exp.Except, exp.Intersect)):
-        raise _refusal(type(node).__name__.upper(), "join the two sides, or count each side's rows and compare")
+        raise _refusal(type(node).__name__.upper(), "join the two sides, or compare their counts")
     if isinstance(node, exp.Func):
         raise _refusal(f"the function {_name(node)}", "functions are COALESCE, CAST and the five aggregates")
-    raise _refusal(show(node), "see docs/sql.md for what is")
+    raise _refusal(show(node), "docs/sql.md lists what is")
 
 
 def _name(node: exp.Func) -> str:
@@ -192,6 +189,6 @@ def _refusal(what: str, way_out: str) -> SqlError:
 
 
 def show(node: exp.Expr) -> str:
-    """SQL text of a part of a view, shortened, for messages."""
+    """Return the SQL of a part of a view, at most 60 characters long, for messages."""
     text = " ".join(node.sql(comments=False).split())
     return text if len(text) <= 60 else text[:57] + "..."

@@ -1,11 +1,9 @@
-"""FROM: a list of tables and conditions to one left-deep tree of equality joins.
+"""Compiles FROM to a left-deep tree of equality joins.
 
-Tables join in FROM order. Only where a comma-separated table has no equality yet
-with those before it does a later one come first. What a condition says beyond
-equality of columns goes to a filter above the tree, so base relations stay bare
-below joins and their arrangements can be shared. Refuses by name: joins without an
-equality between columns, keys of different types, and for a LEFT JOIN, whose ON
-decides about padding, anything but such equalities.
+Tables are joined in FROM order. A comma-separated table waits until an equality connects it with the tables before it.
+All other conditions become a filter above the joins, so that the inputs of joins are bare relations whose arrangements
+can be shared. A join needs an equality of columns of one type. The ON of a LEFT JOIN may contain nothing else, because
+it decides which rows are padded.
 """
 
 from __future__ import annotations
@@ -24,14 +22,14 @@ _EQUI = "write JOIN ... USING (column) or ON a.x = b.y"
 
 @dataclass(frozen=True)
 class Equality:
-    """An equality between columns of two sources; ``owner`` is the source whose JOIN said it, None for WHERE."""
+    """An equality of two tables' columns. ``owner`` is the table whose JOIN contains it, None for WHERE."""
 
     left: ColumnRef
     right: ColumnRef
     owner: int | None
 
     def ends_at(self, source: int) -> tuple[ColumnRef, ColumnRef] | None:
-        """The two ends, the one at ``source`` last; None where neither is."""
+        """Return both columns, that of table ``source`` last; None if neither is of that table."""
         if self.right.source == source:
             return self.left, self.right
         return (self.right, self.left) if self.left.source == source else None
@@ -39,7 +37,7 @@ class Equality:
 
 @dataclass
 class Condition:
-    """A condition for the filter above the joins, and the sources whose columns it may name."""
+    """A condition for the filter above the joins, and the tables whose columns it may name."""
 
     node: exp.Expr
     among: range
@@ -47,18 +45,18 @@ class Condition:
 
 @dataclass
 class FromClause:
-    """A FROM clause taken apart."""
+    """The tables, equalities and other conditions of FROM and WHERE."""
 
     scope: Scope
     outer: set[int] = field(default_factory=set)
-    """Sources on the right of a LEFT JOIN."""
+    """The tables on the right of a LEFT JOIN."""
     item: list[int] = field(default_factory=list)
-    """For each source, the number of its comma-separated item."""
+    """For each table, the number of its comma-separated item."""
     equalities: list[Equality] = field(default_factory=list)
     rest: list[Condition] = field(default_factory=list)
 
     def read(self, select: exp.Expr) -> None:
-        """Take in the tables and the join conditions of a SELECT."""
+        """Read the tables and the join conditions of a SELECT."""
         self._first(select.args["from_"].this)
         for join in select.args.get("joins") or []:
             _check_kind(join)
@@ -84,7 +82,7 @@ class FromClause:
         shared = []
         using = [name.name for name in join.args.get("using") or []]
         if len({name.lower() for name in using}) < len(using):
-            raise SqlError(f"USING ({', '.join(using)}) names a column twice; name each once")
+            raise SqlError(f"USING ({', '.join(using)}) names a column twice; name each column once")
         for name in using:
             left, right = scope.find(name, among=among[:-1]), scope.find(name, among=[new])
             self._equate(left, right, new)
@@ -99,12 +97,12 @@ class FromClause:
                 self._equate(*pair, new)
             elif isinstance(condition, exp.Column) and not self._boolean(condition, among):
                 raise SqlError(
-                    f"ON {show(condition)} is no condition: write USING ({condition.name}) for a common column"
+                    f"ON {show(condition)} is not a condition; for a common column write USING ({condition.name})"
                 )
             elif outer:
                 raise SqlError(
-                    f"{show(condition)} in the ON of a LEFT JOIN is not supported: ON may hold equalities between "
-                    "columns of the two sides; filter in a view first and join that"
+                    f"{show(condition)} in the ON of a LEFT JOIN is not supported: only equalities of columns are; "
+                    "filter in a view and join that"
                 )
             else:
                 self.rest.append(Condition(condition, among))
@@ -116,21 +114,21 @@ class FromClause:
         if not self._joinable(left, right):
             a, b = self.scope.column(left).type.value, self.scope.column(right).type.value
             raise SqlError(
-                f"{self.scope.label(left)} is {a} and {self.scope.label(right)} is {b}: columns that are joined have "
-                "one type (INT goes with BIGINT); CAST one of them in a view and join that"
+                f"{self.scope.label(left)} is {a} and {self.scope.label(right)} is {b}: joined columns need one type "
+                "(INT also matches BIGINT); CAST one of them in a view and join that"
             )
-        # a.x = b.x and b.x = a.x are one condition.
+        # a.x = b.x and b.x = a.x are one equality.
         left, right = sorted((left, right))
-        edge = Equality(left, right, owner)
-        if edge not in self.equalities:
-            self.equalities.append(edge)
+        equality = Equality(left, right, owner)
+        if equality not in self.equalities:
+            self.equalities.append(equality)
 
     def _joinable(self, left: ColumnRef, right: ColumnRef) -> bool:
         types = {self.scope.column(left).type, self.scope.column(right).type}
         return len(types) == 1 or types == {Type.INT, Type.BIGINT}
 
     def _columns(self, condition: exp.Expr, among: range) -> tuple[ColumnRef, ColumnRef] | None:
-        """The two columns of different sources that a condition equates, if that is all it does."""
+        """Return the two columns if the condition is an equality of columns of different tables."""
         if not isinstance(condition, exp.EQ):
             return None
         sides = [condition.this.unnest(), condition.expression.unnest()]
@@ -140,13 +138,13 @@ class FromClause:
         return (left, right) if left.source != right.source else None
 
     def _boolean(self, column: exp.Column, among: range) -> bool:
-        """Whether a column alone is a condition; a name that two tables have is meant for USING."""
+        """Whether a column is a BOOLEAN, and no second table has a column of that name."""
         sources = [n for n in among if column.table.lower() in ("", self.scope.sources[n].name.lower())]
         named = [c for n in sources for c in self.scope.sources[n].schema if c.name.lower() == column.name.lower()]
         return [c.type for c in named] == [Type.BOOLEAN]
 
     def where(self, condition: exp.Expr | None) -> None:
-        """Take in WHERE: equalities between comma-separated items join them, the rest is for the filter."""
+        """Read WHERE. Equalities between comma-separated items join them; the rest becomes the filter."""
         every = range(len(self.scope.sources))
         for part in conjuncts(condition):
             pair = self._columns(part, every) if len(self.scope.stars) > 1 else None
@@ -156,9 +154,9 @@ class FromClause:
                 self.rest.append(Condition(part, every))
 
     def tree(self) -> tuple[Node, dict[int, int], list[Equality]]:
-        """The joins, the offset of each source in the joined row, and the equalities that no join checks.
+        """Return the joins, the first column of each table in their output, and the equalities that no join checks.
 
-        Raises SqlError where a table is reached by no equality.
+        Raises SqlError if no equality connects a table with the others.
         """
         count = len(self.scope.sources)
         starts = [s for s in range(count) if s not in self.outer]
@@ -169,13 +167,13 @@ class FromClause:
             lost = next(s for s in range(count) if s not in reached)
             name = self.scope.sources[lost].name
             raise SqlError(
-                f"{name} is joined by no equality of columns (a CROSS JOIN), which is not supported: {_EQUI}, "
-                "with equal types on both sides"
+                f"{name} is not joined by an equality of columns (a CROSS JOIN), which is not supported: {_EQUI}, "
+                "with one type on both sides"
             )
         return self._build(order)
 
     def _order(self, start: int) -> list[int]:
-        """The sources that can be joined one after the other from ``start``, in FROM order where that works."""
+        """Return the tables that can be joined one after the other from ``start``, in FROM order if possible."""
         order = [start]
         while True:
             ready = (s for s in range(len(self.scope.sources)) if s not in order and self._keys(s, order))
@@ -185,11 +183,11 @@ class FromClause:
             order.append(found)
 
     def _keys(self, source: int, order: list[int]) -> list[Equality]:
-        """The equalities that join ``source`` to those in ``order``; none where it cannot be joined yet."""
+        """Return the equalities that join ``source`` with the tables in ``order``; [] if it cannot be joined yet."""
         reach = [e for e in self.equalities if (ends := e.ends_at(source)) and ends[0].source in order]
         if source not in self.outer:
             return reach
-        # A LEFT JOIN pads by its own ON alone, and only once all of that can be checked.
+        # Only its own ON decides which rows a LEFT JOIN pads, so all of that must be available.
         own = [e for e in self.equalities if e.owner == source]
         return own if all(e in reach for e in own) else []
 
@@ -209,7 +207,7 @@ class FromClause:
 
 
 def _check_kind(join: exp.Expr) -> None:
-    """Refuse the joins that are not inner or LEFT ones, by name."""
+    """Raise SqlError unless a join is an inner or LEFT join."""
     method, side, kind = (str(join.args.get(a) or "").upper() for a in ("method", "side", "kind"))
     if method:
         raise SqlError(f"{method} JOIN is not supported: {_EQUI}")
@@ -225,7 +223,7 @@ def _check_kind(join: exp.Expr) -> None:
 
 
 def conjuncts(condition: exp.Expr | None) -> list[exp.Expr]:
-    """The parts of a condition that AND connects, without their parentheses, left to right."""
+    """Return the operands of nested ANDs, from left to right, without parentheses."""
     out: list[exp.Expr] = []
     pending = [] if condition is None else [condition]
     while pending:

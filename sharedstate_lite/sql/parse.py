@@ -1,9 +1,7 @@
-"""Text to syntax: ``CREATE VIEW name AS SELECT ...`` to a checked sqlglot tree.
+"""Parses ``CREATE VIEW name AS SELECT ...`` to a checked sqlglot tree.
 
-sqlglot gives the tree, in its ``duckdb`` dialect: double quotes around identifiers,
-single quotes around strings. It reads more than SQL, though: it closes parentheses and
-supplies words by itself, and drops a few. So DuckDB's own grammar has the last word on
-what is SQL at all, and what sqlglot drops is looked for among the tokens.
+sqlglot's ``duckdb`` dialect builds the tree. It accepts more than SQL: it adds missing parentheses and words, and drops
+some words. So DuckDB's parser must accept the text too, and words that sqlglot drops are found among the tokens.
 """
 
 from __future__ import annotations
@@ -28,25 +26,21 @@ if TYPE_CHECKING:
 
 TOO_DEEP = "the SQL is nested too deeply; split it over views"
 _TEXTS = (TokenType.VARCHAR, TokenType.CHAR, TokenType.NVARCHAR, TokenType.NCHAR, TokenType.BPCHAR, TokenType.TEXT)
-# What may end a type's name; where it is several words (WITHOUT TIME ZONE), the last.
+# The last token of a type's name, which may have several words (TIMESTAMP WITHOUT TIME ZONE).
 _TYPE_ENDS = {*Dialect.get_or_raise("duckdb").parser_class.TYPE_TOKENS, TokenType.VAR}
 
 
 def parse(text: str) -> tuple[str, exp.Expr]:
-    """A view's name and its checked query.
+    """Return a view's name and its checked query.
 
-    Raises SqlError for text that does not parse, for several statements, for anything
-    but CREATE VIEW, and for any part of it that :mod:`.grammar` does not let in.
+    Raises SqlError for text that does not parse, for anything but one CREATE VIEW, and for syntax that `grammar` does
+    not list.
     """
     if not isinstance(text, str):
-        raise SqlError(f"a view is given as SQL text, not as {type(text).__name__}")
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise SqlError("the SQL has a lone surrogate, which is not text; mend it first") from None
+        raise SqlError(f"a view must be SQL text, not {type(text).__name__}")
     tokens, statements = _statements(text)
     if len(statements) != 1:
-        raise SqlError(f"{len(statements)} statements where one was expected; give each view in a call of its own")
+        raise SqlError(f"{len(statements)} statements instead of one; declare each view in its own call")
     create = statements[0]
     if isinstance(create, exp.Query):
         raise SqlError("a SELECT without a name; write CREATE VIEW name AS SELECT ...")
@@ -54,7 +48,7 @@ def parse(text: str) -> tuple[str, exp.Expr]:
         _check_syntax(text)
         if isinstance(create, exp.Command) and [t.text.upper() for t in tokens[:2]] == ["CREATE", "VIEW"]:
             _check_query(tokens, text)
-        raise SqlError(f"{tokens[0].text.upper()} ... is no view; write CREATE VIEW name AS SELECT ...")
+        raise SqlError(f"{tokens[0].text.upper()} ... is not a view; write CREATE VIEW name AS SELECT ...")
     name = create.this.find(exp.Table).name
     try:
         check(create)
@@ -80,7 +74,7 @@ def _statements(text: str) -> tuple[list[Token], list[exp.Expr]]:
 
 
 def _check_query(tokens: list[Token], text: str) -> None:
-    """Name what sqlglot could not read in a view that it took for some command of another kind."""
+    """Raise SqlError for the syntax error because of which sqlglot returned a view as an unknown command."""
     begin = next((at for at, t in enumerate(tokens, 1) if t.token_type is TokenType.ALIAS), len(tokens))
     try:
         Dialect.get_or_raise("duckdb").parser().parse(tokens[begin:], text)
@@ -88,13 +82,13 @@ def _check_query(tokens: list[Token], text: str) -> None:
         found = error.errors[0]
         raise SqlError(
             f"the SQL does not parse at {shorten(found['highlight'])}, line {found['line']}: "
-            'quote a name with double quotes, and a reserved word as a name too: AS "select"'
+            'quote it with double quotes: AS "select"'
         ) from error
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """What sqlglot cannot parse it logs and passes on as a Command; that is refused here, so the log is noise."""
+    """Silence sqlglot's log. It warns of text that it returns as a Command, which is refused anyway."""
     logger = logging.getLogger("sqlglot")
     before, logger.disabled = logger.disabled, True
     try:
@@ -104,24 +98,24 @@ def _quiet() -> Iterator[None]:
 
 
 def _check_dropped(tokens: list[Token], tree: exp.Expr) -> None:
-    """Refuse what the parser leaves no trace of in its tree."""
+    """Refuse syntax that is missing in sqlglot's tree."""
     kinds = [t.token_type for t in tokens]
     for token, after in zip(tokens, tokens[1:], strict=False):
         if token.token_type is TokenType.NUMBER and after.token_type is TokenType.VAR and after.start == token.end + 1:
-            raise SqlError(f"{token.text}{after.text} is no number here; write it in decimal digits")
+            raise SqlError(f"{token.text}{after.text} is not a number here; write it in decimal digits")
         if token.token_type in _TEXTS and after.token_type is TokenType.L_PAREN:
-            raise SqlError(f"{token.text} with a length is not supported: write STRING, which has any length")
+            raise SqlError(f"{token.text} with a length is not supported: write STRING, which has no limit")
         if token.text.upper() == "NVL" and after.token_type is TokenType.L_PAREN:
-            raise SqlError("the function NVL is not supported: write COALESCE")  # and DuckDB has none of that name
+            raise SqlError("the function NVL is not supported: write COALESCE")  # DuckDB does not have it either
     for kind, literal, after in zip(tokens, tokens[1:], tokens[2:], strict=False):
-        # The parser casts the text and then makes the literal of it; by the grammar it is the other way round.
+        # sqlglot reads TYPE 'text'::T as TYPE ('text'::T); in SQL it is (TYPE 'text')::T.
         if [literal.token_type, after.token_type] == [TokenType.STRING, TokenType.DCOLON]:
             if kind.token_type in _TYPE_ENDS:
                 shown = f"{kind.text.upper()} {shorten(literal.text)}"
                 raise SqlError(f"{shown}::... is not supported: write ({shown})::...")
     if kinds.count(TokenType.PLUS) != sum(1 for _ in tree.find_all(exp.Add)):
         raise SqlError("+ before a value is not supported: leave it out")
-    # The tree has one node for a comma and for a JOIN that says nothing more.
+    # In the tree, a comma and a JOIN without a condition are the same node.
     bare = (j for j in tree.find_all(exp.Join) if j.kind in ("", "INNER", "OUTER") and not j.args.get("method"))
     commas = sum(1 for j in bare if j.args.get("on") is None and not j.args.get("using"))
     if kinds.count(TokenType.JOIN) + commas > sum(1 for _ in tree.find_all(exp.Join)):
@@ -129,12 +123,12 @@ def _check_dropped(tokens: list[Token], tree: exp.Expr) -> None:
 
 
 def _check_syntax(text: str, tree: exp.Expr | None = None) -> None:
-    """Refuse what DuckDB's parser refuses.
+    """Raise SqlError if DuckDB's parser refuses the text.
 
-    The names of ``tree`` are quoted first, so that none is taken for a reserved word;
-    only an alias stays bare, as a reserved word there is a clause that was broken off.
+    The names of ``tree`` are quoted first, because DuckDB reserves more words. An alias is not: a reserved word there
+    starts an incomplete clause.
     """
-    import duckdb  # Here, as it takes a quarter of a second, and only a new view needs it.
+    import duckdb  # late: it takes 0.25 s, and only a new view needs it
 
     names = [] if tree is None else [n for n in tree.find_all(exp.Identifier) if "start" in n.meta]
     for name in sorted(names, key=lambda n: -int(n.meta["start"])):
@@ -153,7 +147,7 @@ def _check_syntax(text: str, tree: exp.Expr | None = None) -> None:
 
 @cache
 def _connection() -> duckdb.DuckDBPyConnection:
-    """A connection for its parser alone."""
+    """Return a connection that is used for its parser only."""
     import duckdb
 
     return duckdb.connect()

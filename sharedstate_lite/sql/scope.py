@@ -1,9 +1,8 @@
-"""What names mean inside one SELECT: its tables, their columns, and what ``*`` is.
+"""Name resolution in one SELECT: its tables, their columns, and ``*``.
 
-A :class:`ColumnRef` is a column of one of the FROM clause's sources; where that column
-stands in the joined row is settled only when the join order is (:mod:`.joins`).
-Names are case-insensitive and come out as declared. A column named by USING is one
-column when it is not qualified: the left side's (SQL:2016, 7.10).
+A `ColumnRef` is a column of one table in FROM. Its position in the joined row depends on the join order, which `joins`
+chooses later. Names are case-insensitive and keep their declared spelling. The unqualified name of a USING column is
+the left table's column (SQL:2016, 7.10).
 """
 
 from __future__ import annotations
@@ -18,16 +17,16 @@ from ..plan.nodes import Column, Node, Scan, Schema
 from ..plan.view import View
 
 MAX_COLUMNS = 60
-"""How many columns a relation, and any operator of a view, may have."""
+"""The largest number of columns of a relation, and of the output of an operator."""
 
 
 class UnknownRelation(SqlError, RelationError):
-    """SQL that names a relation which the catalog does not know."""
+    """SQL that names an unknown relation. It is both a SqlError and a RelationError."""
 
 
 @dataclass(frozen=True, order=True)
 class ColumnRef:
-    """Column ``column`` of source number ``source``, counted in FROM order."""
+    """Column ``column`` of table number ``source``, in FROM order."""
 
     source: int
     column: int
@@ -35,7 +34,7 @@ class ColumnRef:
 
 @dataclass(frozen=True)
 class FromTable:
-    """A table of the FROM clause: the operator behind it, and the name it goes by."""
+    """A table in FROM: its name or alias, its plan, and the view if it is one."""
 
     name: str
     node: Node
@@ -43,26 +42,26 @@ class FromTable:
 
     @property
     def schema(self) -> Schema:
-        """The columns that it brings."""
+        """The columns of the table."""
         return self.node.schema
 
 
 @dataclass
 class Scope:
-    """The sources of one FROM clause, added left to right, and look-up by name."""
+    """The tables of one FROM clause, added from left to right."""
 
     relations: Mapping[str, Schema]
     views: Mapping[str, View]
     sources: list[FromTable] = field(default_factory=list)
     merged: set[ColumnRef] = field(default_factory=set)
-    """Right-hand columns of USING: they answer to a qualified name only."""
+    """The right-hand columns of USING, which only a qualified name refers to."""
     stars: list[list[ColumnRef]] = field(default_factory=list)
-    """What ``*`` stands for, one list for each comma-separated item of FROM."""
+    """The columns of ``*``, one list per comma-separated item of FROM."""
 
     def add(self, table: exp.Expr) -> int:
-        """Add the table of a FROM or JOIN as the next source; returns its number."""
+        """Add the table of a FROM or JOIN, and return its number."""
         if not isinstance(table, exp.Table) or not isinstance(table.this, exp.Identifier):
-            raise SqlError("a subquery in FROM is not supported: make it a view of its own and name that here")
+            raise SqlError("a subquery in FROM is not supported: declare it as a view and name that here")
         name = table.name
         node, view = self._node(name)
         alias = table.alias or node_name(node, view, name)
@@ -82,64 +81,62 @@ class Scope:
         raise UnknownRelation(f"no relation or view is called {name}; the catalog has: {known}")
 
     def places(self, source: int) -> list[ColumnRef]:
-        """All columns of one source."""
+        """Return all columns of a table."""
         return [ColumnRef(source, i) for i in range(len(self.sources[source].schema))]
 
     def column(self, place: ColumnRef) -> Column:
-        """The name and type of a column."""
+        """Return the name and type of a column."""
         return self.sources[place.source].schema[place.column]
 
     def label(self, place: ColumnRef) -> str:
-        """A column's qualified name, for messages."""
+        """Return a column's qualified name, for messages."""
         return f"{self.sources[place.source].name}.{self.column(place).name}"
 
     def find(self, name: str, table: str = "", among: Iterable[int] | None = None) -> ColumnRef:
-        """The column called ``name``, of ``table`` where that is given, among some sources only where those are.
+        """Find the column ``name``, of ``table`` if given, in the tables numbered ``among`` (None: all).
 
-        Raises SqlError where there is none, or more than one.
+        Raises SqlError if there is none, or more than one.
         """
         numbers = range(len(self.sources)) if among is None else list(among)
         if table:
             numbers = [n for n in numbers if self.sources[n].name.lower() == table.lower()]
             if not numbers:
-                raise SqlError(f"no table is called {table} here; there are: {self._names(among)}")
+                raise SqlError(f"no table is called {table} here; the tables are: {self._names(among)}")
         found = [p for n in numbers for p in self.places(n) if self.column(p).name.lower() == name.lower()]
         if not table:
             found = [p for p in found if p not in self.merged]
         if not found:
             known = ", ".join(dict.fromkeys(self.column(p).name for n in numbers for p in self.places(n)))
-            raise SqlError(f"no column is called {table + '.' if table else ''}{name} here; there are: {known}")
+            raise SqlError(f"no column is called {table + '.' if table else ''}{name} here; the columns are: {known}")
         if len(found) > 1:
-            raise SqlError(f"{name} is ambiguous: {' or '.join(map(self.label, found))}; say which")
+            raise SqlError(f"{name} is ambiguous: {' or '.join(map(self.label, found))}; qualify it")
         return found[0]
 
     def _names(self, among: Iterable[int] | None) -> str:
         return ", ".join(self.sources[n].name for n in (range(len(self.sources)) if among is None else among))
 
     def star(self, table: str = "") -> list[ColumnRef]:
-        """What ``*`` or ``table.*`` stands for."""
+        """Return the columns of ``*`` or ``table.*``."""
         if not table:
             return [p for item in self.stars for p in item]
         for number, source in enumerate(self.sources):
             if source.name.lower() == table.lower():
                 return self.places(number)
-        raise SqlError(f"no table is called {table} here; there are: {self._names(None)}")
+        raise SqlError(f"no table is called {table} here; the tables are: {self._names(None)}")
 
 
 def check_width(schema: Schema) -> Schema:
-    """``schema``, where it is no wider than :data:`MAX_COLUMNS`; else SqlError."""
+    """Return ``schema``. Raises SqlError if it has more than `MAX_COLUMNS` columns."""
     if len(schema) > MAX_COLUMNS:
-        raise SqlError(
-            f"{len(schema)} columns side by side are more than {MAX_COLUMNS}; select fewer, in views of single tables"
-        )
+        raise SqlError(f"{len(schema)} columns are more than {MAX_COLUMNS}; select fewer, in a view of each table")
     return schema
 
 
 def find_name(name: str, names: Iterable[str]) -> str | None:
-    """The one of ``names`` that is ``name`` but for case, as declared."""
+    """Return the element of ``names`` that equals ``name`` regardless of case, or None."""
     return next((n for n in names if n.lower() == name.lower()), None)
 
 
 def node_name(node: Node, view: View | None, name: str) -> str:
-    """The declared spelling of a table's name."""
+    """Return a table's name as declared."""
     return view.name if view is not None else node.relation if isinstance(node, Scan) else name

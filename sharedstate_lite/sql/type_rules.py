@@ -1,8 +1,7 @@
-"""One type for several expressions, and literals that take it.
+"""The common type of several expressions, and literals of that type.
 
-INT widens to BIGINT and DOUBLE, DATE to TIMESTAMP; a bare NULL takes any type, a string
-literal that of the DATE or TIMESTAMP beside it. Nothing else mixes: engines disagree on
-what it would mean.
+INT widens to BIGINT and DOUBLE, and DATE to TIMESTAMP. NULL takes any type. A string literal takes the type of a DATE
+or TIMESTAMP that it is combined with. Nothing else mixes, because databases disagree on its meaning.
 """
 
 from __future__ import annotations
@@ -15,14 +14,14 @@ from ..kernels import casts
 from ..plan.nodes import Call, Expr, Lit, Type
 
 NULL_LITERAL = Lit(None, Type.BOOLEAN)
-"""A NULL that has no type yet; compared by identity."""
+"""A NULL without a type; compare it by identity."""
 
 WIDENING = (Type.INT, Type.BIGINT, Type.DOUBLE)
-"""The number types, each of which the later ones take in."""
+"""The numeric types, each of which widens to the later ones."""
 
 
 def common(args: Sequence[Expr]) -> Type | None:
-    """The type that ``args`` share after widening, None where there is none; INT where all are bare NULLs."""
+    """Return the common type of ``args`` after widening, or None. NULLs alone are INT."""
     known = [a for a in args if a is not NULL_LITERAL]
     types = {a.type for a in known}
     if len(types) <= 1:
@@ -35,7 +34,7 @@ def common(args: Sequence[Expr]) -> Type | None:
 
 
 def coerce(arg: Expr, target: Type) -> Expr:
-    """``arg`` as ``target``, which :func:`common` said it can be."""
+    """Return ``arg`` as ``target``, a type that `common` returned."""
     if arg is NULL_LITERAL:
         return Lit(None, target)
     if arg.type is target:
@@ -49,9 +48,9 @@ def coerce(arg: Expr, target: Type) -> Expr:
 
 
 def number_literal(text: str) -> Lit:
-    """A number literal: INT where it fits, then BIGINT; with a point or an exponent a DOUBLE."""
+    """Return a number literal: INT if it fits, else BIGINT; DOUBLE with a decimal point or an exponent."""
     if not any(c in text for c in ".eE"):
-        # Python reads no more than 4,300 digits; forty are past every type.
+        # int() refuses more than 4,300 digits; 40 are enough to exceed every type.
         value = int(text[:40])
         for kind in (Type.INT, Type.BIGINT):
             if casts.LIMITS[kind][0] <= value <= casts.LIMITS[kind][1]:
@@ -63,11 +62,11 @@ def number_literal(text: str) -> Lit:
 
 
 def _unfit(text: str, kind: str) -> NoReturn:
-    raise SqlError(f"{text[:40]} does not fit {kind}, the widest type of its kind")
+    raise SqlError(f"{text[:40]} does not fit {kind}, the widest type for it")
 
 
 def typed_literal(arg: Lit, target: Type) -> Lit:
-    """A string literal as a literal of another type."""
+    """Return a string literal as a literal of another type. Raises SqlError if it does not parse."""
     try:
         value = casts.parse(str(arg.value), target)
     except RowError as error:

@@ -1,4 +1,4 @@
-"""The catalog: relations by declaration, views by name, each once."""
+"""The catalog: relations and views by name."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MOST = "CREATE VIEW most AS SELECT user, MAX(length) AS most FROM visit GROUP BY
 
 
 def test_every_type_and_its_synonyms() -> None:
-    """Types are written in any case, by the name that another system has for them too."""
+    """Types may be written in any case, and by their usual synonyms."""
     names = {
         Type.STRING: ["STRING", "text", "varchar"],
         Type.INT: ["int", "INTEGER"],
@@ -32,15 +32,15 @@ def test_every_type_and_its_synonyms() -> None:
 
 
 def test_declarations_keep_their_spelling() -> None:
-    """Names come out as declared, may be quoted, and are found whatever their case."""
+    """Names keep their spelling, may be quoted, and are found regardless of case."""
     catalog = Catalog(Visit=' Product STRING ,"The ""User"", if any" STRING,\n date DATE ', self="a INT")
     assert list(catalog.relations) == ["Visit", "self"]
     assert [c.name for c in catalog.schema("VISIT")] == ["Product", 'The "User", if any', "date"]
 
 
 @pytest.mark.parametrize("name", [None, 3, ["visit"], "visits"])
-def test_a_relation_that_is_not_there(name: Any) -> None:
-    """Whatever is no relation's name is a RelationError that says which there are."""
+def test_an_unknown_relation(name: Any) -> None:
+    """The RelationError lists the relations."""
     with pytest.raises(RelationError, match="^no relation is called .*; the catalog has: visit$"):
         Catalog(visit=VISIT).schema(name)
 
@@ -48,45 +48,36 @@ def test_a_relation_that_is_not_there(name: Any) -> None:
 @pytest.mark.parametrize(
     ("declaration", "says"),
     [
-        ("", "no columns are declared"),
-        ("  ", "no columns are declared"),
-        (None, "no columns are declared"),
-        ("a", "'a' is no column"),
-        ("a INT,", "'' is no column"),
-        ("a INT,, b INT", "'' is no column"),
-        ("a INT b INT", "'a INT b INT' is no column"),
-        ("a FLOAT", "'a FLOAT' is no column"),
-        ("a INT NOT NULL", "'a INT NOT NULL' is no column"),
-        ('"a INT', "is no column"),
-        ("a b-c INT", "is no column"),
+        ("", "it has no columns"),
+        ("  ", "it has no columns"),
+        (None, "it has no columns"),
+        ("a", "'a' is not a column"),
+        ("a INT,", "'' is not a column"),
+        ("a INT,, b INT", "'' is not a column"),
+        ("a INT b INT", "'a INT b INT' is not a column"),
+        ("a FLOAT", "'a FLOAT' is not a column"),
+        ("a INT NOT NULL", "'a INT NOT NULL' is not a column"),
+        ('"a INT', "is not a column"),
+        ("a b-c INT", "is not a column"),
         ("a INT, A STRING", "column A is declared twice"),
-        ("a INT, time TIMESTAMP", "a column is called time"),
-        ("Diff INT", "a column is called Diff"),
-        ('"\ud800" INT', r"'\"\\ud800\" INT' or the name has a lone surrogate, which is not text; mend it first"),
+        ("a INT, time TIMESTAMP", "the column name time is reserved"),
+        ("Diff INT", "the column name Diff is reserved"),
     ],
 )
-def test_a_declaration_that_cannot_be(declaration: Any, says: str) -> None:
-    """A bad declaration is a RelationError that names the relation and what is wrong."""
+def test_an_invalid_declaration(declaration: Any, says: str) -> None:
+    """An invalid declaration is a RelationError with the relation and what is wrong."""
     with pytest.raises(RelationError, match=f"^relation t: .*{says}"):
         Catalog(t=declaration)
 
 
-def test_a_relation_is_named_once() -> None:
-    """Two names that differ in case alone are one; what is not text is none."""
-    with pytest.raises(RelationError, match=r"^relation \\ud800: .* has a lone surrogate"):
-        Catalog(**{"\ud800": VISIT})
-    with pytest.raises(RelationError, match="relation VISIT: the name is taken"):
+def test_relations_differ_in_more_than_case() -> None:
+    """Two names that differ only in case are one name."""
+    with pytest.raises(RelationError, match="relation VISIT: another relation has that name"):
         Catalog(visit=VISIT, VISIT=VISIT)
 
 
-def test_an_unknown_relation_is_named_with_those_there_are() -> None:
-    """Look-up of a relation that is not there says which are."""
-    with pytest.raises(RelationError, match="no relation is called visits; the catalog has: visit"):
-        Catalog(visit=VISIT).schema("visits")
-
-
-def test_a_view_has_a_name_of_its_own() -> None:
-    """A name that a relation or another view has, in any case, is a ViewError."""
+def test_the_name_of_a_view_is_unique() -> None:
+    """The name of a relation or of another view, in any case, is a ViewError."""
     catalog = Catalog(visit=VISIT)
     view = catalog.view(MOST)
     assert dict(catalog.views) == {"most": view}
@@ -97,7 +88,7 @@ def test_a_view_has_a_name_of_its_own() -> None:
 
 
 def test_a_refused_view_leaves_the_catalog_as_it_was() -> None:
-    """Neither bad SQL nor a bad key takes the name."""
+    """After bad SQL or a bad key, the name is still free."""
     catalog = Catalog(visit=VISIT)
     with pytest.raises(SqlError):
         catalog.view("CREATE VIEW most AS SELECT nothing FROM visit")
@@ -108,14 +99,14 @@ def test_a_refused_view_leaves_the_catalog_as_it_was() -> None:
 
 
 def test_a_catalog_owns_the_views_declared_in_it() -> None:
-    """An equal view of another catalog is not its own."""
+    """An equal view of another catalog is not owned."""
     one, other = Catalog(visit=VISIT), Catalog(visit=VISIT)
     view, twin = one.view(MOST), other.view(MOST)
     assert (one.owns(view), one.owns(twin), other.owns(view)) == (True, False, False)
 
 
-def test_relations_and_views_are_not_to_be_written_to() -> None:
-    """What the catalog shows is a view of it, not a way into it."""
+def test_relations_and_views_are_read_only() -> None:
+    """The mappings cannot be changed."""
     catalog = Catalog(visit=VISIT)
     with pytest.raises(TypeError):
         catalog.relations["x"] = ()  # type: ignore[index]
@@ -124,7 +115,7 @@ def test_relations_and_views_are_not_to_be_written_to() -> None:
 
 
 def test_a_catalog_shows_itself() -> None:
-    """The repr can be read back; the notebook's table escapes what it is given."""
+    """The repr is Python; the notebook's table is escaped."""
     catalog = Catalog(visit=VISIT, **{"<b>": "a INT"})
     catalog.view(MOST)
     assert repr(catalog).startswith("Catalog(visit='product STRING, user STRING, length INT', ")
@@ -134,19 +125,19 @@ def test_a_catalog_shows_itself() -> None:
 
 
 def test_all_errors_are_one_family() -> None:
-    """Whoever catches ss.Error, or ValueError, catches all of them."""
+    """``except ss.Error`` and ``except ValueError`` catch all of them."""
     assert issubclass(Error, ValueError)
     assert all(issubclass(e, Error) for e in (SqlError, RelationError, ViewError))
 
 
-def test_views_stand_on_views_up_to_a_height() -> None:
-    """150 operators one above the other work in every engine; one more is refused by name and leaves the catalog."""
+def test_the_height_of_a_plan_is_limited() -> None:
+    """A plan of 150 operators works in every engine; one more is refused, and the catalog is unchanged."""
     catalog = ss.Catalog(t="a INT, b INT")
     below = "t"
     for number in range(149):
         view = catalog.view(f"CREATE VIEW v{number} AS SELECT a, b + 0 AS b FROM {below}")
         below = view.name
-    with pytest.raises(ss.SqlError, match="view high stands on 150 operators, one above the other; 150 are the most"):
+    with pytest.raises(ss.SqlError, match="view high: its plan is 151 operators high and the limit is 150"):
         catalog.view(f"CREATE VIEW high AS SELECT a, b + 1 AS b FROM {below}")
     assert "high" not in catalog.views
     for kind in ss.KINDS:
@@ -156,8 +147,8 @@ def test_views_stand_on_views_up_to_a_height() -> None:
             assert view.explain() and engine.state().rows.sum() >= 1
 
 
-def test_a_view_read_twice_at_each_level_is_walked_once() -> None:
-    """Self-joins over self-joins have as many operators as views, not as many as ways through them."""
+def test_walk_visits_each_operator_once() -> None:
+    """Self-joins of self-joins have exponentially many paths, but few operators."""
     catalog = ss.Catalog(t="a INT, b INT")
     below = "t"
     for number in range(30):

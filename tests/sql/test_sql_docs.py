@@ -1,4 +1,4 @@
-"""docs/sql.md: every row of both tables holds, and the tables leave nothing out."""
+"""docs/sql.md: every row of both tables is true, and the tables are complete."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from sqlglot import exp
 
-import sharedstate_lite.errors
 from sharedstate_lite.errors import SqlError
 from sharedstate_lite.oracle import recompute
 from sharedstate_lite.plan.nodes import Type
@@ -20,7 +19,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "sql.md"
 
 
 def table(title: str) -> list[list[str]]:
-    """The rows of the table under a heading, cells without their markup."""
+    """Return the rows of the table under a heading, without markup."""
     section = PAGE.read_text().split(f"\n## {title}\n")[1].split("\n## ")[0]
     lines = [line for line in section.splitlines() if line.startswith("| ")][2:]
     cells = ([c.strip() for c in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines)
@@ -31,7 +30,7 @@ SUPPORTED, REFUSALS = table("Supported"), table("Refused")
 
 
 def shop() -> Catalog:
-    """The catalog that the page declares."""
+    """Return the catalog that the page declares."""
     code = PAGE.read_text().split("```python\n")[1].split("```")[0]
     names: dict[str, Catalog] = {}
     exec(code.replace("ss.Catalog", "Catalog"), {"Catalog": Catalog}, names)
@@ -39,14 +38,14 @@ def shop() -> Catalog:
 
 
 def statement(sql: str) -> str:
-    """A row's SQL as a whole statement."""
+    """Return a row's SQL as a complete statement."""
     whole = sql.startswith(("CREATE", "INSERT"))
     return sql if whole else f"CREATE VIEW v AS {sql}"
 
 
 @pytest.mark.parametrize("sql", [row[1] for row in SUPPORTED])
 def test_what_is_supported_binds(sql: str) -> None:
-    """A supported row binds, and DuckDB finds the same columns and types in its text."""
+    """A supported row binds, and DuckDB finds the same columns and types."""
     catalog = shop()
     view = catalog.view(statement(sql))
     dtypes = {
@@ -62,25 +61,25 @@ def test_what_is_supported_binds(sql: str) -> None:
     assert {str(n): str(d) for n, d in frame.dtypes.items()} == {c.name: dtypes[c.type] for c in view.schema}
 
 
-@pytest.mark.parametrize(("sql", "error", "says"), REFUSALS)
-def test_what_is_refused_says_so(sql: str, error: str, says: str) -> None:
-    """A refused row raises its error with its words, and leaves the catalog as it was."""
+@pytest.mark.parametrize(("sql", "says"), REFUSALS)
+def test_what_is_refused_says_so(sql: str, says: str) -> None:
+    """A refused row raises a SqlError with these words, and the catalog is unchanged."""
     catalog = shop()
     before = list(catalog.views)
-    with pytest.raises(getattr(sharedstate_lite.errors, error)) as caught:
+    with pytest.raises(SqlError) as caught:
         catalog.view(statement(sql))
     assert str(caught.value).removeprefix("view v: ") == says
     assert list(catalog.views) == before
 
 
-def test_every_refusal_that_has_a_name_has_a_row() -> None:
-    """The page shows each named refusal with its way out."""
-    said = [row[2] for row in REFUSALS]
+def test_every_named_refusal_has_a_row() -> None:
+    """The page shows each name of `REFUSED` with its advice."""
+    said = [row[1] for row in REFUSALS]
     assert [n for n, way_out in REFUSED.values() if f"{n} is not supported: {way_out}" not in said] == []
 
 
-def test_every_syntax_that_is_let_in_has_a_row() -> None:
-    """Each node class and argument that the binder consumes occurs in a supported example, or in a refusal by value."""
+def test_all_supported_syntax_has_a_row() -> None:
+    """Each node class and argument of `ALLOWED` occurs in a supported example."""
     seen: set[tuple[type[exp.Expr], str]] = set()
     for row in SUPPORTED:
         _, query = parse(statement(row[1]))
@@ -95,8 +94,8 @@ def test_every_syntax_that_is_let_in_has_a_row() -> None:
     assert wanted - optional - seen == set()
 
 
-def test_mixed_statements_are_no_way_around() -> None:
-    """A refused part is refused wherever it stands: in a branch, in parentheses, under a view."""
+def test_a_refused_part_is_found_anywhere() -> None:
+    """A refused part is refused in a branch, in parentheses, and inside an expression."""
     catalog = shop()
     for sql in (
         "SELECT user FROM visit UNION ALL (SELECT boss FROM cat ORDER BY boss)",

@@ -1,4 +1,4 @@
-"""SQL that nobody would write: it binds to what DuckDB binds it to, or it is a SqlError."""
+"""Mutated SQL binds to DuckDB's columns, or it is a SqlError."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def oracle() -> Iterator[Oracle]:
 
 @st.composite
 def texts(draw: st.DrawFn) -> str:
-    """A query with a few of its words dropped, replaced, doubled, swapped or put in."""
+    """A query with up to 3 words dropped, replaced, inserted, swapped or doubled."""
     tokens = TOKEN.findall(draw(st.sampled_from(SEEDS)))
     for _ in range(draw(st.integers(0, 3))):
         i, j = (draw(st.integers(0, len(tokens) - 1)) for _ in range(2))
@@ -67,10 +67,10 @@ def texts(draw: st.DrawFn) -> str:
 COUNT = iter(range(10**9))
 
 
-@settings(max_examples=20 * settings().max_examples)
+@settings(max_examples=15 * settings().max_examples)
 @given(text=texts())
 def test_any_text_binds_or_is_refused(oracle: Oracle, text: str) -> None:
-    """Whatever the text, the answer is a view whose columns DuckDB agrees on, or a SqlError; never another error."""
+    """Any text is a view with the columns that DuckDB finds, or a SqlError, and no other error."""
     name = f"v{next(COUNT)}"
     try:
         view = Catalog(**RELATIONS).view(f"CREATE VIEW {name} AS {text}")
@@ -80,9 +80,9 @@ def test_any_text_binds_or_is_refused(oracle: Oracle, text: str) -> None:
     assert list(oracle.recompute(view).columns) == [c.name for c in view.schema]
 
 
-@given(text=st.text(max_size=40) | st.just("'\ud800' AS x FROM visit"))
+@given(text=st.text(max_size=40))
 def test_any_characters_are_refused(text: str) -> None:
-    """Text that is no SQL at all is a SqlError as well."""
+    """Any other characters are a SqlError."""
     with pytest.raises(SqlError):
         Catalog(**RELATIONS).view(f"CREATE VIEW v AS {text}")
     with pytest.raises(SqlError):

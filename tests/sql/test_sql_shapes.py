@@ -1,4 +1,4 @@
-"""The shape of plans and the keys of views: what engines share, and what point reads go by."""
+"""The shape of plans, and the keys of views."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ INFO, VISIT = (Scan(CATALOG.schema(n), n) for n in ("info", "visit"))
 
 
 def test_the_seed_view_is_a_reduce_over_a_map_over_a_join_of_bare_scans() -> None:
-    """Joins read bare relations; a map above narrows to group keys and arguments; names settle in the reduce."""
+    """A join reads bare relations, a map above keeps the keys and arguments, and the reduce has the output names."""
     view = CATALOG.views["result"]
     assert isinstance(view.plan, Reduce)
     assert (view.plan.keys, view.plan.aggs) == ((0,), (Agg("max", 1, INT),))
@@ -28,7 +28,7 @@ def test_the_seed_view_is_a_reduce_over_a_map_over_a_join_of_bare_scans() -> Non
 
 
 def test_a_reduce_over_one_relation_reads_it_directly() -> None:
-    """Plain group keys and arguments over a scan or a filtered scan need no map, so arrangements can be shared."""
+    """Plain keys and arguments over a relation or a filter need no map, so arrangements can be shared."""
     assert bound("SELECT user, SUM(length) AS s FROM visit GROUP BY user").plan.inputs == (VISIT,)
     assert bound("SELECT DISTINCT user FROM visit").plan == Reduce((VISIT.schema[1],), VISIT, (1,), ())
     assert bound("SELECT COUNT(*) AS n FROM visit").plan.inputs == (VISIT,)
@@ -38,7 +38,7 @@ def test_a_reduce_over_one_relation_reads_it_directly() -> None:
 
 
 def test_conditions_stay_above_the_joins() -> None:
-    """WHERE and what ON says beyond column equality become one filter above the join tree."""
+    """WHERE and the other conditions of ON become one filter above the joins."""
     for condition in ("ON i.product = v.product WHERE v.length > 1", "ON i.product = v.product AND v.length > 1"):
         plan = bound(f"SELECT i.price, v.user FROM info i JOIN visit v {condition}").plan
         above = plan.inputs[0]
@@ -48,7 +48,7 @@ def test_conditions_stay_above_the_joins() -> None:
 
 
 def test_comma_joins_reorder_only_where_they_must() -> None:
-    """FROM order is kept where each table has an equality with those before it, and is left where not."""
+    """Tables keep their FROM order if each has an equality with an earlier one."""
     kept = bound(
         "SELECT boss FROM info, visit, cat WHERE info.product = visit.product AND cat.category = info.category"
     )
@@ -60,7 +60,7 @@ def test_comma_joins_reorder_only_where_they_must() -> None:
 
 
 def test_a_chain_keeps_its_keys_as_written() -> None:
-    """a.x = b.x, then a.x = c.x, joins c by a's column, not by b's."""
+    """With a.x = b.x and a.y = c.y, c is joined by the column of a."""
     plan = bound(
         "SELECT a.length FROM visit a JOIN info b ON a.product = b.product JOIN person c ON a.user = c.user"
     ).plan
@@ -70,7 +70,7 @@ def test_a_chain_keeps_its_keys_as_written() -> None:
 
 
 def test_identity_maps_are_left_out_and_renames_kept() -> None:
-    """SELECT * of a relation is its scan; a new name alone makes a map that computes nothing."""
+    """SELECT * of a relation is its scan; a new name needs a map."""
     assert bound("SELECT * FROM visit").plan == VISIT
     renamed = bound("SELECT product, user, length AS l FROM visit").plan
     assert isinstance(renamed, Map)
@@ -78,7 +78,7 @@ def test_identity_maps_are_left_out_and_renames_kept() -> None:
 
 
 def test_a_view_over_a_view_holds_the_same_operators() -> None:
-    """A used view's plan is inlined as the same object, walked once though read twice, and named in uses once."""
+    """A view in FROM is inlined as the same object, even twice, and listed once in uses."""
     view, used = CATALOG.views["over_self"], CATALOG.views["result"].plan
     assert [u.name for u in view.uses] == ["result"]
     nodes = list(view.plan.walk())
@@ -88,7 +88,7 @@ def test_a_view_over_a_view_holds_the_same_operators() -> None:
 
 
 def test_union_all_is_flat_and_widens() -> None:
-    """Nested UNION ALLs are one operator, its columns of the widest number type, named by the first branch."""
+    """Nested UNION ALLs are one operator, with the widest numeric types and the names of the first branch."""
     plan = CATALOG.views["both"].plan
     assert isinstance(plan, Union)
     assert len(plan.parts) == 3
@@ -97,7 +97,7 @@ def test_union_all_is_flat_and_widens() -> None:
 
 
 def scans(node: Node) -> list[str]:
-    """The relations of a plan, left to right."""
+    """Return the relations of a plan, left to right."""
     return [n.relation for n in node.walk() if isinstance(n, Scan)]
 
 
@@ -122,13 +122,13 @@ def scans(node: Node) -> list[str]:
     ],
 )
 def test_the_default_key(select: str, key: tuple[int, ...], unique: bool) -> None:
-    """The GROUP BY columns where all are selected, () for a global aggregate, else the first column."""
+    """The GROUP BY columns if all are selected, () for an aggregate without GROUP BY, else the first column."""
     view = bound(select, shop())
     assert (view.key, view.unique) == (key, unique)
 
 
 def test_a_given_key() -> None:
-    """Key columns are found whatever their case; the key is unique only while it covers the unique columns."""
+    """Key columns are found regardless of case; a key is unique if it contains the unique columns."""
     grouped = "SELECT user, product, COUNT(*) AS n FROM visit GROUP BY user, product"
     assert (bound(grouped, key=["N", "User"]).key, bound(grouped, key=["N", "User"]).unique) == ((2, 0), False)
     assert bound(grouped, key=("product", "user")).unique
@@ -138,7 +138,7 @@ def test_a_given_key() -> None:
 
 
 @pytest.mark.parametrize("key", [["nobody"], ["user", "USER"], [], [1], "length "])
-def test_a_key_that_is_none(key: Any) -> None:
-    """A key that names no output column, one twice, or none at all is a ViewError."""
+def test_an_invalid_key(key: Any) -> None:
+    """An unknown column, a column twice, or no column is a ViewError."""
     with pytest.raises(ViewError, match="view v: its key"):
         bound("SELECT user FROM visit", key=key)
