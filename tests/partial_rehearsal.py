@@ -112,7 +112,7 @@ class PartialRehearsal(Workers, PartialDriver):
     def _open_stores(self, plan: Blueprint) -> None:
         PartialRehearsal.made += 1
         self.work = PartialPlan(
-            f"partial rehearsal {PartialRehearsal.made}", self.bins, plan.routed, budget=self._blueprint.budget.set
+            f"partial rehearsal {PartialRehearsal.made}", self.bins, plan.route, budget=self._blueprint.budget.set
         )
         self.stores = {}
 
@@ -133,7 +133,7 @@ class PartialRehearsal(Workers, PartialDriver):
     def restore(cls, path: Path) -> PartialRehearsal:
         """The engine that was written to ``path``, in processes that have not seen it."""
         told = blueprint.read(path)
-        plan, options = blueprint.built(told, path, place), told["options"]
+        plan, options = blueprint.parse(told, path, place), told["options"]
         out = cls(plan.views, options["bins"], options["lose"], **options["partial"])
         out.epoch, out.stores, out.tables.blobs = pickle.loads((path / "stores").read_bytes())
         out._recall_counters()

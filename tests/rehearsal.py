@@ -107,7 +107,7 @@ class Rehearsal(Workers, EngineDriver):
     def restore(cls, path: Path) -> Rehearsal:
         """The engine that was written to ``path``, in processes that have not seen it."""
         told = blueprint.read(path)
-        plan = blueprint.built(told, path)
+        plan = blueprint.parse(told, path)
         out = cls(plan.kind, plan.views, plan.join, told["options"]["bins"], told["options"]["lose"])
         out.epoch, out._ticked, out._late_views, out.stores = pickle.loads((path / "stores").read_bytes())
         return out
@@ -122,7 +122,7 @@ class Rehearsal(Workers, EngineDriver):
 
     def _begin(self, plan: Blueprint) -> None:
         Rehearsal.made += 1
-        self.work = Plan(f"rehearsal {Rehearsal.made}", self.bins, plan.routed)
+        self.work = Plan(f"rehearsal {Rehearsal.made}", self.bins, plan.route)
         self.stores = {}
 
     def _run(self, messages: list[BinMessage], kind: str, epoch: int) -> list[BinMessage]:

@@ -12,7 +12,7 @@ it.
 >>> with ss.spark.engine("shared", [longest], ss.spark.session(), bins=1) as engine:
 ...     changes = engine.step({"visit": [(("Potato", 50), +1), (("Potato", 60), +1)]})
 ...     changes = engine.step({"visit": [(("Potato", 60), -1)]})
-...     print(changes["longest"].to_pandas()[["top", "diff"]].values.tolist())
+...     print(sorted(changes["longest"].to_pandas()[["top", "diff"]].values.tolist()))
 [[50, 1], [60, -1]]
 
 Rooms, from the bottom: ``session`` starts and stops Spark, ``bins`` runs without Spark what a worker does with one bin,
@@ -144,7 +144,7 @@ def restore(
 
     source = absolute(path)
     described = blueprint.read(source)
-    plan, bins = blueprint.built(described, source, place), described["options"]["bins"]
+    plan, bins = blueprint.parse(described, source, place), described["options"]["bins"]
     if plan.kind != "partial" and base:
         raise ViewError(f"base: {plan.kind} state stores its base tables itself; leave base= out")
     copied = checkpoint_copy.is_copy(source)

@@ -18,7 +18,7 @@ from pyspark.sql.types import BinaryType, StructType
 
 from ...errors import Error
 from ...spark.bins.bin_placement import labels
-from ...spark.query.lazy_processor import Declared
+from ...spark.query.lazy_processor import LazyProcessor
 from .market import Market
 from .run import Run
 
@@ -61,9 +61,9 @@ class MarketOperator:
         """Nothing is held beyond the micro-batch."""
 
 
-def operator() -> Declared:
+def operator() -> LazyProcessor:
     """The stateful operator that keeps markets."""
-    return Declared(MarketOperator(), {"market": StructType().add("blob", BinaryType())}, {})
+    return LazyProcessor(MarketOperator(), {"market": StructType().add("blob", BinaryType())}, {})
 
 
 def answer_stream(wire: DataFrame) -> DataFrame:

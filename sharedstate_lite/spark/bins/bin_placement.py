@@ -1,10 +1,12 @@
-"""Which number Spark groups a bin by, so that bins lie evenly on any number of partitions.
+"""Grouping keys that spread bins evenly over any number of partitions.
 
-Spark puts a group on partition ``hash(number) mod partitions``, where the hash of a whole
-number of 32 bits (Murmur3 with the seed 42) can be turned round: each hash is that of
-exactly one number. So bin n is given the number whose hash is n, and lies on partition n
-modulo the partitions, now and after every rescaling. With fewer bins than
-partitions the others have nothing to do.
+Spark puts the group of an integer key on partition ``hash(key) mod partitions``. The hash of a 32-bit integer (Murmur3
+with seed 42) is invertible, so bin n gets the key whose hash is n. Then bin n is on partition n mod partitions, now and
+after each rescaling.
+
+>>> from sharedstate_lite.spark.bins.bin_placement import labels, partition
+>>> [partition(label, 3) for label in labels(7)]
+[0, 1, 2, 0, 1, 2, 0]
 
 Source: A. Appleby's MurmurHash3 (public domain), x86 32-bit variant.
 """
@@ -17,26 +19,26 @@ _SEED, _SIZE = 42, 4
 
 
 def labels(bins: int) -> list[int]:
-    """For each bin the number that Spark's hash takes to the bin's own; as 32-bit integers with a sign."""
-    return [_signed(_unhashed(n)) for n in range(bins)]
+    """The grouping key of each bin, a signed 32-bit integer."""
+    return [_signed(_unhash(n)) for n in range(bins)]
 
 
 def partition(label: int, partitions: int) -> int:
-    """The partition that Spark puts a group on which has the number ``label``."""
-    return _signed(_hashed(label & _BITS)) % partitions
+    """The partition on which Spark puts the group with the key ``label``."""
+    return _signed(_hash(label & _BITS)) % partitions
 
 
-def _hashed(word: int) -> int:
-    word = _turned(word * _FIRST & _BITS, 15) * _SECOND & _BITS
-    word = _turned(_SEED ^ word, 13) * 5 + _STEP & _BITS
+def _hash(word: int) -> int:
+    word = _rotate(word * _FIRST & _BITS, 15) * _SECOND & _BITS
+    word = _rotate(_SEED ^ word, 13) * 5 + _STEP & _BITS
     word ^= _SIZE
     word = (word ^ word >> 16) * _THIRD & _BITS
     word = (word ^ word >> 13) * _FOURTH & _BITS
     return word ^ word >> 16
 
 
-def _unhashed(word: int) -> int:
-    """The steps of :func:`_hashed` undone, last first: odd factors have inverses modulo 2**32."""
+def _unhash(word: int) -> int:
+    """The inverse of `_hash`: its steps in reverse; odd factors have inverses modulo 2**32."""
     word ^= word >> 16
     word = word * pow(_FOURTH, -1, 1 << 32) & _BITS
     word ^= word >> 13 ^ word >> 26
@@ -44,12 +46,12 @@ def _unhashed(word: int) -> int:
     word ^= word >> 16
     word ^= _SIZE
     word = (word - _STEP) * pow(5, -1, 1 << 32) & _BITS
-    word = _SEED ^ _turned(word, 32 - 13)
-    word = _turned(word * pow(_SECOND, -1, 1 << 32) & _BITS, 32 - 15)
+    word = _SEED ^ _rotate(word, 32 - 13)
+    word = _rotate(word * pow(_SECOND, -1, 1 << 32) & _BITS, 32 - 15)
     return word * pow(_FIRST, -1, 1 << 32) & _BITS
 
 
-def _turned(word: int, by: int) -> int:
+def _rotate(word: int, by: int) -> int:
     return (word << by | word >> (32 - by)) & _BITS
 
 

@@ -1,9 +1,8 @@
-"""Shared state whose arrangements can be placed in stages.
+"""Shared state for stages: an arrangement that two stages need exists twice.
 
-A join and the arrangements that it reads have to be in one stage. Where a join stands
-above another one that reads the same arrangement, and rows change their bin in between,
-that cannot be: then the upper one gets a copy of its own. ``apart`` says which joins and
-reduces do (digests of their nodes); :class:`~.blueprint.Blueprint` finds them by trial.
+A join must be in the same stage as the arrangements that it reads. That is impossible if a join is above another one
+that reads the same arrangement, and rows change their bin in between. The upper join then gets its own copy. ``apart``
+holds the joins and reduces that do (digests of their nodes); `Blueprint` finds them by trial.
 """
 
 from __future__ import annotations

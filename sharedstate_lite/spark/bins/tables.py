@@ -28,7 +28,7 @@ Heads = Mapping[tuple[int, int], Mapping[str, Any]]
 
 
 def state_table(route: StatefulStages, heads: Heads) -> pd.DataFrame:
-    """One row a piece of state; see :func:`sharedstate_lite.engine.state_tables.state_table`."""
+    """One row per piece of state; see `sharedstate_lite.engine.state_tables.state_table`."""
     rows: dict[str, int] = {}
     size: dict[str, int] = {}
     for head in heads.values():
@@ -44,20 +44,20 @@ def state_table(route: StatefulStages, heads: Heads) -> pd.DataFrame:
 
 
 def find(route: StatefulStages, operator: str) -> tuple[int, StatePart]:
-    """The stage and the place of one piece of state. Raises ViewError where there is none of that name."""
+    """The stage of one piece of state, and the piece. Raises ViewError for an unknown name."""
     for stage in range(1, route.stages + 1):
         found = route.parts(stage).get(operator)
         if found is not None:
             return stage, found
     known = ", ".join(h.operator for h in route.engine.state_parts())
-    raise ViewError(f"no operator is called {operator}; state() lists: {known}")
+    raise ViewError(f"unknown operator {operator}; state() lists: {known}")
 
 
-def state_rows(place: StatePart, blobs: Iterable[bytes], gone: Iterable[bytes] = ()) -> pd.DataFrame:
-    """The consolidated rows of one piece of state, then their diff; less those of the blobs that are ``gone``."""
+def state_rows(place: StatePart, blobs: Iterable[bytes], removed: Iterable[bytes] = ()) -> pd.DataFrame:
+    """The consolidated rows of one piece of state, with their diff, less the rows of the blobs ``removed``."""
     strings = Strings()
     runs = [_batch(place.arrangement, blob, strings, 1) for blob in blobs]
-    runs += [_batch(place.arrangement, blob, strings, -1) for blob in gone]
+    runs += [_batch(place.arrangement, blob, strings, -1) for blob in removed]
     shown = Arrangement(place.arrangement.name, place.arrangement.layout)
     shown.runs = runs
     of = StatePart(place.operator, place.relation, place.kind, shown, place.schema, base=place.base)
@@ -67,12 +67,12 @@ def state_rows(place: StatePart, blobs: Iterable[bytes], gone: Iterable[bytes] =
 def _batch(arrangement: Arrangement, blob: bytes, strings: Strings, sign: int) -> Batch:
     lines = wire.decode(blob, strings)
     lines[arrangement.layout.columns :] *= sign
-    # Whoever shows rows puts them in order; the sort words are not looked at.
+    # The sort words stay zero: these rows are only shown and sent, and neither looks at the order.
     return Batch(np.concatenate([np.zeros((1, lines.shape[1]), dtype=np.int64), lines]), 0)
 
 
 def bases(route: StatefulStages) -> dict[str, tuple[int, StatePart]]:
-    """Arrangements that are base tables: name -> (stage, place)."""
+    """The base tables: name -> (stage, piece of state)."""
     every = {h.operator: h for h in route.engine.state_parts() if h.base}
     return {name: find(route, name) for name in every}
 

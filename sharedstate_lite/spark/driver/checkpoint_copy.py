@@ -66,7 +66,7 @@ def restore(source: Path, location: Path, session: SparkSession) -> None:
     shutil.copytree(source / options["generation"], after)
     rewrite_paths(after, before, session)
     options["home"] = str(location)
-    blueprint.put(location, described)
+    blueprint.replace(location, described)
 
 
 def rewrite_paths(folder: Path, before: Path, session: SparkSession) -> None:

@@ -66,7 +66,7 @@ class EngineDriver(ABC):
         self._dictionary = ProcessStrings()
         self._late_views: set[str] = set()
         """Views that were installed after the start. ``install`` has returned their first rows, so step 1 does not."""
-        self._use(plan, plan.checked())
+        self._use(plan, plan.checked_route())
 
     def _use(self, plan: Blueprint, route: Route) -> None:
         self._plan, self._route, self._blueprint = plan, route, route.engine
@@ -189,7 +189,7 @@ class EngineDriver(ABC):
 
     def _change_views(self, views: list[View]) -> list[BinMessage]:
         plan = Blueprint(self.kind, views, self.join)
-        route = plan.checked()
+        route = plan.checked_route()
         before, names = self._late_views, {v.name for v in views}
         self._late_views = {name for name in names if name in before or name not in self.views}
         try:

@@ -90,7 +90,7 @@ class SparkEngine(EngineDriver):
         self._query.start()
 
     def _made(self, options: dict[str, Any], plan: Blueprint, route: Route) -> Query:
-        work = Plan(options["generation"], self.bins, plan.routed)
+        work = Plan(options["generation"], self.bins, plan.route)
         labels = {key: number for number, key in self._labels.items()}
         folder = self.location / options["generation"]
         return Query(self.session, folder, work, route.stages, labels, options["began"])
@@ -105,7 +105,7 @@ class SparkEngine(EngineDriver):
                 f"spark.restore({str(where)!r}, session, checkpoint=...)"
             )
         wanted = {"join": plan.join, "stream": self._streams} | ({} if bins is None else {"bins": bins})
-        if found := blueprint.found(where, self._blueprint, plan.kind, wanted, "an engine on Spark"):
+        if found := blueprint.read_matching(where, self._blueprint, plan.kind, wanted, "an engine on Spark"):
             options: dict[str, Any] = found["options"]
             stored = options.get("partial", {})
             if differing := [k for k, v in plan.options.items() if v and v != stored.get(k, v)]:
@@ -122,7 +122,7 @@ class SparkEngine(EngineDriver):
     def _generation(self) -> dict[str, Any]:
         stateful(self.session, "an engine")
         more = {"began": int(time.time()), "late_views": sorted(self._late_views)}
-        return blueprint.fresh(self.location, self._plan.join, self.bins, **more)
+        return blueprint.new_options(self.location, self._plan.join, self.bins, **more)
 
     def _run(self, messages: list[BinMessage], kind: str, epoch: int) -> list[BinMessage]:
         return self._put([m._replace(bin=self._labels[m.bin]) for m in messages], kind, epoch)
@@ -135,10 +135,10 @@ class SparkEngine(EngineDriver):
             raise
 
     def _raise_interrupt(self) -> None:
-        self._query.interrupted()
+        self._query.raise_interrupt()
 
     def _reader(self) -> StateReader:
-        return StateReader(self.session, self._query.checkpoint, self._plan.routed)
+        return StateReader(self.session, self._query.checkpoint, self._plan.route)
 
     def _heads(self) -> tables.Heads:
         return self._reader().heads()

@@ -15,9 +15,9 @@ import pandas as pd
 
 from ..bins import tables
 from ..bins.messages import BinMessage
-from ..query.inbox import table, write
+from ..query.errors import retry
+from ..query.inbox import to_table, write
 from ..query.processor import COLUMNS, WIRE
-from ..query.query import tried
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -40,14 +40,14 @@ def rebuild(old: StateReader, new: Query, labels: dict[int, int], ticks: Iterabl
     ticking = [m._replace(bin=labels[m.bin]) for m in ticks]
     if parts is None:
         file = first / "all.parquet"
-        write(table(ticking), file)
+        write(to_table(ticking), file)
         return file
     moved = parts.groupBy("bin", "part").applyInPandas(_mover(old, new, labels), WIRE)
     if ticking:
         rows = [(m.bin, m.stage, m.channel, m.what, m.blob) for m in ticking]
         moved = moved.union(new.session.createDataFrame(rows, WIRE))
     frame = moved.coalesce(1)
-    tried(lambda: frame.write.mode("overwrite").parquet(str(first / "parts")), "the base tables cannot be read")
+    retry(lambda: frame.write.mode("overwrite").parquet(str(first / "parts")), "the base tables cannot be read")
     return next((first / "parts").glob("part-*.parquet"))
 
 

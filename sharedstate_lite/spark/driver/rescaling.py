@@ -27,8 +27,9 @@ from pyspark.errors import PySparkException
 from ...errors import CheckpointError, Error, TimeError
 from ...system.scratch import lock_folder
 from ..bins import blueprint
+from ..query.errors import reason
 from ..query.inbox import Inbox
-from ..query.query import committed, reason
+from ..query.query import committed
 from ..session.checks import usable
 from ..session.paths import absolute
 from ..session.session import session as running
@@ -74,7 +75,7 @@ def rescale(checkpoint: str | os.PathLike[str], partitions: int, session: SparkS
             if (after / "log.jsonl").exists():
                 _log_rescaling(after, options["began"])
             options |= {"generation": after.name, "home": str(where)}
-            blueprint.put(where, described)
+            blueprint.replace(where, described)
         except BaseException:
             shutil.rmtree(after, ignore_errors=True)
             raise

@@ -25,8 +25,8 @@ import pandas as pd
 from ...errors import CheckpointError, TimeError, is_integer
 from ..bins import blueprint, tables
 from ..bins.route import Route
+from ..query.errors import reason
 from ..query.inbox import Inbox
-from ..query.query import reason
 from ..session.paths import absolute
 from . import checkpoint_copy
 
@@ -219,11 +219,11 @@ def opened(
 
         session = running()
     usable(session, "reading a checkpoint's state")
-    plan = blueprint.built(described, where, place)
+    plan = blueprint.parse(described, where, place)
     options = described["options"]
     folder = where / options["generation"] / "spark"
     if not folder.is_dir():
         raise CheckpointError(f"{folder} is missing: the checkpoint is not complete; use another one")
     # A copy has another path than the engine that it is of, and so has a location that was moved by hand.
     moved_from = None if options["home"] == str(where) else Path(options["home"]) / options["generation"]
-    return StateReader(session, folder, plan.routed, batch, moved_from)
+    return StateReader(session, folder, plan.route, batch, moved_from)

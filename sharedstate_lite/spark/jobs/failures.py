@@ -1,6 +1,6 @@
-"""What ends a stream: from what Spark says of a micro-batch that failed to the kit's error.
+"""Why a stream ends: from the text of Spark's exception, or the driver's own, to an error of the kit.
 
-Files that are at fault are excused: their loss is what the caller was told to bring about.
+The files that an error names are noted (`sources.report_files`): the user may remove them before the next start.
 """
 
 from __future__ import annotations
@@ -9,51 +9,51 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ...errors import CheckpointError, Error
-from ..query.query import TRIES, reason
+from ..query.errors import TRIES, reason
 from . import sources
 
 
 def refusal(error: Error, where: Path, files: Iterable[str]) -> Error:
-    """A row that was refused, with a note of the ``files`` that its batch came from."""
+    """The error of a refused row, with a note that names the ``files`` of its batch."""
     named = list(files)
     if named:
-        sources.excuse(where, named)
-        error.add_note(f"in {', '.join(named)}: {sources.MEND}")
+        sources.report_files(where, named)
+        error.add_note(f"in {', '.join(named)}: {sources.REMEDY}")
     return error
 
 
-def missed(fault: CheckpointError | sources.Unopened, where: Path, last: bool) -> Error | None:
-    """A file that is lost, or that Spark has left out; None where the ``last`` try is still to come."""
-    if not isinstance(fault, sources.Unopened):
+def unread_file(fault: CheckpointError | sources.UnreadFile, where: Path, last: bool) -> Error | None:
+    """The error for a file that is lost, or that Spark skipped; None to try again, unless this was the ``last`` try."""
+    if not isinstance(fault, sources.UnreadFile):
         return fault
     empty = Path(fault.file)
     if not last and empty.exists() and empty.stat().st_size:
         return None
-    sources.excuse(where, [fault.file])
-    return Error(f"{empty}: this file is empty (0 bytes), so Spark leaves it out without a word; {sources.MEND}")
+    sources.report_files(where, [fault.file])
+    return Error(f"{empty}: this file is empty (0 bytes), and Spark skips such files silently; {sources.REMEDY}")
 
 
 def failure(text: str, raised: BaseException | None, where: Path, last: bool) -> Error | None:
-    """A sink that ``raised``, a file that cannot be read; of anything else, that it was the ``last`` time, or None."""
+    """The error for a sink that ``raised``, for an unreadable file, or for the ``last`` try; None to try again."""
     if raised is not None:
         error = Error(
-            f"the sink raised {type(raised).__name__}: {_said(raised)}; mend it, and start the stream again "
-            "with the same checkpoint: the batch is given to it once more"
+            f"the sink raised {type(raised).__name__}: {_text(raised)}; correct it, and start the stream again "
+            "with the same checkpoint: the sink receives the batch once more"
         )
         error.__cause__ = raised
         return error
-    file = sources.unreadable(text)
+    file = sources.unreadable_file(text)
     if file is not None:
-        sources.excuse(where, [file])
-        return Error(f"{file}: this file cannot be read; {sources.MEND}")
+        sources.report_files(where, [file])
+        return Error(f"{file}: this file cannot be read; {sources.REMEDY}")
     return Error(f"the stream failed {TRIES} times in the same batch: {reason(text)}") if last else None
 
 
-def _said(raised: BaseException) -> str:
+def _text(raised: BaseException) -> str:
     try:
         return str(raised)
-    except Exception:  # its text is the user's code too, and the stream has to end all the same
+    except Exception:  # str() runs the user's code, and the stream must end in any case
         return "its text cannot be shown"
 
 
-__all__ = ["failure", "missed", "refusal"]
+__all__ = ["failure", "refusal", "unread_file"]

@@ -1,14 +1,12 @@
-"""Views over streams that Spark reads itself: folders of Parquet, or streaming DataFrames, to a sink.
+"""A streaming job: views over folders of Parquet files or streaming DataFrames, with their changes to a sink.
 
-The same stages, bins and blobs as an engine's, without a driver that steps: each
-micro-batch is one epoch. What comes in is told in :mod:`.sources`, what goes out in
-:mod:`.sink`. A row that cannot be ends the job with the in-process error, and so does a
-retraction of what is not there.
+A job has the stages, bins and blobs of an engine, but no driver that steps: Spark reads the input (:mod:`.sources`),
+each micro-batch is one epoch, and its changes go to the sink (:mod:`.sink`). A wrong value, or a retraction of a row
+that is not there, ends the job with the error that an in-process engine raises.
 
-A thread watches the query. A micro-batch that fails for a reason outside the rows, as when
-a worker is killed, is tried again, up to eight times in all. What would fail each time, a row
-that is refused, a file that Spark cannot read, a sink that raises, ends the job, and
-``finish`` says why.
+A thread watches the query. A micro-batch that fails for a reason other than its rows, such as a killed worker, is tried
+again, up to eight times in all. A refused row, a file that Spark cannot read, and a sink that raises would fail each
+time: they end the job, and ``finish`` raises the error.
 """
 
 from __future__ import annotations
@@ -35,15 +33,14 @@ from ..bins.bin import Plan
 from ..bins.blueprint import Blueprint
 from ..driver import checkpoint_copy
 from ..driver.engine import BINS, checked_bins
-from ..query.processor import through
-from ..query.query import TRIES, committed, progressed, refused
+from ..query.errors import TRIES, refused
+from ..query.processor import run_stages
+from ..query.query import committed, progressed
 from ..session.checks import stateful, usable
 from ..session.paths import absolute, made
 from ..session.quiet import silence
-from . import failures
-from . import sink as outlet
-from . import sources as feed
-from .sink import Came, Sink
+from . import failures, sink, sources
+from .sink import BatchOutput, Sink
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -58,34 +55,34 @@ class Job:
     def __init__(
         self,
         plan: Blueprint,
-        sources: Mapping[str, Any],
-        sink: Sink,
+        inputs: Mapping[str, Any],
+        target: Sink,
         session: SparkSession,
         checkpoint: str | os.PathLike[str],
         bins: int | None,
     ) -> None:
         usable(session, "a stream")
         silence()
-        self._plan, self._route = plan, plan.checked()
-        self.location, self._sink = absolute(checkpoint), outlet.checked(sink)
+        self._plan, self._route = plan, plan.checked_route()
+        self.location, self._sink = absolute(checkpoint), sink.check(target)
         self.session, bins = session, checked_bins(bins)
         self._queries: list[StreamingQuery] = []
         self._turn, self._over = threading.RLock(), threading.Event()
         self._stopped, self._shown = False, -1
         self._counts: dict[int, int] = {}
-        """Micro-batch -> rows of input: of a folder, Spark itself counts files only."""
+        """Micro-batch -> input rows; for a folder Spark counts files only."""
         self._fault: Error | None = None
-        self._missed: CheckpointError | feed.Unopened | None = None
+        self._unread: CheckpointError | sources.UnreadFile | None = None
         self._raised: BaseException | None = None
-        """What the last micro-batch came to in the driver: a file that was not read, or what the sink raised."""
-        frames, self._new = self._frames(sources), False
+        """Failures of the last micro-batch in the driver: a file that was not read, and the sink's exception."""
+        frames, self._new = self._frames(inputs), False
         folders = {relation: folder for relation, (folder, _) in frames.items()}
         self._folders = [folder for folder in folders.values() if folder is not None]
-        outlet.apart(self._sink, self._blueprint.views, folders)
+        sink.check_not_read(self._sink, self._blueprint.views, folders)
         self._lock, self._name, self._owner = -1, "", ""
         try:
             self._settle(bins, folders)
-            self._stream = self._through({relation: frame for relation, (_, frame) in frames.items()})
+            self._stream = self._build({relation: frame for relation, (_, frame) in frames.items()})
             self._launch()
         except BaseException:
             if self._new:
@@ -97,11 +94,11 @@ class Job:
     # --- using it ---------------------------------------------------------------
 
     def finish(self, show: Callable[[str], None] | None = None, seconds: float | None = None) -> None:
-        """Run until all input that is there has been taken; ``show`` gets a line for each micro-batch as it is done.
+        """Wait until all available input is processed; ``show`` receives a line for each completed micro-batch.
 
-        ``seconds`` bounds the wait, for sources that never end; the job goes on. Ctrl-C stops the job. Raises the kit's
-        error for a row that is refused, and Error for a file that cannot be read, naming it, for a sink that raised,
-        for a batch that failed eight times, and where the job has been stopped, or its session.
+        ``seconds`` limits the wait, for sources that never end; the job continues. Ctrl-C stops the job. Raises the
+        kernel's error for a refused row, and Error for a file that cannot be read, a sink that raised, a batch that
+        failed eight times, and a job that was stopped or whose session has ended.
         """
         if self._stopped and self._fault is None:
             raise Error(self._ended("it was stopped"))
@@ -122,32 +119,32 @@ class Job:
         if self._fault is not None:
             raise self._fault
         if self._over.is_set() and not self._stopped:
-            raise Error(self._ended("its query or its session was ended by other means than stop()"))
+            raise Error(self._ended("its query or its session was stopped by other code"))
 
     def _ended(self, why: str) -> str:
-        return f"{self.location}: this stream has ended: {why}; another one with the same checkpoint goes on"
+        return f"{self.location}: this stream has ended: {why}; start another one with the same checkpoint to continue"
 
     def progress(self) -> pd.DataFrame:
-        """The micro-batches that Spark still tells of: batch, rows of input, seconds, seconds by what they went on."""
+        """The last micro-batches: batch, rows (of input), seconds, and spent (milliseconds by part)."""
         with self._turn:
             queries = list(self._queries)
         return progressed(queries, self._counts)
 
     @property
     def query(self) -> StreamingQuery:
-        """Spark's own handle on it; another one after a micro-batch was tried again."""
+        """Spark's query; a new one each time that a micro-batch is tried again."""
         return self._queries[-1]
 
     @property
     def active(self) -> bool:
-        """Whether it runs."""
+        """Whether the job is running."""
         return not self._over.is_set()
 
     def stop(self) -> None:
-        """Stop; another ``stream`` on the same checkpoint goes on. Harmless when repeated."""
+        """Stop. Another ``stream`` with the same checkpoint continues. Harmless when repeated."""
         with self._turn:
             self._stopped = True
-            with contextlib.suppress(Py4JError, OSError):  # where the session has ended, so has the query
+            with contextlib.suppress(Py4JError, OSError):  # the session, and so the query, has ended
                 self.query.stop()
             self._over.set()
             self._release()
@@ -161,31 +158,31 @@ class Job:
     # --- running ------------------------------------------------------------------
 
     def _launch(self) -> None:
-        """Start the query, where no file is lost that it would run again."""
-        feed.Begun(self._spark).check(feed.excused(self.location))
+        """Start the query, unless a file of the pending batch is lost."""
+        sources.PendingBatch(self._spark).check(sources.reported_files(self.location))
         writer = self._stream.writeStream.outputMode("update").option("checkpointLocation", str(self._spark))
         try:
             self._queries = [*self._queries[1 - TRIES :], writer.foreachBatch(self._take).start()]
         except PySparkException as error:
-            said = str(error).partition("\n")[0].rstrip(";")
-            raise Error(f"{self.location}: Spark cannot stream this: {said}") from error
+            text = str(error).partition("\n")[0].rstrip(";")
+            raise Error(f"{self.location}: Spark cannot stream this: {text}") from error
 
     def _watch(self) -> None:
-        """Start the query again where it failed for a reason that may have gone."""
+        """Restart the query after failures that may be temporary."""
         failed: dict[int, int] = {}
-        with contextlib.suppress(Py4JError, OSError):  # the session has ended, and nothing is left to watch
+        with contextlib.suppress(Py4JError, OSError):  # the session has ended
             while True:
-                said = ""
+                text = ""
                 try:
                     self.query.awaitTermination()
                 except StreamingQueryException as error:
-                    said = str(error)
+                    text = str(error)
                 with self._turn:
-                    if self._stopped or not said:
+                    if self._stopped or not text:
                         break
                     batch = committed(self._spark)
                     failed[batch] = failed.get(batch, 0) + 1
-                    self._fault = self._told(said, failed[batch] >= TRIES)
+                    self._fault = self._failure(text, failed[batch] >= TRIES)
                     if self._fault is None:
                         try:
                             self._launch()
@@ -199,14 +196,14 @@ class Job:
         self._over.set()
 
     def _drain(self, drained: threading.Event) -> None:
-        """Set the event once all input has been taken, or the job is over."""
+        """Set the event once all input is processed, or the job has ended."""
         with contextlib.suppress(Py4JError, OSError):
             while not self._over.is_set():
                 query = self.query
                 try:
                     query.processAllAvailable()
                 except StreamingQueryException:
-                    # The watching thread starts another, or gives up.
+                    # The watching thread starts another query, or ends the job.
                     while query is self.query and not self._over.wait(LOOK_SECONDS):
                         continue
                     continue
@@ -228,7 +225,7 @@ class Job:
     def _forget(self) -> None:
         checkpoint_copy.discard(self.location)
 
-    # --- what it is made from -----------------------------------------------------
+    # --- location and query -------------------------------------------------------
 
     @property
     def _blueprint(self) -> Any:
@@ -238,93 +235,94 @@ class Job:
     def _spark(self) -> Path:
         return self.location / self._name / "spark"
 
-    def _settle(self, bins: int | None, sources: dict[str, str | None]) -> None:
-        """Take the location, and go on with what it says of itself, or have it say so if it is new."""
+    def _settle(self, bins: int | None, folders: dict[str, str | None]) -> None:
+        """Lock the location, and read its options, or write them if it is new."""
         where, plan = self.location, self._plan
         self._lock = lock_folder(made(where))
         wanted = {"join": plan.join, "stream": True} | ({} if bins is None else {"bins": bins})
-        if told := blueprint.found(where, self._blueprint, plan.kind, wanted, "a stream"):
-            options = told["options"]
-            feed.same(options.get("sources", sources), sources, where)
+        if described := blueprint.read_matching(where, self._blueprint, plan.kind, wanted, "a stream"):
+            options = described["options"]
+            sources.check_same(options["sources"], folders, where)
             checkpoint_copy.check_home(where, options)
             checkpoint_copy.remove_generations(where, options["generation"])
         else:
             stateful(self.session, "a stream")
             self._new = True
-            more = {"owner": secrets.token_hex(6), "stream": True, "began": 0, "sources": sources}
-            options = blueprint.fresh(where, plan.join, bins or BINS, **more)
+            more = {"owner": secrets.token_hex(6), "stream": True, "began": 0, "sources": folders}
+            options = blueprint.new_options(where, plan.join, bins or BINS, **more)
             blueprint.write(where, self._blueprint, plan.kind, options)
         self.bins, self._labels, self._name = options["bins"], options["labels"], options["generation"]
-        self._owns(options)
+        self._claim_sink(options)
 
-    def _owns(self, options: Mapping[str, Any]) -> None:
-        """Take the sink's folder; an older checkpoint is known by the generation that it had then."""
-        self._owner = options.get("owner", options["generation"])
-        outlet.taken(self._sink, self._owner, self.location, self._new)
+    def _claim_sink(self, options: Mapping[str, Any]) -> None:
+        """Make the sink's folder belong to this stream."""
+        self._owner = options["owner"]
+        sink.claim(self._sink, self._owner, self.location, self._new)
 
-    def _frames(self, sources: Mapping[str, Any]) -> dict[str, tuple[str | None, DataFrame]]:
-        """Relation -> its folder, if it has one, and its rows; refused here, before anything is written.
+    def _frames(self, inputs: Mapping[str, Any]) -> dict[str, tuple[str | None, DataFrame]]:
+        """Relation -> (folder or None, DataFrame). Raises for a wrong source before anything is written.
 
-        In the catalog's order, however they were given: Spark's logs know a source by its number.
+        The order is the catalog's, because Spark's logs identify a source by its position.
         """
         out: dict[str, tuple[str | None, DataFrame]] = {}
-        if not isinstance(sources, Mapping) or not sources:
-            raise RelationError("stream takes {relation: folder or streaming DataFrame}, at least one of them")
-        for name, source in sources.items():
+        if not isinstance(inputs, Mapping) or not inputs:
+            raise RelationError("sources: a mapping {relation: folder or streaming DataFrame} is needed, not empty")
+        for name, source in inputs.items():
             relation, schema = known(self._blueprint.catalog, name)
             if relation in out:
-                raise RelationError(f"relation {relation} is given twice; names are compared without case")
-            out[relation] = feed.frame(self.session, relation, schema, source)
+                raise RelationError(f"sources: relation {relation} appears twice; names are compared without case")
+            out[relation] = sources.frame(self.session, relation, schema, source)
         return {relation: out[relation] for relation in self._blueprint.catalog.relations if relation in out}
 
-    def _through(self, frames: Mapping[str, DataFrame]) -> DataFrame:
-        work = Plan(self._name, self.bins, self._plan.routed)
+    def _build(self, frames: Mapping[str, DataFrame]) -> DataFrame:
+        work = Plan(self._name, self.bins, self._plan.route)
         wires = [
-            feed.messages(frame, relation, known(self._blueprint.catalog, relation)[1], work, self._labels)
+            sources.messages(frame, relation, known(self._blueprint.catalog, relation)[1], work, self._labels)
             for relation, frame in frames.items()
         ]
         stream = wires[0]
         for other in wires[1:]:
             stream = stream.union(other)
         numbers = {label: number for number, label in enumerate(self._labels)}
-        return through(stream, work, self._route.stages, numbers).where("stage = 0")
+        return run_stages(stream, work, self._route.stages, numbers).where("stage = 0")
 
-    # --- what comes out -------------------------------------------------------------
+    # --- output ---------------------------------------------------------------------
 
     def _take(self, frame: DataFrame, number: int) -> None:
-        self._missed = self._raised = None
-        came = self._came(frame.toArrow(), number)
+        self._unread = self._raised = None
+        output = self._batch_output(frame.toArrow(), number)
         try:
-            # Spark has read a file that was taken away after it was listed as one without rows.
-            feed.Begun(self._spark).check(feed.excused(self.location), self._folders, came.opened)
-        except (CheckpointError, feed.Unopened) as error:
-            self._missed = error
+            # Spark reads a file that was removed after it was listed as an empty one.
+            sources.PendingBatch(self._spark).check(sources.reported_files(self.location), self._folders, output.files)
+        except (CheckpointError, sources.UnreadFile) as error:
+            self._unread = error
             raise
-        self._counts[number] = came.rows
-        changes = came.changes()
+        self._counts[number] = output.rows
+        changes = output.changes()
         try:
-            outlet.give(self._sink, self._owner, changes, number)
+            sink.deliver(self._sink, self._owner, changes, number)
         except BaseException as error:
             self._raised = error
-            # Of what is no Exception, as SystemExit, Spark would not be told, and it would wait for ever.
+            # Spark waits without end for a sink that raises no Exception, such as SystemExit.
             raise Error(f"{type(error).__name__}: {error}") from error
 
-    def _came(self, rows: pa.Table, number: int) -> Came:
+    def _batch_output(self, rows: pa.Table, number: int) -> BatchOutput:
         views = self._blueprint.views
-        return Came(feed.opened(rows), feed.counted(rows), lambda: outlet.changes(rows, views, number))
+        files, count = sources.files_read(rows), sources.input_rows(rows)
+        return BatchOutput(files, count, lambda: sink.changes(rows, views, number))
 
-    # --- faults ---------------------------------------------------------------------
+    # --- failures -------------------------------------------------------------------
 
     def _refused(self, text: str) -> Error | None:
-        """The kit's error that refused a row, if that was it."""
+        """The error of a kernel that refused a row; None for another failure."""
         return refused(text)
 
-    def _told(self, text: str, last: bool) -> Error | None:
-        """What ends the job; None for what may be tried again, unless it was the ``last`` time."""
-        # A sink's error first: what it says may be what another stream was refused.
+    def _failure(self, text: str, last: bool) -> Error | None:
+        """The error that ends the job; None to try again, unless this was the ``last`` try."""
+        # The sink's error takes precedence: its text may contain the refusal of another stream.
         error = self._refused(text) if self._raised is None else None
         if error is not None:
-            return failures.refusal(error, self.location, feed.Begun(self._spark).files())
-        if self._missed is not None:
-            return failures.missed(self._missed, self.location, last)
+            return failures.refusal(error, self.location, sources.PendingBatch(self._spark).files())
+        if self._unread is not None:
+            return failures.unread_file(self._unread, self.location, last)
         return failures.failure(text, self._raised, self.location, last)

@@ -1,8 +1,8 @@
-"""What comes out of a stream: each micro-batch's changes to a folder or a function.
+"""The output of a stream: each micro-batch's changes, to a folder or a function.
 
-A folder gets a Parquet file a view and batch, each there whole or not at all, and written once: a
-batch that Spark repeats finds its file. So a folder is one stream's, and says whose in ``.stream``.
-A function is called at least once a batch.
+A folder gets one Parquet file per view and batch. A file appears complete or not at all, and is written once: if Spark
+repeats a batch, its file is already there. So a folder belongs to one stream, whose id is in the file ``.stream``. A
+function is called at least once per batch.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ OWNER = ".stream"
 
 
 @dataclass
-class Came:
-    """What a micro-batch brought to the driver: files that were read, rows of input, the views' changes."""
+class BatchOutput:
+    """What a micro-batch sent to the driver: the files that were read, the number of input rows, the views' changes."""
 
-    opened: set[Path]
+    files: set[Path]
     rows: int
     changes: Callable[[], dict[str, Changes]]
 
@@ -40,43 +40,43 @@ class Came:
 Sink = str | os.PathLike[str] | Callable[[dict[str, Changes], int], None]
 
 
-def checked(sink: Sink) -> Sink:
-    """A function, or the whole path of a folder. Raises ViewError for what is neither, and cannot come to be."""
+def check(sink: Sink) -> Sink:
+    """A function, or a folder as an absolute path. Raises ViewError for anything else."""
     if callable(sink):
         return sink
     if not isinstance(sink, str | os.PathLike):
-        raise ViewError(f"sink={sink!r}: it is a folder, or a function of {{view: Changes}} and a batch's number")
+        raise ViewError(f"sink={sink!r}: a folder is needed, or a function of {{view: Changes}} and a batch's number")
     return makeable(absolute(sink, "sink", ViewError), "sink", ViewError)
 
 
-def apart(sink: Sink, views: Iterable[str], folders: Mapping[str, str | None]) -> None:
-    """Raise ViewError for a sink whose files a source would read: its changes would come in again, for ever."""
+def check_not_read(sink: Sink, views: Iterable[str], folders: Mapping[str, str | None]) -> None:
+    """Raise ViewError for a sink whose files a source would read: its changes would become input without end."""
     if callable(sink):
         return
     for relation, folder in folders.items():
         for view in views:
-            target = Path(sink) / _named(view)
+            target = Path(sink) / _folder_name(view)
             if folder is not None and Path(os.path.realpath(target)).is_relative_to(os.path.realpath(folder)):
                 raise ViewError(
                     f"sink={str(sink)!r}: the changes of {view} go to {target}, and {relation} is read from {folder}, "
-                    "so they would come in again; choose a folder that no relation is read from"
+                    "so they would be read as input; use a folder that no relation is read from"
                 )
 
 
-def taken(sink: Sink, owner: str, checkpoint: Path, new: bool = False) -> None:
-    """Take a folder for one stream. Raises CheckpointError where it holds batches of another one.
+def claim(sink: Sink, owner: str, checkpoint: Path, new: bool = False) -> None:
+    """Make a folder belong to one stream. Raises CheckpointError if it contains batches of another one.
 
-    ``new``: the stream has none yet, so batches without a name on them are not its own either.
+    A ``new`` stream has written no batches, so batches without an owner are not its own either.
     """
     if callable(sink):
         return
-    folder, whose = Path(sink), _owner(Path(sink))
-    if whose == owner:
+    folder, current = Path(sink), _owner(Path(sink))
+    if current == owner:
         return
-    if (new or whose is not None) and next(folder.glob("*/batch-*.parquet"), None):
+    if (new or current is not None) and next(folder.glob("*/batch-*.parquet"), None):
         raise CheckpointError(
-            f"{sink}: it holds the changes of a stream with another checkpoint than {checkpoint}; choose a new "
-            "folder for the changes, or the checkpoint that goes with it"
+            f"{sink}: it contains the changes of a stream with another checkpoint than {checkpoint}; use a new folder "
+            "for the changes, or the checkpoint that belongs to it"
         )
     folder.mkdir(parents=True, exist_ok=True)
     unfinished = folder / f"{OWNER}-{owner}"
@@ -92,7 +92,7 @@ def _owner(folder: Path) -> str | None:
 
 
 def changes(rows: pa.Table, views: Mapping[str, View], number: int) -> dict[str, Changes]:
-    """The messages that a micro-batch sent to the driver, as changes of each view."""
+    """The messages that a micro-batch sent to the driver, as the changes of each view."""
     strings = Strings()
     out: dict[str, Changes] = {}
     lines: list[Any] = [rows.column(name).to_pylist() for name in ("channel", "what", "blob")]
@@ -104,19 +104,19 @@ def changes(rows: pa.Table, views: Mapping[str, View], number: int) -> dict[str,
     return out
 
 
-def give(sink: Sink, owner: str, out: dict[str, Changes], number: int) -> None:
-    """A micro-batch's changes to the sink. Raises CheckpointError for a folder that another stream has taken since."""
+def deliver(sink: Sink, owner: str, out: dict[str, Changes], number: int) -> None:
+    """Give a micro-batch's changes to the sink. Raises CheckpointError if another stream has claimed the folder."""
     if callable(sink):
         sink(out, number)
         return
     if _owner(Path(sink)) not in (owner, None):
-        raise CheckpointError(f"{sink}: another stream has taken this folder for its changes; each needs its own")
+        raise CheckpointError(f"{sink}: another stream now writes its changes here; each stream needs its own folder")
     _write(Path(sink), out, number)
 
 
 def _write(folder: Path, changes: Mapping[str, Changes], number: int) -> None:
     for name, each in changes.items():
-        target = folder / _named(name) / f"batch-{number:08d}.parquet"
+        target = folder / _folder_name(name) / f"batch-{number:08d}.parquet"
         if target.exists() or not len(each):
             continue
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -125,7 +125,7 @@ def _write(folder: Path, changes: Mapping[str, Changes], number: int) -> None:
         unfinished.replace(target)
 
 
-def _named(view: str) -> str:
-    """The folder of a view: its name, but for what would lead to another folder."""
+def _folder_name(view: str) -> str:
+    """A view's name as the name of one visible folder: slashes and a leading dot are escaped."""
     plain = view.replace("%", "%25").replace("/", "%2F")
     return f"%2E{plain[1:]}" if plain.startswith(".") else plain

@@ -22,7 +22,7 @@ import pyarrow.parquet
 
 from ...errors import CheckpointError
 from ...plan.nodes import Schema
-from ..query.query import tried
+from ..query.errors import retry
 from ..session.paths import readable
 from .base_spark import BaseTable, columns_of
 
@@ -79,7 +79,7 @@ class ParquetTable(BaseTable):
         """The rows of some files. Spark looks for the files here already, so this may raise."""
         paths = [readable(self.folder / each.name) for each in some]
         reader = self.session.read.schema(columns_of(self.schema))
-        return tried(lambda: reader.parquet(*paths), f"the base table {self.relation} cannot be read")
+        return retry(lambda: reader.parquet(*paths), f"the base table {self.relation} cannot be read")
 
     def append(self, rows: pa.Table, epoch: int) -> None:
         name = self._name()
@@ -116,7 +116,7 @@ class ParquetTable(BaseTable):
         netted = frame.groupBy(*by).agg(f.sum("diff").alias("diff")).where("diff <> 0")
         work, name, last = self.folder / "merging", self._name(), some[-1].last
         written = netted.withColumn("batch", f.lit(last).cast("bigint")).coalesce(1).write.mode("overwrite")
-        tried(lambda: written.parquet(str(work)), f"the files of the base table {self.relation} cannot be merged")
+        retry(lambda: written.parquet(str(work)), f"the files of the base table {self.relation} cannot be merged")
         made = next(work.glob("part-*.parquet"), None)
         left = [x for x in self.files if x not in some]
         if made is not None:

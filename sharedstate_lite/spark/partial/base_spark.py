@@ -28,7 +28,7 @@ from ...storage.arrangement import Arrangement
 from ...storage.batch import Delta
 from ...storage.encoding import Strings, Words
 from ..bins.messages import BinMessage
-from ..query.inbox import table as message_table
+from ..query.inbox import to_table as message_table
 from .base import BaseTables
 from .messages import BaseUpquery, response_heads, response_rows
 
@@ -197,9 +197,9 @@ def columns_of(schema: Schema) -> str:
 
 def _run(job: Callable[[], Any]) -> Any:
     """Run a job that reads base tables, again if a worker was killed. Raises Error if it fails each time."""
-    from ..query.query import tried
+    from ..query.errors import retry
 
-    return tried(job, "a base table cannot be read")
+    return retry(job, "a base table cannot be read")
 
 
 def _is_in(column: Column, values: list[Any], kind: Type) -> Column:

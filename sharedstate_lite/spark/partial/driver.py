@@ -226,7 +226,7 @@ class PartialDriver(RoundScheduler, EngineDriver):
 
     def _change_views(self, views: list[View]) -> list[BinMessage]:
         plan = Blueprint(self.kind, views, self.join, self._plan.options, self._plan.place)
-        route = plan.checked()
+        route = plan.checked_route()
 
         def change() -> dict[str, tuple[Words, Strings]]:
             strings = Strings()

@@ -67,7 +67,7 @@ class PartialSparkEngine(PartialDriver, SparkEngine):
         labels = {key: number for number, key in self._labels.items()}
         folder = self.location / options["generation"]
         budget = route.engine.budget.set
-        work = PartialPlan(options["generation"], self.bins, plan.routed, budget=budget)
+        work = PartialPlan(options["generation"], self.bins, plan.route, budget=budget)
         relations = route.engine.catalog.relations
         if options["base"] != sorted(self._given):
             raise CheckpointError(
@@ -89,7 +89,7 @@ class PartialSparkEngine(PartialDriver, SparkEngine):
             return ParquetTable(self.session, folder / "base" / str(list(relations).index(relation)), relation, schema)
 
         self._base_tables = SparkBaseTables(self.session, open_table, relations, folder)
-        self._base_tables.labels, self._base_tables.make = self._labels, plan.routed
+        self._base_tables.labels, self._base_tables.make = self._labels, plan.route
         return Query(self.session, folder, work, route.stages, labels, options["began"])
 
     def _generation(self) -> dict[str, Any]:
@@ -125,7 +125,7 @@ class PartialSparkEngine(PartialDriver, SparkEngine):
             self._messages, self._touches, self._upqueries = [], [], []
         try:
             sent = [] if refused else [e.number for e in entries[last:] if e.kind != "rescale"]
-            found = [m for number in sent for m in self._query.came_out(number)]
+            found = [m for number in sent for m in self._query.output(number)]
             self._collect(self._numbered(found))
             while self._messages or self._upqueries:
                 self._run_round([])
@@ -147,7 +147,7 @@ class PartialSparkEngine(PartialDriver, SparkEngine):
 
     def _take_back(self, epoch: int, started: bool) -> None:
         if started:
-            self._query.inbox.disown(epoch + 1)
+            self._query.inbox.void_epoch(epoch + 1)
         super()._take_back(epoch, started)
 
     def checkpoint(self, path: Any) -> None:

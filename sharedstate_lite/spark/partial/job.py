@@ -29,9 +29,9 @@ from ...errors import CheckpointError, Error
 from ..bins.blueprint import Blueprint
 from ..bins.files import local_path, read_file
 from ..bins.messages import BinMessage
-from ..jobs import sources as feed
+from ..jobs import sources
 from ..jobs.job import Job
-from ..jobs.sink import Came
+from ..jobs.sink import BatchOutput
 from ..query.query import Query, committed
 from .engine import PartialSparkEngine
 from .messages import is_change
@@ -56,9 +56,9 @@ class PartialStreamEngine(PartialSparkEngine):
 
     def _options(self, bins: int | None) -> dict[str, Any]:
         options = super()._options(bins)
-        feed.same(options["sources"], self._sources, self.location)
+        sources.check_same(options["sources"], self._sources, self.location)
         self._job._new = self._new
-        self._job._owns(options)
+        self._job._claim_sink(options)
         return options
 
     def _generation(self) -> dict[str, Any]:
@@ -72,7 +72,7 @@ class PartialStreamEngine(PartialSparkEngine):
             last = next((e for e in reversed(query.inbox.entries) if e.kind == "epoch" and not e.void), None)
             return last.number if last is not None and last.epoch > committed(self._job._spark) else None
 
-        query.wanted = wanted
+        query.keep_from = wanted
         return query
 
     def _check_open(self) -> None:
@@ -83,10 +83,10 @@ class PartialStreamEngine(PartialSparkEngine):
 
     def last(self) -> dict[str, Changes]:
         """The changes of the last epoch, as ``step`` returned them, or would have if its caller had not been killed."""
-        first = self._query.wanted()
+        first = self._query.keep_from()
         assert first is not None, f"epoch {self.epoch} is in the log of {self._job._spark}"
         entries = [e for e in self._query.inbox.entries[first:] if e.kind != "rescale" and not e.void]
-        out: list[BinMessage] = [m for e in entries for m in self._query.came_out(e.number) if is_change(m)]
+        out: list[BinMessage] = [m for e in entries for m in self._query.output(e.number) if is_change(m)]
         return {name: self._view_changes(view, out, self.epoch) for name, view in self.views.items()}
 
 
@@ -150,7 +150,7 @@ class PartialJob(Job):
         if self._engine is not None:
             self._engine.close()
 
-    def _through(self, frames: Mapping[str, DataFrame]) -> DataFrame:
+    def _build(self, frames: Mapping[str, DataFrame]) -> DataFrame:
         wires = [_rows(frame, r, [c.name for c in self._schema(r)]) for r, frame in frames.items()]
         stream = wires[0]
         for other in wires[1:]:
@@ -162,7 +162,7 @@ class PartialJob(Job):
 
     # --- what comes out -------------------------------------------------------------
 
-    def _came(self, rows: pa.Table, number: int) -> Came:
+    def _batch_output(self, rows: pa.Table, number: int) -> BatchOutput:
         self._refusal = None
         parts: dict[str, list[pa.Table]] = {}
         opened: set[Path] = set()
@@ -173,17 +173,17 @@ class PartialJob(Job):
                 opened.add(local_path(path))
                 parts.setdefault(relation, []).append(read_file(local_path(path), self._schema(relation)))
         given = {relation: pa.concat_tables(some, promote_options="permissive") for relation, some in parts.items()}
-        return Came(opened, sum(len(some) for some in given.values()), lambda: self._step(given, number))
+        return BatchOutput(opened, sum(len(some) for some in given.values()), lambda: self._step(given, number))
 
     def _step(self, given: Mapping[str, pa.Table], number: int) -> dict[str, Changes]:
         if self._running.epoch == number + 1:
             return self._running.last()
         if self._running.epoch != number:
-            self._missed = CheckpointError(
+            self._unread = CheckpointError(
                 f"{self.location}: its sources are at batch {number}, its state is at epoch {self._running.epoch}: "
                 "they are not of one checkpoint; use another one"
             )
-            raise self._missed
+            raise self._unread
         try:
             undone, self._running._undone = self._running._undone, None
             if undone is not None:

@@ -1,9 +1,9 @@
-"""A stateful operator that is quickly declared, for queries that are to start quickly.
+"""A stateful operator that loads the kit only where it processes rows, so that queries start fast.
 
-Whenever a query starts, Spark runs a new Python for each of its stateful operators, one after the other, that
-only asks the operator which state it has. An operator whose class is the kit's would have each of them import the
-kit, pandas and Arrow, which takes longer than all the rest. So it is two here. :class:`Declared` travels with its
-class in the query's own bytes, and needs nothing but PySpark; the work is unpickled where rows are.
+When a query starts, Spark runs a new Python for each stateful operator, one after the other, only to ask for the
+operator's state variables. If the operator's class belonged to the kit, each of these processes would import the kit,
+pandas and Arrow. `LazyProcessor` travels by value in the query's own bytes and needs only PySpark. Its work is
+unpickled in the process that has rows.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ class Work(Protocol):
     """What an operator does with rows."""
 
     def rows(self, states: Mapping[str, Any], key: Any, frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
-        """One key's rows of one micro-batch. ``states``: Spark's state variables by name."""
+        """Process the rows of one key in one micro-batch; ``states`` are Spark's state variables by name."""
 
     def close(self) -> None:
-        """After a micro-batch's last rows."""
+        """Called after the last rows of a micro-batch."""
 
 
-class Declared(StatefulProcessor):
-    """An operator with these state variables: a schema for a value, schemas of key and value for a map."""
+class LazyProcessor(StatefulProcessor):
+    """An operator with state variables: ``values`` name -> schema, ``maps`` name -> schemas of key and value."""
 
     def __init__(self, work: Work, values: Mapping[str, StructType], maps: Mapping[str, tuple[StructType, StructType]]):
         self._pickled: bytes = cloudpickle.dumps(work)  # type: ignore[no-untyped-call]
@@ -47,12 +47,12 @@ class Declared(StatefulProcessor):
         self._states |= {name: handle.getMapState(name, key, of) for name, (key, of) in self._maps.items()}
 
     def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[pd.DataFrame]:
-        """One key's rows of one micro-batch."""
+        """See `Work.rows`."""
         if self._work is None:
             self._work = pickle.loads(self._pickled)
         yield from self._work.rows(self._states, key, rows)
 
     def close(self) -> None:
-        """After a micro-batch's last rows."""
+        """See `Work.close`."""
         if self._work is not None:
             self._work.close()

@@ -1,14 +1,13 @@
-"""The stateful operator that Spark runs: one stage's bins, through transformWithStateInPandas.
+"""The stateful operator that Spark runs: the bins of one stage, in transformWithStateInPandas.
 
-A row is one message (:class:`~..bins.messages.BinMessage`), a blob of many rows of a relation; rows
-of other stages pass through. All that is done with them is :func:`..bins.worker_cache.run_bin`.
+A row of the stream is one message (`BinMessage`), a blob of many rows of a relation. Rows for other stages pass through
+unchanged. Source: Spark 4's transformWithState.
 """
 
 from __future__ import annotations
 
-import base64
-import json
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from typing import Any
 
 import pandas as pd
@@ -21,67 +20,60 @@ from ..bins.bin import Plan
 from ..bins.messages import BinMessage
 from ..bins.worker_cache import run_bin
 from ..bins.worker_rpc import SocketRpc
-from .lazy_processor import Declared
+from .errors import Refused
+from .lazy_processor import LazyProcessor
 
 WIRE = "bin INT, stage INT, channel INT, what STRING, blob BINARY"
 COLUMNS = ["bin", "stage", "channel", "what", "blob"]
-MARK = "<<refused "
 
-
-# Not as text: for each of them a task would ask the JVM what it says.
+# Types instead of DDL texts, which each task would send to the JVM to be parsed.
 _HEAD, _RUN, _BLOB = (
     StructType().add("head", StringType()),
     StructType().add("part", StringType()).add("run", StringType()),
     StructType().add("blob", BinaryType()),
 )
 
-_rpc: list[SocketRpc | None] = []
 
-
+@cache
 def _worker_rpc() -> SocketRpc | None:
-    """This process' neighbours; it can be asked itself from now on. None where no port may be opened."""
-    if not _rpc:
-        try:
-            _rpc.append(SocketRpc())
-        except OSError:
-            _rpc.append(None)
-    return _rpc[0]
+    """This process's RPC, which listens from the first call on; None if no port can be opened."""
+    try:
+        return SocketRpc()
+    except OSError:
+        return None
 
 
-class _Store:
-    """:class:`..bins.messages.Store` over Spark's."""
+class _SparkStore:
+    """A bin's `Store` over Spark's state variables."""
 
     def __init__(self, states: Mapping[str, Any]) -> None:
         self._head, self._runs = states["head"], states["runs"]
 
     def head(self) -> str | None:
-        """See :meth:`..bins.messages.Store.head`."""
         found = self._head.get()
         return None if found is None else str(found[0])
 
     def run(self, part: str, name: str) -> bytes:
-        """See :meth:`..bins.messages.Store.run`."""
         found = self._runs.getValue((part, name))
         assert found is not None, f"the state store has lost the run {name} of {part}"
         return bytes(found[0])
 
-    def write(self, head: str, fresh: Iterable[tuple[str, str, bytes]], gone: Iterable[tuple[str, str]]) -> None:
-        """See :meth:`..bins.messages.Store.write`."""
-        for part, name, blob in fresh:
+    def write(self, head: str, added: Iterable[tuple[str, str, bytes]], removed: Iterable[tuple[str, str]]) -> None:
+        for part, name, blob in added:
             self._runs.updateValue((part, name), (blob,))
-        for part, name in gone:
+        for part, name in removed:
             self._runs.removeKey((part, name))
         self._head.update((head,))
 
 
-class Stage:
-    """Runs the bins of one stage; the :class:`.lazy_processor.Work` of its operator."""
+class StageProcessor:
+    """Runs the bins of one stage: the `Work` of its operator. ``labels``: Spark's grouping key -> bin."""
 
     def __init__(self, plan: Plan, stage: int, labels: dict[int, int]) -> None:
         self.plan, self.stage, self.labels = plan, stage, labels
 
     def rows(self, states: Mapping[str, Any], key: Any, frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
-        """One bin's rows of one micro-batch."""
+        """Process the messages of one bin in one micro-batch."""
         first, *others = frames
         frame = pd.concat([first, *others]) if others else first
         mine = frame["stage"] == self.stage
@@ -95,7 +87,7 @@ class Stage:
                 for c, w, b in zip(frame["channel"], frame["what"], frame["blob"], strict=True)
             ]
             try:
-                out = run_bin(self.plan, self.stage, number, messages, _Store(states), _worker_rpc())
+                out = run_bin(self.plan, self.stage, number, messages, _SparkStore(states), _worker_rpc())
             except Error as error:
                 raise Refused(error) from error
             if out:
@@ -103,22 +95,14 @@ class Stage:
                 yield pd.DataFrame([(label[m.bin], m.stage, m.channel, m.what, m.blob) for m in out], columns=COLUMNS)
 
     def close(self) -> None:
-        """Nothing is held beyond the batch but what the process keeps."""
+        """Drop the input files in memory; bins stay in the worker's cache."""
         files.clear()
 
 
-class Refused(Exception):
-    """An error of the kit on its way through the JVM, which carries text only."""
-
-    def __init__(self, error: Error) -> None:
-        told = json.dumps([type(error).__name__, str(error)]).encode()
-        super().__init__(f"{MARK}{base64.b64encode(told).decode()}>>")
-
-
-def through(wire: DataFrame, plan: Plan, stages: int, labels: dict[int, int]) -> DataFrame:
-    """The messages of a stream through all stages."""
+def run_stages(wire: DataFrame, plan: Plan, stages: int, labels: dict[int, int]) -> DataFrame:
+    """A stream of messages after all stages have processed it: what is left are messages to the driver."""
     for stage in range(1, stages + 1):
-        operator = Declared(Stage(plan, stage, labels), {"head": _HEAD}, {"runs": (_RUN, _BLOB)})
+        operator = LazyProcessor(StageProcessor(plan, stage, labels), {"head": _HEAD}, {"runs": (_RUN, _BLOB)})
         wire = wire.groupBy("bin").transformWithStateInPandas(
             statefulProcessor=operator, outputStructType=WIRE, outputMode="Update", timeMode="None"
         )

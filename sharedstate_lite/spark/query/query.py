@@ -1,54 +1,50 @@
-"""One streaming query: from its inbox through the stages to its outbox, started, run and stopped.
+"""One streaming query, from its inbox through the stages to its output: start, run a micro-batch, stop.
 
-Every file of the inbox is one micro-batch, and the micro-batch's number is the file's.
-What comes out goes to a foreachBatch sink here in the driver, which Spark may call
-twice for one batch: it writes ``out/NNNNNNNN.arrow`` under another name and renames it. Where that is there, an
-earlier attempt has run every stage and written their stores, so the batch is committed as it is, and nothing runs.
+Each file of the inbox is one micro-batch, with the file's number. A foreachBatch sink in the driver receives the
+messages that leave the last stage, and writes them to ``out/NNNNNNNN.arrow`` by a rename. Spark may call the sink twice
+for a batch. If the file is there, an earlier attempt has run all stages and written their stores, so the sink does
+nothing, and Spark commits the batch.
 
-A batch that fails is tried again. A kernel's refusal ends the query, and Spark would run the same batch at each restart
-for ever. So its file is voided, and the query started again: then that batch is empty. What an attempt has sent out
-goes first, or the stores that it wrote would be committed with it.
+A batch that fails is tried again. If a kernel refused a message, the query has ended, and Spark would run the same
+batch at every restart. So the file of that batch is voided and the query restarted: the batch is then empty. Output of
+the failed attempt is removed first; otherwise the stores that it wrote would be committed with the empty batch.
 """
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import json
-import re
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 import pyarrow as pa
 import pyarrow.ipc
-from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]
-from pyspark.errors import PySparkException, StreamingQueryException
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark.errors import StreamingQueryException
 
-from ... import errors
 from ...errors import CheckpointError, Error
 from ..bins.bin import Plan
 from ..bins.messages import BinMessage
 from ..session.paths import readable
 from ..session.quiet import silence
+from .errors import TRIES, reason, refused
 from .inbox import Inbox
-from .processor import MARK, WIRE, through
+from .processor import WIRE, run_stages
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-T = TypeVar("T")
-CLOSED = "the query on Spark was stopped meanwhile"
+CLOSED = "the query on Spark was stopped by another thread"
 KEPT = 2
-TRIES = 8
-"""When workers die together with what starts them, each attempt ends at another of those that were idle."""
+"""Outputs that stay after their batch is committed."""
 
 
 class Query:
-    """See the module. ``folder`` holds everything of it."""
+    """See the module. All of its files are in ``folder``."""
 
     def __init__(
         self, session: SparkSession, folder: Path, plan: Plan, stages: int, labels: dict[int, int], began: int
@@ -61,44 +57,44 @@ class Query:
         self._out.mkdir(exist_ok=True)
         self._running: StreamingQuery | None = None
         self._ends, self._closed = threading.RLock(), False
-        self._here: dict[int, pa.Table] = {}
+        self._newest: dict[int, pa.Table] = {}
         self._interrupt: tuple[int, BaseException] | None = None
         self.refusal: Error | None = None
-        """What a kernel said to the last batch that was refused when the query was started."""
-        self.wanted: Callable[[], int | None] = lambda: None
-        """From which micro-batch on what came out is wanted still; None if nobody wants it beyond the last ones."""
+        """The error of the last batch that a kernel refused while the query was starting."""
+        self.keep_from: Callable[[], int | None] = lambda: None
+        """The first micro-batch whose output must stay; None to keep only the last ones."""
 
     @property
     def checkpoint(self) -> Path:
-        """Spark's own folder."""
+        """Spark's checkpoint folder."""
         return self.folder / "spark"
 
     @property
     def committed(self) -> int:
-        """How many batches are done."""
+        """The number of committed batches."""
         return committed(self.checkpoint)
 
     def start(self) -> None:
-        """Start, and finish what was begun. Raises CheckpointError for an input file that is lost or altered."""
+        """Start, and complete batches in progress. Raises CheckpointError for a lost or changed input file."""
         self.inbox.check(self.committed)
         self._launch()
-        # What is refused now was begun before; the one who asked for it was never told that it had happened.
-        while (refusal := self._finish(asked=False)) is not None:
+        # A batch that is refused now was begun by an earlier process, which never reported its epoch as done.
+        while (refusal := self._finish(waiting=False)) is not None:
             self.refusal = refusal
 
     def run(self, messages: Iterable[BinMessage] | Path, kind: str, epoch: int) -> list[BinMessage]:
-        """Run one micro-batch; returns what came out. Raises the kit's error if a kernel refuses, and goes on."""
+        """Run one micro-batch; returns its output. Raises the kernel's error if it is refused; later calls work."""
         if self._running is None or not self._running.isActive:
             self.start()
         number = self.inbox.put(messages, kind, epoch)
-        refusal = self._finish(asked=True)
+        refusal = self._finish(waiting=True)
         if refusal is not None:
             raise refusal
-        return self.came_out(number)
+        return self.output(number)
 
-    def came_out(self, number: int) -> list[BinMessage]:
-        """What a batch sent to the driver."""
-        table = self._here.pop(number, None)
+    def output(self, number: int) -> list[BinMessage]:
+        """The messages that a batch sent to the driver."""
+        table = self._newest.pop(number, None)
         if table is None:
             table = _load(self._file(number))
         rows = zip(
@@ -106,26 +102,26 @@ class Query:
         )
         return [BinMessage(stage, where, channel, what, blob) for where, stage, channel, what, blob in rows]
 
-    def interrupted(self) -> None:
-        """Raise what interrupted this thread when its batch was done already, now that what the batch did is known."""
+    def raise_interrupt(self) -> None:
+        """Raise the exception that interrupted this thread after its batch was committed, once its output was read."""
         if self._interrupt is not None and self._interrupt[0] == threading.get_ident():
             (_, error), self._interrupt = self._interrupt, None
             raise error
 
     def progress(self) -> list[Any]:
-        """What Spark tells of the last micro-batches."""
+        """Spark's progress reports of the last micro-batches."""
         return [] if self._running is None else list(self._running.recentProgress)
 
     def stop(self) -> None:
-        """Stop; a second call waits for the first, and does nothing."""
+        """Stop. A second call waits for the first one."""
         with self._ends:
             running, self._running = self._running, None
             if running is not None:
-                with contextlib.suppress(Py4JError, OSError):  # where the session has ended, so has the query
+                with contextlib.suppress(Py4JError, OSError):  # the session, and so the query, has ended
                     running.stop()
 
     def close(self) -> None:
-        """Stop for good, whoever waits for a batch in another thread: he is told, and that batch is voided."""
+        """Stop for good. A thread that waits for a batch gets an Error, and that batch is voided."""
         with self._ends:
             self._closed = True
             self.stop()
@@ -140,19 +136,19 @@ class Query:
     def _started(self) -> StreamingQuery:
         try:
             source = self.session.readStream.schema(WIRE).option("maxFilesPerTrigger", 1)
-            wire = through(source.parquet(readable(self.inbox.path)), self.plan, self.stages, self.labels)
+            wire = run_stages(source.parquet(readable(self.inbox.path)), self.plan, self.stages, self.labels)
             writer = wire.writeStream.outputMode("update").option("checkpointLocation", str(self.checkpoint))
             return writer.foreachBatch(self._sink).start()
         except (Py4JError, OSError) as error:
-            raise Error(f"the query on Spark cannot be started: {reason(str(error))}") from error
+            raise Error(f"the query on Spark cannot start: {reason(str(error))}") from error
 
-    def _finish(self, asked: bool) -> Error | None:
-        """Wait until every file is done; returns the first refusal, once its file is voided and the query restarted.
+    def _finish(self, waiting: bool) -> Error | None:
+        """Wait until all files are committed; returns the first refusal, after voiding its file and a restart.
 
-        A batch that failed otherwise (a killed worker, say) is run again by a restarted
-        query. When it has failed ``TRIES`` times the failure is raised; the file is voided
-        if its caller is there to be told (``asked``), and stays for another try if not. What
-        interrupts the wait for a batch that is done by then does not undo it: see :meth:`interrupted`.
+        A batch that failed for another reason, such as a killed worker, runs again. After ``TRIES`` failures the last
+        one is raised. The file is then voided if a caller is ``waiting`` for it, and otherwise stays for another try.
+        An exception that interrupts the wait for a batch that is already committed does not undo the batch: see
+        `raise_interrupt`.
         """
         wanted, failed = len(self.inbox.entries), 0
         refusal: Error | None = None
@@ -164,21 +160,21 @@ class Query:
                         raise Error(CLOSED)
                     running.processAllAvailable()
                 except StreamingQueryException as error:
-                    said, number = refused(str(error)), self.committed
+                    refusal_of_batch, number = refused(str(error)), self.committed
                     failed += 1
-                    if said is not None:
+                    if refusal_of_batch is not None:
                         self._void(number)
-                        refusal = refusal or said
+                        refusal = refusal or refusal_of_batch
                     elif failed >= TRIES:
                         raise Error(f"the query on Spark failed in batch {number}: {reason(str(error))}") from error
                     self._launch()
         except BaseException as error:
             self.stop()
             number, ended = self.committed, isinstance(error, Py4JError | OSError)
-            if asked and number == wanted:
+            if waiting and number == wanted:
                 self._interrupt = None if ended else (threading.get_ident(), error)
                 return refusal
-            if asked:
+            if waiting:
                 self._void(number)
             if ended:
                 raise Error(f"the Spark session has ended, or its JVM, in batch {number}") from error
@@ -186,7 +182,7 @@ class Query:
         return refusal
 
     def _void(self, number: int) -> None:
-        # No sink is at work on it any more: Spark's stop waits for one.
+        # No sink is writing this file: stopping the query waits for the sink.
         self._file(number).unlink(missing_ok=True)
         self.inbox.void(number)
 
@@ -199,9 +195,9 @@ class Query:
         with pa.OSFile(str(unfinished), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
             writer.write_table(table)
         unfinished.replace(file)
-        self._here = {number: table}
-        wanted = self.wanted()
-        first = number - KEPT + 1 if wanted is None else min(wanted, number - KEPT + 1)
+        self._newest = {number: table}
+        keep = self.keep_from()
+        first = number - KEPT + 1 if keep is None else min(keep, number - KEPT + 1)
         for old in self._out.glob("[0-9]*.arrow"):
             if int(old.stem) < first:
                 old.unlink()
@@ -211,37 +207,23 @@ class Query:
 
 
 def committed(checkpoint: Path) -> int:
-    """How many micro-batches below a checkpoint folder of Spark's are done."""
+    """The number of committed micro-batches in Spark's checkpoint folder."""
     return 1 + max((int(f.name) for f in (checkpoint / "commits").glob("[0-9]*") if f.name.isdigit()), default=-1)
 
 
-def tried(job: Callable[[], T], what: str) -> T:
-    """What a job of Spark's gives that changes nothing else; again where it failed, as when workers were killed.
-
-    Raises Error, which says ``what`` cannot be done, for what fails each time.
-    """
-    for left in reversed(range(TRIES)):
-        try:
-            return job()
-        except (PySparkException, Py4JJavaError) as error:
-            if not left:
-                raise Error(f"{what}: {reason(str(error))}") from error
-    raise AssertionError(TRIES)
-
-
 def progressed(queries: Iterable[StreamingQuery], rows: Mapping[int, int]) -> pd.DataFrame:
-    """What Spark still tells of micro-batches. ``rows``: those of input by batch, since of files Spark counts none.
+    """The micro-batches in Spark's progress reports: batch, rows, seconds, and ``spent``, milliseconds by part.
 
-    batch, rows, seconds, and seconds by what they went on.
+    ``rows`` are the input rows by batch, because Spark counts files only.
     """
     lines: dict[int, tuple[Any, ...]] = {}
     for query in queries:
         with contextlib.suppress(Py4JError, OSError):  # the session has ended
             for p in query.recentProgress:
-                told = p if isinstance(p, dict) else json.loads(p.json)
-                spent = told["durationMs"]
-                if "addBatch" in spent:  # else it found nothing to do
-                    batch = told["batchId"]
+                report = p if isinstance(p, dict) else json.loads(p.json)
+                spent = report["durationMs"]
+                if "addBatch" in spent:  # otherwise there was no input
+                    batch = report["batchId"]
                     lines[batch] = (batch, rows.get(batch, 0), spent["triggerExecution"] / 1e3, spent)
     return pd.DataFrame([lines[n] for n in sorted(lines)], columns=["batch", "rows", "seconds", "spent"])
 
@@ -250,25 +232,4 @@ def _load(file: Path) -> pa.Table:
     try:
         return pa.ipc.open_file(pa.BufferReader(file.read_bytes())).read_all()
     except (OSError, pa.ArrowException) as error:
-        raise CheckpointError(f"{file}: what the batch sent is not there ({error})") from error
-
-
-def refused(text: str) -> Error | None:
-    """The kit's error that a worker raised, out of what Spark says about it."""
-    found = re.search(re.escape(MARK) + r"([\w+/=]+)>>", text)
-    if found is None:
-        return None
-    name, message = json.loads(base64.b64decode(found[1]))
-    made: Any = getattr(errors, name, Error)
-    error: Error = made(message)
-    return error
-
-
-def reason(text: str) -> str:
-    """The line that says what happened, out of what Spark says."""
-    ended = re.search(r"terminated with exception: *(\S[^\n]*)", text)
-    if ended is not None and not re.search(r"SparkException|Job aborted|FOREACH_BATCH", ended[1]):
-        return ended[1][:300]
-    lines = [re.sub(r"^(: |Caused by: )", "", line.strip()) for line in text.splitlines() if line.strip()]
-    told = [line for line in lines if re.match(r"[\w.$]*(Error|Exception)\b", line)]
-    return (told or lines or ["no reason given"])[-1][:300]
+        raise CheckpointError(f"{file}: a batch's output cannot be read ({error}); use another checkpoint") from error

@@ -28,7 +28,7 @@ VISITS = [*EPOCHS[0]["visit"], *EPOCHS[0]["visit"][:7], *EPOCHS[1]["visit"], *EP
 @pytest.fixture(params=["full", "shared"])
 def route(request: pytest.FixtureRequest) -> Any:
     """Where the rows of two views go."""
-    return Blueprint(request.param, views()).routed()
+    return Blueprint(request.param, views()).route()
 
 
 def write(file: Path, pairs: list[Any]) -> None:
@@ -58,7 +58,7 @@ def test_bins_take_what_one_task_would_send_them(tmp_path: Path, route: Any, bin
     taken, strings, counts = take(tmp_path / "a.parquet", route, bins)
     schema = route.engine.catalog.schema("visit")
     path: Any = pa.record_batch({"path": [f"file:{tmp_path}/a.parquet"]})
-    sent = sources._made([path], True, "visit", schema, route, bins)
+    sent = sources._encode([path], True, "visit", schema, route, bins)
     rows = {(m.bin, m.stage, m.channel): bag(wire.unpack(m.blob, strings)) for m in sent if m.channel > 0}
     assert {place: bag(delta) for place, delta in taken.items() if len(delta.diffs)} == rows
     assert sum(sum(bag.values()) for bag in rows.values()) >= len(VISITS)

@@ -49,7 +49,7 @@ class Owner:
 
 def sent(plan: Blueprint, step: dict[str, Any]) -> list[BinMessage]:
     """An epoch as messages to the one bin of the first stage."""
-    route, strings, out = plan.routed(), Strings(), []
+    route, strings, out = plan.route(), Strings(), []
     for number, channel in enumerate(route.channels, 1):
         relation = route.relation(channel)
         if relation in step:
@@ -65,12 +65,12 @@ def test_it_says_what_the_store_would_have_said(kind: str, monkeypatch: pytest.M
     """What is asked of a neighbour, and what it writes, equal a bin read anew; without its token it does nothing."""
     monkeypatch.setattr(worker_cache, "_cached", OrderedDict[Any, Any]())
     blueprint, owner = Blueprint(kind, [VIEW]), Owner()
-    plan, store = Plan("near", 1, blueprint.routed), Dict()
+    plan, store = Plan("near", 1, blueprint.route), Dict()
     first = sent(blueprint, STEPS[0])
     worker_cache.run_bin(plan, 1, 0, first, store, owner.door)
     owner.memory, worker_cache._cached = worker_cache._cached, OrderedDict()
     alone = store.copy()
-    plain = Plan("alone", 1, blueprint.routed)
+    plain = Plan("alone", 1, blueprint.route)
     for n, step in enumerate(STEPS[1:], 1):
         messages = sent(blueprint, step)
         assert worker_cache.run_bin(plan, 1, 0, messages, store, owner) == worker_cache.run_bin(
@@ -91,7 +91,7 @@ def test_refusals_come_back_and_silence_is_no_answer(monkeypatch: pytest.MonkeyP
     """A neighbour's refusal is the kit's error, and it forgets the bin; where nobody listens the store is read."""
     monkeypatch.setattr(worker_cache, "_cached", OrderedDict[Any, Any]())
     blueprint, owner = Blueprint("full", [VIEW]), Owner()
-    plan, store = Plan("refused", 1, blueprint.routed), Dict()
+    plan, store = Plan("refused", 1, blueprint.route), Dict()
     worker_cache.run_bin(plan, 1, 0, sent(blueprint, STEPS[0]), store, owner.door)
     owner.memory, worker_cache._cached = worker_cache._cached, OrderedDict()
     with pytest.raises(ss.Error, match="visit"):

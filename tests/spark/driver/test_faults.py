@@ -18,7 +18,7 @@ from shopping import EPOCHS, RELATIONS, RESULT, bag, rows, views
 from sparks import Start, until
 
 import sharedstate_lite as ss
-from sharedstate_lite.spark.query.query import TRIES, tried
+from sharedstate_lite.spark.query.errors import TRIES, retry
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -51,7 +51,7 @@ def test_workers_that_are_killed_and_files_that_are_lost(
         with pytest.raises(ss.CheckpointError, match="input file of epoch 3 is lost"):
             ss.spark.restore(live, spark)
         file.write_bytes(data[:-1] + b"?")
-        with pytest.raises(ss.CheckpointError, match="epoch 3 is not what was written"):
+        with pytest.raises(ss.CheckpointError, match="epoch 3 was changed"):
             ss.spark.restore(live, spark)
         file.write_bytes(data)
         os.utime(file, times)
@@ -93,7 +93,7 @@ def test_a_job_that_dead_workers_fail_is_run_again(spark: SparkSession, kill_wor
 
     assert job() == 4
     assert kill_workers()
-    assert tried(job, "it cannot be counted") == 4
+    assert retry(job, "it cannot be counted") == 4
     tries = []
 
     def lost() -> None:
@@ -101,7 +101,7 @@ def test_a_job_that_dead_workers_fail_is_run_again(spark: SparkSession, kill_wor
         spark.range(1).selectExpr("raise_error('lost')").collect()
 
     with pytest.raises(ss.Error, match="it cannot be counted: .*lost"):
-        tried(lost, "it cannot be counted")
+        retry(lost, "it cannot be counted")
     assert len(tries) == TRIES
 
 

@@ -18,7 +18,7 @@ from sparks import Start, until
 
 import sharedstate_lite as ss
 from sharedstate_lite.spark.jobs import sources
-from sharedstate_lite.spark.query.query import TRIES
+from sharedstate_lite.spark.query.errors import TRIES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -134,7 +134,7 @@ def test_a_driver_that_is_killed_in_a_batch(spark: SparkSession, start: Start, t
     process.send_signal(signal.SIGKILL)
     process.wait()
     psutil.wait_procs(children, timeout=WAIT)
-    with pytest.raises(ss.CheckpointError, match="micro-batch 1 was begun and is not done"):
+    with pytest.raises(ss.CheckpointError, match="micro-batch 1 has started and is not committed"):
         ss.spark.rescale(place, 4, spark)
     named = {r: source / r for r in RELATIONS}
     with ss.spark.stream("shared", views(), named, sink, session=spark, checkpoint=place, bins=2) as job:
@@ -184,13 +184,13 @@ def test_the_files_of_a_batch_are_known_from_sparks_logs(tmp_path: Path) -> None
     for number, visit in ((11, 8), (12, 9)):
         (spark / "offsets" / str(number)).write_text(f'v1\n{{}}\n{{"logOffset":0}}\n{{"logOffset":{visit}}}')
     (spark / "commits" / "11").write_text("v1\n{}")
-    assert list(sources.Begun(spark).files()) == ["/shop/visit9 x.parquet"]
+    assert list(sources.PendingBatch(spark).files()) == ["/shop/visit9 x.parquet"]
     (spark / "commits" / "12").write_text("v1\n{}")
-    assert list(sources.Begun(spark).files()) == []
+    assert list(sources.PendingBatch(spark).files()) == []
 
 
 def test_the_file_that_spark_could_not_read() -> None:
     """Its name is found whatever it is called, and nothing else in the message is taken for it."""
     said = "[FAILED] Encountered error while reading file file:///a%20b/shop.parquet/v/part.parquet. SQLSTATE: KD001"
-    assert sources.unreadable(said) == "/a b/shop.parquet/v/part.parquet"
-    assert sources.unreadable("FileStreamSource[file:/shop.parquet/info] Python worker exited") is None
+    assert sources.unreadable_file(said) == "/a b/shop.parquet/v/part.parquet"
+    assert sources.unreadable_file("FileStreamSource[file:/shop.parquet/info] Python worker exited") is None

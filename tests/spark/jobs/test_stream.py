@@ -15,8 +15,8 @@ from shopping import EPOCHS, RELATIONS, arrow, bag, changelog, expected, folders
 from sparks import Start, until
 
 import sharedstate_lite as ss
-from sharedstate_lite.spark.jobs import sources as feed
-from sharedstate_lite.spark.query.processor import Refused
+from sharedstate_lite.spark.jobs import sources
+from sharedstate_lite.spark.query.errors import Refused
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -83,7 +83,7 @@ def test_a_job_keeps_epochs_goes_on_and_names_bad_files(spark: SparkSession, tmp
         running.finish()
     assert {name: changelog(sink, name) for name in NAMES} == expected(4)
     for wrong, told in ({"visit": source / "visit"}, "no source"), (named | {"info": source / "visit"}, "/visit"):
-        with pytest.raises(ss.CheckpointError, match=f"info came from .*/info, and now from .*{told}"):
+        with pytest.raises(ss.CheckpointError, match=f"info came from .*/info, now from .*{told}"):
             job(sources=wrong)
     with pytest.raises(ss.CheckpointError, match="view counts"):
         ss.spark.stream("shared", views()[:1], named, sink, session=spark, checkpoint=tmp_path / "checkpoint")
@@ -131,7 +131,7 @@ def test_dataframes_several_relations_to_a_function(spark: SparkSession, tmp_pat
             assert {row: n for row, n in total[name].items() if n} == wanted
     odd = spark.readStream.format("rate").load().selectExpr("value AS `a``b.c`", "1 AS diff")
     # Whatever a column is called, Spark reads no more into its name.
-    assert feed.frame(spark, "t", ss.Catalog(t='"a`b.c" BIGINT').schema("t"), odd)[1].columns == ["c0", "c1"]
+    assert sources.frame(spark, "t", ss.Catalog(t='"a`b.c" BIGINT').schema("t"), odd)[1].columns == ["c0", "c1"]
     assert len(out) == 2  # all visits, and all of them with the first file of the folder; then the folder's second
 
 
@@ -149,8 +149,8 @@ def test_what_cannot_be_streamed_is_said_before_anything_runs(spark: SparkSessio
         with pytest.raises(error, match=match):
             ss.spark.stream("full", views(), sources, sink, session=spark, checkpoint=tmp_path / "c")
 
-    refuse({"info": rate.drop("diff")}, ss.RelationError, r"info: the DataFrame lacks diff \(\+1 inserts a row")
-    refuse({"info": rate.drop("category")}, ss.RelationError, "info: the DataFrame lacks category")
+    refuse({"info": rate.drop("diff")}, ss.RelationError, r"info: the DataFrame has no column diff \(\+1 inserts a row")
+    refuse({"info": rate.drop("category")}, ss.RelationError, "info: the DataFrame has no column category")
     refuse({"info": rate.selectExpr("*", "1 AS Product")}, ss.RelationError, "info: .*twice")
     wrong = rate.withColumn("category", rate["diff"])
     refuse({"info": wrong}, ss.RowError, "info: column category is INT in the DataFrame and STRING in the catalog")
@@ -160,8 +160,8 @@ def test_what_cannot_be_streamed_is_said_before_anything_runs(spark: SparkSessio
     static = spark.createDataFrame([("p", "c", 1)], "product STRING, category STRING, diff INT")
     refuse({"info": static}, ss.RelationError, "info: the source is a DataFrame that does not stream")
     refuse({"info": 7}, ss.RelationError, "info: the source is of type int")
-    refuse({"info": tmp_path / "nowhere"}, ss.RelationError, "nowhere is no folder")
-    refuse({"info": rate, "INFO": rate}, ss.RelationError, "info is given twice")
+    refuse({"info": tmp_path / "nowhere"}, ss.RelationError, "nowhere is not a folder")
+    refuse({"info": rate, "INFO": rate}, ss.RelationError, "info appears twice")
     odd = tmp_path / "shop [x]"
     odd.mkdir()
     refuse({"info": odd}, ss.Error, r"shop \[x\]: Spark reads \[ \] in a path as a pattern")
@@ -170,12 +170,12 @@ def test_what_cannot_be_streamed_is_said_before_anything_runs(spark: SparkSessio
     assert not (odd / "engine.json").exists()
     refuse({"shop": rate}, ss.RelationError, "no relation is called shop")
     for none in ({}, None, [("info", rate)]):
-        refuse(none, ss.RelationError, "at least one")
+        refuse(none, ss.RelationError, "a mapping .* is needed")
     (tmp_path / "file").touch()
     refuse({"info": rate}, ss.ViewError, "sink=7", sink=7)
     refuse({"info": rate}, ss.ViewError, "file: the folder cannot be created", sink=tmp_path / "file")
     for more, match in (
-        ({"bins": 0}, "bins=0: it is a whole number from 1"),
+        ({"bins": 0}, "bins=0: give a whole number from 1"),
         ({"session": "local[2]"}, "'local\\[2\\]' is not a Spark session"),
         ({"checkpoint": 5}, "checkpoint=5: the path of a folder is needed"),
         ({"checkpoint": tmp_path / "file"}, "file: the folder cannot be created"),
@@ -187,13 +187,13 @@ def test_what_cannot_be_streamed_is_said_before_anything_runs(spark: SparkSessio
         ):
             with pytest.raises(ss.Error, match=match):
                 make(**named)
-    with pytest.raises(ss.RelationError, match="info: the DataFrame lacks diff"):
+    with pytest.raises(ss.RelationError, match="info: the DataFrame has no column diff"):
         ss.spark.stream(
             "partial", views(), {"info": rate.drop("diff")}, tmp_path / "out", session=spark, checkpoint=tmp_path / "c"
         )
     visits = tmp_path / "visits"
     visits.mkdir()
-    refuse({"visit": visits}, ss.ViewError, "sink=.*they would come in again", sink=visits / "out")
+    refuse({"visit": visits}, ss.ViewError, "sink=.*would be read as input", sink=visits / "out")
     assert not (tmp_path / "c").exists()
     # This Spark says itself, when it is to start.
     refuse({"info": rate.limit(1)}, ss.Error, "Spark cannot stream this: .*[Ll]imit")
@@ -255,7 +255,7 @@ def test_a_row_that_is_refused_and_a_sink_that_raises(spark: SparkSession, tmp_p
         running.finish()
     assert str(caught.value) == str(told.value) and seen == [0, 0, 0, 0]
     # The note says which file; once that is gone the stream goes on.
-    assert f"{tmp_path}/visit/1.parquet: take it away" in caught.value.__notes__[0]
+    assert f"{tmp_path}/visit/1.parquet: remove it" in caught.value.__notes__[0]
     (tmp_path / "visit" / "1.parquet").unlink()
     with job() as running:
         running.finish()

@@ -59,7 +59,7 @@ def test_an_epoch_that_a_later_round_refuses(
     with job("left") as running:
         with pytest.raises(ss.RowError, match="SUM exceeds the range") as caught:
             running.finish()
-        assert "1.parquet: take it away" in caught.value.__notes__[0]
+        assert "1.parquet: remove it" in caught.value.__notes__[0]
     odd.unlink()
     for place in ("left", "c"):
         with job(place) as running:
@@ -70,7 +70,7 @@ def test_an_epoch_that_a_later_round_refuses(
 SCRIPT = """
 import os, signal
 import sharedstate_lite as ss
-from sharedstate_lite.spark.jobs import sink as outlet
+from sharedstate_lite.spark.jobs.sink import deliver
 from sharedstate_lite.spark.partial import job as partial_job
 where, batch = {where!r}, 2
 def end():
@@ -93,7 +93,7 @@ if where == "batch":
 def sink(changes, number):
     if where == "sink" and number == batch:
         end()
-    outlet.give({out!r}, "", changes, number)
+    deliver({out!r}, "", changes, number)
 def job(session):
     return ss.spark.stream("partial", views, sources, sink, session=session, checkpoint={place!r}, bins=2)
 with ss.spark.session(memory="1g") as session:

@@ -52,7 +52,7 @@ def test_lookups_between_epochs(spark: SparkSession, tmp_path: Path) -> None:
         running.finish()
     with pytest.raises(ss.CheckpointError, match="a stream's, not an engine's"):
         ss.spark.engine("partial", views(), spark, checkpoint=place)
-    with pytest.raises(ss.CheckpointError, match="visit came from .*/visit, and now from .*/info"):
+    with pytest.raises(ss.CheckpointError, match="visit came from .*/visit, now from .*/info"):
         job(visit=source / "info")
     bad.clear()
     with job() as running:
@@ -70,7 +70,7 @@ def test_lookups_between_epochs(spark: SparkSession, tmp_path: Path) -> None:
         appear(source / "visit", "odd.parquet", [(("p1", "u1", 77), -1)])
         with pytest.raises(ss.RowError, match="visit: .*77") as caught:
             running.finish()
-        assert "odd.parquet: take it away" in caught.value.__notes__[0] and not running.active
+        assert "odd.parquet: remove it" in caught.value.__notes__[0] and not running.active
         with pytest.raises(ss.Error, match="this stream has ended: finish.. says why; another one with the same"):
             running.read("result", key="c1")
     with pytest.raises(ss.Error, match="this stream has ended: it was stopped; another one with the same"):

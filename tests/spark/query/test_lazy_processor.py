@@ -12,7 +12,7 @@ import pytest
 from pyspark import cloudpickle
 from pyspark.sql.types import StringType, StructType
 
-from sharedstate_lite.spark.query.lazy_processor import Declared
+from sharedstate_lite.spark.query.lazy_processor import LazyProcessor
 from sharedstate_lite.spark.session import home
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class Handle:
 
 def test_an_operator_is_declared_by_pyspark_alone(tmp_path: Path) -> None:
     """The Python that asks for the state variables gets them without the kit, pandas or Arrow."""
-    raw = cloudpickle.dumps(Declared(Kept(), {"head": TEXT}, {"runs": (TEXT, TEXT)}))
+    raw = cloudpickle.dumps(LazyProcessor(Kept(), {"head": TEXT}, {"runs": (TEXT, TEXT)}))
     done = subprocess.run([sys.executable, "-c", DECLARES], input=raw, capture_output=True, cwd=tmp_path)
     assert done.stderr == b""
     text = "struct<text:string>"
@@ -68,7 +68,7 @@ def test_an_operator_is_declared_by_pyspark_alone(tmp_path: Path) -> None:
 
 def test_the_work_is_one_for_all_keys_and_ended() -> None:
     """It is given the states, each key and its frames; closing is passed on, and harmless before any rows."""
-    operator = Declared(Kept(), {"head": TEXT}, {"runs": (TEXT, TEXT)})
+    operator = LazyProcessor(Kept(), {"head": TEXT}, {"runs": (TEXT, TEXT)})
     operator.init(Handle())  # type: ignore[arg-type]
     operator.close()
     told: list[Any] = [row for key in "ab" for row in operator.handleInputRows(key, iter([1, 2]), None)]
