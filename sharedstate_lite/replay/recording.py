@@ -373,6 +373,13 @@ class Recording:
         """Step ``number`` from 1 to ``last``, or None for 0."""
         return self.steps[number - 1] if number else None
 
+    def caption(self, number: int) -> str:
+        """The caption of a step."""
+        step = self.step(number)
+        if step is not None:
+            return step.caption
+        return "Before the first message." if self.messages else "There is no message."
+
     def message_of(self, number: int) -> RecordedMessage | None:
         """The message that a step belongs to, or None for step 0."""
         step = self.step(number)

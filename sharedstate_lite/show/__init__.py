@@ -1,30 +1,37 @@
-"""Pictures of state, drawn without a browser, from what an engine says of itself.
+"""Charts of state and time, pictures of an engine's graph, and the stepper. All drawn without a browser.
 
-    graph       operators with their state tables, left to right
-    held        who holds how much, by kind of state, as a picture
-    held_chart  the same as a plotly chart, with the picture beside it; operators_chart  by operator
-    time_chart, latency_chart, hits_chart     seconds an epoch, seconds a read, hits against a budget
-    waits_chart    how long single things took, as bars of seconds
-    rungs_chart    one number for each rung of a ladder, as bars
-    emitted     what a view emitted, as plain tuples
-    compare     a reader's prediction beside what happened
-    tables      data frames of a notebook with their texts on the left
-    stepper     what each message does to each operator's state, step by step
-    static      the same as a sequence of pictures
+A picture is made from frames and plain data (``engine.graph()``, ``engine.state()``, recordings), never from
+the inside of an engine. Each one displays as HTML, SVG and text. Charts are plotly figures
+with a picture beside them, for pages that cannot run plotly.
 
-The rooms, from the bottom up:
+    graph            operators with their state tables, left to right
+    held, held_chart, operators_chart    rows or bytes by kind of state, and by operator
+    time_chart, latency_chart, hits_chart    seconds an epoch, seconds a read, hit rate against budget
+    waits_chart, rungs_chart    bars of single durations, and of a ladder
+    emitted, compare    what a view emitted as tuples; a prediction beside what happened
+    tables           display data frames with text on the left
+    stepper, static  step through a recorded run, live or as pictures
 
-    palette     colours and type, light and dark; text     how wide a text is, where to cut it
-    svg         the elements of a picture, and Picture     table, panel    state tables and operators, measured
-    heights, layout, routes    where boxes and lines go    outline, contents   from an engine's frames to panels
-    scene, graph               the graph of operators      bars, operators, chart     who holds how much
-    axes, series, lines, figure, measured   lines over two axes, drawn and by plotly; waits, rungs   bars
-    predict, tables            predictions; data frames
-    stepper                    a room of its own: recordings drawn and stepped through
+>>> import sharedstate_lite as ss
+>>> from sharedstate_lite import show
+>>> catalog = ss.Catalog(visit="product STRING, length INT")
+>>> longest = catalog.view("CREATE VIEW longest AS SELECT product, MAX(length) AS top FROM visit GROUP BY product")
+>>> engine = ss.engine("full", [longest])
+>>> changes = engine.step({"visit": [(("Potato", 50), +1), (("Nut", 5), +1)]})
+>>> show.graph(engine.graph(), engine.state, title="Full state")
+Full state
+  visit: 2 rows -> MAX(length) by product
+  MAX(length) by product: 2 rows -> longest
+  longest: 2 rows
+>>> show.compare("+I Potato 50, +I Nut 5", show.emitted(changes["longest"])).right
+True
 
-A picture takes frames and plain data (``engine.graph()``, ``engine.state``,
-``engine.trace.rows_by_edge()``) and never reaches into an engine; no engine knows that
-it is drawn. Nothing here computes what it shows: numbers are those it was handed.
+Modules, from the bottom: ``palette``, ``text`` and ``svg`` are colours, widths of text and elements;
+``layout`` places boxes and lines; ``table`` and ``panel`` draw one operator, ``outline``, ``contents``,
+``scene`` and ``graph`` an engine. ``chart`` is what charts share; ``state_bars``, ``bar_charts``, ``axes``,
+``lines`` and ``line_charts`` draw them. ``predict``, ``dataframes``, and ``stepper``, a folder.
+
+Source: Sugiyama, Tagawa and Toda, 1981 (layout); Okabe and Ito, 2008 (colours); Guo, SIGCSE 2013 (stepper).
 """
 
 from .bar_charts import rungs_chart, waits_chart

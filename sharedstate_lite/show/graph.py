@@ -66,7 +66,7 @@ def _drawings(
     carried: Carried,
 ) -> Iterator[Drawing]:
     """For each width the roomiest drawing that fits it, else the tightest."""
-    told = f"own state {counted(content.total(False), 'row')} · base {counted(content.total(True), 'row')}"
+    sizes = f"own state {counted(content.total(False), 'row')} · base {counted(content.total(True), 'row')}"
     scenes = _scenes(operators, edges, content, carried)
     scene = next(scenes)
     # A scene that is too wide for one width is too wide for the next, so each scene is tried once.
@@ -76,7 +76,7 @@ def _drawings(
             if tighter is None:
                 break
             scene = tighter
-        yield scene.draw(title, told, room)
+        yield scene.draw(title, sizes, room)
 
 
 def _scenes(

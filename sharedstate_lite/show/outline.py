@@ -67,17 +67,17 @@ def _upper(found: re.Match[str]) -> str:
 
 
 def _without(
-    gone: OutlineOperator, operators: list[OutlineOperator], edges: list[OutlineEdge]
+    removed: OutlineOperator, operators: list[OutlineOperator], edges: list[OutlineEdge]
 ) -> tuple[list[OutlineOperator], list[OutlineEdge]]:
     """The graph without one operator, its edges joined."""
     out: list[OutlineEdge] = []
     for edge in edges:
-        if gone.name not in (edge.source, edge.target):
+        if removed.name not in (edge.source, edge.target):
             out.append(edge)
-        elif edge.source == gone.name:
-            other = [e for e in edges if e.target == gone.name and (e.kind == "upquery") == (edge.kind == "upquery")]
+        elif edge.source == removed.name:
+            other = [e for e in edges if e.target == removed.name and (e.kind == "upquery") == (edge.kind == "upquery")]
             out += [replace(edge, source=e.source, kind="read" if e.kind == "read" else edge.kind) for e in other]
-    return [o for o in operators if o != gone], out
+    return [o for o in operators if o != removed], out
 
 
 def _moved(

@@ -77,20 +77,20 @@ class Scene:
 
     # --- drawing ------------------------------------------------------------------
 
-    def draw(self, title: str, told: str, room: float) -> Drawing:
+    def draw(self, title: str, sizes: str, room: float) -> Drawing:
         """The drawing, at least ``room`` px wide if that is not too wide."""
         spare = max(room - self.width, 0) / max(len(self.gaps), 1)
         gaps = [g + min(spare, STRETCH) for g in self.gaps]
-        top = HEAD if title or told else MARGIN
+        top = HEAD if title or sizes else MARGIN
         lefts, x = [], MARGIN
         for w, g in zip(self.placed.widths, [*gaps, 0.0], strict=True):
             lefts.append(x)
             x += w + g
         legend, least = self._legend()
-        head = width(title, 14, bold=True) + width(told) + 24 + 2 * MARGIN
+        head = width(title, 14, bold=True) + width(sizes) + 24 + 2 * MARGIN
         wide = max(x + MARGIN, least + 2 * MARGIN, min(head, room))
         paths = self._paths(lefts, gaps, top)
-        body = [_header(title, told, wide)] if top > MARGIN else []
+        body = [_header(title, sizes, wide)] if top > MARGIN else []
         body += [self._stroke(n, points) for n, points in paths.items()]
         # A double line is a wide line under a narrow page-coloured one, drawn last so that crossings stay open.
         body += [line(p, "page", wide=2, radius=7) for n, p in paths.items() if self._read(n)]
@@ -135,10 +135,10 @@ class Scene:
     def _end(self, number: int, points: list[Point]) -> str:
         label = self._label(number)
         (x, y), back = points[-1], self.links[number][1]
-        said = text((x - 9, y + 14 if back else y - 5), label, kind="m", anchor="end") if label else ""
+        written = text((x - 9, y + 14 if back else y - 5), label, kind="m", anchor="end") if label else ""
         if back:
-            return said + arrow(points[0], "upquery", leftwards=True)
-        return said + arrow(points[-1], "handle" if self._read(number) else "frame")
+            return written + arrow(points[0], "upquery", leftwards=True)
+        return written + arrow(points[-1], "handle" if self._read(number) else "frame")
 
     def _legend(self) -> tuple[list[tuple[str, str]], float]:
         """The entries of the legend, and its width."""
@@ -152,11 +152,11 @@ class Scene:
         return out, sum(54 + width(words) for _, words in out) - 22 if out else 0.0
 
 
-def _header(title: str, told: str, wide: float) -> str:
-    room = wide - 2 * MARGIN - width(told) - 16
+def _header(title: str, sizes: str, wide: float) -> str:
+    room = wide - 2 * MARGIN - width(sizes) - 16
     return (
         text((MARGIN, 22), fit(title, room, 14, bold=True), kind="b", size=14, tip=title)
-        + text((wide - MARGIN, 22), told, kind="m", anchor="end")
+        + text((wide - MARGIN, 22), sizes, kind="m", anchor="end")
         + rect(0, 33, wide, 1, fill="hairline")
     )
 

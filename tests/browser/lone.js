@@ -18,9 +18,9 @@ async function play({ script, models, one }) {
   const heard = [], listeners = {}, values = structuredClone(models[one.model]);
   const emit = (name, ...what) => (listeners[name] || []).forEach((f) => f(...what));
   const answers = {
-    frames: (m) => ({ type: "frames", branch: m.branch, width: m.width, look: 0, line: { ...values.kept.line, svg: `<svg width="${m.width}"></svg>` },
+    frames: (m) => ({ type: "frames", branch: m.branch, width: m.width, version: 0, line: { ...values.kept.line, svg: `<svg width="${m.width}"></svg>` },
       frames: Object.fromEntries(m.steps.map((n) => [n, { ...Object.values(values.kept.frames)[0], asks: { text: "What?", hint: "" } }])) }),
-    predict: () => ({ type: "word", where: "predict", text: "a plain word" }),
+    predict: () => ({ type: "error", where: "predict", text: "a plain word" }),
   };
   let lost = one.lost;
   const fake = {
@@ -35,7 +35,7 @@ async function play({ script, models, one }) {
       setTimeout(() => {
         const answer = answers[message.do];
         if (answer && message.do !== "frames") emit("msg:custom", answer(message));
-        const last = message.do === "frames" ? answer(message) : { type: "heard" };
+        const last = message.do === "frames" ? answer(message) : { type: "ack" };
         emit("msg:custom", { ...last, seq: message.seq, view: message.view });
       }, 5);
     },

@@ -20,8 +20,8 @@ from sharedstate_lite.lessons.demo import MESSAGES, SCHEMA, SQL
 from sharedstate_lite.show.stepper import widget
 
 HERE = Path(__file__).resolve().parent
-QUICK = ["PATIENCE = 3000", "PATIENCE = 150"]
-DEAF = ["setTimeout(() => this.insist(PATIENCE), PATIENCE)", "0"]
+QUICK = ["RETRY = 3000", "RETRY = 150"]
+DEAF = ["setTimeout(() => this.retry(RETRY), RETRY)", "0"]
 """What takes the asking again out of the script."""
 
 pytestmark = pytest.mark.slow
@@ -88,7 +88,7 @@ def test_silence_is_told(seen: dict[str, dict[str, Any]]) -> None:
     """Where Python is busy or gone, a plain word says what to do; where it answers, nothing is said."""
     assert seen["nothing is answered"]["words"] and not seen["nothing is answered"]["calm"]
     assert all("run the cells again" in word for word in seen["nothing is answered"]["words"])
-    assert any(word.startswith("Python has let go") for word in seen["nothing can be sent"]["words"])
+    assert any(word.startswith("Python has released") for word in seen["nothing can be sent"]["words"])
     quiet = seen["nothing is lost"]
     assert quiet["words"] == [] and quiet["frames"] and quiet["moved"] and quiet["calm"]
 

@@ -50,7 +50,7 @@ def played(label: str, shown: View, catalog: ss.Catalog) -> None:
     """Histories of one view under one engine."""
     kind, options = ENGINES[label]
 
-    @examples(1 if " " in label else 2)
+    @examples(1)
     @given(histories(shown, kind))
     def run(history: list[Any]) -> None:
         check(ss.replay(kind, [shown], **options)(history), make(label, [shown]), catalog)
@@ -63,7 +63,7 @@ def test_views_that_come_late_and_go(label: str) -> None:
     """An installed view brings its operators and tables at its message, and a dropped one takes them away."""
     kind, options = ENGINES[label]
 
-    @examples(12)
+    @examples(6)
     @given(st.data())
     def run(data: Any) -> None:
         catalog, views = CASES["view over views over views"].declare()
@@ -116,7 +116,7 @@ def test_a_budget_evicts_in_steps_of_its_own(budget: dict[str, int]) -> None:
     """Keys that a budget makes holes are told, and the tables stay those of an engine by itself."""
     case = CASES["join of an aggregate"]
 
-    @examples(15)
+    @examples(8)
     @given(st.data())
     def run(data: Any) -> None:
         catalog, views = case.declare()
@@ -131,7 +131,7 @@ def test_a_budget_evicts_in_steps_of_its_own(budget: dict[str, int]) -> None:
 def test_any_order_of_arrival_can_be_stepped(name: str) -> None:
     """Under a schedule, what waits is told, each delivery is a step, and what is read in the end is right."""
 
-    @examples(6)
+    @examples(3)
     @given(st.data())
     def run(data: Any) -> None:
         _, views = CASES[name].declare()
@@ -228,7 +228,7 @@ def test_a_message_is_typed_as_it_is_told(text: str, number: int, name: str) -> 
         assert read(message.text) == message
 
 
-@pytest.mark.parametrize("given", ["+" + "9" * 5000 + " visit a, b, 1", "hold x ²", ("visit", ("a", "b", 10**5000))])
+@pytest.mark.parametrize("given", ["+" + "9" * 5000 + " visit a, b, 1", "hold x ²"])
 def test_numbers_that_python_does_not_read_are_refused_in_a_word(given: Any) -> None:
     """A message with digits past every limit is told in its place, like any other that cannot be taken."""
     view = ss.Catalog(visit="p STRING, u STRING, i INT").view("CREATE VIEW v AS SELECT p FROM visit")

@@ -34,10 +34,10 @@ def check(made: Stepper, number: int, width: int) -> None:
         assert [f for f in faults(page, width) if "line" not in f] == [], (number, width)
 
 
-@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("width", (560, 800, 1100))
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_step_of_the_seed_is_clear(kind: str, width: int) -> None:
-    """Under every strategy, each step of the shopping visits is clear at each width, and no higher than is allowed."""
+    """Under every strategy, each step of the shopping visits is clear at three widths and low enough."""
     made = seed(kind)
     for number in range(made.recording.last + 1):
         check(made, number, width)
@@ -49,7 +49,7 @@ def test_every_kind_of_view_is_clear(at: int) -> None:
     case = list(CASES.values())[at]
     kind = KINDS[at % 3] if case.partial else KINDS[at % 2]
     made = of_case(case, kind)
-    for number in range(1 + at % 3, made.recording.last + 1, 3):
+    for number in range(1 + at % 5, made.recording.last + 1, 5):
         check(made, number, WIDTHS[at % len(WIDTHS)])
 
 
@@ -69,7 +69,7 @@ def test_every_view_and_step_is_clear(kind: str, name: str) -> None:
             check(made, number, width)
 
 
-@examples(25)
+@examples(10)
 @given(made=steppers(), data=st.data())
 def test_views_that_nobody_has_shown_are_clear(made: Stepper, data: st.DataObject) -> None:
     """Views over up to three relations and eight operators, with long, odd and absent values, are clear."""
@@ -127,7 +127,7 @@ def test_a_broken_rule_is_seen(
     found = [
         fault
         for width in (1400, 560)
-        for n in range(0, made.recording.last + 1, 3)
+        for n in range(0, made.recording.last + 1, 5)
         for fault in faults(made.frames.page(n, width).svg("x", alone=True), width, 312 + 150)
     ]
     assert any(word in fault for fault in found), found[:5]
@@ -156,7 +156,7 @@ def test_histories_of_nothing(kind: str) -> None:
     view = ss.Catalog(**SCHEMA).view(SQL)
     for messages in ([], ["nonsense", ("visit", ("Apple", "Ann", "long")), Read("nobody")]):
         made = show.stepper(ss.replay(kind, [view]), messages)
-        for width in WIDTHS:
+        for width in (560, 1100):
             for number in range(made.recording.last + 1):
                 check(made, number, width)
         assert made.next().back().end().step == min(1, len(messages)) and made.widget.history["last"] == len(messages)

@@ -1,21 +1,27 @@
 """The stepper: what one message does to the state of every operator, step by step.
 
-    stepper   steps through a recorded run: predict, step, go back, change the past
-    static    the same as pictures, for where no widget runs
+A reader predicts a step, takes it, goes back, or edits a message and follows the fork. The input is a
+recording (`replay.recording`) and the function that made it, never an engine.
 
-The rooms, from the bottom up:
+>>> import sharedstate_lite as ss
+>>> from sharedstate_lite.show import stepper
+>>> catalog = ss.Catalog(visit="product STRING, length INT")
+>>> longest = catalog.view("CREATE VIEW longest AS SELECT product, MAX(length) AS top FROM visit GROUP BY product")
+>>> session = stepper(ss.replay("full", [longest]), ["+1 visit Potato, 50", "+1 visit Potato, 60"], at=(2, 1))
+>>> session.question.text
+'What will MAX(length) send?'
+>>> session.predict("-U Potato 50, +U Potato 60").text
+'Right.'
+>>> session.fork(2, "+1 visit Potato, 40").current.label
+'+1 visit Potato, 60 → +1 visit Potato, 40'
 
-    glyphs, fields             marks, and what stands in one place of a row
-    ruler, blocks, tables      an arrangement in time, a table with marks, recorded tables as such
-    chips, nodes               messages on edges, operators
-    script                     a recording as nodes, looks and loads
-    stage, fitting, groups     where everything goes, and what gives way where it is narrow
-    timeline                   the slider
-    frame, pages               a step as a drawing, several as a page
-    session, face, widget      stepping without a picture, with one, and in JupyterLab (widget.js, widget.css)
+Modules, from the bottom: ``glyphs`` and ``cells`` are marks and the fields of a row; ``time_axis`` is an arrangement
+in time; ``table_blocks`` is a table with marks; ``chips`` are messages, ``nodes`` operators. ``diagram`` turns a
+recording into these, ``diagram_layout`` places them, ``fitting`` shrinks them to a width, ``timeline`` is the
+slider, ``frames`` draws one step. ``session`` steps without pictures, ``notebook`` with them, and ``widget`` in
+JupyterLab (widget.js, widget.css).
 
-Takes a recording (:mod:`sharedstate_lite.replay.recording`) and, for forks, the function that
-made it; never an engine.
+Source: Guo, Online Python Tutor: Embeddable Web-Based Program Visualization, SIGCSE 2013.
 """
 
 from .frames import Pages

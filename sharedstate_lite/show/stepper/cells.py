@@ -156,13 +156,13 @@ class Hole:
         return 44.0 + (width(self.words, bold=True) + 8 if self.words else 0)
 
     def draw(self, x: float, y: float, wide: float, right: bool) -> str:
-        said = text((x, y + 13), self.words) if self.words else ""
+        before = text((x, y + 13), self.words) if self.words else ""
         gone = width(self.words, bold=True) + 8 if self.words else 0.0
         x, wide, edge = x + gone, wide - gone, ""
         if self.now:
             n = number
             edge = stroke(f"M{n(x)} {n(y + 17)}H{n(x + wide)}", "deleted", 1, dashes="3 2")
-        return said + slot(x, y + 3, wide) + edge
+        return before + slot(x, y + 3, wide) + edge
 
 
 def columns_width(widths: Sequence[float], between: float) -> float:

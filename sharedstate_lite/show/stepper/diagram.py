@@ -200,13 +200,13 @@ class Diagram:
         past = sorted(recording.trail(number), key=lambda m: (m.sent, m.number))
         for move in past:
             if (lane := self.lane(move)) is not None:
-                gone = dropped.get(move.number)
+                drop = dropped.get(move.number)
                 word = (
-                    f"dropped at the hole{'' if gone is None or len(gone.dropped) >= len(move.rows) else ', in part'}"
+                    f"dropped at the hole{'' if drop is None or len(drop.dropped) >= len(move.rows) else ', in part'}"
                 )
-                fresh = gone is not None and gone.number == number
-                content = DROPPED if gone else PAST
-                out[lane] = EdgeMessage(self._chips(move, lane), content, move.sent, word if gone else "", fresh)
+                fresh = drop is not None and drop.number == number
+                status = DROPPED if drop else PAST
+                out[lane] = EdgeMessage(self._chips(move, lane), status, move.sent, word if drop else "", fresh)
         for move in recording.waiting(number):
             if (lane := self.lane(move)) is not None and (lane not in out or out[lane].status not in (NOW, WAITS)):
                 out[lane] = EdgeMessage(self._chips(move, lane), NOW if move.sent == number else WAITS, move.sent)

@@ -30,7 +30,7 @@ LEGENDS = {
     "shared": ("inserted", "deleted", "looked up", "handle", "folded"),
     "partial": ("inserted", "deleted", "hole", "upquery", "dropped"),
 }
-SAID = {"folded": "before since, folded", "handle": "trace handle"}
+NAMES = {"folded": "before since, folded", "handle": "trace handle"}
 
 
 @dataclass(frozen=True)
@@ -68,14 +68,6 @@ def counts(recording: Recording, number: int) -> Counts:
     if recording.kind == "shared":
         base = f"arranged base {counted(totals.base_rows, 'row')}, {size(totals.base_bytes)}"
     return Counts(step.epoch if step else 0, totals.rows, totals.rows - totals.rows_before, totals.bytes, base)
-
-
-def caption(recording: Recording, number: int) -> str:
-    """The caption of a step."""
-    step = recording.step(number)
-    if step is not None:
-        return step.caption
-    return "Before the first message." if recording.messages else "No message has come in."
 
 
 class Frames:
@@ -139,10 +131,10 @@ class Frames:
         return Drawing(scene.width, top + scene.height + high, head + moved + foot)
 
     def _header(self, number: int, wide: float) -> tuple[str, float]:
-        told = counts(self.recording, number)
+        header = counts(self.recording, number)
         right = wide - MARGIN
-        pieces = [("epoch", str(told.epoch), ""), ("rows held", f"{told.rows:,}", told.change)]
-        pieces.append(("bytes held", size(told.bytes), ""))
+        pieces = [("epoch", str(header.epoch), ""), ("rows held", f"{header.rows:,}", header.change)]
+        pieces.append(("bytes held", size(header.bytes), ""))
         out, x = [], right
         for name, value, change in reversed(pieces):
             if change:
@@ -158,21 +150,21 @@ class Frames:
         out.append(text((MARGIN, 22), title, kind="b", size=14))
         if step is not None:
             left = MARGIN + width(title, 14, bold=True) + 14
-            said = f"step {number} of {self.recording.last}: {step.text}"
+            label = f"step {number} of {self.recording.last}: {step.text}"
             if x - left > 60:
-                out.append(text((left, 22), fit(said, x - left), kind="m"))
-        room = right - MARGIN - width(told.base) - 20
+                out.append(text((left, 22), fit(label, x - left), kind="m"))
+        room = right - MARGIN - width(header.base) - 20
         lines = wrap(one_line(self.recording.sql), room, 2, mono=True)
         for n, words in enumerate(lines):
             out.append(text((MARGIN, 40 + 16 * n), words, kind="m mono"))
-        out.append(text((right, 40), told.base, kind="m", anchor="end"))
+        out.append(text((right, 40), header.base, kind="m", anchor="end"))
         high = 40 + 16 * (len(lines) - 1) + 10
         return "".join(out) + rect(0, high, wide, 1, fill="hairline"), high + 1
 
     def _footer(self, number: int, wide: float, y: float) -> tuple[str, float]:
         legend, long = self.legend() if wide >= 760 else ("", 0.0)
         room = wide - 2 * MARGIN - (long + 30 if legend else 0)
-        lines = wrap(caption(self.recording, number), room, 3, CAPTION)
+        lines = wrap(self.recording.caption(number), room, 3, CAPTION)
         out = [text((MARGIN, y + 16 + 17 * n), words, size=CAPTION) for n, words in enumerate(lines)]
         out.append(f'<g transform="translate({wide - MARGIN - long:.1f} {y + 4:.1f})">{legend}</g>' if legend else "")
         return "".join(out), 17 * max(len(lines), 2) + 14
@@ -182,9 +174,9 @@ class Frames:
         out, x = [], 0.0
         for name in LEGENDS.get(self.recording.kind, LEGENDS["full"]):
             sample, w = _sample(name, x)
-            said = SAID.get(name, name)
-            out.append(sample + text((x + w + 5, 13), said, kind="m"))
-            x += w + 5 + width(said) + 16
+            label = NAMES.get(name, name)
+            out.append(sample + text((x + w + 5, 13), label, kind="m"))
+            x += w + 5 + width(label) + 16
         return "".join(out), x - 16
 
 
@@ -259,9 +251,8 @@ class Pages:
         return [self.frames.page(n, self.width) for n in self.steps]
 
     def _label(self, number: int) -> str:
-        from .frames import caption
 
-        return f"step {number}: {caption(self.frames.recording, number)}"
+        return f"step {number}: {self.frames.recording.caption(number)}"
 
     def html(self, theme: str | None = None) -> str:
         """The frames as HTML with their style; a frame that is too wide scrolls."""
@@ -287,8 +278,8 @@ class Pages:
         """Write a complete page (``.html``), or one SVG (any other suffix)."""
         where = Path(path)
         if where.suffix == ".html":
-            look = f"<style>:root{{color-scheme:{theme or 'light dark'}}}</style>"
-            page = f'<!doctype html><meta charset="utf-8"><title>{self.frames.title}</title>{look}{self.html(theme)}'
+            scheme = f"<style>:root{{color-scheme:{theme or 'light dark'}}}</style>"
+            page = f'<!doctype html><meta charset="utf-8"><title>{self.frames.title}</title>{scheme}{self.html(theme)}'
             where.write_text(page, encoding="utf-8")
         else:
             where.write_text(self._repr_svg_(), encoding="utf-8")

@@ -7,13 +7,13 @@ current message.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from ...errors import Error
-from ...replay.forks import Branch
+from ...replay.forks import Branch, Play
 from ...replay.recording import Recording
 from .frames import FRAMES, Frames, Pages
-from .session import Replay, StepperSession
+from .session import StepperSession
 
 if TYPE_CHECKING:
     from .widget import StepperWidget
@@ -30,7 +30,7 @@ class Stepper(StepperSession):
 
     def __init__(
         self,
-        replay: Replay,
+        replay: Play,
         messages: Sequence[Any],
         *,
         at: Any = None,
@@ -40,7 +40,7 @@ class Stepper(StepperSession):
     ) -> None:
         super().__init__(replay, messages, at=at, predict=predict)
         self.width, self._title = 800.0 if width is None else float(width), title
-        self.look = 0
+        self.version = 0
         """Counts changes of the folded operators. Frames of an older count are stale."""
         self._drawn: dict[str, Frames] = {}
         self._folded: set[str] = set()
@@ -67,14 +67,14 @@ class Stepper(StepperSession):
         """Whether questions are asked."""
         return self._asks
 
-    def fold(self, operator: str) -> Stepper:
+    def fold(self, operator: str) -> Self:
         """Fold an operator to a plate, or open it. Raises Error for an operator that does not exist."""
         names = [o.name for o in self.recording.operators]
         if operator not in names:
             raise Error(f"operator {operator!r} does not exist; the operators are {', '.join(names)}")
         self._folded ^= {operator}
         self._drawn.clear()
-        self.look += 1
+        self.version += 1
         self.changed()
         return self
 
@@ -97,8 +97,8 @@ class Stepper(StepperSession):
 
     def _steps(self) -> list[int]:
         recording: Recording = self.recording
-        told = recording.message_of(self.step or recording.last)
-        return [0] if told is None else list(range(told.first, told.last + 1))[:FRAMES]
+        message = recording.message_of(self.step or recording.last)
+        return [0] if message is None else list(range(message.first, message.last + 1))[:FRAMES]
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         return self.pages()._repr_mimebundle_()
@@ -133,7 +133,7 @@ stepper = Stepper
 
 
 def static(
-    replay: Replay,
+    replay: Play,
     messages: Sequence[Any],
     *,
     at: int | None = None,

@@ -7,17 +7,14 @@ parent unchanged.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from ...errors import Error
-from ...replay.forks import Branch, BranchTree
+from ...replay.forks import Branch, BranchTree, Play
 from ...replay.questions import Question, Verdict
 from ...replay.recording import Recording
-
-Replay = Callable[[Iterable[Any]], Recording]
-"""Messages in, a recording out."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +50,7 @@ class Answered:
 class StepperSession:
     """Steps through a history and its forks. Raises Error for a step, message or history that does not exist."""
 
-    def __init__(self, replay: Replay, messages: Sequence[Any], *, at: Any = None, predict: bool = True) -> None:
+    def __init__(self, replay: Play, messages: Sequence[Any], *, at: Any = None, predict: bool = True) -> None:
         self._asks = predict
         self._tree = BranchTree.of(replay, messages)
         self._branch, self._step = self._tree.main, 0
@@ -87,9 +84,7 @@ class StepperSession:
     @property
     def caption(self) -> str:
         """The caption of the current step."""
-        from .frames import caption
-
-        return caption(self.recording, self._step)
+        return self.recording.caption(self._step)
 
     @property
     def question(self) -> Question | None:
@@ -126,21 +121,21 @@ class StepperSession:
 
     # --- moving -------------------------------------------------------------------
 
-    def next(self) -> Any:
+    def next(self) -> Self:
         """Go one step on. A question without an answer is skipped."""
         self._skip()
         return self._go(min(self._step + 1, self.recording.last))
 
-    def back(self) -> Any:
+    def back(self) -> Self:
         """Go one step back."""
         return self._go(max(self._step - 1, 0))
 
-    def end(self) -> Any:
+    def end(self) -> Self:
         """Go to the end of the current message, or of the next one."""
-        told = self.recording.message_of(min(self._step + 1, self.recording.last))
-        return self._go(self._step if told is None else told.last)
+        message = self.recording.message_of(min(self._step + 1, self.recording.last))
+        return self._go(self._step if message is None else message.last)
 
-    def goto(self, message: int | None = None, step: int | None = None) -> Any:
+    def goto(self, message: int | None = None, step: int | None = None) -> Self:
         """Go to a step of a message, both counted from 1; without ``step`` to its last one. Message 0 is the start.
 
         Without ``message``, ``step`` counts through the whole history.
@@ -149,23 +144,23 @@ class StepperSession:
         return self._go(self._step)
 
     def _place(self, message: int | None = None, step: int | None = None) -> None:
-        told = self.recording.messages
+        messages = self.recording.messages
         if message is None:
             number = 0 if step is None else step
             if not 0 <= number <= self.recording.last:
                 raise Error(f"step {number}: this history has steps 0 to {self.recording.last}")
         elif message == 0:
             number = 0
-        elif not 0 < message <= len(told):
-            raise Error(f"message {message}: this history has messages 1 to {len(told)}; 0 is the start")
+        elif not 0 < message <= len(messages):
+            raise Error(f"message {message}: this history has messages 1 to {len(messages)}; 0 is the start")
         else:
-            here = told[message - 1]
+            here = messages[message - 1]
             number = here.last if step is None else here.first + step - 1
             if step is not None and not here.first <= number <= here.last:
                 raise Error(f"step {step}: message {message} has steps 1 to {here.last - here.first + 1}")
         self._step = number
 
-    def _go(self, step: int) -> Any:
+    def _go(self, step: int) -> Self:
         self._step = step
         self.changed()
         return self
@@ -198,7 +193,7 @@ class StepperSession:
 
     # --- other histories ----------------------------------------------------------
 
-    def fork(self, message: int, text: Any = None, *, insert: bool = False) -> Any:
+    def fork(self, message: int, text: Any = None, *, insert: bool = False) -> Self:
         """Fork this history at a message, counted from 1, and go there.
 
         ``text`` is a typed message or one of `replay.messages`. It replaces message ``message``,
@@ -215,11 +210,11 @@ class StepperSession:
         if made is self._branch:
             return self
         self._branch = made
-        told = made.recording.messages
-        first = told[message - 1].first if message <= len(told) else made.recording.last + 1
+        messages = made.recording.messages
+        first = messages[message - 1].first if message <= len(messages) else made.recording.last + 1
         return self._go(first - 1)
 
-    def branch(self, name: str | None = None) -> Any:
+    def branch(self, name: str | None = None) -> Self:
         """Go to a history by name; without a name to the next one, after the last to the first.
 
         The position within the history stays as near as possible.
@@ -228,10 +223,10 @@ class StepperSession:
         wanted = names[(names.index(self._branch.name) + 1) % len(names)] if name is None else name
         if wanted not in names:
             raise Error(f"history {wanted!r} does not exist; the histories are {', '.join(names)}")
-        told, within = self.recording.message_of(self._step), self._step
+        old, within = self.recording.message_of(self._step), self._step
         self._branch = self._tree.all[names.index(wanted)]
         messages = self.recording.messages
-        if told is None or not messages:
+        if old is None or not messages:
             return self._go(0)
-        at = messages[min(told.number, len(messages)) - 1]
-        return self._go(min(at.first + within - told.first, at.last) if told.number <= len(messages) else at.last)
+        at = messages[min(old.number, len(messages)) - 1]
+        return self._go(min(at.first + within - old.first, at.last) if old.number <= len(messages) else at.last)

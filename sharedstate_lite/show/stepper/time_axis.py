@@ -67,11 +67,11 @@ class TimeAxis:
         out.append(self._since(left, room, line))
         out.append(self._pins(left, room, line))
         below = y + self.HEIGHT - 4
-        said = f"since {self.since}"
-        out.append(_triangle(x + PADDED, below - 4, True) + text((x + PADDED + 7, below), said, kind="m"))
-        said = f"upper {self.upper}"
-        out.append(text((x + wide - 8, below), said, kind="m", anchor="end"))
-        bar = x + wide - 8 - width(said) - 6
+        label = f"since {self.since}"
+        out.append(_triangle(x + PADDED, below - 4, True) + text((x + PADDED + 7, below), label, kind="m"))
+        label = f"upper {self.upper}"
+        out.append(text((x + wide - 8, below), label, kind="m", anchor="end"))
+        bar = x + wide - 8 - width(label) - 6
         out.append(stroke(f"M{number(bar)} {number(below - 9)}V{number(below + 1)}", "ink", 2))
         return "".join(out)
 

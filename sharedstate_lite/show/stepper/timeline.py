@@ -77,15 +77,15 @@ def timeline(rows: Sequence[TimelineRow], wide: float, others: int = 0) -> Timel
 
 
 def _steps(recording: Recording, at: int) -> int:
-    told = recording.messages[at]
-    return max(told.last - told.first + 1, 1)
+    message = recording.messages[at]
+    return max(message.last - message.first + 1, 1)
 
 
 def _places(recording: Recording, lefts: Sequence[float]) -> list[float]:
     """The x of step 0 and of every step."""
     out = [lefts[0]]
-    for n, told in enumerate(recording.messages):
-        count = told.last - told.first + 1
+    for n, message in enumerate(recording.messages):
+        count = message.last - message.first + 1
         step = (lefts[n + 1] - lefts[n]) / max(count, 1)
         out += [lefts[n] + step * (k + 0.5) for k in range(count)]
     return out
@@ -129,17 +129,17 @@ def _track(row: TimelineRow, y: float, lefts: Sequence[float], xs: Sequence[floa
 
 def _labels(recording: Recording, lefts: Sequence[float]) -> str:
     out, free = [], 0.0
-    for n, told in enumerate(recording.messages):
-        whole = f"epoch {told.epoch}" if isinstance(told.message, Epoch) else told.text.split(" ")[0]
+    for n, message in enumerate(recording.messages):
+        whole = f"epoch {message.epoch}" if isinstance(message.message, Epoch) else message.text.split(" ")[0]
         room = lefts[n + 1] - lefts[n] - 6
-        short = str(told.epoch) if isinstance(told.message, Epoch) else ""
+        short = str(message.epoch) if isinstance(message.message, Epoch) else ""
         words = whole if width(whole, bold=True) <= room else short
         long = width(words, bold=True)
         x = (lefts[n] + lefts[n + 1]) / 2
         if words and long <= room and x - long / 2 > free:
             free = x + long / 2 + 3
             label = text((x, LABELS), words, kind="m", anchor="middle")
-            out.append(f'<g data-message="{told.number}">{label}</g>')
+            out.append(f'<g data-message="{message.number}">{label}</g>')
     return "".join(out)
 
 

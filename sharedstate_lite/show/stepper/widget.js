@@ -1,19 +1,18 @@
-// The stepper in the browser: shows frames that Python drew, moves at once, tells Python where it is.
+// The stepper in the browser: shows frames drawn in Python, moves at once, reports the position to Python.
 //
-// Python is asked for frames ahead of time and keeps what is right or wrong; this file
-// keeps no truth of its own. Where no Python answers (a page saved with its widgets), it
-// steps through the frames that came with the page.
+// It requests frames ahead of time; answers and histories are kept in Python. If no Python answers (a page saved
+// with its widgets), it steps through the frames that the page contains.
 
 const KEYS = [
   ["←  →", "back, next"], ["E", "to the end of the message"], ["Space", "run, pause"],
-  ["Home  End", "first, last"], ["PageUp  PageDown", "message before, after"],
-  ["P  /", "to the prediction"], ["Enter", "check, or open and fold an operator"], ["Esc", "leave, cancel"],
-  ["M", "edit this message"], ["I", "insert one before it"], ["F", "next history"], ["Shift F", "the first history"],
-  ["Tab", "through operators and buttons"], ["?", "these keys"],
+  ["Home  End", "first, last step"], ["PageUp  PageDown", "previous, next message"],
+  ["P  /", "to the prediction"], ["Enter", "check, or fold and open an operator"], ["Esc", "cancel"],
+  ["M", "edit this message"], ["I", "insert a message before it"], ["F", "next history"], ["Shift F", "original history"],
+  ["Tab", "through operators and buttons"], ["?", "show these keys"],
 ];
-const PACE = 900, AHEAD = 14, BEHIND = 3, PATIENCE = 3000, LONGEST = 60000;
-const SILENT = "Python does not answer. It may be busy with another cell, or it was restarted: then run the cells again, from the first. Steps that are drawn already can be looked at.";
-const GONE = "Python has let go of this stepper: run the cells again, from the first. Steps that are drawn already can be looked at.";
+const PACE = 900, AHEAD = 14, BEHIND = 3, RETRY = 3000, LONGEST = 60000;
+const SILENT = "Python does not answer. It is busy with another cell, or was restarted; if so, run the cells again from the first. Steps that are already drawn can still be viewed.";
+const GONE = "Python has released this stepper; run the cells again from the first. Steps that are already drawn can still be viewed.";
 
 function make(tag, options = {}, ...inside) {
   const { cls, ...rest } = options, out = document.createElement(tag);
@@ -36,7 +35,7 @@ class View {
     this.name = crypto.getRandomValues(new Uint32Array(2)).join("-");
     this.frames = new Map();
     this.asked = new Set();
-    this.unheard = new Map();
+    this.pending = new Map();
     this.sent = this.acted = 0;
     this.run = null;
     this.editing = null;
@@ -48,9 +47,9 @@ class View {
     for (const [n, frame] of Object.entries(kept.frames || {})) this.frames.set(this.key(+n, kept.branch), frame);
     this.line = kept.line || null;
     this.onstate = () => this.follow();
-    this.onword = (message) => this.hear(message);
+    this.onmessage = (message) => this.receive(message);
     model.on("change:state", this.onstate);
-    model.on("msg:custom", this.onword);
+    model.on("msg:custom", this.onmessage);
     this.show();
     this.watch = new ResizeObserver(() => this.measure());
     this.watch.observe(this.root);
@@ -61,10 +60,10 @@ class View {
     clearTimeout(this.again);
     this.watch.disconnect();
     this.model.off("change:state", this.onstate);
-    this.model.off("msg:custom", this.onword);
+    this.model.off("msg:custom", this.onmessage);
   }
 
-  // --- what there is ------------------------------------------------------------
+  // --- elements ----------------------------------------------------------------
 
   build(place) {
     const at = (cls, tag = "div", options = {}) => (this[cls] = make(tag, { cls, ...options }));
@@ -93,7 +92,7 @@ class View {
       button("Back", "←", () => this.move(-1)), (this.going = button("Next", "→", () => this.next(), { cls: "next" })),
       button("End of message", "E", () => this.end()), this.running, at("where", "span"), at("said", "span"),
       button("Edit", "M", () => this.open(false)), button("Insert", "I", () => this.open(true)),
-      (this.other = button("History", "F", () => this.tell({ do: "branch" }))),
+      (this.other = button("History", "F", () => this.request({ do: "branch" }))),
       button("?", "", () => this.help.toggleAttribute("hidden"), { "aria-label": "keys" }));
     this.slide = make("div", { cls: "slide", tabindex: 0, role: "slider", "aria-label": "steps", "aria-valuemin": 0,
       onpointerdown: (e) => this.point(e) });
@@ -107,45 +106,45 @@ class View {
 
   get history() { return this.model.get("history"); }
   get last() { return this.history.last; }
-  key(step, branch = this.branch) { return [branch, this.width, this.look, step].join("|"); }
+  key(step, branch = this.branch) { return [branch, this.width, this.version, step].join("|"); }
   frame() { return this.frames.get(this.key(this.step)); }
 
   take(state) {
-    ({ branch: this.branch, step: this.step, look: this.look } = state);
+    ({ branch: this.branch, step: this.step, version: this.version } = state);
     this.state = state;
   }
 
   // --- Python -------------------------------------------------------------------
 
-  // What is said stays unheard until Python tells that it heard it, and is said again, ever more rarely: a message may be
-  // lost while page and kernel find each other, and a busy kernel answers late. Python does nothing twice.
-  tell(message) {
+  // A request stays pending until Python acknowledges it, and is repeated at growing intervals: it may get lost while page
+  // and kernel connect, and a busy kernel answers late. Python applies no request twice.
+  request(message) {
     this.sent += 1;
     if (message.do !== "frames") this.acted = this.sent;
-    this.unheard.set(this.sent, { ...message, seq: this.sent, view: this.name });
-    this.say(this.unheard.get(this.sent));
-    this.again ??= setTimeout(() => this.insist(PATIENCE), PATIENCE);
+    this.pending.set(this.sent, { ...message, seq: this.sent, view: this.name });
+    this.send(this.pending.get(this.sent));
+    this.again ??= setTimeout(() => this.retry(RETRY), RETRY);
   }
 
-  say(message) { try { this.model.send(message); } catch { this.quiet(GONE); } }
-  quiet(words) { [this.silence.textContent, this.silence.hidden] = [words, !words]; }
+  send(message) { try { this.model.send(message); } catch { this.report(GONE); } }
+  report(words) { [this.silence.textContent, this.silence.hidden] = [words, !words]; }
 
-  insist(waited) {
-    this.quiet(SILENT);
-    for (const message of this.unheard.values()) this.say(message);
+  retry(waited) {
+    this.report(SILENT);
+    for (const message of this.pending.values()) this.send(message);
     const longer = Math.min(2 * waited, LONGEST);
-    this.again = setTimeout(() => this.insist(longer), longer);
+    this.again = setTimeout(() => this.retry(longer), longer);
   }
 
-  heard(seq) {
-    this.unheard.delete(seq);
-    if (!this.unheard.size) [this.again] = [clearTimeout(this.again), this.quiet("")];
+  acknowledged(seq) {
+    this.pending.delete(seq);
+    if (!this.pending.size) [this.again] = [clearTimeout(this.again), this.report("")];
   }
 
   follow() {
     const state = this.model.get("state");
-    if (state.seq < this.acted && state.branch === this.branch && state.look === this.look) {
-      // An answer to an older word: what was said since moved on, so only its score is news.
+    if (state.seq < this.acted && state.branch === this.branch && state.version === this.version) {
+      // The state is older than the last request, so only its score is new.
       this.state = { ...state, step: this.step };
     } else {
       this.take(state);
@@ -153,16 +152,16 @@ class View {
     this.show();
   }
 
-  hear(message) {
-    if (message.view === this.name) this.heard(message.seq);
+  receive(message) {
+    if (message.view === this.name) this.acknowledged(message.seq);
     if (message.type === "frames") {
-      const key = (n) => [message.branch, message.width, message.look, n].join("|");
+      const key = (n) => [message.branch, message.width, message.version, n].join("|");
       for (const [n, frame] of Object.entries(message.frames)) this.frames.set(key(n), frame);
       for (const n of ["line", ...Object.keys(message.frames)]) this.asked.delete(key(n));
       if (this.frames.size > 3000) this.frames = new Map([...this.frames].slice(-1500));
       if (message.branch === this.branch && message.width === this.width) this.line = message.line;
       this.show();
-    } else if (message.type === "word") {
+    } else if (message.type === "error") {
       const place = message.where === "edit" ? this.word : this.verdict;
       place.textContent = message.text;
       place.className = `${message.where === "edit" ? "word" : "verdict"} wrong`;
@@ -181,7 +180,7 @@ class View {
     const ruled = this.asked.has(line) || (this.line && this.line.rows.some((r) => r.branch === this.branch));
     if (ruled && (!wanted.length || (!near && wanted.length < AHEAD / 2))) return;
     for (const key of [line, ...wanted.map((n) => this.key(n))]) this.asked.add(key);
-    this.tell({ do: "frames", branch: this.branch, width: this.width, steps: wanted });
+    this.request({ do: "frames", branch: this.branch, width: this.width, steps: wanted });
   }
 
   measure() {
@@ -201,7 +200,7 @@ class View {
     this.step = to;
     this.draft = "";
     this.verdict.textContent = "";
-    this.tell(how === "next" ? { do: "next" } : { do: "goto", step: to });
+    this.request(how === "next" ? { do: "next" } : { do: "goto", step: to });
     this.show();
   }
 
@@ -238,9 +237,9 @@ class View {
       ArrowLeft: () => this.move(-1), ArrowRight: () => this.next(), Home: () => this.go(0), End: () => this.go(this.last),
       PageUp: () => this.page(-1), PageDown: () => this.page(1), e: () => this.end(), p: () => this.input.focus(),
       "/": () => this.input.focus(), m: () => this.open(false), i: () => this.open(true),
-      f: () => this.tell({ do: "branch", first: event.shiftKey }), "?": () => this.help.toggleAttribute("hidden"),
+      f: () => this.request({ do: "branch", first: event.shiftKey }), "?": () => this.help.toggleAttribute("hidden"),
       Escape: () => { this.help.hidden = true; this.cancel(); }, " ": () => this.toggle(),
-      Enter: () => operator && this.tell({ do: "fold", operator }),
+      Enter: () => operator && this.request({ do: "fold", operator }),
     };
     const act = acts[event.key.length === 1 ? event.key.toLowerCase() : event.key];
     if (!act || (event.target.tagName === "BUTTON" && [" ", "Enter"].includes(event.key))) {
@@ -261,7 +260,7 @@ class View {
   // --- predictions and forks ----------------------------------------------------
 
   check() {
-    if (this.asking.classList.contains("open")) this.tell({ do: "predict", text: this.input.value });
+    if (this.asking.classList.contains("open")) this.request({ do: "predict", text: this.input.value });
   }
   leave() { this.root.focus({ preventScroll: true }); }
 
@@ -277,7 +276,7 @@ class View {
     this.field.focus();
     this.field.select();
   }
-  fork() { if (this.editing) this.tell({ do: "fork", ...this.editing, text: this.field.value }); }
+  fork() { if (this.editing) this.request({ do: "fork", ...this.editing, text: this.field.value }); }
   cancel() {
     if (this.edit.hidden) return;
     this.editing = null;
@@ -299,7 +298,7 @@ class View {
       const focused = document.activeElement && document.activeElement.dataset && document.activeElement.dataset.operator;
       if (this.shown !== frame) this.scene.innerHTML = frame.svg;
       this.shown = frame;
-      // Where folding follows the message pictures differ in height; what stands below must not jump.
+      // Frames may differ in height if folding depends on the step; what stands below must not jump.
       if (this.tallAt !== this.width + this.branch) [this.tallAt, this.tall] = [this.width + this.branch, 0];
       this.tall = Math.max(this.tall, +this.scene.firstElementChild.getAttribute("height"));
       this.scene.style.minHeight = `${this.tall}px`;
@@ -351,10 +350,10 @@ class View {
       this.input.placeholder = asks.hint || "";
     }
     if (given) {
-      this.verdict.replaceChildren(make("q", {}, given.text || "nothing"), ` ${given.right ? "✓" : "✗"} `, make("b", {}, given.word));
+      this.verdict.replaceChildren(make("q", {}, given.text || "nothing"), ` ${given.right ? "✓" : "✗"} `, make("b", {}, given.reply));
       this.verdict.className = `verdict ${given.right ? "right" : "wrong"}`;
     } else if (!asks) this.verdict.textContent = "";
-    // A field that goes must not take the keyboard with it.
+    // Hiding the focused field would lose the keyboard focus.
     if (typing && this.input.hidden) this.leave();
     const dots = score.last.map((right) => make("i", { cls: right ? "dot" : "dot ring" }));
     const words = [score.total && `${score.right} of ${score.total} right`, score.skipped && `${score.skipped} skipped`];
@@ -376,7 +375,7 @@ class View {
     if (!row || row.xs[this.step] === undefined) return;
     const x = row.xs[this.step], mark = document.createElementNS("http://www.w3.org/2000/svg", "g");
     mark.setAttribute("class", "mark");
-    // Before the fork one stands on the history that it left; the fork's words are beside it.
+    // Before the fork, the mark stands on the parent history.
     const upper = line.rows[0], forked = row !== upper && x > row.begin, y = (forked ? row : upper).y;
     const join = forked ? `M${upper.xs[0]} ${upper.y}H${row.begin}` : "", from = forked ? row.begin + 10 : upper.xs[0];
     const walked = join + (x > from ? `M${from} ${y}H${x}` : "");

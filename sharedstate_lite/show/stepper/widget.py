@@ -11,19 +11,19 @@ import atexit
 import weakref
 from pathlib import Path
 from threading import RLock
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import anywidget
 import traitlets
 
 from ...errors import Error
+from ...replay.forks import Branch
+from ...replay.questions import Verdict
+from ...replay.recording import Recording
 from ..palette import style
-from .frames import caption, counts, one_line, size
+from .frames import Frames, counts, one_line, size
+from .session import Answered, Score
 from .timeline import TimelineRow, timeline
-
-if TYPE_CHECKING:
-    from ...replay.forks import Branch
-    from ...replay.recording import Recording
 
 HERE = Path(__file__).parent
 KEPT = 12
@@ -34,7 +34,7 @@ WIDTH = 800.0
 class StepperView(Protocol):
     """What the widget needs of a stepper."""
 
-    look: int
+    version: int
 
     @property
     def recording(self) -> Recording: ...
@@ -45,22 +45,22 @@ class StepperView(Protocol):
     @property
     def branches(self) -> list[Branch]: ...
     @property
-    def score(self) -> Any: ...
+    def score(self) -> Score: ...
     @property
-    def answers(self) -> dict[int, Any]: ...
+    def answers(self) -> dict[int, Answered]: ...
     @property
     def title(self) -> str: ...
     @property
     def asks(self) -> bool: ...
     @property
-    def frames(self) -> Any: ...
-    def drawn(self, branch: Branch) -> Any: ...
-    def next(self) -> Any: ...
-    def goto(self, message: int | None = None, step: int | None = None) -> Any: ...
-    def branch(self, name: str | None = None) -> Any: ...
-    def fold(self, operator: str) -> Any: ...
-    def predict(self, text: str) -> Any: ...
-    def fork(self, message: int, text: Any = None, *, insert: bool = False) -> Any: ...
+    def frames(self) -> Frames: ...
+    def drawn(self, branch: Branch) -> Frames: ...
+    def next(self) -> StepperView: ...
+    def goto(self, message: int | None = None, step: int | None = None) -> StepperView: ...
+    def branch(self, name: str | None = None) -> StepperView: ...
+    def fold(self, operator: str) -> StepperView: ...
+    def predict(self, text: str) -> Verdict: ...
+    def fork(self, message: int, text: str | None = None, *, insert: bool = False) -> StepperView: ...
 
 
 class StepperWidget(anywidget.AnyWidget):
@@ -77,14 +77,14 @@ class StepperWidget(anywidget.AnyWidget):
         self._done: dict[str, int] = {}
         # JupyterLab handles the first comm messages in the main thread, later ones in another thread.
         self._turn = RLock()
-        told = stepper.recording.message_of(stepper.step)
-        first = stepper.step if told is None else told.first - 1
+        message = stepper.recording.message_of(stepper.step)
+        first = stepper.step if message is None else message.first - 1
         steps = [n for n in range(first, first + KEPT) if n <= stepper.recording.last]
         kept = {"branch": stepper.current.name, "width": WIDTH, "line": line(stepper, stepper.current, WIDTH)}
         kept["frames"] = {n: frame(stepper, stepper.current, n, WIDTH) for n in steps}
         super().__init__(state=self._state(), history=history(stepper), kept=kept)
         self._shown = stepper.current.name
-        self.on_msg(self._heard)
+        self.on_msg(self._received)
         _LIVE.add(self)
 
     def let_go(self) -> None:
@@ -98,7 +98,7 @@ class StepperWidget(anywidget.AnyWidget):
         return {
             "branch": stepper.current.name,
             "step": stepper.step,
-            "look": stepper.look,
+            "version": stepper.version,
             "seq": self._seq,
             "answers": answers(stepper),
             "branches": [b.name for b in stepper.branches],
@@ -118,7 +118,7 @@ class StepperWidget(anywidget.AnyWidget):
                 self.history = history(self._stepper)
             self.state = self._state()
 
-    def _heard(self, _: Any, message: Any, __: Any) -> None:
+    def _received(self, _: Any, message: Any, __: Any) -> None:
         """Handle a message of the browser. A failed request is answered by an error and changes nothing.
 
         Every message is acknowledged, and the browser repeats those without an acknowledgement. A
@@ -137,8 +137,8 @@ class StepperWidget(anywidget.AnyWidget):
                 try:
                     self._do(message)
                 except Error as error:
-                    self.send({"type": "word", "where": where, "text": str(error)})
-            self.send({"type": "heard", "seq": seq, "view": view})
+                    self.send({"type": "error", "where": where, "text": str(error)})
+            self.send({"type": "ack", "seq": seq, "view": view})
 
     def _do(self, message: dict[str, Any]) -> None:
         stepper, did = self._stepper, message.get("do")
@@ -153,7 +153,7 @@ class StepperWidget(anywidget.AnyWidget):
         elif did == "predict":
             verdict = stepper.predict(str(message["text"]))
             if verdict.right is None:
-                self.send({"type": "word", "where": "predict", "text": verdict.text})
+                self.send({"type": "error", "where": "predict", "text": verdict.text})
         elif did == "fork":
             stepper.fork(int(message["message"]), str(message["text"]), insert=bool(message.get("insert")))
             self.send({"type": "forked"})
@@ -167,7 +167,7 @@ class StepperWidget(anywidget.AnyWidget):
             "type": "frames",
             "branch": branch.name,
             "width": message["width"],
-            "look": stepper.look,
+            "version": stepper.version,
             "frames": {n: frame(stepper, branch, n, wide) for n in steps},
             "line": line(stepper, branch, wide),
         }
@@ -188,23 +188,23 @@ def answers(stepper: StepperView) -> dict[int, dict[str, Any]]:
     out = {}
     for step, answer in stepper.answers.items():
         asked = stepper.recording.steps[step - 1].question
-        right, word = answer.verdict.right, answer.verdict.text
-        out[step] = {"text": answer.text, "right": right, "word": word, "question": asked.text if asked else ""}
+        right, reply = answer.verdict.right, answer.verdict.text
+        out[step] = {"text": answer.text, "right": right, "reply": reply, "question": asked.text if asked else ""}
     return out
 
 
 def history(stepper: StepperView) -> dict[str, Any]:
     """What stays the same at every step of a history: its messages, title, SQL and legend."""
     recording = stepper.recording
-    told = [{"first": t.first, "last": t.last, "text": t.text, "refused": t.refused} for t in recording.messages]
+    messages = [{"first": t.first, "last": t.last, "text": t.text, "refused": t.refused} for t in recording.messages]
     legend, wide = stepper.frames.legend()
     return {
         "last": recording.last,
-        "messages": told,
+        "messages": messages,
         "title": stepper.title,
         "sql": one_line(recording.sql),
         "predict": stepper.asks,
-        "example": told[-1]["text"] if told else "",
+        "example": messages[-1]["text"] if messages else "",
         "legend": f'<svg class="ssl" aria-hidden="true" width="{wide:.0f}" height="20">{legend}</svg>',
     }
 
@@ -212,17 +212,17 @@ def history(stepper: StepperView) -> dict[str, Any]:
 def frame(stepper: StepperView, branch: Branch, number: int, wide: float) -> dict[str, Any]:
     """One step for the browser: diagram, header numbers, caption and the next question."""
     recording = branch.recording
-    told = counts(recording, number)
+    header = counts(recording, number)
     asked = recording.steps[number].question if stepper.asks and number < recording.last else None
-    said = caption(recording, number)
+    caption = recording.caption(number)
     return {
-        "svg": stepper.drawn(branch).scene(number, wide - 2).svg(said, alone=False),
-        "caption": said,
-        "epoch": str(told.epoch),
-        "rows": f"{told.rows:,}",
-        "change": told.change,
-        "bytes": size(told.bytes),
-        "base": told.base,
+        "svg": stepper.drawn(branch).scene(number, wide - 2).svg(caption, alone=False),
+        "caption": caption,
+        "epoch": str(header.epoch),
+        "rows": f"{header.rows:,}",
+        "change": header.change,
+        "bytes": size(header.bytes),
+        "base": header.base,
         "asks": None if asked is None else {"text": asked.text, "hint": asked.hint},
     }
 
