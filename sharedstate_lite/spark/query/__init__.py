@@ -1,1 +1,50 @@
-"""The streaming query and the stateful operator that Spark runs."""
+"""One streaming query of Structured Streaming: its input folder, its stateful operators, and its output.
+
+The driver writes each micro-batch as one file into an *inbox* that the query reads. The stages process it, and a
+foreachBatch sink in the driver receives what leaves the last one. The inbox has a log with a checksum per file, so a
+lost or changed file is an error. Spark alone would read a lost file as an empty one.
+
+>>> import tempfile
+>>> from pathlib import Path
+>>> from sharedstate_lite.spark.bins import BinMessage
+>>> from sharedstate_lite.spark.query import Inbox
+>>> with tempfile.TemporaryDirectory() as folder:
+...     inbox = Inbox(Path(folder), began=0)
+...     inbox.prepare()
+...     number = inbox.put([BinMessage(1, 0, 1, "", b"rows")], "epoch", 1)
+...     (inbox.path / "00000000.parquet").unlink()
+...     inbox.check(committed=0)
+Traceback (most recent call last):
+    ...
+sharedstate_lite.errors.CheckpointError: ...00000000.parquet: the input file of epoch 1 is lost ...
+
+Modules, from the bottom:
+
+    inbox            Inbox: the files that a query reads, and their log
+    errors           the kit's errors in the text of Spark's exceptions; jobs that run again
+    lazy_processor   LazyProcessor: a stateful operator that loads the kit only where there are rows
+    processor        the operator of one stage
+    query            Query: start, run a micro-batch, void a refused one, stop
+
+Source: Armbrust et al., Structured Streaming, SIGMOD 2018; ``transformWithStateInPandas`` of Spark 4.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+_HOME = {
+    "Inbox": "inbox",
+    "InboxEntry": "inbox",
+    "LazyProcessor": "lazy_processor",
+    "Query": "query",
+    "StageProcessor": "processor",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        from importlib import import_module
+
+        return getattr(import_module(f".{_HOME[name]}", __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

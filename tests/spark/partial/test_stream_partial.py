@@ -71,9 +71,9 @@ def test_lookups_between_epochs(spark: SparkSession, tmp_path: Path) -> None:
         with pytest.raises(ss.RowError, match="visit: .*77") as caught:
             running.finish()
         assert "odd.parquet: remove it" in caught.value.__notes__[0] and not running.active
-        with pytest.raises(ss.Error, match="this stream has ended: finish.. says why; another one with the same"):
+        with pytest.raises(ss.Error, match="this stream has ended: finish.. says why; start another one with"):
             running.read("result", key="c1")
-    with pytest.raises(ss.Error, match="this stream has ended: it was stopped; another one with the same"):
+    with pytest.raises(ss.Error, match="this stream has ended: it was stopped; start another one with"):
         running.read("result", key="c1")
     assert [number for number, _ in out] == [0, 1, 2, 2, 3]
     assert [changes for _, changes in out] == [*wanted[:3], *wanted[2:]]
