@@ -1,8 +1,7 @@
-"""Looking rows up under a join: by which side to ask, and in the base tables as of a position.
+"""Lookups under a partial join: which side to ask first, and base tables as of a position.
 
-A join of a partial dataflow keeps no copy of an input that is base tables alone; it reads
-them, by any columns, as they were at the position that its input has reached. That is
-what Noria's rule "a join's inputs are materialised beside it" comes to when the base
+A join stores no copy of an input that consists of base tables alone. It reads them, by any columns, as they were at
+the position that its input has reached. Noria instead requires the inputs of a join to be materialized; here the base
 tables keep their recent past.
 """
 
@@ -24,13 +23,13 @@ from .nodes import PartialEdge, Position, traced
 
 
 def stateless(node: Node) -> bool:
-    """Whether all below is base tables: then a look-up needs no state of its own."""
+    """Whether the node reads base tables through stateless operators alone."""
     return not any(isinstance(n, Reduce) for n in node.walk())
 
 
 @dataclass(frozen=True)
 class UpqueryRoute:
-    """How a join is asked by columns ``ask``: the primary side, its columns, and which of ``ask`` they answer."""
+    """How a join answers an upquery by columns ``ask``: which side to ask first, and by which of its columns."""
 
     primary: int
     columns: tuple[int, ...]
@@ -38,15 +37,15 @@ class UpqueryRoute:
 
     @property
     def whole(self) -> bool:
-        """Whether the primary side alone decides every key."""
+        """Whether the primary side has a column for each of ``ask``."""
         return self.rest == ()
 
     rest: tuple[int, ...] = ()
-    """Positions in ``ask`` that only the finished rows decide."""
+    """Positions in ``ask`` that only the joined rows have."""
 
 
 def plan_upquery(node: Join, ask: tuple[int, ...]) -> UpqueryRoute:
-    """Choose the side that answers most of ``ask``; a column of the join key is on both sides."""
+    """Choose the side with most of the columns ``ask``; a column of the join key is on both sides."""
     wide = len(node.left.schema)
     options = []
     for side in (0, 1):
@@ -69,13 +68,13 @@ def plan_upquery(node: Join, ask: tuple[int, ...]) -> UpqueryRoute:
 
 
 class JoinSide:
-    """One side of the join as a kernel sees it: what has arrived, or, ``at`` a time before, what had."""
+    """A side of the join for the kernel: its rows now, or before the current change."""
 
     def __init__(self, columns: int, find: Callable[[Words, bool], Matches]) -> None:
         self.columns, self._find = columns, find
 
     def match(self, keys: Words, at: int | None) -> Matches:
-        """See :class:`~..kernels.join.Side`; any ``at`` but None means before the change in hand."""
+        """See :class:`~..kernels.join.Side`; any ``at`` but None means before the current change."""
         return self._find(keys, at is not None)
 
 
@@ -93,10 +92,10 @@ def fetch(
     strings: Strings,
     view: str,
 ) -> Matches:
-    """Rows of a stateless operator by any of its columns, read from the base tables as of a position.
+    """Rows of a stateless operator by any of its columns, read from the base tables as of position ``at``.
 
-    ``edge`` is the edge out of ``node``; ``floor`` the epoch before which positions are not
-    told apart (None reads the newest contents whatever is under way).
+    ``edge`` is the edge out of ``node``. Positions before the epoch ``floor`` count as ``floor``; None reads the
+    newest contents, without rule 18.
     """
     if isinstance(node, Scan):
         time = None if floor is None else max(at.get(edge.number, 0), floor)
@@ -113,18 +112,18 @@ def fetch(
         owners, rows_, diffs_ = zip(*parts, strict=True)
         return np.concatenate(owners), np.concatenate(rows_, axis=1), np.concatenate(diffs_, axis=1)
     assert isinstance(node, Join)
-    asked = plan_upquery(node, columns)
-    side, own, other = asked.primary, node.left_keys, node.right_keys
+    route = plan_upquery(node, columns)
+    side, own, other = route.primary, node.left_keys, node.right_keys
     if side:
         own, other = other, own
-    owner, rows, diffs = below(side, asked.columns, keys[list(asked.answers)])
+    owner, rows, diffs = below(side, route.columns, keys[list(route.answers)])
     look = JoinSide(len(node.inputs[1 - side].schema), lambda k, _: below(1 - side, other, k))
     types = tuple(node.inputs[side].schema[i].type for i in own)
     who, partners, products = half_join(Delta(rows, diffs[0]), own, types, look, None, strings)
     left, right = (rows.take(who, axis=1), partners) if side == 0 else (partners, rows.take(who, axis=1))
     out, mine = np.concatenate([left, right]), owner[who]
     if node.outer:
-        # Partners that cancel are none: what counts is the sum of their diffs.
+        # A partner counts if the sum of its diffs is not 0.
         alone = add_up(who, products, len(owner)) == 0
         nulls = np.full((look.columns, int(alone.sum())), NULL, dtype=np.int64)
         out = np.concatenate([out, np.concatenate([rows.compress(alone, axis=1), nulls])], axis=1)

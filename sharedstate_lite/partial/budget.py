@@ -1,44 +1,39 @@
-"""A bound on what partial state may hold: the least recently used keys become holes.
+"""A limit on the size of partial state: the least recently used keys are evicted.
 
-Counts what ``state()`` reports beside the base tables, in rows or bytes. "Recently used"
-is by number of operations. Within one key the operator nearest the base goes first,
-because what hangs on it goes with it.
+The size is what ``state()`` shows beside the base tables, in rows or bytes. Recent use is counted in operations. For
+one key the operator nearest to the base tables is evicted first, because eviction goes down from there.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from ..errors import ViewError, is_integer, shorten
+from .filled_keys import FilledKeys
 from .join import JoinNode
-
-if TYPE_CHECKING:
-    from .filled_keys import FilledKeys
-    from .nodes import PartialNode, Services
+from .nodes import PartialNode, Services
 
 
 class Budget:
-    """At most ``rows`` rows and ``bytes`` bytes; None is no bound."""
+    """At most ``rows`` rows and ``bytes`` bytes; None is no limit."""
 
     def __init__(self, rows: int | None, size: int | None) -> None:
         for name, value in (("max_rows", rows), ("max_bytes", size)):
             if value is not None and (not is_integer(value) or value < 0):
-                raise ViewError(f"{name}={shorten(value)}: a budget is a whole number, 0 or more")
-        # Python's own numbers, whatever was given: a checkpoint writes them as JSON.
+                raise ViewError(f"{name}={shorten(value)}: a budget is an integer, 0 or more")
+        # numpy integers would not go into a checkpoint's JSON.
         self.rows, self.bytes = (None if value is None else int(value) for value in (rows, size))
 
     @property
     def set(self) -> bool:
-        """Whether there is a bound."""
+        """Whether there is a limit."""
         return self.rows is not None or self.bytes is not None
 
     def excess(self, flow: Services) -> float:
-        """The share of what is held that is too much; 0.0 within the budget."""
-        own = [h for h in flow.state_parts() if not h.base]
-        rows = sum(h.arrangement.rows for h in own)
-        size = sum(h.arrangement.nbytes + h.extra for h in own)
+        """The share of the state above the budget; 0.0 within it."""
+        own = [p for p in flow.state_parts() if not p.base]
+        rows = sum(p.arrangement.rows for p in own)
+        size = sum(p.arrangement.nbytes + p.extra for p in own)
         return self.share_over(rows, size)
 
     def share_over(self, rows: int, size: int) -> float:
@@ -48,7 +43,7 @@ class Budget:
         return max(over, default=0.0)
 
     def keep(self, flow: Services) -> None:
-        """Evict until what is held is within the budget."""
+        """Evict until the state is within the budget."""
         if self.excess(flow) > 0:
             self._merge(flow)
         while (over := self.excess(flow)) > 0:
@@ -57,13 +52,13 @@ class Budget:
             self._merge(flow)
 
     def _merge(self, flow: Services) -> None:
-        # Rows that cancel count until they are merged away; merge first, evict then.
-        for held in flow.state_parts():
-            if not held.base:
-                held.arrangement.compact()
+        # Rows that cancel count until they are merged, so merge before evicting.
+        for part in flow.state_parts():
+            if not part.base:
+                part.arrangement.compact()
 
     def _evict(self, flow: Services, share: float) -> bool:
-        """Make the oldest keys holes: about ``share`` of them, at least one."""
+        """Evict the least recently used keys: about ``share`` of all, at least one. Returns whether there were any."""
         holders = [(node, side, filled) for node in flow.nodes.values() for side, filled in filled_keys_of(node)]
         used = np.concatenate([f.used for _, _, f in holders]) if holders else np.empty(0, dtype=np.int64)
         if not len(used):
@@ -88,7 +83,7 @@ class Budget:
 
 
 def filled_keys_of(node: PartialNode) -> list[tuple[int, FilledKeys]]:
-    """The sets of filled keys of a node that are not empty, each with the side of the join that it is of."""
+    """The non-empty sets of filled keys of a node, each with its side of the join (0 for other operators)."""
     if isinstance(node, JoinNode):
-        return [(side, held[2]) for side, held in enumerate(node.cached) if held is not None and len(held[2])]
+        return [(side, cache[2]) for side, cache in enumerate(node.cached) if cache is not None and len(cache[2])]
     return [(0, node.filled)] if node.filled is not None and len(node.filled) else []

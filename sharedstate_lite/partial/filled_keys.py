@@ -1,8 +1,8 @@
-"""Which keys of a partial state are filled; every other key is a hole.
+"""The filled keys of a partial state; every other key is a hole.
 
-A filled key may have no rows: that is an answer too ("present but empty"), and a look-up
-of it asks nobody. Each filled key remembers the operation that last used it, counted,
-never timed, so that eviction in least-recently-used order is the same in every run.
+A filled key may have no rows: then the empty answer is known, and a lookup of it sends no upquery. Each filled key has
+the number of the last operation that used it. Operations are counted, not timed, so least-recently-used eviction is
+the same in every run.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class FilledKeys:
         return int(self.keys.nbytes + self.used.nbytes + self._hash.nbytes)
 
     def positions(self, keys: Words, strings: Strings) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-        """Of keys int64[k, q], those that are filled: their number in ``keys``, and their place here."""
+        """For the keys int64[k, q] that are filled: their index in ``keys``, and their index here."""
         words = hash_rows(keys, self.types, strings)
         start = self._hash.searchsorted(words)
         index, owner = ranges(start, self._hash.searchsorted(words, side="right") - start)
@@ -50,7 +50,7 @@ class FilledKeys:
         return out
 
     def add(self, keys: Words, strings: Strings, now: int) -> None:
-        """Fill keys; those that are filled already stay as they are."""
+        """Add keys; keys that are filled already do not change."""
         keys = keys.compress(~self.mask(keys, strings), axis=1)
         if not keys.shape[1]:
             return
@@ -65,30 +65,30 @@ class FilledKeys:
         self.used = np.insert(self.used, at, now)
 
     def put(self, keys: Words, used: npt.NDArray[np.int64], strings: Strings) -> None:
-        """Become these keys, in any order, each with the operation that last used it."""
+        """Replace all keys, each with the operation that last used it."""
         words = hash_rows(keys, self.types, strings)
         order = np.argsort(words)
         self.keys, self.used, self._hash = keys.take(order, axis=1), used.take(order), words.take(order)
 
     def remove(self, keys: Words, strings: Strings) -> Words:
-        """Make keys holes; returns those that were filled, int64[k, r]."""
+        """Remove keys; returns those that were filled, int64[k, r]."""
         if not len(self) or not keys.shape[1]:
             return keys[:, :0]
-        # A key may be named twice, and goes once.
+        # ``keys`` may contain a key twice.
         index = np.unique(self.positions(keys, strings)[1])
-        gone = self.keys.take(index, axis=1)
+        removed = self.keys.take(index, axis=1)
         self.keys = np.delete(self.keys, index, axis=1)
         self.used = np.delete(self.used, index)
         self._hash = np.delete(self._hash, index)
-        return gone
+        return removed
 
     def touch(self, keys: Words, strings: Strings, now: int) -> None:
-        """Note that an operation used these keys."""
+        """Record that operation ``now`` used these keys."""
         if len(self):
             self.used[self.positions(keys, strings)[1]] = now
 
     def copy(self) -> FilledKeys:
-        """The same set, to go back to: arrays are replaced, never written, but for the counts of use."""
+        """A copy to restore. It shares the arrays; only ``touch`` writes to one, so eviction order may change."""
         out = FilledKeys(self.types)
         out.keys, out.used, out._hash = self.keys, self.used, self._hash
         return out

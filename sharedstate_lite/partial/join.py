@@ -1,15 +1,17 @@
-"""The join of a partial dataflow.
+"""The join of a partial graph.
 
-It is asked by columns of one side, the primary one; the answer of that side says which
-join keys the other side has to be asked for. Both answers are held, and kept current by
-the changes that arrive meanwhile, until nothing is missing; then one response goes down.
+An upquery is answered in two steps. The *primary* side, which has the columns asked for, is asked first; its rows have
+the join keys that the other side is asked for. Both answers are stored, and changes that arrive meanwhile are added to
+them, until both are complete. Then one response goes down.
 
-A change is joined at once with the other side: with the base tables under it, read as of
-what has arrived from there, or, where that side is itself an aggregate and so partial,
-with the rows of it that are held here (kind "join" in ``state()``). If the primary side
-changes and the other is a hole for the new join key (the two are then keyed by different
-columns: an incongruent join), the change cannot be computed, and the keys it would have
-changed are evicted below (rule 20).
+A change is joined at once with the other side: with base tables, read as of what has arrived from there, or, if that
+side is itself an aggregate, with the rows of it that are cached here (kind "join" in ``state()``).
+
+A join is *incongruent* if its sides are keyed by different columns. A change of the primary side may then have a join
+key that is a hole on the other side. Here the change cannot be computed, so the keys that it would have changed are
+evicted below (rule 20). On Spark the same join (``StatefulJoinNode``) keeps the change, sends an upquery for the
+missing key, and joins the change when the response arrives. It evicts nothing, but stores rows of both sides: there
+both may be base tables, so such changes are frequent, and evictions would empty the view.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ from .nodes import InnerNode, PartialEdge, Position
 
 @dataclass
 class JoinUpquery:
-    """An upquery that the join is answering, and what is held of each side (None before its first answer)."""
+    """An upquery that the join is answering, with the rows of each side so far (None before its first answer)."""
 
     edge: PartialEdge
     keys: Words
@@ -43,12 +45,12 @@ class JoinUpquery:
 
 
 class JoinNode(InnerNode):
-    """See the module."""
+    """The join operator; see the module."""
 
     plan: Join
 
     def prepare(self) -> None:
-        """After the inputs are connected: make the sides' state where a side is an aggregate."""
+        """Create the caches, once the inputs are connected."""
         self.route = plan_upquery(self.plan, self.ask)
         self.keys = (self.plan.left_keys, self.plan.right_keys)
         self.types = tuple(self.plan.left.schema[i].type for i in self.plan.left_keys)
@@ -65,67 +67,67 @@ class JoinNode(InnerNode):
         self.open_upqueries: dict[int, JoinUpquery] = {}
 
     def caches(self, side: int) -> bool:
-        """Whether rows of a side are held here: what is base tables alone is looked up in them."""
+        """Whether rows of a side are cached here. A side of base tables alone is looked up there."""
         return not stateless(self.plan.inputs[side])
 
-    # --- questions --------------------------------------------------------------
+    # --- upqueries --------------------------------------------------------------
 
     def on_upquery(self, edge: PartialEdge, tag: int, keys: Words, asked: int) -> None:
         self.open_upqueries[tag] = JoinUpquery(edge, keys, asked)
         self._ask_primary(self.open_upqueries[tag])
         self._go_on(tag, self.open_upqueries[tag])
 
-    def _ask_primary(self, question: JoinUpquery) -> None:
+    def _ask_primary(self, upquery: JoinUpquery) -> None:
         side = self.route.primary
-        question.primary = question.other = question.covered = None
-        question.tags.clear()
-        keys = question.keys[list(self.route.answers)]
+        upquery.primary = upquery.other = upquery.covered = None
+        upquery.tags.clear()
+        keys = upquery.keys[list(self.route.answers)]
         first, _ = distinct(
             keys, tuple(self.plan.schema[self.ask[i]].type for i in self.route.answers), self.flow.strings
         )
         keys = keys.take(first, axis=1)
-        question.primary = self._local(side, keys)
-        if question.primary is None:
-            self._ask(question, side, keys)
+        upquery.primary = self._local(side, keys)
+        if upquery.primary is None:
+            self._ask(upquery, side, keys)
 
     def _local(self, side: int, keys: Words) -> Delta | None:
-        """The rows of keys of a side that is held here, if none of them is a hole."""
-        held = self.cached[side]
-        if held is None:
+        """The cached rows of keys of a side; None if the side is not cached or a key is a hole."""
+        cache = self.cached[side]
+        if cache is None:
             return None
-        rows, _, filled = held
+        rows, _, filled = cache
         if not filled.mask(keys, self.flow.strings).all():
             return None
         filled.touch(keys, self.flow.strings, self.flow.clock)
         _, found, diffs = rows.match(keys, self.flow.strings)
         return Delta(found, diffs[0])
 
-    def _ask(self, question: JoinUpquery, side: int, keys: Words) -> None:
+    def _ask(self, upquery: JoinUpquery, side: int, keys: Words) -> None:
         tag = self.flow.tag()
-        question.tags[tag] = side
-        self.flow.send("upquery", self.inputs[side], keys=keys, tag=tag, asked=question.asked)
+        upquery.tags[tag] = side
+        self.flow.send("upquery", self.inputs[side], keys=keys, tag=tag, asked=upquery.asked)
 
     def on_response(self, edge: PartialEdge, tag: int, keys: Words, delta: Delta) -> None:
-        name, question = next(((n, q) for n, q in self.open_upqueries.items() if tag in q.tags), (0, None))
+        name, upquery = next(((n, q) for n, q in self.open_upqueries.items() if tag in q.tags), (0, None))
         self._fill(edge.slot, keys, delta)
-        if question is None:
+        if upquery is None:
             return
-        side = question.tags.pop(tag)
+        side = upquery.tags.pop(tag)
         if side == self.route.primary:
-            question.primary = delta
+            upquery.primary = delta
         else:
-            self._cover(question, keys, delta)
-        self._go_on(name, question)
+            self._cover(upquery, keys, delta)
+        self._go_on(name, upquery)
 
     @staticmethod
-    def _cover(question: JoinUpquery, keys: Words, delta: Delta) -> None:
-        question.other = delta if question.other is None else concat([question.other, delta], len(delta.rows))
-        question.covered = keys if question.covered is None else np.concatenate([question.covered, keys], axis=1)
+    def _cover(upquery: JoinUpquery, keys: Words, delta: Delta) -> None:
+        upquery.other = delta if upquery.other is None else concat([upquery.other, delta], len(delta.rows))
+        upquery.covered = keys if upquery.covered is None else np.concatenate([upquery.covered, keys], axis=1)
 
     def _fill(self, side: int, keys: Words, delta: Delta) -> None:
-        held = self.cached[side]
-        if held is not None:
-            rows, by, filled = held
+        cache = self.cached[side]
+        if cache is not None:
+            rows, by, filled = cache
             fresh = keys.compress(~filled.mask(keys, self.flow.strings), axis=1)
             schema, ask = self.plan.inputs[side].schema, self.inputs[side].ask
             meant = delta.take(self.flow.among(delta.rows[list(ask)], fresh, schema, ask))
@@ -138,44 +140,44 @@ class JoinNode(InnerNode):
             by.insert(delta.rows, delta.diffs, self.flow.strings)
         self.flow.wrote(self, delta)
 
-    def _missing(self, question: JoinUpquery) -> Words:
-        """Join keys of the primary rows that the other side has not been asked for yet."""
+    def _missing(self, upquery: JoinUpquery) -> Words:
+        """The join keys of the primary rows that the other side has not been asked for."""
         side = self.route.primary
-        assert question.primary is not None
-        keys = question.primary.rows[list(self.keys[side])]
+        assert upquery.primary is not None
+        keys = upquery.primary.rows[list(self.keys[side])]
         keys = keys.compress((keys != NULL).all(axis=0), axis=1)
         first, _ = distinct(keys, self.types, self.flow.strings)
         keys = keys.take(first, axis=1)
-        if question.covered is not None and keys.shape[1]:
+        if upquery.covered is not None and keys.shape[1]:
             schema = self.plan.inputs[side].schema
-            keys = keys.compress(~self.flow.among(keys, question.covered, schema, self.keys[side]), axis=1)
+            keys = keys.compress(~self.flow.among(keys, upquery.covered, schema, self.keys[side]), axis=1)
         return keys
 
-    def _go_on(self, name: int, question: JoinUpquery) -> None:
-        """Ask for what is missing, or answer."""
-        if question.tags or question.primary is None:
+    def _go_on(self, name: int, upquery: JoinUpquery) -> None:
+        """Ask the other side for missing keys, or answer."""
+        if upquery.tags or upquery.primary is None:
             return
         other = 1 - self.route.primary
-        missing = self._missing(question)
+        missing = self._missing(upquery)
         if missing.shape[1]:
             found = self._local(other, missing)
             if found is None:
-                self._ask(question, other, missing)
+                self._ask(upquery, other, missing)
                 return
-            self._cover(question, missing, found)
+            self._cover(upquery, missing, found)
         del self.open_upqueries[name]
-        rows = Delta.empty(len(self.plan.inputs[other].schema)) if question.other is None else question.other
-        answer = self._joined(question.primary, rows)
+        rows = Delta.empty(len(self.plan.inputs[other].schema)) if upquery.other is None else upquery.other
+        answer = self._joined(upquery.primary, rows)
         schema = self.plan.schema
-        answer = answer.take(self.flow.among(answer.rows[list(self.ask)], question.keys, schema, self.ask))
-        self.flow.send("response", question.edge, keys=question.keys, delta=answer, tag=name, at=self.at())
+        answer = answer.take(self.flow.among(answer.rows[list(self.ask)], upquery.keys, schema, self.ask))
+        self.flow.send("response", upquery.edge, keys=upquery.keys, delta=answer, tag=name, at=self.at())
 
     def _joined(self, primary: Delta, other: Delta) -> Delta:
-        """The join of what is held of the two sides."""
+        """The join of rows of the two sides."""
         side = self.route.primary
         keys, strings = self.keys, self.flow.strings
         layout = Layout(tuple(c.type for c in self.plan.inputs[1 - side].schema), keys[1 - side])
-        table = Arrangement("held", layout)
+        table = Arrangement("other side", layout)
         table.insert(other.rows, other.diffs, strings)
         look = JoinSide(layout.columns, lambda k, _: table.match(k, strings))
         none = JoinSide(len(primary.rows), lambda k, _: _nothing(len(primary.rows)))
@@ -190,13 +192,13 @@ class JoinNode(InnerNode):
 
     def on_change(self, edge: PartialEdge, delta: Delta, before: Position) -> None:
         side, strings = edge.slot, self.flow.strings
-        held = self.cached[side]
-        if held is not None:
-            rows, by, filled = held
+        cache = self.cached[side]
+        if cache is not None:
+            rows, by, filled = cache
             delta = self.keep_filled(filled, delta, edge)
             self._write(rows, by, delta)
-        for question in self.open_upqueries.values():
-            self._keep_current(question, side, delta)
+        for upquery in self.open_upqueries.values():
+            self._keep_current(upquery, side, delta)
         if len(delta.diffs):
             lost = self._lost(side, delta)
             if lost is not None:
@@ -210,41 +212,41 @@ class JoinNode(InnerNode):
             self.send_change(concat(parts, len(self.plan.schema)))
             if lost is not None:
                 self.pass_evict(keys)
-        for name, question in list(self.open_upqueries.items()):
+        for name, upquery in list(self.open_upqueries.items()):
             if name in self.open_upqueries:
-                self._go_on(name, question)
+                self._go_on(name, upquery)
 
-    def _keep_current(self, question: JoinUpquery, side: int, delta: Delta) -> None:
-        """Add a change to the half of a question that has been answered, and only to that."""
+    def _keep_current(self, upquery: JoinUpquery, side: int, delta: Delta) -> None:
+        """Add a change to the half of an upquery that is already answered, and only to that."""
         if "rule18" in self.flow.without or "rule22" in self.flow.without or not len(delta.diffs):
             return
         schema = self.plan.inputs[side].schema
-        if side == self.route.primary and question.primary is not None:
-            keys = question.keys[list(self.route.answers)]
+        if side == self.route.primary and upquery.primary is not None:
+            keys = upquery.keys[list(self.route.answers)]
             meant = self.flow.among(delta.rows[list(self.route.columns)], keys, schema, self.route.columns)
-            question.primary = concat([question.primary, delta.take(meant)], len(schema))
-        elif side != self.route.primary and question.covered is not None and question.other is not None:
-            meant = self.flow.among(delta.rows[list(self.keys[side])], question.covered, schema, self.keys[side])
-            question.other = concat([question.other, delta.take(meant)], len(schema))
+            upquery.primary = concat([upquery.primary, delta.take(meant)], len(schema))
+        elif side != self.route.primary and upquery.covered is not None and upquery.other is not None:
+            meant = self.flow.among(delta.rows[list(self.keys[side])], upquery.covered, schema, self.keys[side])
+            upquery.other = concat([upquery.other, delta.take(meant)], len(schema))
 
     def _lost(self, side: int, delta: Delta) -> tuple[Delta, Words | None] | None:
-        """Of a primary change: the part whose partners are a hole here, as the keys to evict; and the rest."""
-        held = self.cached[1 - side]
-        if held is None or side != self.route.primary:
+        """Split a primary change: the part that can be joined, and the keys to evict for the rest (None: all)."""
+        cache = self.cached[1 - side]
+        if cache is None or side != self.route.primary:
             return None
         keys = delta.rows[list(self.keys[side])]
-        there = held[2].mask(keys, self.flow.strings) | (keys == NULL).any(axis=0)
-        if there.all() or "rule20" in self.flow.without:
+        filled = cache[2].mask(keys, self.flow.strings) | (keys == NULL).any(axis=0)
+        if filled.all() or "rule20" in self.flow.without:
             return None
-        gone = delta.rows.compress(~there, axis=1)
-        wanted = gone[list(self.route.columns)] if not self.route.rest else None
-        return delta.take(there), wanted
+        lost = delta.rows.compress(~filled, axis=1)
+        evict = lost[list(self.route.columns)] if not self.route.rest else None
+        return delta.take(filled), evict
 
     def _side(self, which: int, moving: int, before: Position) -> JoinSide:
-        edge, held, strings = self.inputs[which], self.cached[which], self.flow.strings
+        edge, cache, strings = self.inputs[which], self.cached[which], self.flow.strings
         columns = len(self.plan.inputs[which].schema)
-        if held is not None:
-            _, by, _ = held
+        if cache is not None:
+            _, by, _ = cache
 
             def stored(keys: Words, past: bool) -> Matches:
                 return by.match(keys, strings, by.upper - 1 if past and which == moving else None)
@@ -259,9 +261,9 @@ class JoinNode(InnerNode):
     # --- eviction ---------------------------------------------------------------
 
     def on_evict(self, edge: PartialEdge, keys: Words | None) -> None:
-        side, held = edge.slot, self.cached[edge.slot]
+        side, cache = edge.slot, self.cached[edge.slot]
         if keys is None:
-            keys = held[2].keys if held is not None else None
+            keys = cache[2].keys if cache is not None else None
         below = (
             None
             if keys is None or self.route.rest
@@ -272,13 +274,13 @@ class JoinNode(InnerNode):
         if keys is not None:
             self._forget(side, keys)
         self.pass_evict(below)
-        for name, question in list(self.open_upqueries.items()):
-            # A held half may miss changes from now on: begin again.
-            self._ask_primary(question)
-            self._go_on(name, question)
+        for name, upquery in list(self.open_upqueries.items()):
+            # A stored half may miss changes from now on, so start again.
+            self._ask_primary(upquery)
+            self._go_on(name, upquery)
 
     def _dependants(self, side: int, keys: Words) -> Words:
-        """The keys below whose rows have partners among ``keys`` of the other side."""
+        """The keys below whose rows have a partner among ``keys`` of side ``side``."""
         primary = self.route.primary
         _, rows, _ = self._side(primary, -1, {}).match(keys, None)
         found = rows[list(self.route.columns)]
@@ -286,46 +288,46 @@ class JoinNode(InnerNode):
         return found.take(first, axis=1)
 
     def _forget(self, side: int, keys: Words) -> None:
-        held = self.cached[side]
-        if held is not None:
-            rows, by, filled = held
-            gone = filled.remove(keys, self.flow.strings)
-            _, old, diffs = rows.match(gone, self.flow.strings)
+        cache = self.cached[side]
+        if cache is not None:
+            rows, by, filled = cache
+            evicted = filled.remove(keys, self.flow.strings)
+            _, old, diffs = rows.match(evicted, self.flow.strings)
             self._write(rows, by, Delta(old, -diffs[0]))
-            if gone.shape[1]:
-                # The keys of the two sides are of different columns, so each side tells its own.
-                self.flow.evicted(self, gone, rows.name)
+            if evicted.shape[1]:
+                # The two sides have different key columns, so each is reported by its own name.
+                self.flow.evicted(self, evicted, rows.name)
 
     def evict_side(self, side: int, keys: Words) -> None:
-        """Make join keys of a held side holes, and what depends on them below."""
+        """Evict keys of a cached side, and the keys below that depend on them."""
         self.on_evict(self.inputs[side], keys)
 
     # --- state ------------------------------------------------------------------
 
     def parts(self) -> list[tuple[Arrangement, str, tuple[str, ...], FilledKeys | None]]:
         out: list[tuple[Arrangement, str, tuple[str, ...], FilledKeys | None]] = []
-        for side, held in enumerate(self.cached):
-            if held is not None:
+        for side, cache in enumerate(self.cached):
+            if cache is not None:
                 names = tuple(c.name for c in self.plan.inputs[side].schema)
-                out.append((held[0], "join", names, held[2]))
-                if held[1] is not held[0]:
-                    out.append((held[1], "join", names, None))
+                out.append((cache[0], "join", names, cache[2]))
+                if cache[1] is not cache[0]:
+                    out.append((cache[1], "join", names, None))
         return out
 
     def save(self) -> Any:
         filled = [None if h is None else h[2].copy() for h in self.cached]
         return filled, {n: replace(q, tags=dict(q.tags)) for n, q in self.open_upqueries.items()}
 
-    def back(self, saved: Any) -> None:
+    def restore(self, saved: Any) -> None:
         filled, self.open_upqueries = saved
         self.cached = [
             None if h is None or f is None else (h[0], h[1], f) for h, f in zip(self.cached, filled, strict=True)
         ]
 
     def recode(self, moved: Words) -> None:
-        for held in self.cached:
-            if held is not None:
-                held[2].recode(moved)
+        for cache in self.cached:
+            if cache is not None:
+                cache[2].recode(moved)
 
 
 def _nothing(columns: int) -> Matches:

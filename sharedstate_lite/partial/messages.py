@@ -1,13 +1,12 @@
-"""The messages of a partial dataflow, and the edges they wait on.
+"""The messages of a partial graph, in flight on its edges.
 
-Four kinds travel. Down: a ``change`` (rows with diffs), a ``response`` (all rows of the
-keys asked for), an ``evict`` (keys that can no longer be kept up to date). Up: an
-``upquery`` (keys). Each edge delivers in the order in which it was given; between edges
-any order is possible, and the engine must be right in every one of them (rule 18).
+There are four kinds. Down: a *change* (rows with diffs), a *response* (all rows of the keys asked for), an *evict*
+(keys that are no longer maintained). Up: an *upquery* (keys). Each edge is first in, first out. Between edges any
+order may occur, and the engine is right in each of them (rule 18).
 
-Each message down also says how far its sender had got: for every edge out of a base
-table, the epoch up to which changes had been taken in. A join reads its other side as
-of that position, so that a change still under way there is met when it arrives, once.
+A message down carries the position of its sender: for every edge out of a base table, the last epoch received. A join
+reads its other side as of that position. So a change that is still in flight there meets this one when it arrives,
+exactly once.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from .nodes import PartialEdge, PartialNode, Position
 
 @dataclass(eq=False)
 class Message:
-    """One message under way. ``tag`` ties a response to its upquery, ``op`` to the call that caused it."""
+    """A message in flight. ``tag`` connects a response with its upquery, ``op`` with the call that caused it."""
 
     number: int
     kind: str
@@ -36,7 +35,7 @@ class Message:
     tag: int = 0
     at: Position = field(default_factory=dict)
     asked: int = 0
-    """For an upquery, the epoch in which it was first asked."""
+    """For an upquery, the epoch in which its read started."""
 
     @property
     def ends(self) -> tuple[str, str]:
@@ -46,38 +45,38 @@ class Message:
 
     @property
     def lane(self) -> tuple[int, bool]:
-        """What it queues on: the edge, and whether it goes up."""
+        """The queue that it waits in: (edge, whether it goes up)."""
         return self.edge.number, self.kind == "upquery"
 
 
 class InFlight:
-    """All messages under way, in the order sent."""
+    """All messages in flight, in the order sent."""
 
     def __init__(self) -> None:
         self.queue: list[Message] = []
         self._sent = 0
 
     def send(self, message: Message) -> None:
-        """Put a message on its edge."""
+        """Append a message."""
         self._sent += 1
         message.number = self._sent
         self.queue.append(message)
 
     def blocked_by(self, message: Message) -> Message | None:
-        """The message that must arrive before this one, if there is one."""
+        """The message that must be delivered before this one, if there is one."""
         first = next(m for m in self.queue if m.lane == message.lane)
         return None if first is message else first
 
     def joined(self) -> tuple[list[Message], Message]:
-        """What to deliver next so that an operator sees all of an epoch's change on an edge as one.
+        """The next message, if an operator must see all changes of an epoch on an edge as one.
 
-        Edges nearest to the base tables come first. Returns the changes that are part of the message, and
-        the message, which is under way in their place.
+        Edges nearest to the base tables come first. Returns the changes that were combined, and the message that
+        replaces them.
         """
-        # Edges are numbered as they are made, those into an operator before those out of it.
+        # Edges into an operator have lower numbers than those out of it.
         lane = min(self.queue, key=lambda m: m.edge.number).lane
         down = list(takewhile(lambda m: m.kind in ("change", "evict"), (m for m in self.queue if m.lane == lane)))
-        # Of a key that becomes a hole no change is wanted, so the evictions go first.
+        # Changes for evicted keys would be dropped, so evictions go first.
         evict = next((m for m in down if m.kind == "evict"), None)
         if evict is not None or len(down) < 2:
             return [], evict or next(m for m in self.queue if m.lane == lane)
@@ -96,7 +95,7 @@ class InFlight:
 
 @dataclass(frozen=True)
 class MessageInfo:
-    """A message under way as a caller sees it: ``edge`` is (sender, receiver), ``key`` a list of keys or None."""
+    """A message in flight as a caller sees it: ``edge`` is (sender, receiver), ``key`` a list of keys or None."""
 
     edge: tuple[str, str]
     kind: str
@@ -106,14 +105,14 @@ class MessageInfo:
 
     @classmethod
     def of(cls, message: Message, decode: Callable[[Words, PartialEdge], list[tuple[Any, ...]]]) -> MessageInfo:
-        """The public face of a message."""
+        """The public form of a message; ``decode`` turns keys into values."""
         key = None if message.keys is None else decode(message.keys, message.edge)
         rows = 0 if message.delta is None else len(message.delta.diffs)
         return cls(message.ends, message.kind, message.edge.target.view, key, rows)
 
 
-class Pending:
-    """An answer that waits for messages: ``done`` once nothing it caused is under way, then :meth:`result`."""
+class PendingResult:
+    """The result of a call on a paused engine. ``done`` once its messages are delivered; then :meth:`result`."""
 
     def __init__(
         self,
@@ -128,38 +127,40 @@ class Pending:
         self._why: Error | None = None
 
     def answer(self, result: Any) -> None:
-        """The answer is there; later changes do not alter it."""
+        """Set the result; later changes do not alter it."""
         self._result, self.answered = result, True
 
     def refuse(self, why: Error) -> None:
-        """There will be no answer, but this error: what would have been answered is taken back, or gone."""
+        """Set an error as the result: the call was rolled back, or the engine closed."""
         self._why, self._make, self.answered = why, None, False
 
     def mark(self) -> tuple[Any, bool]:
-        """What :meth:`back` needs."""
+        """The state for :meth:`restore`."""
         return self._result, self.answered
 
-    def back(self, mark: tuple[Any, bool]) -> None:
-        """Be as when it was marked: of an answer that came since, the messages are under way again."""
+    def restore(self, mark: tuple[Any, bool]) -> None:
+        """Go back to a mark: the messages delivered since are in flight again."""
         self._result, self.answered = mark
 
     @property
     def done(self) -> bool:
-        """Whether the answer is there."""
+        """Whether the result is available."""
         if self._make is None:
             return self.answered
         return self.answered or all(m.op != self._op for m in self._in_flight)
 
     def result(self) -> Any:
-        """The answer. Raises Error while it is not there, RowError if what was asked has been taken back."""
+        """The result. Raises Error if it is not available yet, RowError if the call was rolled back."""
         if self._why is not None:
             raise type(self._why)(str(self._why))
         if not self.done:
             left = sum(m.op == self._op for m in self._in_flight)
-            raise Error(f"the answer is not there yet: {left} of its messages are under way; deliver them, or resume()")
+            raise Error(
+                f"the result is not available: {left} of its messages are in flight; deliver them, or call resume()"
+            )
         if self._make is not None and not self.answered:
             self.answer(self._make())
         return self._result
 
     def __repr__(self) -> str:
-        return f"Pending({'done' if self.done else 'waiting'})"
+        return f"PendingResult({'done' if self.done else 'waiting'})"

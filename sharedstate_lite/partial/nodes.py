@@ -1,18 +1,16 @@
-"""The operators of a partial dataflow: changes come down, questions go up, answers come down.
+"""The operators of a partial graph: changes go down, upqueries go up, responses come down.
 
-An operator is asked for the rows of some keys of its output and answers in one response.
-It may hold state for keys that were asked before (reduce, reader, and a join's side that
-is itself an aggregate); a change to any other key is let fall, because the answer that
-fills the key later will contain it. That is sound because of one invariant, kept by
-every operator:
+An *upquery* asks an operator for the rows of some keys of its output; the operator sends one response. A reduce, a
+reader, and a join side that is itself an aggregate cache rows for the *filled* keys, those asked for before. A change
+for any other key (a *hole*) is dropped, because the response that fills the key later contains it. This relies on one
+invariant that every operator keeps:
 
     a response on an edge equals the sum of all changes sent on that edge before it.
 
-Base tables keep it trivially. A union or a join, whose two halves are answered at
-different moments, keeps it by adding to a half that it holds the changes that arrive
-meanwhile on that half's edge, and on no other (rule 22).
+Base tables keep it, as they store all rows. The two halves of a union or a join are answered at different times. They
+keep it by adding each change to the half that is already answered, if it arrives on that half's edge (rule 22).
 
-After Noria (Gjengset et al., OSDI 2018; Gjengset's thesis, 2021, for the races).
+Source: Gjengset et al., Noria, OSDI 2018; Gjengset, Partial State in Dataflow-Based Materialized Views, MIT 2021.
 """
 
 from __future__ import annotations
@@ -36,15 +34,14 @@ from ..storage.encoding import Strings, Words
 from .filled_keys import FilledKeys, Mask
 
 Position = dict[int, int]
-"""PartialEdge out of a base table (by number) -> the epoch up to which its changes were taken in."""
+"""How far an operator has got: number of an edge out of a base table -> last epoch received on it."""
 
 
 @dataclass(eq=False)
 class PartialEdge:
-    """From ``source`` down to ``target``, whose input number ``slot`` it is.
+    """An edge from ``source`` down to input ``slot`` of ``target``.
 
-    ``ask`` are the source's columns that the target asks by; ``at`` is the position of
-    the last message that arrived.
+    ``ask`` are the columns of the source that the target asks by. ``at`` is the position of the last message received.
     """
 
     number: int
@@ -56,7 +53,7 @@ class PartialEdge:
 
 
 class Services(Protocol):
-    """What an operator may use of its dataflow. :class:`~.scheduler.MessageScheduler` provides it."""
+    """What an operator may use of the engine, a :class:`~.scheduler.MessageScheduler`."""
 
     now: int
     op: int
@@ -85,7 +82,7 @@ class Services(Protocol):
 
 
 class PartialNode:
-    """An operator of the graph. ``view`` is the view it was built for, ``ask`` the columns it is asked by."""
+    """An operator. ``view`` is the view that it was built for, ``ask`` the output columns that it is asked by."""
 
     def __init__(self, flow: Services, name: str, plan: Node, view: str, ask: tuple[int, ...]) -> None:
         self.flow, self.name, self.plan, self.view, self.ask = flow, name, plan, view, ask
@@ -96,82 +93,82 @@ class PartialNode:
     # State.
 
     def parts(self) -> list[tuple[Arrangement, str, tuple[str, ...], FilledKeys | None]]:
-        """State held: arrangement, kind, column names, and the keys that are filled in it."""
+        """The state: (arrangement, kind, column names, filled keys of it or None)."""
         return []
 
     def save(self) -> Any:
-        """What :meth:`back` needs to undo everything since."""
+        """The state for :meth:`restore`, arrangements aside."""
         return None if self.filled is None else self.filled.copy()
 
-    def back(self, saved: Any) -> None:
-        """Undo."""
+    def restore(self, saved: Any) -> None:
+        """Go back to a saved state."""
         self.filled = saved
 
     def drop(self, keys: Words) -> Words:
-        """Make keys holes and forget their rows; returns those that were filled."""
+        """Make keys holes and delete their rows; returns the keys that were filled."""
         return keys[:, :0]
 
     def recode(self, moved: Words) -> None:
-        """Strings have new codes."""
+        """Replace string codes."""
         if self.filled is not None:
             self.filled.recode(moved)
 
-    # Services.
+    # Messages.
 
     def at(self) -> Position:
-        """How far this operator has got."""
+        """The position of this operator."""
         return {number: epoch for edge in self.inputs for number, epoch in edge.at.items()}
 
     def send_change(self, delta: Delta) -> None:
-        """Pass a change to everybody below."""
+        """Send a change to the operators below."""
         if len(delta.diffs):
             for edge in self.outputs:
                 self.flow.send("change", edge, delta=delta, at=self.at())
 
     def pass_evict(self, keys: Words | None) -> None:
-        """Tell everybody below that these keys of ``ask`` (None: all) are no longer kept up to date."""
+        """Tell the operators below that keys of ``ask`` (None: all) are no longer maintained."""
         if keys is None or keys.shape[1]:
             for edge in self.outputs:
                 self.flow.send("evict", edge, keys=keys, at=self.at())
 
     def evict(self, keys: Words) -> None:
-        """Make keys holes here, and below."""
-        gone = self.drop(keys)
-        if gone.shape[1]:
-            self.flow.evicted(self, gone, self.name)
+        """Make keys holes here and below."""
+        evicted = self.drop(keys)
+        if evicted.shape[1]:
+            self.flow.evicted(self, evicted, self.name)
         self.pass_evict(keys)
 
     def keep_filled(self, filled: FilledKeys, delta: Delta, edge: PartialEdge) -> Delta:
-        """The rows of a change on an edge whose key is filled; the rest falls."""
+        """The rows of a change whose key is filled. The others are dropped."""
         kept = filled.mask(delta.rows[list(edge.ask)], self.flow.strings)
-        fell = int((~kept).sum())
-        if fell:
+        dropped = int((~kept).sum())
+        if dropped:
             rest = self.flow.changes(edge.source.plan.schema, delta, ~kept)
-            self.flow.trace.record("dropped", self.name, rows=fell, payload=rest)
-        return delta if not fell else delta.take(kept)
+            self.flow.trace.record("dropped", self.name, rows=dropped, payload=rest)
+        return delta if not dropped else delta.take(kept)
 
 
 class Upstream(PartialNode, ABC):
-    """An operator that is asked. ``tag`` names the upquery; ``keys`` are words int64[len(ask), q]."""
+    """An operator that answers upqueries. ``tag`` names an upquery; ``keys`` are words int64[len(ask), q]."""
 
     @abstractmethod
     def on_upquery(self, edge: PartialEdge, tag: int, keys: Words, asked: int) -> None:
-        """A question from below; ``asked`` is the epoch in which it was first put."""
+        """Receive an upquery from below; ``asked`` is the epoch in which the read that caused it started."""
 
 
 class Downstream(PartialNode, ABC):
-    """An operator that asks, and takes changes."""
+    """An operator that receives changes and sends upqueries."""
 
     @abstractmethod
     def on_change(self, edge: PartialEdge, delta: Delta, before: Position) -> None:
-        """A change from above; ``before`` is the edge's position without it."""
+        """Receive a change from above; ``before`` is the position of the edge before it."""
 
     @abstractmethod
     def on_response(self, edge: PartialEdge, tag: int, keys: Words, delta: Delta) -> None:
-        """The answer to an upquery of this operator's."""
+        """Receive the response to an upquery of this operator."""
 
     def on_evict(self, edge: PartialEdge, keys: Words | None) -> None:
-        """Keys (of the edge's ask columns) that the operator above cannot keep up to date any more; None for all."""
+        """Receive the keys that the operator above no longer maintains; None for all."""
         self.pass_evict(keys)
 
 
@@ -180,10 +177,10 @@ class InnerNode(Upstream, Downstream):
 
 
 class BaseNode(Upstream):
-    """A base table: always full, indexed by whatever is asked."""
+    """A base table: full, with an index for each set of columns that it is asked by."""
 
     def on_upquery(self, edge: PartialEdge, tag: int, keys: Words, asked: int) -> None:
-        # The base holds all that it has sent on this edge; without the fix, it answers as of the question.
+        # The table stores every change sent on this edge. Without rule 18 it answers as of the read instead.
         at = asked if "rule18" in self.flow.without else None
         _, rows, diffs = self.flow.index(self.name_of_relation, edge.ask).match(keys, self.flow.strings, at)
         self.flow.send(
@@ -192,17 +189,17 @@ class BaseNode(Upstream):
 
     @property
     def name_of_relation(self) -> str:
-        """The relation's name in the catalog."""
+        """The name of the relation in the catalog."""
         return str(self.plan.relation)  # type: ignore[attr-defined]
 
     def publish(self, delta: Delta, epoch: int) -> None:
-        """Send an epoch's change down every edge."""
+        """Send the change of an epoch down every edge."""
         for edge in self.outputs:
             self.flow.send("change", edge, delta=delta, at={edge.number: epoch})
 
 
 class LinearNode(InnerNode):
-    """Filter or Map: passes everything on, applied."""
+    """Filter or Map. No state."""
 
     def __init__(self, flow: Services, name: str, plan: Node, view: str, ask: tuple[int, ...]) -> None:
         super().__init__(flow, name, plan, view, ask)
@@ -222,13 +219,13 @@ class LinearNode(InnerNode):
     def save(self) -> Any:
         return dict(self.askers)
 
-    def back(self, saved: Any) -> None:
+    def restore(self, saved: Any) -> None:
         self.askers = saved
 
 
 @dataclass
 class UnionUpquery:
-    """A question to a union: the answers so far, one an input (None: not yet)."""
+    """An upquery that a union is answering, with one answer for each input (None: not yet received)."""
 
     edge: PartialEdge
     keys: Words
@@ -238,7 +235,7 @@ class UnionUpquery:
 
 
 class UnionNode(InnerNode):
-    """UNION ALL: asks all inputs, and sends one combined response."""
+    """UNION ALL: asks every input, and sends one combined response (rule 22)."""
 
     def __init__(self, flow: Services, name: str, plan: Node, view: str, ask: tuple[int, ...]) -> None:
         super().__init__(flow, name, plan, view, ask)
@@ -249,39 +246,39 @@ class UnionNode(InnerNode):
         for slot in range(len(self.inputs)):
             self._ask(self.open_upqueries[tag], slot)
 
-    def _ask(self, question: UnionUpquery, slot: int) -> None:
+    def _ask(self, upquery: UnionUpquery, slot: int) -> None:
         tag = self.flow.tag()
-        question.tags[tag] = slot
-        question.answers[slot] = None
-        self.flow.send("upquery", self.inputs[slot], keys=question.keys, tag=tag, asked=question.asked)
+        upquery.tags[tag] = slot
+        upquery.answers[slot] = None
+        self.flow.send("upquery", self.inputs[slot], keys=upquery.keys, tag=tag, asked=upquery.asked)
 
     def on_change(self, edge: PartialEdge, delta: Delta, before: Position) -> None:
         if "rule22" not in self.flow.without:
-            for question in self.open_upqueries.values():
-                held = question.answers[edge.slot]
-                if held is not None:
-                    meant = self.flow.among(
-                        delta.rows[list(edge.ask)], question.keys, edge.source.plan.schema, edge.ask
+            for upquery in self.open_upqueries.values():
+                answer = upquery.answers[edge.slot]
+                if answer is not None:
+                    wanted = self.flow.among(
+                        delta.rows[list(edge.ask)], upquery.keys, edge.source.plan.schema, edge.ask
                     )
-                    question.answers[edge.slot] = concat([held, delta.take(meant)], len(self.plan.schema))
+                    upquery.answers[edge.slot] = concat([answer, delta.take(wanted)], len(self.plan.schema))
         self.send_change(delta)
 
     def on_response(self, edge: PartialEdge, tag: int, keys: Words, delta: Delta) -> None:
-        for name, question in self.open_upqueries.items():
-            if tag in question.tags:
-                question.answers[question.tags.pop(tag)] = delta
-                answers = [a for a in question.answers if a is not None]
+        for name, upquery in self.open_upqueries.items():
+            if tag in upquery.tags:
+                upquery.answers[upquery.tags.pop(tag)] = delta
+                answers = [a for a in upquery.answers if a is not None]
                 if len(answers) == len(self.inputs):
                     del self.open_upqueries[name]
                     answer = concat(answers, len(self.plan.schema))
-                    self.flow.send("response", question.edge, keys=question.keys, delta=answer, tag=name, at=self.at())
+                    self.flow.send("response", upquery.edge, keys=upquery.keys, delta=answer, tag=name, at=self.at())
                 return
 
     def on_evict(self, edge: PartialEdge, keys: Words | None) -> None:
-        for question in self.open_upqueries.values():
-            # The half held here will miss changes from now on: ask for it again.
-            if question.answers[edge.slot] is not None:
-                self._ask(question, edge.slot)
+        for upquery in self.open_upqueries.values():
+            # The stored half will miss changes from now on, so ask for it again.
+            if upquery.answers[edge.slot] is not None:
+                self._ask(upquery, edge.slot)
         self.pass_evict(keys)
 
     def save(self) -> Any:
@@ -290,12 +287,12 @@ class UnionNode(InnerNode):
             for t, q in self.open_upqueries.items()
         }
 
-    def back(self, saved: Any) -> None:
+    def restore(self, saved: Any) -> None:
         self.open_upqueries = saved
 
 
 class ReaderNode(Downstream):
-    """Where a view is read: the rows of the keys that were read before."""
+    """Where a view is read: caches the rows of the keys that were read before."""
 
     def __init__(self, flow: Services, name: str, plan: Node, view: str, ask: tuple[int, ...]) -> None:
         super().__init__(flow, name, plan, view, ask)
@@ -322,11 +319,11 @@ class ReaderNode(Downstream):
         self.evict(self.filled.keys if keys is None else keys)
 
     def drop(self, keys: Words) -> Words:
-        gone = self.filled.remove(keys, self.flow.strings)
-        if gone.shape[1]:
-            _, rows, diffs = self.rows.match(gone, self.flow.strings)
+        evicted = self.filled.remove(keys, self.flow.strings)
+        if evicted.shape[1]:
+            _, rows, diffs = self.rows.match(evicted, self.flow.strings)
             self.rows.insert(rows, -diffs[0], self.flow.strings)
-        return gone
+        return evicted
 
     def parts(self) -> list[tuple[Arrangement, str, tuple[str, ...], FilledKeys | None]]:
         return [(self.rows, "reader", tuple(c.name for c in self.plan.schema), self.filled)]
@@ -334,12 +331,12 @@ class ReaderNode(Downstream):
     def save(self) -> Any:
         return self.filled.copy(), {op: list(d) for op, d in self.emitted.items()}
 
-    def back(self, saved: Any) -> None:
+    def restore(self, saved: Any) -> None:
         self.filled, self.emitted = saved
 
 
 def traced(plan: Map, ask: tuple[int, ...], view: str) -> tuple[int, ...]:
-    """The input columns behind output columns ``ask`` of a Map. Raises ViewError where one is computed."""
+    """The input columns that output columns ``ask`` of a Map copy. Raises ViewError if one is computed."""
     columns = input_columns(plan, ask)
     if columns is None:
         raise untraceable(view, plan.schema, next(c for c in ask if not copied_from(plan, c)), "is computed")
@@ -347,9 +344,8 @@ def traced(plan: Map, ask: tuple[int, ...], view: str) -> tuple[int, ...]:
 
 
 def untraceable(view: str, schema: Schema, column: int, why: str) -> ViewError:
-    """The error for a key that an upquery cannot follow to the base tables."""
+    """The error for a key column that does not come from a base table."""
     return ViewError(
-        f"view {view}: column {schema[column].name} {why}, "
-        f"so an upquery for one of its values cannot be asked of a base table; "
-        f"partial state needs a key of base columns: give the view key=[...], or use full or shared state"
+        f"view {view}: column {schema[column].name} {why}, so an upquery for one of its values cannot reach a base "
+        f"table; partial state needs a key of base columns: give the view key=[...], or use full or shared state"
     )

@@ -1,10 +1,7 @@
-"""Partial state: nothing is computed until somebody asks, and only what was asked for is kept.
+"""Partial state: rows are computed when a key is read, and cached until they are evicted.
 
-The engine: builds the graph of operators (:mod:`.nodes`, :mod:`.reduce`,
-:mod:`.join`), answers reads, evicts; :mod:`.scheduler` carries the messages.
-
-After Noria (Gjengset et al., OSDI 2018). Base tables are full, with an index for each
-way they are asked; what is partial lies above them.
+This is the engine: it builds the graph, reads, evicts and keeps the budget. :mod:`.scheduler` delivers the messages.
+Base tables are full, with an index for each set of columns that they are asked by; only the state above is partial.
 """
 
 from __future__ import annotations
@@ -26,11 +23,11 @@ from ..plan.view import View
 from ..storage.arrangement import Arrangement
 from ..storage.batch import Delta
 from ..storage.encoding import Words
-from . import build
+from . import build, chains, describe
 from .budget import Budget
 from .filled_keys import FilledKeys
 from .join import JoinNode
-from .messages import Pending
+from .messages import PendingResult
 from .nodes import BaseNode
 from .scheduler import MessageScheduler
 
@@ -38,7 +35,11 @@ FIXES = ("rule18", "rule20", "rule22")
 
 
 class Partial(MessageScheduler):
-    """See the module. Options: ``max_rows`` or ``max_bytes`` (own state, base tables aside), ``seed``, ``without``."""
+    """The partial engine.
+
+    ``max_rows`` and ``max_bytes`` limit the state beside the base tables. ``seed`` is for :meth:`evict` with ``n``.
+    ``without`` switches off the fixes of rules 18, 20 or 22, to show what they prevent.
+    """
 
     kind = "partial"
     joins = ("auto", "linear")
@@ -57,9 +58,9 @@ class Partial(MessageScheduler):
     ) -> None:
         named = list(without) if isinstance(without, Iterable) and not isinstance(without, str) else [without]
         if not all(fix in FIXES for fix in named):
-            raise ViewError(f"without={shorten(without)}: the fixes that can be switched off are {', '.join(FIXES)}")
+            raise ViewError(f"without={shorten(without)}: only the fixes {', '.join(FIXES)} can be switched off")
         if not is_integer(seed) or seed < 0:
-            raise ViewError(f"seed={shorten(seed)}: a seed is a whole number, 0 or more")
+            raise ViewError(f"seed={shorten(seed)}: a seed is an integer, 0 or more")
         self._start(named)
         self.budget = Budget(max_rows, max_bytes)
         self.seed = int(seed)
@@ -71,7 +72,7 @@ class Partial(MessageScheduler):
     # --- the protocol -----------------------------------------------------------
 
     def step(self, inputs: EpochInput) -> Any:
-        """See :meth:`~..engine.engine.Engine.step`; while paused, a Pending of the same answer."""
+        """See :meth:`~..engine.engine.Engine.step`; while paused, a :class:`~.messages.PendingResult` of it."""
         self._check_open()
         op, again = self._begin(), dict[str, Any]()
         try:
@@ -79,18 +80,16 @@ class Partial(MessageScheduler):
         except RowError:
             if not again:
                 raise
-        # Message by message something refused that the epoch may not come to; then it is done once more as a whole.
-        # The state is as before the call but for the counts of use, in which an operation is still one: a budget
-        # evicts after the second time alone.
+        # An intermediate result overflowed. Run the epoch again with combined changes: the whole may not overflow.
         return self._step(op, again, self._advance, {})
 
     def _step(self, op: int, inputs: EpochInput, carry: Callable[[], None], again: dict[str, Any]) -> Any:
-        """One epoch; what it brought is left in ``again`` if it was good and carrying its messages refused."""
+        """Run one epoch. If delivering its messages raises RowError, its input is left in ``again``."""
         with self._atomic():
             deltas = self._read_epoch(inputs)
             self.now = self.epoch + 1
             if self.paused:
-                self._pending[op] = Pending(self.in_flight, op, lambda: self._emitted(op))
+                self._pending[op] = PendingResult(self.in_flight, op, lambda: self._emitted(op))
             for relation, delta in deltas.items():
                 node = self.nodes.get(relation)
                 if isinstance(node, BaseNode) and len(delta.diffs):
@@ -110,7 +109,10 @@ class Partial(MessageScheduler):
         return out
 
     def read(self, view: str, key: Any = None, at: int | None = None) -> Any:
-        """See :meth:`~..engine.engine.Engine.read`. Without a key: the filled keys. A hole while paused: a Pending."""
+        """See :meth:`~..engine.engine.Engine.read`. Without a key: the rows of the filled keys.
+
+        While paused, a read of a hole returns a :class:`~.messages.PendingResult`.
+        """
         if key is None:
             return super().read(view, None, at)
         self._check_open()
@@ -122,12 +124,12 @@ class Partial(MessageScheduler):
             words = view_rules.key_words(shown, key, self.strings)
             if reader.filled.mask(words, self.strings).all():
                 self.trace.record("hit", reader.name, rows=1)
-                build.touch(reader, words)
+                chains.touch(reader, words)
                 return self._frame(shown, words)
             self.trace.record("hole", reader.name, rows=1)
             self.send("upquery", reader.inputs[0], keys=words, tag=self.tag(), asked=self.epoch)
             if self.paused:
-                self._pending[op] = Pending(self.in_flight, op, None, reader, words)
+                self._pending[op] = PendingResult(self.in_flight, op, None, reader, words)
                 return self._pending[op]
             self.drain()
             out = self._frame(shown, words)
@@ -135,9 +137,10 @@ class Partial(MessageScheduler):
             return out
 
     def evict(self, view: str, key: Any = None, n: int | None = None) -> dict[str, list[Any]]:
-        """Make holes of one key, all, or ``n`` drawn by seed; returns {operator: [keys]}, downstream included.
+        """Evict one key of a view, all keys, or ``n`` keys drawn by the seed; returns {operator: [keys]}.
 
-        Operators go by their names in ``state()``: a join that holds both its sides is told side by side.
+        The result includes the keys evicted downstream. Operators have their names of ``state()``; a join has one for
+        each cached side. Raises ViewError or RowError.
         """
         self._check_open()
         shown = self._view(view)
@@ -148,7 +151,7 @@ class Partial(MessageScheduler):
         reader = self.reader(shown)
         self._begin()
         with self._atomic(structure=True):
-            start = build.top_of_chain(reader)
+            start = chains.top_of_chain(reader)
             assert start.filled is not None
             if key is not None:
                 words = view_rules.key_words(shown, key, self.strings)
@@ -157,28 +160,28 @@ class Partial(MessageScheduler):
             else:
                 pick = self.random.choice(len(reader.filled), size=min(n, len(reader.filled)), replace=False)
                 words = reader.filled.keys.take(np.sort(pick), axis=1)
-            with self._evictions() as gone:
+            with self._evictions() as evicted:
                 start.evict(words)
                 if not self.paused:
                     self.drain()
             self.settle(start)
-            return gone
+            return evicted
 
     def filled(self, operator: str) -> list[tuple[Any, ...]]:
-        """The filled keys, sorted, of an operator that keeps them: a reader, an aggregate, a join's side."""
+        """The filled keys, sorted, of a view, an aggregate, or a side of a join. Raises ViewError."""
         self._check_open()
-        known = build.filled_parts(self.nodes.values())
+        known = describe.filled_parts(self.nodes.values())
         if not isinstance(operator, str) or operator not in known:
             raise ViewError(f"no partial operator is called {operator}; there are: {', '.join(known)}")
         return self._tuples(known[operator].keys, known[operator])
 
     def compact(self) -> None:
-        """See :meth:`~..engine.engine.Engine.compact`. Raises while messages are under way."""
+        """See :meth:`~..engine.engine.Engine.compact`. Raises Error while paused."""
         self._check_idle("compact")
         super().compact()
 
     def install(self, view: View) -> Changes:
-        """See :meth:`~..engine.engine.Engine.install`: at once, and empty."""
+        """See :meth:`~..engine.engine.Engine.install`. No key is filled, so no rows are returned."""
         self._check_idle("install")
         return super().install(view)
 
@@ -188,7 +191,7 @@ class Partial(MessageScheduler):
         super().drop(view)
 
     def checkpoint(self, path: Any) -> None:
-        """See :meth:`~..engine.engine.Engine.checkpoint`. Raises while messages are under way."""
+        """See :meth:`~..engine.engine.Engine.checkpoint`. Raises Error while paused."""
         self._check_idle("checkpoint")
         super().checkpoint(path)
 
@@ -208,7 +211,7 @@ class Partial(MessageScheduler):
         if self.budget.set:
             self.budget.keep(self)
 
-    # --- what the base class asks -------------------------------------------------
+    # --- for the base class -------------------------------------------------
 
     def _add(self, view: View) -> None:
         build.add(self, view)
@@ -235,7 +238,7 @@ class Partial(MessageScheduler):
     def filled_sets(self) -> dict[str, FilledKeys]:
         """See :meth:`~..engine.engine.Engine.filled_sets`."""
         return {
-            build.identity(node, part[0]): part[3]
+            describe.identity(node, part[0]): part[3]
             for node in self.nodes.values()
             for part in node.parts()
             if part[3] is not None
@@ -261,17 +264,17 @@ class Partial(MessageScheduler):
             more = sum(a.nbytes for (r, _), a in self.indexes.items() if r == relation and a is not base)
             yield StatePart(base.name, relation, "base", base, names, True, more)
         for node in self.nodes.values():
-            for name, (arrangement, kind, columns, filled) in zip(build.part_names(node), node.parts(), strict=True):
+            for name, (arrangement, kind, columns, filled) in zip(describe.part_names(node), node.parts(), strict=True):
                 extra = filled.nbytes if filled is not None else 0
                 yield StatePart(
                     name,
-                    build.relation_of(node),
+                    describe.relation_of(node),
                     kind,
                     arrangement,
                     columns,
                     False,
                     extra,
-                    build.identity(node, arrangement),
+                    describe.identity(node, arrangement),
                 )
 
     def all_arrangements(self) -> list[Arrangement]:
@@ -282,10 +285,11 @@ class Partial(MessageScheduler):
     def graph(self) -> tuple[pd.DataFrame, pd.DataFrame]:
         """See :meth:`~..engine.engine.Engine.graph`."""
         self._check_open()
-        return build.described(self)
+        bases = {p.relation: p.operator for p in self.state_parts() if p.base}
+        return describe.graph_frames(self.nodes.values(), bases)
 
     def epoch_arrangements(self) -> list[Arrangement]:
-        # What is partial counts messages, not epochs.
+        # Partial state counts messages, not epochs.
         return list(dict.fromkeys([*self.bases.values(), *self.indexes.values()]))
 
     def view_rows(self, view: View, key: Words | None, at: int | None) -> Delta:
@@ -311,7 +315,7 @@ class Partial(MessageScheduler):
             self.now,
             self.random.bit_generator.state,
         )
-        # No closure: a copy of a paused engine goes back to states of its own.
+        # Not a closure, so that a deep copy of a paused engine restores its own state.
         return partial(self._restore_all, super()._save(), nodes, pending, rest)
 
     def _restore_all(
@@ -320,13 +324,13 @@ class Partial(MessageScheduler):
         back()
         self.nodes = {name: node for name, node, *_ in nodes}
         for _, node, kept, outputs, at in nodes:
-            node.back(kept)
+            node.restore(kept)
             node.outputs = outputs
             for edge, position in zip(node.inputs, at, strict=True):
                 edge.at = position
         self._pending = {op: p for op, p, _ in pending}
         for _, p, mark in pending:
-            p.back(mark)
+            p.restore(mark)
         self.indexes, self.in_flight.queue, self._paused_at, self.now, self.random.bit_generator.state = rest
 
     def _codes(self) -> Iterable[Words]:
@@ -345,5 +349,5 @@ class Partial(MessageScheduler):
         self._check_open()
         if self.paused:
             raise Error(
-                f"{what}: the engine is paused with {len(self.in_flight)} messages under way; call resume() first"
+                f"{what}: the engine is paused with {len(self.in_flight)} messages in flight; call resume() first"
             )

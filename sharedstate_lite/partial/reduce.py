@@ -1,9 +1,9 @@
-"""GROUP BY and DISTINCT of a partial dataflow: state for the keys that were asked for."""
+"""GROUP BY and DISTINCT under partial state."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,15 +13,12 @@ from ..storage.arrangement import Arrangement
 from ..storage.batch import Delta, Layout, concat, distinct
 from ..storage.encoding import Words
 from .filled_keys import FilledKeys
-from .nodes import InnerNode, PartialEdge, Position
-
-if TYPE_CHECKING:
-    from .nodes import Services
+from .nodes import InnerNode, PartialEdge, Position, Services
 
 
 @dataclass
 class ReduceUpquery:
-    """A question that waits for holes to be filled."""
+    """An upquery that waits until its holes are filled."""
 
     edge: PartialEdge
     keys: Words
@@ -29,11 +26,11 @@ class ReduceUpquery:
 
 
 class ReduceNode(InnerNode):
-    """GROUP BY and DISTINCT: state for the keys that were asked for, and for no other.
+    """GROUP BY and DISTINCT: state for the filled keys.
 
-    An aggregate that cannot be kept up by the change alone (the extremum was deleted)
-    makes its key a hole and reads the key again from above; what was emitted for it
-    stays known until then, so that the correction is sent as a change.
+    A change alone cannot update MAX or MIN after the extremum was deleted. The key then becomes a hole and is read
+    again from above (rule 21). The rows emitted for it are kept in ``rereads`` until then, so that the correction can
+    be sent as a change.
     """
 
     def __init__(self, flow: Services, name: str, plan: Node, view: str, ask: tuple[int, ...]) -> None:
@@ -56,19 +53,19 @@ class ReduceNode(InnerNode):
         self._answer(tag)
 
     def _answer(self, tag: int) -> None:
-        """Answer a question if no key of it is a hole, else ask above for those that are."""
-        question = self.open_upqueries[tag]
-        holes = question.keys.compress(~self.filled.mask(question.keys, self.flow.strings), axis=1)
+        """Answer an upquery if all its keys are filled, otherwise ask above for the holes."""
+        upquery = self.open_upqueries[tag]
+        holes = upquery.keys.compress(~self.filled.mask(upquery.keys, self.flow.strings), axis=1)
         if holes.shape[1]:
-            self.flow.send("upquery", self.inputs[0], keys=holes, tag=tag, asked=question.asked)
+            self.flow.send("upquery", self.inputs[0], keys=holes, tag=tag, asked=upquery.asked)
             return
         del self.open_upqueries[tag]
         self.flow.send(
-            "response", question.edge, keys=question.keys, delta=self._held(question.keys), tag=tag, at=self.at()
+            "response", upquery.edge, keys=upquery.keys, delta=self._output(upquery.keys), tag=tag, at=self.at()
         )
 
-    def _held(self, keys: Words) -> Delta:
-        """The output rows of keys, netted."""
+    def _output(self, keys: Words) -> Delta:
+        """The consolidated output rows of keys."""
         _, rows, diffs = self._rows.match(keys, self.flow.strings)
         return self._net(Delta(rows, diffs[0]))
 
@@ -91,13 +88,13 @@ class ReduceNode(InnerNode):
         out, lost = self._reduce(delta)
         self.send_change(out)
         if lost.shape[1]:
-            # A reduce's output begins with its groups, so a key column is the same number among them.
+            # The output starts with the group columns, so key columns have the same numbers among them.
             self._read_again(lost[list(self.ask)])
 
     def _read_again(self, keys: Words) -> None:
         first, _ = distinct(keys, self.filled.types, self.flow.strings)
         keys = keys.take(first, axis=1)
-        known = self._held(keys)
+        known = self._output(keys)
         self.drop(keys)
         self.rereads.append((keys, known))
         tag = self.flow.tag()
@@ -115,14 +112,14 @@ class ReduceNode(InnerNode):
             self._answer(tag)
 
     def _correct(self, fresh: Words) -> None:
-        """Keys that were read again are back: send what is different from what was emitted before."""
+        """For keys that were read again, send the difference from the rows emitted before."""
         rest = []
         for keys, known in self.rereads:
             back = self.flow.among(keys, fresh, self.plan.schema, self.ask)
             mine = keys.compress(back, axis=1)
             if mine.shape[1]:
                 meant = self.flow.among(known.rows[list(self.ask)], mine, self.plan.schema, self.ask)
-                old, new = known.take(meant), self._held(mine)
+                old, new = known.take(meant), self._output(mine)
                 self.send_change(self._net(concat([Delta(old.rows, -old.diffs), new], len(self.plan.schema))))
                 keys, known = keys.compress(~back, axis=1), known.take(~meant)
             if keys.shape[1]:
@@ -139,14 +136,14 @@ class ReduceNode(InnerNode):
         self.evict(keys)
 
     def drop(self, keys: Words) -> Words:
-        gone = self.filled.remove(keys, self.flow.strings)
-        if gone.shape[1]:
-            held = self._held(gone)
+        evicted = self.filled.remove(keys, self.flow.strings)
+        if evicted.shape[1]:
+            output = self._output(evicted)
             if self._rows is not self.groups.output:
-                self._rows.insert(held.rows, -held.diffs, self.flow.strings)
-            groups = held.rows[: len(self.plan.keys)]  # type: ignore[attr-defined]
-            self.groups.forget(groups if len(groups) else gone[:, :1], self.flow.strings)
-        return gone
+                self._rows.insert(output.rows, -output.diffs, self.flow.strings)
+            groups = output.rows[: len(self.plan.keys)]  # type: ignore[attr-defined]
+            self.groups.forget(groups if len(groups) else evicted[:, :1], self.flow.strings)
+        return evicted
 
     def parts(self) -> list[tuple[Arrangement, str, tuple[str, ...], FilledKeys | None]]:
         assert isinstance(self.plan, Reduce)
@@ -164,5 +161,5 @@ class ReduceNode(InnerNode):
     def save(self) -> Any:
         return self.filled.copy(), dict(self.open_upqueries), list(self.rereads)
 
-    def back(self, saved: Any) -> None:
+    def restore(self, saved: Any) -> None:
         self.filled, self.open_upqueries, self.rereads = saved

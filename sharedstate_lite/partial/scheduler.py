@@ -1,13 +1,11 @@
-"""Carrying the messages of a partial dataflow, by itself or one at a time by hand.
+"""Delivering the messages of a partial graph: automatically, or one at a time by hand.
 
-By itself every message is delivered before a call returns, oldest first. InnerNode
-:meth:`MessageScheduler.pause` and :meth:`MessageScheduler.resume` messages wait, and
-:meth:`MessageScheduler.deliver` hands over one, in any order that keeps each edge first in, first
-out: that is how a race is written down as a test.
+Normally a call delivers every message, oldest first, before it returns. Between :meth:`MessageScheduler.pause` and
+:meth:`MessageScheduler.resume` messages wait. :meth:`MessageScheduler.deliver` then delivers one, in any order that
+keeps each edge first in, first out. Races become tests in this way.
 
-A step takes its rows in before a paused engine computes with them. What then overflows is
-refused when its message arrives, which would be so for ever: so the call that sent it is
-taken back, and with it all that was asked and delivered since.
+A paused step writes its rows to the base tables before the graph computes with them. If a row then overflows, its
+message could never be delivered. So the call that sent the message is rolled back, with everything after it.
 """
 
 from __future__ import annotations
@@ -30,15 +28,15 @@ from ..plan.view import View
 from ..storage.arrangement import Arrangement
 from ..storage.batch import Delta, Layout, concat
 from ..storage.encoding import Strings, Words
-from . import build
+from . import describe
 from .base_reads import fetch
 from .filled_keys import FilledKeys, Mask
-from .messages import InFlight, Message, MessageInfo, Pending
+from .messages import InFlight, Message, MessageInfo, PendingResult
 from .nodes import PartialEdge, PartialNode, Position, ReaderNode
 
 
 class MessageScheduler(Engine):
-    """Messages under way, and the services that operators call."""
+    """An engine whose operators exchange messages; provides :class:`~.nodes.Services`."""
 
     def _start(self, without: Iterable[str]) -> None:
         self.without = frozenset(without)
@@ -49,13 +47,13 @@ class MessageScheduler(Engine):
         self.tag_count = self._edges = 0
         self._paused_at: int | None = None
         self._holds: list[Any] = []
-        self._pending: dict[int, Pending] = {}
+        self._pending: dict[int, PendingResult] = {}
         self._before: dict[int, Callable[[], None]] = {}
-        self._gone: dict[str, list[Words]] | None = None
+        self._evicted: dict[str, list[Words]] | None = None
 
     @abstractmethod
     def _within_budget(self) -> None:
-        """Evict until the budget is kept."""
+        """Evict until the state is within the budget."""
 
     @abstractmethod
     def _frame(self, view: View, words: Words) -> pd.DataFrame:
@@ -65,31 +63,31 @@ class MessageScheduler(Engine):
 
     @property
     def paused(self) -> bool:
-        """Whether messages wait to be delivered by hand."""
+        """Whether messages wait for :meth:`deliver`."""
         return self._paused_at is not None
 
     def pause(self) -> None:
-        """From now on messages wait. A second call does nothing."""
+        """Let messages wait from now on. A second call does nothing."""
         self._check_open()
         if self._paused_at is None:
             self._paused_at = self.epoch
             self._holds = [a.handle(self.epoch) for a in self.indexes.values()]
 
     def messages(self) -> list[MessageInfo]:
-        """What is under way, in the order sent: edge (sender, receiver), kind, view, key (a list of keys), rows."""
+        """The messages in flight, in the order sent; see :class:`~.messages.MessageInfo`."""
         self._check_open()
         return [MessageInfo.of(m, lambda w, e: self._decode(w, e.source.plan.schema, e.ask)) for m in self.in_flight]
 
     def deliver(self, i: int) -> None:
-        """Hand over message ``i`` of :meth:`messages`. Raises Error unless it is the oldest on its edge.
+        """Deliver message ``i`` of :meth:`messages`. Raises Error unless it is the oldest on its edge.
 
         Raises RowError as :meth:`resume` does.
         """
         self._check_open()
         if not self.paused:
-            raise Error("deliver: nothing waits; call pause() first, then step or read")
+            raise Error("deliver: the engine is not paused; call pause() first, then step or read")
         if not is_integer(i) or not 0 <= i < len(self.in_flight):
-            raise Error(f"deliver({shorten(i)}): there are {len(self.in_flight)} messages under way, numbered from 0")
+            raise Error(f"deliver({shorten(i)}): {len(self.in_flight)} messages are in flight, numbered from 0")
         message = self.in_flight.queue[i]
         first = self.in_flight.blocked_by(message)
         if first is not None:
@@ -98,17 +96,16 @@ class MessageScheduler(Engine):
                 f"deliver({i}): the edge {message.ends[0]} -> {message.ends[1]} is first in, first out; "
                 f"message {at} comes before it"
             )
-        with self._taking_back(), self._atomic(structure=True):
+        with self._rolling_back(), self._atomic(structure=True):
             self._deliver(message)
 
     def resume(self) -> None:
-        """Deliver all that waits, oldest first, and go on by itself.
+        """Deliver all messages, oldest first, and stop pausing.
 
-        Raises RowError if a row refuses, once: the engine is then as it was before the step or
-        the read that brought it, and still paused.
+        Raises RowError if a row overflows. The engine is then as before the call that brought the row, and paused.
         """
         self._check_open()
-        with self._taking_back(), self._atomic(structure=True):
+        with self._rolling_back(), self._atomic(structure=True):
             self.drain()
             self._paused_at = None
             self._within_budget()
@@ -117,8 +114,8 @@ class MessageScheduler(Engine):
         self._holds, self._before = [], {}
 
     @contextmanager
-    def _taking_back(self) -> Iterator[None]:
-        """Let a row that refuses take back the call whose message was being delivered, and all since."""
+    def _rolling_back(self) -> Iterator[None]:
+        """On a RowError, roll back the call whose message was being delivered, and all calls after it."""
         try:
             yield
         except RowError as error:
@@ -130,46 +127,46 @@ class MessageScheduler(Engine):
             for arrangement in self.epoch_arrangements():
                 for handle in arrangement.handles:
                     handle.time = min(handle.time, self.epoch)
-            # Strings that came since stay until compact(): an answer that was given may hold them.
+            # New strings stay until compact(), because a result that was returned may contain them.
             why = (
-                f"{error}; the call that brought this in is taken back, with all that came after it: the engine is "
-                f"paused at epoch {self.epoch}, so step without the row, or call resume() again"
+                f"{error}; the call with this row and all calls after it are rolled back, and the engine is paused at "
+                f"epoch {self.epoch}: step without the row, or call resume() again"
             )
             for pending in lost:
                 pending.refuse(RowError(why))
             raise RowError(why) from error
 
     def close(self) -> None:
-        """See :meth:`~..engine.engine.Engine.close`. What was asked and has no answer yet is refused."""
+        """See :meth:`~..engine.engine.Engine.close`. Results that are not available yet raise Error."""
         super().close()
         for pending in self._pending.values():
             if not pending.answered:
-                pending.refuse(Error("this engine was closed before the answer was asked for"))
+                pending.refuse(Error("the engine was closed before this result was available"))
         self.nodes, self.indexes, self.in_flight, self._holds = {}, {}, InFlight(), []
         self._pending, self._before, self._paused_at = {}, {}, None
 
-    # --- what operators call ----------------------------------------------------
+    # --- services for operators ----------------------------------------------------
 
     @property
     def strings(self) -> Strings:
-        """The dictionary of the engine's strings."""
+        """The strings of the engine."""
         return self.dictionary.strings
 
     now = 0
-    """The last epoch that the base tables hold, the one in hand included."""
+    """The last epoch in the base tables, the current one included."""
 
     def number(self) -> int:
-        """A number for an edge."""
+        """A new number for an edge."""
         self._edges += 1
         return self._edges
 
     def tag(self) -> int:
-        """A new name for a question."""
+        """A new tag for an upquery."""
         self.tag_count += 1
         return self.tag_count
 
     def send(self, kind: str, edge: PartialEdge, **what: Any) -> None:
-        """Put a message on an edge."""
+        """Send a message along an edge."""
         message = Message(0, kind, edge, self.op, **what)
         self.in_flight.send(message)
         rows = (
@@ -191,7 +188,7 @@ class MessageScheduler(Engine):
         return known.mask(keys, self.strings)
 
     def index(self, relation: str, columns: tuple[int, ...]) -> Arrangement:
-        """The base table by columns, made when it is first needed."""
+        """The index of a base table by columns, created on first use."""
         found = self.indexes.get((relation, columns))
         if found is None:
             _, schema = self._relation(relation)
@@ -210,27 +207,27 @@ class MessageScheduler(Engine):
         return found
 
     def fetch(self, edge: PartialEdge, columns: tuple[int, ...], keys: Words, at: Position) -> Matches:
-        """Rows of a stateless operator by any columns, as of a position (see :func:`~.join.fetch`)."""
+        """Rows of a stateless operator by any columns, as of a position; see :func:`~.base_reads.fetch`."""
         floor = None if "rule18" in self.without else self._paused_at if self._paused_at is not None else self.epoch
         return fetch(edge.source.plan, edge, columns, keys, at, self.index, floor, self.strings, edge.target.view)
 
     def changes(self, schema: Schema, delta: Delta, some: Mask) -> Callable[[], Changes]:
-        """What makes Changes of some rows of a delta, for the trace."""
+        """A function that makes Changes of some rows of a delta, for the trace."""
         return lambda: Changes.consolidated(schema, delta.take(some), self.trace.epoch, self.strings)
 
     def wrote(self, node: PartialNode, delta: Delta) -> None:
-        """Note that an operator's state changed."""
+        """Record that an operator wrote state."""
         if len(delta.diffs):
             self.trace.record("state", node.name, rows=len(delta.diffs))
 
     def evicted(self, node: PartialNode, keys: Words, part: str) -> None:
-        """Note that keys of an operator became holes, in a part of its state (see :func:`~.build.part_names`)."""
+        """Record that keys became holes in a part of an operator's state (see :func:`~.describe.part_names`)."""
         self.trace.record("evicted", node.name, rows=keys.shape[1])
-        if self._gone is not None:
-            self._gone.setdefault(part, []).append(keys)
+        if self._evicted is not None:
+            self._evicted.setdefault(part, []).append(keys)
 
     def answered(self, reader: ReaderNode, keys: Words) -> None:
-        """Keys of a reader are filled: reads that waited for them have their answer."""
+        """Keys of a reader are filled, so set the results of the reads that wait for them."""
         for pending in self._pending.values():
             if pending.reader is reader and pending.keys is not None and not pending.answered:
                 if reader.filled.mask(pending.keys, self.strings).all():
@@ -256,7 +253,7 @@ class MessageScheduler(Engine):
         return out
 
     def _tables(self, deltas: Mapping[str, Delta]) -> dict[str, Any]:
-        """An epoch's changes as tables: the codes of its strings are forgotten when it is undone."""
+        """The changes of an epoch as tables, because a rollback removes the codes of its strings."""
         return {
             relation: Changes(self.catalog.schema(relation), delta, self.now, self.strings).to_arrow()
             for relation, delta in deltas.items()
@@ -276,10 +273,10 @@ class MessageScheduler(Engine):
             self._deliver(self.in_flight.queue[0])
 
     def _advance(self) -> None:
-        """Deliver an epoch as a whole.
+        """Deliver the changes of an epoch so that each operator receives one combined change for each edge.
 
-        One after the other, the changes of two base tables show operators pairs of rows that were never there
-        together, and sums with what came but still with what went: those may overflow where the epoch does not.
+        Delivered one by one, changes of two base tables form pairs of rows that never existed together, and sums of
+        inserted rows with rows not yet retracted. Those may overflow although the whole epoch does not.
         """
         while len(self.in_flight):
             before, message = self.in_flight.joined()
@@ -313,32 +310,30 @@ class MessageScheduler(Engine):
             self.trace.record("delivered", *message.ends, note=note, payload=lambda: message.number)
 
     def settle(self, node: PartialNode) -> None:
-        """Seal what a message wrote, so that the next one is told apart from it."""
+        """Close the batches that a message wrote, so that the next message writes new ones."""
         for arrangement, _, _, _ in node.parts():
             if arrangement.runs and arrangement.runs[-1].lower >= arrangement.upper:
                 arrangement.commit(arrangement.upper + 1)
 
     @contextmanager
     def _evictions(self) -> Iterator[dict[str, list[Any]]]:
-        self._gone = {}
+        self._evicted = {}
         out: dict[str, list[Any]] = {}
         try:
             yield out
-            for part, filled in build.filled_parts(self.nodes.values()).items():
-                if part in self._gone:
-                    out[part] = self._tuples(np.concatenate(self._gone[part], axis=1), filled)
+            for part, filled in describe.filled_parts(self.nodes.values()).items():
+                if part in self._evicted:
+                    out[part] = self._tuples(np.concatenate(self._evicted[part], axis=1), filled)
         finally:
-            self._gone = None
+            self._evicted = None
 
     # --- showing ------------------------------------------------------------------
 
     def _decode(self, words: Words, schema: Schema, columns: tuple[int, ...]) -> list[tuple[Any, ...]]:
-
         lines = [to_arrow(w, schema[i].type, self.strings).to_pylist() for w, i in zip(words, columns, strict=True)]
         return list(zip(*lines, strict=True)) if lines else [()] * words.shape[1]
 
     def _tuples(self, words: Words, filled: FilledKeys) -> list[tuple[Any, ...]]:
-
         schema = tuple(Column(str(i), kind) for i, kind in enumerate(filled.types))
         keys = self._decode(words, schema, tuple(range(len(schema))))
         return sorted(keys, key=lambda key: tuple((v is None, v) if v is not None else (True, 0) for v in key))

@@ -20,7 +20,7 @@ import pandas as pd
 from ..engine.engine import Engine
 from ..engine.state_tables import Handles
 from ..errors import Error, ViewError, shorten
-from ..partial.messages import Pending
+from ..partial.messages import PendingResult
 from ..partial.partial import Partial
 from ..plan.view import View
 from .messages import Deliver, Drop, Epoch, Evict, Hold, Install, Message, Pause, Read, Resume, Unreadable, Values
@@ -88,7 +88,7 @@ class _Run:
         )
         self.handles: dict[str, Handles] = {}
         self.handle_names: dict[int, str] = {}
-        self.pending: list[tuple[int, Pending]] = []
+        self.pending: list[tuple[int, PendingResult]] = []
         self._read_structure()
 
     def _read_structure(self) -> None:
@@ -148,7 +148,7 @@ class _Run:
             engine.step(inputs)
         elif isinstance(message, Read):
             given = engine.read(message.view, message.key)
-            if isinstance(given, Pending):
+            if isinstance(given, PendingResult):
                 self.pending.append((number, given))
                 return None
             return _rows(given)

@@ -14,7 +14,7 @@ from ..dataflow.dataflow import Dataflow
 from ..dataflow.labels import label
 from ..dataflow.operators import Arrange, DeltaJoin, JoinCore, ReduceCore
 from ..engine.engine import Engine
-from ..partial import build
+from ..partial import describe
 from ..partial.join import JoinNode
 from ..partial.nodes import ReaderNode
 from ..partial.partial import Partial
@@ -240,7 +240,7 @@ def filled_keys(engine: Engine) -> dict[str, tuple[Words, tuple[Type, ...]]]:
     out: dict[str, tuple[Words, tuple[Type, ...]]] = {}
     if isinstance(engine, Partial):
         for node in engine.nodes.values():
-            for name, part in zip(build.part_names(node), node.parts(), strict=True):
+            for name, part in zip(describe.part_names(node), node.parts(), strict=True):
                 if part[3] is not None:
                     out[name] = (part[3].keys, part[3].types)
     return out

@@ -1,4 +1,4 @@
-"""delivery: a partial engine's messages by hand: what waits, what may arrive, and answers that are not there yet."""
+"""scheduler: messages of a partial engine delivered by hand, in which order, and results that wait for them."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ def test_messages_say_what_is_under_way() -> None:
 
 
 def test_answers_are_there_when_their_messages_have_arrived() -> None:
-    """Step, and a read of a hole, return a Pending with a result once nothing of it waits; a hit answers at once."""
+    """Step, and a read of a hole, return a PendingResult, done once its messages arrived; a hit answers at once."""
     engine = paused()
     assert engine.read("result", key="F")["m"].tolist() == [1]
     step, read = engine.step({"visit": [(("a", 5), 1)]}), engine.read("result", key="G")
     assert not step.done and not read.done
     for answer in (step, read):
-        with pytest.raises(ss.Error, match="not there yet.*resume"):
+        with pytest.raises(ss.Error, match="not available.*resume"):
             answer.result()
     # What has been committed is in the base tables; the view is still as it was.
     assert (engine.epoch, engine.read("result", key="F")["m"].tolist()) == (2, [1])
@@ -75,14 +75,14 @@ def test_an_edge_is_first_in_first_out() -> None:
     with pytest.raises(ss.Error, match=f"deliver\\({second}\\): the edge visit -> .* message {first} comes before it"):
         engine.deliver(second)
     for wrong in (-1, len(before), True, "0"):
-        with pytest.raises(ss.Error, match="messages under way, numbered from 0"):
+        with pytest.raises(ss.Error, match="messages are in flight, numbered from 0"):
             engine.deliver(wrong)
     assert engine.messages() == before
     for call in (engine.compact, lambda: engine.checkpoint("nowhere"), lambda: engine.drop("result")):
-        with pytest.raises(ss.Error, match="paused with 2 messages under way"):
+        with pytest.raises(ss.Error, match="paused with 2 messages in flight"):
             call()
     engine.resume()
-    with pytest.raises(ss.Error, match="nothing waits; call pause"):
+    with pytest.raises(ss.Error, match="not paused; call pause"):
         engine.deliver(0)
     assert engine.read("result", key="F")["m"].tolist() == [6]
 
@@ -102,7 +102,8 @@ def test_numbers_of_numpys_are_numbers(tmp_path: Path) -> None:
     """As options, as how many keys to evict and as the number of a message; a checkpoint writes them as any other."""
     view = ss.Catalog(r="a INT").view("CREATE VIEW v AS SELECT a FROM r")
     options: Any = {"max_rows": np.int64(9), "max_bytes": np.int32(10**6), "seed": np.uint8(7)}
-    asked = import_module("sharedstate_lite.spark")._blueprint("partial", [view], "auto", **options, without=(), base=None)
+    make = import_module("sharedstate_lite.spark")._blueprint
+    asked = make("partial", [view], "auto", **options, without=(), base=None)
     assert json.loads(json.dumps(asked.options)) == {"max_rows": 9, "max_bytes": 10**6, "seed": 7, "without": []}
     engine = ss.engine("partial", [view], **options)
     engine.step({"r": [((1,), 1)]})
@@ -222,14 +223,14 @@ def test_a_row_that_refuses_takes_its_step_back(by_hand: bool) -> None:
     unread = engine.read("v", key="c")
     hold = engine.handle(3)
     copied = copy.deepcopy(engine)
-    with pytest.raises(ss.RowError, match="2147483647 .* is taken back.* paused at epoch 2, so step without"):
+    with pytest.raises(ss.RowError, match="2147483647 .* rolled back.* paused at epoch 2: step without"):
         while by_hand:
             engine.deliver(0)
         engine.resume()
     assert seen(engine) == before
     for lost in (bad, late, unread):
         assert not lost.done
-        with pytest.raises(ss.RowError, match="taken back"):
+        with pytest.raises(ss.RowError, match="rolled back"):
             lost.result()
     engine.resume()
     assert good.result()["v"].to_pandas()[["d", "diff"]].values.tolist() == [[2, -1], [4, 1]]
@@ -240,7 +241,7 @@ def test_a_row_that_refuses_takes_its_step_back(by_hand: bool) -> None:
     assert engine.read("v", key="new")["d"].tolist() == [18]
     # A copy of the paused engine has a past of its own.
     after = seen(engine)
-    with pytest.raises(ss.RowError, match="taken back"):
+    with pytest.raises(ss.RowError, match="rolled back"):
         copied.resume()
     assert seen(copied) == before and seen(engine) == after
 
@@ -256,10 +257,10 @@ def test_a_read_that_refuses_is_taken_back() -> None:
     while not first.done:
         engine.deliver(next(i for i, m in enumerate(engine.messages()) if m.key != [("c",)]))
     assert first.result().empty
-    with pytest.raises(ss.RowError, match="taken back"):
+    with pytest.raises(ss.RowError, match="rolled back"):
         engine.resume()
     assert seen(engine) == before and not first.done
-    with pytest.raises(ss.RowError, match="taken back"):
+    with pytest.raises(ss.RowError, match="rolled back"):
         second.result()
     engine.resume()
     assert first.result().empty and engine.filled("v") == [("a",), ("b",)]

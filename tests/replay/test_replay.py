@@ -246,11 +246,11 @@ def test_what_a_row_takes_back_is_under_way_no_more() -> None:
         [*history, arrives, arrives, ("resume",), ("r", ("a", 3)), ("resume",), ("read", "v", "a")]
     )
     refused = recording.messages[7]
-    assert "taken back" in refused.refused and refused.epoch == 2
+    assert "rolled back" in refused.refused and refused.epoch == 2
     step = recording.steps[refused.first - 1]
     assert [(m.source, m.target, m.kind) for m in step.sent] == [("r", "most.group1", "change")]
     moves = [m for s in recording.steps for m in s.sent]
     assert all(m.taken is not None for m in moves)
     assert recording.steps[-1].answer == (("a", 6),)
     stepper = show.stepper(ss.replay("partial", [view, most]), [m.message for m in recording.messages], at=8)
-    assert "taken back" in stepper.svg(1100)
+    assert "rolled back" in stepper.svg(1100)

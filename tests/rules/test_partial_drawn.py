@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from support import Fleet, Row, examples, filled, inputs, keys_of, tuples
 
 import sharedstate_lite as ss
-from sharedstate_lite.partial import build
-from sharedstate_lite.partial.messages import Pending
+from sharedstate_lite.partial import chains, describe
+from sharedstate_lite.partial.messages import PendingResult
 from sharedstate_lite.plan.nodes import Reduce
 
 PARTIAL = [name for name, case in CASES.items() if case.partial]
@@ -27,9 +27,9 @@ def pairs_of_a_chain(engine: Any) -> list[tuple[str, str]]:
     """Of operators that keep filled keys and are asked by the same ones: (above, below)."""
     out = []
     for node in engine.nodes.values():
-        above = build._congruent(node)
+        above = chains.same_key_above(node)
         while above is not None and above.filled is None:
-            above = build._congruent(above)
+            above = chains.same_key_above(above)
         if node.filled is not None and above is not None:
             out.append((above.name, node.name))
     return out
@@ -42,7 +42,7 @@ def check_holes(engine: ss.Engine) -> None:
         if node.filled is None:
             continue
         there = set(filled(engine, node.name))
-        for operator in build.part_names(node):
+        for operator in describe.part_names(node):
             rows = engine.state(operator)
             if set(table[node.name]) <= set(table[operator]):
                 assert set(tuples(rows[list(table[node.name])])) <= there, operator
@@ -195,7 +195,7 @@ def test_rule_18_in_drawn_orders(name: str) -> None:
             elif action == "read":
                 key = data.draw(st.sampled_from(keys))
                 answer = engine.read("result", key=key)
-                waiting += [answer] if isinstance(answer, Pending) else []
+                waiting += [answer] if isinstance(answer, PendingResult) else []
             elif action == "deliver":
                 deliver_one(engine, data)
             else:

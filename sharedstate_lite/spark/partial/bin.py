@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ...partial import build
+from ...partial import describe
 from ...partial.budget import filled_keys_of
 from ...partial.filled_keys import FilledKeys
 from ...partial.join import JoinNode
@@ -403,7 +403,7 @@ class PartialBin(Bin):
 
     def _filled_keys(self) -> dict[str, FilledKeys]:
         """Name of a piece of state -> its filled keys."""
-        return build.filled_parts(self.nodes)
+        return describe.filled_parts(self.nodes)
 
     def _evictable(self) -> list[tuple[PartialNode, int, FilledKeys]]:
         """The sets of filled keys that are not empty: the operator, the side of a join, and the keys."""

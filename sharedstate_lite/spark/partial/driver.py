@@ -21,7 +21,7 @@ from ...changelog.changes import Changes, sorted_frame
 from ...engine import view_rules
 from ...engine.engine import EpochInput
 from ...errors import Error, TimeError, ViewError, is_integer, shorten
-from ...partial import build
+from ...partial import chains
 from ...partial.nodes import BaseNode
 from ...plan.view import View
 from ...storage import wire
@@ -145,7 +145,7 @@ class PartialDriver(RoundScheduler, EngineDriver):
 
     def _evict(self, view: View, words: Words | None, n: int | None, strings: Strings) -> dict[str, list[Any]]:
         graph = self._route.engine
-        first = build.top_of_chain(graph.reader(view))
+        first = chains.top_of_chain(graph.reader(view))
         stage, types = self._route.stage_of[first], types_of(view.plan, view.key)
         if n is not None:
             filled = self._filled_words(view.name, strings)

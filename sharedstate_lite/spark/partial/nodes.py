@@ -131,9 +131,9 @@ class StatefulJoinNode(JoinNode):
     def save(self) -> Any:
         return super().save(), self.late, self.wanted
 
-    def back(self, saved: Any) -> None:
+    def restore(self, saved: Any) -> None:
         kept, self.late, self.wanted = saved
-        super().back(kept)
+        super().restore(kept)
 
 
 class GraphHost(Protocol):

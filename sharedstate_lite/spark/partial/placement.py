@@ -16,7 +16,7 @@ from typing import Any
 
 from ...engine.state_tables import StatePart
 from ...errors import ViewError
-from ...partial import build
+from ...partial import describe
 from ...partial.filled_keys import FilledKeys
 from ...partial.join import JoinNode
 from ...partial.nodes import BaseNode, LinearNode, PartialEdge, PartialNode, ReaderNode
@@ -72,7 +72,7 @@ class Placement:
     def find_filled(self, operator: str) -> tuple[int, FilledKeys]:
         """The stage of an operator and its filled keys, empty. Raises the ViewError of the engine in process."""
         for node in self.nodes:
-            filled = build.filled_parts([node]).get(operator)
+            filled = describe.filled_parts([node]).get(operator)
             if filled is not None:
                 return self.stage_of[node], filled
         self.engine.filled(operator)

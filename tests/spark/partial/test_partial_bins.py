@@ -17,7 +17,7 @@ from partial_rehearsal import PartialRehearsal
 from support import bag, examples, inputs, keys_of, only, relations_of, tuples
 
 import sharedstate_lite as ss
-from sharedstate_lite.partial import build
+from sharedstate_lite.partial import chains, describe
 
 PARTIAL = [name for name, case in CASES.items() if case.partial]
 
@@ -85,12 +85,12 @@ class Pair:
             if node.filled is None:
                 continue
             known, columns = set(self.there.filled(node.name)), table[node.name]
-            for operator in build.part_names(node):
+            for operator in describe.part_names(node):
                 if set(columns) <= set(table[operator]):
                     assert set(tuples(self.there.state(operator)[list(columns)])) <= known, operator
-            above = build._congruent(node)
+            above = chains.same_key_above(node)
             while above is not None and above.filled is None:
-                above = build._congruent(above)
+                above = chains.same_key_above(above)
             assert above is None or known <= set(self.there.filled(above.name)), (above.name, node.name)
 
 

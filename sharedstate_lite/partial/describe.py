@@ -1,0 +1,62 @@
+"""What ``state()``, ``filled()`` and ``graph()`` show of partial operators: names, relations, filled keys, edges."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import pandas as pd
+
+from ..dataflow.labels import label
+from ..plan import graph
+from ..plan.nodes import digest
+from ..storage.arrangement import Arrangement
+from .filled_keys import FilledKeys
+from .nodes import BaseNode, PartialNode, ReaderNode
+from .reduce import ReduceNode
+
+
+def part_names(node: PartialNode) -> list[str]:
+    """The names of an operator's arrangements in ``state()``; the main one has the name of the operator."""
+    parts = node.parts()
+    main = len(parts) - 1 if node.filled is not None else -1
+    return [node.name if i == main else part[0].name for i, part in enumerate(parts)]
+
+
+def filled_parts(nodes: Iterable[PartialNode]) -> dict[str, FilledKeys]:
+    """The sets of filled keys, by the names of their arrangements in ``state()``."""
+    parts = ((name, part[3]) for n in nodes for name, part in zip(part_names(n), n.parts(), strict=True))
+    return {name: filled for name, filled in parts if filled is not None}
+
+
+def identity(node: PartialNode, arrangement: Arrangement) -> str:
+    """A name for checkpoints that does not depend on views dropped before."""
+    if isinstance(node, ReaderNode):
+        return f"reader:{node.name}"
+    return f"{digest(node.plan)}:{node.ask}:{arrangement.name.rsplit('.', 1)[-1]}"
+
+
+def relation_of(node: PartialNode) -> str:
+    """The label of an operator's rows."""
+    if isinstance(node, ReaderNode):
+        return node.name
+    return label(node.plan.inputs[0] if isinstance(node, ReduceNode) else node.plan)
+
+
+def graph_frames(nodes: Iterable[PartialNode], bases: Mapping[str, str]) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The operators and the edges as two frames (see :mod:`..plan.graph`); ``bases`` are {relation: base table}.
+
+    Every edge carries changes down and upqueries up.
+    """
+    rows: list[graph.Row] = []
+    edges: list[tuple[str, str, str]] = []
+    for node in nodes:
+        kind, title, detail = graph.describe(node.plan)
+        tables = tuple(part_names(node))
+        if isinstance(node, BaseNode):
+            tables = tuple(name for relation, name in bases.items() if relation == node.name_of_relation)
+        if isinstance(node, ReaderNode):
+            kind, title, detail = "view", node.name, ""
+        rows.append((node.name, kind, title, detail, tables, node.view))
+        for edge in node.inputs:
+            edges += [(edge.source.name, node.name, "change"), (node.name, edge.source.name, "upquery")]
+    return graph.frames(rows, edges)
