@@ -1,7 +1,6 @@
-"""The autograder of the checkout assignment: it starts a submission, loads it, breaks it, and judges the record.
+"""The autograder of the checkout assignment: it starts a submission, sends load, injects faults, and judges the record.
 
-Two halves that meet only in the record of a run. Live: `submission`, `sandbox`, `processes`, `wire`, `shop`,
-`phases`. Judging: `audit`, `judge`, `report`. `session` is one run, `cli` the command line; docs/grader.md is the
-map. It imports nothing of labs/ and, into its own process, nothing of a submission; sharedstate_lite imports
-nothing of it.
+The live half (`submission`, `sandbox`, `processes`, `wire`, `shop`, `phases`) and the judging half (`audit`, `judge`,
+`report`) share only the record of a run. `session` is one run, `cli` the command line; docs/grader.md has the
+architecture. The grader imports nothing of labs/, of sharedstate_lite, or of a submission.
 """

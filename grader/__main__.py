@@ -1,6 +1,6 @@
-"""``python -m grader``, from wherever: the folder that it is called in is nobody's place to find modules.
+"""``python -m grader``, from any folder. Modules of the current folder are not imported.
 
-A submission may hold a json.py of its own, and be graded from inside its folder.
+A user may call the grader inside a submission, which may hold its own json.py.
 """
 
 import sys

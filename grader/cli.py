@@ -45,56 +45,60 @@ def _positive(text: str) -> float:
     except ValueError:
         value = 0.0
     if not 0 < value < 1e6:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds above 0 and below a million")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0 and below 1,000,000")
     return value
 
 
 def _rate(text: str) -> int:
     value = int(text) if text.isascii() and text.isdigit() and len(text) < 9 else 0
     if not 0 < value < 1_000_000:
-        raise argparse.ArgumentTypeError(f"{text!r} is no rate: a whole number above 0, checkouts a second")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a rate: give whole checkouts a second, from 1 to 999,999")
     return value
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog="python -m grader", description="Grades checkout systems.")
+    parser = _Parser(prog="python -m grader", description="Grade checkout systems.")
     commands = parser.add_subparsers(dest="what", required=True, parser_class=_Parser)
     grade = commands.add_parser("checkout", help="grade a submission")
     grade.add_argument("submission", nargs="?", help="a folder with checkout.toml, or a .zip, .tar or .tar.gz of one")
     length = grade.add_mutually_exclusive_group()
     length.add_argument("--quick", action="store_true", help="within 2 minutes")
     length.add_argument("--full", action="store_true", help="within 12 minutes (the default)")
-    grade.add_argument("--phases", help=f"some of {','.join(PHASES)}")
-    grade.add_argument("--power-cut", action="store_true", help="cut the power too, in a run apart of 2 minutes or so")
-    grade.add_argument("--url", help="grade a system that already runs there, instead of a folder")
-    grade.add_argument("--kill", action="append", default=[], metavar="NAME=CMD")
-    grade.add_argument("--restart", action="append", default=[], metavar="NAME=CMD")
-    grade.add_argument("--allow-remote", action="store_true", help="the URL may be another machine's")
-    grade.add_argument("--seed", type=int, help="which orders; another number each time if not given")
-    grade.add_argument("--rate", type=_rate, default=0, help="checkouts a second in the load phase")
-    grade.add_argument("--require", type=_rate, help="checkouts a second that the verdict asks for")
-    grade.add_argument("--timeout", type=_positive, help="seconds for one request")
-    grade.add_argument("--ready", type=_positive, help="seconds for a process to get ready")
-    grade.add_argument("--convergence", type=_positive, help="seconds for effects to complete")
-    grade.add_argument("--report", type=Path, metavar="DIR", help="where the record and the reports go")
-    grade.add_argument("--explain", action="store_true", help="say what each phase does, and end")
+    grade.add_argument("--phases", help=f"run only these phases, of {','.join(PHASES)}")
+    grade.add_argument("--power-cut", action="store_true", help="test power cuts as well, for up to 150 s more")
+    grade.add_argument("--url", help="grade a system that already runs at this address")
+    grade.add_argument("--kill", action="append", default=[], metavar="NAME=CMD", help="with --url: how to kill NAME")
+    grade.add_argument(
+        "--restart", action="append", default=[], metavar="NAME=CMD", help="with --url: how to restart it"
+    )
+    grade.add_argument("--allow-remote", action="store_true", help="with --url: allow another machine")
+    grade.add_argument("--seed", type=int, help="selects the orders; random by default")
+    grade.add_argument("--rate", type=_rate, default=0, help="checkouts a second of the load phase")
+    grade.add_argument("--require", type=_rate, help="fail a system that sustains fewer checkouts a second")
+    grade.add_argument("--timeout", type=_positive, help="seconds until a request counts as unanswered")
+    grade.add_argument("--ready", type=_positive, help="seconds within which a process must be ready")
+    grade.add_argument("--convergence", type=_positive, help="seconds within which effects must complete")
+    grade.add_argument("--report", type=Path, metavar="DIR", help="folder for the record and the reports")
+    grade.add_argument("--explain", action="store_true", help="print what each phase does")
     again = commands.add_parser("replay", help="judge a recorded run again")
     again.add_argument("folder", type=Path)
-    again.add_argument("--report", type=Path, metavar="OUT", help="where the reports go; the same folder if not given")
+    again.add_argument("--report", type=Path, metavar="OUT", help="folder for the reports; DIR by default")
     return parser
 
 
 def _wish(given: argparse.Namespace, words: list[str], scratch: Path) -> Wish:
     if (given.submission is None) == (given.url is None):
-        raise UsageError("either a submission's folder or --url, and not both")
+        raise UsageError("give either a submission or --url")
     if given.url is None and (given.kill or given.restart):
-        raise UsageError("--kill and --restart belong to --url; the processes of a folder are the grader's own")
+        raise UsageError(
+            "--kill and --restart need --url; the grader itself kills and restarts the processes of a folder"
+        )
     if given.url is not None and given.power_cut:
-        raise UsageError("--power-cut needs a folder: what a system elsewhere writes to is not the grader's")
+        raise UsageError("--power-cut needs a folder; the grader does not control the disk of a system at --url")
     ways = commands(given.kill, given.restart)
     phases = PHASES if given.phases is None else tuple(dict.fromkeys(given.phases.split(",")))
     if unknown := [phase for phase in phases if phase not in PHASES]:
-        raise UsageError(f"--phases: {', '.join(map(repr, unknown))} is none of {','.join(PHASES)}")
+        raise UsageError(f"--phases: {', '.join(map(repr, unknown))}: unknown; the phases are {','.join(PHASES)}")
     limits = Limits(
         timeout=given.timeout or Limits.timeout,
         ready=given.ready or Limits.ready,
@@ -103,16 +107,16 @@ def _wish(given: argparse.Namespace, words: list[str], scratch: Path) -> Wish:
     )
     seed = given.seed if given.seed is not None else time.time_ns() % 1_000_000
     if seed < 0:
-        raise UsageError("--seed is a number from 0 up")
+        raise UsageError("--seed must be 0 or more")
     broken = ""
     if given.url is not None:
         submission = Submission(given.url, None, service_urls(given.url))
     else:
         path = Path(given.submission)
         if not path.is_dir() and not path.is_file():
-            raise UsageError(f"{path} is no folder and no archive")
+            raise UsageError(f"{path} is neither a folder nor an archive; check the path")
         if path.name == FILE:
-            raise UsageError(f"{path} is a file of a submission; give the folder that it is in")
+            raise UsageError(f"{path} is one file of a submission; give its folder")
         try:
             submission = read_submission(path if path.is_dir() else unpack(path, scratch))
         except SubmissionError as error:
@@ -146,7 +150,7 @@ def _checkout(given: argparse.Namespace, words: list[str]) -> int:
         most = wish.limits.budget * sum(SHARES[phase] for phase in wish.phases) + MOST * wish.powercut
         out = (given.report or Path("reports") / f"checkout-{time.strftime('%Y%m%d-%H%M%S')}").absolute()
         if wish.submission.folder is not None:
-            os.chdir(_HERE)  # children look for modules where they are started, and that may be a submission
+            os.chdir(_HERE)  # Python children import from their current folder, which may be a submission
         with _room(out), Shown(most) as shown:
             run(wish, out, shown.say)
     judgement, text = write(out, out)
@@ -157,41 +161,43 @@ def _checkout(given: argparse.Namespace, words: list[str]) -> int:
 
 def _replay(given: argparse.Namespace) -> int:
     if not given.folder.is_dir():
-        raise RecordError(f"{given.folder} is no folder; give the one that --report named")
+        raise RecordError(f"{given.folder} is not a folder; give the folder that --report named")
     out = given.report or given.folder
     with _room(out):
         try:
             judgement, text = write(given.folder, out)
         except (AttributeError, KeyError, IndexError, TypeError, ValueError) as error:
             said = f"{type(error).__name__}: {error}"
-            raise RecordError(f"{given.folder}: the record does not fit together ({said}); it was changed") from error
+            raise RecordError(
+                f"{given.folder}: the record is inconsistent ({said}); replay an unmodified one"
+            ) from error
     print(text)
     return _EXITS[judgement.verdict]
 
 
 @contextlib.contextmanager
 def _room(out: Path) -> Iterator[None]:
-    """A folder to write into, known before a run of minutes; what was made for it goes again if nothing came of it.
+    """Create the report folder before the run, and remove it after an error if it is empty.
 
-    Raises UsageError.
+    Raises UsageError if the folder cannot be written.
     """
     made = [path for path in (out, *out.parents) if not path.exists()]
     try:
         out.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=out).close()
     except OSError as error:
-        raise UsageError(f"--report {out}: {error.strerror}; name a folder that can be written") from error
+        raise UsageError(f"--report {out}: {error.strerror}; choose a folder that you can write to") from error
     try:
         yield
     except BaseException:
         for path in made:
-            with contextlib.suppress(OSError):  # something is in it by now
+            with contextlib.suppress(OSError):  # it is not empty
                 path.rmdir()
         raise
 
 
 def main(words: list[str]) -> int:
-    """The exit status for a command line, without the program's name."""
+    """Run a command line (without the program's name), and return its exit status."""
     given = _parser().parse_args(words)
     try:
         return _checkout(given, words) if given.what == "checkout" else _replay(given)
@@ -202,10 +208,10 @@ def main(words: list[str]) -> int:
         print(f"VOID: {error}", file=sys.stderr)
         return VOID
     except KeyboardInterrupt:
-        print("ended; nothing is left running", file=sys.stderr)
+        print("interrupted; no process is left running", file=sys.stderr)
         return INTERRUPTED
     except Exception:
-        # Python's own exit status would be that of a fail.
+        # Python would exit with 1, the status of a fail.
         traceback.print_exc()
-        print("VOID: the grader itself failed, as above; this is no verdict", file=sys.stderr)
+        print("VOID: the grader itself failed (traceback above), so there is no verdict", file=sys.stderr)
         return VOID

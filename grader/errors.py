@@ -1,32 +1,32 @@
-"""What ends a run before its verdict.
+"""Errors that end a run before its verdict.
 
     GraderError
-    +-- UsageError        the command line asks for something that cannot be       exit 64
-    +-- SubmissionError   the submission cannot be run as it is: a fail that says so  exit 1
+    +-- UsageError        the command line is wrong                                   exit 64
+    +-- SubmissionError   the submission cannot run: a fail with the reason           exit 1
     +-- VoidError         this machine cannot judge now: never a score                exit 2
-    +-- RecordError       a record folder that is not one, or is of another version   exit 64
+    +-- RecordError       the folder holds no record, or one of another version       exit 64
 
-Each message names the culprit, the rule, and the way out.
+Each message says what is wrong, the rule, and what to do.
 """
 
 from __future__ import annotations
 
 
 class GraderError(Exception):
-    """Anything that ends a run early."""
+    """Base class of all errors that end a run early."""
 
 
 class UsageError(GraderError):
-    """The command line asks for something that cannot be."""
+    """The command line is wrong."""
 
 
 class SubmissionError(GraderError):
-    """The submission cannot be run as it is; the run is a fail that says so."""
+    """The submission cannot run. The verdict is a fail with this reason."""
 
 
 class VoidError(GraderError):
-    """This machine cannot judge; no score comes of it."""
+    """This machine cannot judge the submission. The verdict is void, without a score."""
 
 
 class RecordError(GraderError):
-    """A folder that holds no record, or one that this version cannot read."""
+    """A folder holds no record, or one that this version cannot read."""

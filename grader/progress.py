@@ -1,4 +1,4 @@
-"""Where a run is, and about how long it will take: one line that moves in a terminal, lines elsewhere."""
+"""The progress of a run and its remaining time: a moving line in a terminal, one line per step elsewhere."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rich.text import Text
 
 
 class _Bar(BarColumn):
-    """Filled by time, since that is what a run is made of."""
+    """A bar that time fills: a run lasts for a given time."""
 
     def render(self, task: Task) -> ProgressBar:
         total = task.total or 1.0
@@ -23,27 +23,27 @@ class _Bar(BarColumn):
 
 
 class _Left(ProgressColumn):
-    """Seconds past, and left at most."""
+    """Seconds that have passed, and at most how many are left."""
 
     def render(self, task: Task) -> Text:
         past = task.elapsed or 0.0
         left = (task.total or 0.0) - past
-        return Text(f"{past:.0f} s, about {left:.0f} s left" if left > 0 else f"{past:.0f} s, ending soon")
+        return Text(f"{past:.0f} s, about {left:.0f} s left" if left > 0 else f"{past:.0f} s, almost done")
 
 
 class Shown:
-    """What a run says on its way. A context manager."""
+    """Shows the progress of a run. A context manager."""
 
     def __init__(
         self, most: float, console: Console | None = None, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """``most`` seconds are what it may take; the console is standard error's unless another is given."""
+        """``most``: the longest that the run may take, in seconds. The console is standard error unless given."""
         self._most, self._clock, self._began = most, clock, clock()
         self._console = console or Console(stderr=True, highlight=False, soft_wrap=True)
         self._phase, self._since = "", self._began
         self._line: Progress | None = None
         if self._console.is_terminal:
-            # What it is at has the room that is left: in a narrow terminal that is cut off, and never the time.
+            # A narrow terminal cuts the step short, never the time.
             at = TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True, ratio=1))
             columns = (SpinnerColumn(), _Bar(), _Left(table_column=Column(no_wrap=True)), at)
             self._line = Progress(*columns, console=self._console, transient=True, expand=True)
@@ -61,7 +61,7 @@ class Shown:
             self._line.stop()
 
     def say(self, text: str) -> None:
-        """The run is here now."""
+        """Show a step, "phase: what it does"."""
         now = self._clock()
         past = now - self._began
         if self._line is None:

@@ -1,4 +1,4 @@
-"""One run from start to end: everything that was started is ended after it, however it ends."""
+"""One run from start to end. It ends every process that it started, even after an error."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from .terms import PHASES, POWER_CUT, Limits
 from .wire.client import Generator
 
 SHARES = {"contract": 0.05, "duplicates": 0.15, "load": 0.12, "scarcity": 0.15, "faults": 0.38, "speed": 0.15}
-"""Of the run's time, by phase."""
+"""Each phase's share of the run's time."""
 _LEAST_SPEED = 3.0
-"""Seconds of the last phase, where those before it took longer than their share."""
+"""Seconds that the last phase gets even if earlier ones took longer than their share."""
 
 
 @dataclass(frozen=True)
@@ -49,15 +49,15 @@ class Wish:
     allow_remote: bool = False
     require: int = 0
     broken: str = ""
-    """What is wrong with checkout.toml: the run is a fail that says so."""
+    """What is wrong with checkout.toml. The verdict is then a fail with this reason."""
     ways: dict[str, tuple[list[str], list[str]]] = field(default_factory=dict)
-    """How to kill and restart what runs elsewhere: name to two commands."""
+    """For a system at --url: name to its kill command and its restart command."""
     powercut: bool = False
-    """Asked for by name: then it has time of its own."""
+    """Whether --power-cut was given, which adds time for it."""
 
 
 def cache_folder() -> Path:
-    """Where built submissions are kept."""
+    """The folder of built submissions."""
     home = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     return Path(home) / "checkout-grader" / "builds"
 
@@ -67,14 +67,11 @@ _ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @contextlib.contextmanager
 def _ended_by_signals() -> Iterator[None]:
-    """SIGTERM and SIGHUP end the run as Ctrl-C does: nothing is left behind, however often it is pressed.
-
-    After one of them all are ignored, as the process is about to end.
-    """
+    """Make SIGTERM and SIGHUP end the run as Ctrl-C does. After the first signal all are ignored during cleanup."""
 
     def end(number: int, frame: FrameType | None) -> None:
         for each in _ENDS:
-            signal.signal(each, signal.SIG_IGN)  # a second one must not stop what ends everything
+            signal.signal(each, signal.SIG_IGN)  # a second signal must not stop the cleanup
         raise KeyboardInterrupt
 
     before = {number: signal.signal(number, end) for number in _ENDS}
@@ -90,13 +87,13 @@ def _ended_by_signals() -> Iterator[None]:
 
 
 def run(wish: Wish, out: Path, say: Callable[[str], None]) -> None:
-    """Grade; the record is in the folder ``out`` when this returns. A submission that cannot run is a record too.
+    """Grade a submission, and write the record into ``out``, also for a submission that cannot run.
 
-    Raises KeyboardInterrupt, with everything ended, nothing recorded and those signals ignored, and UsageError.
+    Raises UsageError, and KeyboardInterrupt after everything was ended; then there is no record.
     """
     record = Record()
     record.about.update(_about(wish))
-    # The signals' handlers go last: what is ended and removed before that, is so undisturbed.
+    # The signal handlers are restored last, so that no signal interrupts the cleanup.
     with _ended_by_signals(), contextlib.ExitStack() as ends:
         scratch = Path(tempfile.mkdtemp(prefix="checkout-grader-"))
         ends.callback(shutil.rmtree, scratch, ignore_errors=True)
@@ -150,9 +147,9 @@ def _live(wish: Wish, record: Record, scratch: Path, say: Callable[[str], None],
         say(f"waiting for {submission.name} to accept connections")
     if silent := closed(routes.targets, generator, limits.ready, supervisor.tend if supervisor else None):
         mend = (
-            "no process listens there; look at base_url or urls in checkout.toml, and give each process a ready"
+            "check base_url or urls in checkout.toml, and give each process a ready"
             if supervisor
-            else "start the system first, and give its own address"
+            else "start the system first, and check the address"
         )
         raise SubmissionError(f"{silent} accepts no connection; {mend}{supervisor.ended() if supervisor else ''}")
     if wish.ways:
@@ -169,13 +166,13 @@ def _live(wish: Wish, record: Record, scratch: Path, say: Callable[[str], None],
         if phase not in wish.phases:
             continue
         if record.phases.get("contract", {}).get("silent"):
-            why = "four questions of the contract in a row had no answer, so nothing more was asked"
+            why = "four questions of the contract phase in a row got no answer"
             record.phases[phase] = {"skipped": why}
             continue
         if phase == "speed":
             left = limits.budget - counter.now() / 1e9
             if failed(live) and left < seconds[phase]:
-                record.phases[phase] = {"skipped": "no time was left: what failed was waited for until its limit"}
+                record.phases[phase] = {"skipped": "no time was left, as a failed phase was waited for until its limit"}
                 continue
             live.seconds[phase] = min(seconds[phase], max(_LEAST_SPEED, left))
         notes = live.notes(phase)
@@ -188,15 +185,15 @@ def _live(wish: Wish, record: Record, scratch: Path, say: Callable[[str], None],
             asked()
     if (rate := record.phases.get("load", {}).get("rate")) and not wish.rate:
         record.about["repeat"] += f" --rate {rate:.0f}"
-    say("last look at everything")
+    say("reading everything a last time")
     settle_all(live)
     left = limits.budget - counter.now() / 1e9
     if folder is None or supervisor is None:
-        why = "it runs elsewhere, and what it writes to is not the grader's"
+        why = "the grader does not control the disk of a system at --url"
     elif record.phases.get("contract", {}).get("silent"):
-        why = "the system answers nothing, so there is nothing to lose"
+        why = "the system does not answer"
     elif not (why := _no_cut(wish, left)):
-        supervisor.close()  # a port that checkout.toml fixes must be free
+        supervisor.close()  # fixed ports of checkout.toml must be free
         stage = powercut.Stage(submission, folder, sandbox, scratch, scout, generator, limits, wish.seed, say)
         try:
             record.powercut = powercut.run(stage, powercut.MOST if wish.powercut else min(left, powercut.MOST))
@@ -206,14 +203,14 @@ def _live(wish: Wish, record: Record, scratch: Path, say: Callable[[str], None],
 
 
 def _no_cut(wish: Wish, left: float) -> str:
-    """Why the power is not cut in this run, with so many seconds left; "" where it is."""
+    """Why this run has no power cut, given the seconds that are left; "" if it has one."""
     if wish.powercut:
         return ""
     if wish.mode == "quick":
-        return "--quick leaves it out; --full tests it, and --power-cut does in any run"
+        return "--quick leaves it out; use --full or --power-cut"
     if wish.phases != PHASES:
-        return "not asked for; --power-cut asks for it"
-    return "" if left >= powercut.LEAST else "no time was left for it in this run; --power-cut gives it time of its own"
+        return "not asked for; use --power-cut"
+    return "" if left >= powercut.LEAST else "no time was left for it; --power-cut adds time"
 
 
 def _about(wish: Wish) -> dict[str, Any]:
@@ -233,7 +230,7 @@ def _about(wish: Wish) -> dict[str, Any]:
             "processes": [{"name": p.name, "role": p.role} for p in submission.processes],
         },
         "machine": {"cores": os.cpu_count(), "system": platform.platform(), "python": sys.version.split()[0]},
-        "sandbox": {"tier": 0, "name": "nothing was started", "why": "", "stops": []},
+        "sandbox": {"tier": 0, "name": "no process was started", "why": "", "stops": []},
     }
 
 

@@ -1,6 +1,6 @@
-"""The words and numbers of the assignment: phases, kinds of request, statuses, rules, limits.
+"""The names and numbers of the assignment: phases, kinds of request, statuses, rules, limits.
 
-Codes are what the record's columns hold; names are what reports and messages say.
+The record's columns hold the codes; reports and messages use the names.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ PHASES = ("contract", "duplicates", "load", "scarcity", "faults", "speed")
 """In the order in which they run."""
 
 POWER_CUT = "powercut"
-"""A run of its own after them, outside verdict and score."""
+"""A separate run after the phases, outside verdict and score."""
 
 RUNS = (*PHASES, POWER_CUT)
-"""What an order is made for; its phase is its place here."""
+"""The column ``phase`` of orders, users and items is an index into this."""
 
 JUDGED = PHASES[:5]
 """The phases that make the verdict."""
 
 
 class Kind(IntEnum):
-    """What a request of the history is; its subject is a row of orders, users or items."""
+    """The kind of a request. Its subject is a row of orders, users or items."""
 
     CHECKOUT = 0
     CREATE_ORDER = 1
@@ -42,7 +42,7 @@ class Kind(IntEnum):
 
 
 class Status(IntEnum):
-    """What happened instead of an answer; from 100 up a status is HTTP's."""
+    """What happened instead of an answer. A status from 100 up is HTTP's."""
 
     TIMEOUT = -1
     RESET = -2
@@ -53,30 +53,30 @@ class Status(IntEnum):
 
 
 NEVER_WRITTEN = (Status.REFUSED, Status.DROPPED, Status.UNCONNECTED)
-"""No byte of the request reached a socket: definite, and without effect."""
+"""No byte of the request reached a socket, so it certainly had no effect."""
 
 SHED = (429, Status.REFUSED)
-"""What a system that sheds load answers: definite, without effect, and no refusal."""
+"""The answers of a system that sheds load: certainly no effect, and no refusal either."""
 SHED_AGAIN = "what was shed"
-"""The wave in which a phase sends again what was shed of its main one."""
+"""The wave that repeats the shed requests of a phase's main wave."""
 
 
 def status_word(status: int) -> str:
-    """An answer, in words."""
+    """A status in words."""
     if status >= 100:
         return f"answered {status}"
     return {
         Status.TIMEOUT: "no answer within the timeout",
         Status.RESET: "the connection closed without an answer",
         Status.GARBAGE: "an answer that is not HTTP",
-        Status.REFUSED: "the connection was refused; nothing was sent",
-        Status.DROPPED: "not sent: no connection was free in time",
-        Status.UNCONNECTED: "no connection came about; nothing was sent",
+        Status.REFUSED: "the connection was refused, so nothing was sent",
+        Status.DROPPED: "not sent, as no connection was free in time",
+        Status.UNCONNECTED: "not connected in time, so nothing was sent",
     }[Status(status)]
 
 
 class Entity(IntEnum):
-    """What a value of a snapshot belongs to."""
+    """The thing that a value of a snapshot belongs to."""
 
     ORDER = 0
     USER = 1
@@ -84,21 +84,21 @@ class Entity(IntEnum):
 
 
 class State(IntEnum):
-    """What a read of a snapshot gave."""
+    """The result of one read of a snapshot."""
 
     READ = 0
     UNKNOWN = 1
-    """4xx: the system says that there is no such thing."""
+    """4xx: the system does not know the id."""
     MALFORMED = 2
     LOST = 3
-    """5xx, or no answer, after every retry."""
+    """5xx or no answer, after all retries."""
 
 
 GOODPUT, SLOWEST_MS = 0.99, 1000.0
-"""A step of the speed phase is held with this share done and this p99, from the due time."""
+"""A rate is sustained if this share of the checkouts is done, with at most this p99 from the due time."""
 
 SPEED_ENDED = "a rate that is not held was found"
-"""Why the speed phase ended, where the time did not end it."""
+"""Why the speed phase ended, unless its time ended first. Records hold this text."""
 
 RULES = (
     "contract",
@@ -115,33 +115,33 @@ RULES = (
 )
 
 SAFETY = ("ok_not_paid", "refused_but_paid", "charged_times", "taken_times", "negative", "oversold", "unstable")
-"""Rules whose breach loses money or stock: one of them caps the whole score."""
+"""Rules that protect money and stock. Breaking one caps the score."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """The numbers of a run; seconds unless the name says otherwise."""
+    """The limits of a run, in seconds unless a field says otherwise."""
 
     timeout: float = 10.0
     ready: float = 60.0
     convergence: float = 60.0
     pause: float = 3.0
-    """How long a process is stopped by SIGSTOP."""
+    """How long SIGSTOP pauses a process."""
     probe: float = 3.0
     success: float = 0.9
-    """Of what phase 3 offers, the share that must be done."""
+    """The share of the load phase's checkouts that must be done."""
     budget: float = 720.0
-    """The whole run, build aside."""
+    """The whole run, without the build."""
     top_rate: int = 1000
-    """Checkouts a second: the most that phase 3 offers."""
+    """The highest rate of the load phase, in checkouts a second."""
     stable: float = 2.0
-    """Between the two snapshots of a pair."""
+    """Between the two snapshots of a pair that must agree."""
     restart: float = 1.0
-    """Within which a process that exited by itself is started again."""
+    """A process that exited by itself is restarted within this time."""
     build: float = 600.0
     memory: int = 8 << 30
-    """Bytes that all services may take together."""
+    """Bytes of memory of all services together."""
     disk: int = 8 << 30
-    """Bytes that may be in all data folders together."""
+    """Bytes in all data folders together."""
     files: int = 200_000
-    """And so many files."""
+    """Files in all data folders together."""

@@ -1,7 +1,7 @@
-"""The rule of acceptance: one snapshot of everything, against what was acknowledged and answered.
+"""The rule of acceptance: compares one snapshot with the acknowledged amounts and the answers.
 
-`outcomes` folds an order's attempts, `view` is what is judged, `rules` says which orders and balances break
-which rule, `digits` reads from a wrong balance how often each order took effect. Pure functions over columns.
+`outcomes` reduces an order's attempts to one outcome, `view` collects the columns to judge, `rules` finds the orders
+and balances that break a rule, `digits` decodes how often each order took effect. Pure functions over columns.
 """
 
 from .outcomes import FAIL, INDETERMINATE, NONE, OK, outcomes

@@ -1,7 +1,7 @@
-"""What an order's attempts amount to: OK, FAIL or INDETERMINATE; NONE where there was no attempt.
+"""The outcome of an order over all its attempts: OK, FAIL, INDETERMINATE, or NONE without an attempt.
 
-OK if any attempt was answered 2xx. FAIL if every attempt got a definite 4xx or was never written to a socket.
-INDETERMINATE otherwise. A 4xx on a retry does not settle an earlier attempt that promised nothing.
+OK: any attempt was answered 2xx. FAIL: every attempt was answered 4xx or never written to a socket. INDETERMINATE:
+everything else. A 4xx on a retry does not settle an earlier attempt without an answer.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ NONE, FAIL, INDETERMINATE, OK = 0, 1, 2, 3
 
 
 def outcomes(orders: int, subject: NDArray[Any], status: NDArray[Any]) -> NDArray[np.int8]:
-    """The outcome of each of so many orders, from its attempts: int8[orders].
+    """The outcome of each order, int8[orders], from the orders and statuses of all attempts.
 
-    Subject -1 is a checkout of no order of ours, such as the contract's of an unknown one.
+    Subject -1 is a checkout of an unknown order, as in the contract phase.
     """
     subject, status = subject[subject >= 0], status[subject >= 0]
     kind = np.full(len(status), INDETERMINATE, dtype=np.int8)

@@ -1,15 +1,15 @@
-"""Accept or not, and who broke which rule.
+"""Decide whether a snapshot is accepted, and which order broke which rule.
 
 A snapshot is accepted iff
-  1  OK means paid, and FAIL (or never sent) means not paid;
+  1  every OK order is paid, and every FAIL (or never sent) order is not;
   2  every user's credit is the acknowledged amount less the totals of the user's paid orders;
   3  every item's stock is the acknowledged amount less the quantities of its paid orders;
   4  nothing is negative.
-All-or-nothing means that an order took effect everywhere exactly if it is paid, and balances only fall between
-two audits, so the paid orders can be executed in any order: the four are enough (tests/grader/test_audit.py
-compares them with a search over all executions). Top-ups break that; so there is an audit before each.
+These four suffice: balances only fall between two audits, so the paid orders can be executed in any order
+(tests/grader/test_audit.py compares the rule with a search over all executions). A top-up would break that, so each one
+has an audit before it.
 
-The four are whole-column sums. Only balances that broke are read as digits.
+Whole-column sums check the rules. Only the balances that break one are decoded.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Finding:
-    """One broken rule: the order that broke it (a row; -1 if unknown) or the candidates among whom it is."""
+    """One broken rule, with the order that broke it (a row; -1 if unknown), or the candidates."""
 
     rule: str
     order: int
     candidates: tuple[int, ...]
     entity: int
-    """Whose value shows it: Entity."""
+    """The Entity whose value shows it."""
     subject: int
     detail: str
 
 
 def clean(view: View) -> bool:
-    """Whether the snapshot is accepted; cheaper than ``audit``, which says why not."""
+    """Whether the snapshot is accepted. Cheaper than ``audit``, which finds the reasons."""
     users, items = _balances(view)
     orders = _orders(view)
     wrong = any(bool(mask.any()) for mask in orders.values())
@@ -51,11 +51,11 @@ def clean(view: View) -> bool:
 
 
 def audit(view: View) -> list[Finding]:
-    """Every broken rule, orders first, then money, then stock."""
+    """All broken rules: orders first, then money, then stock."""
     findings = []
     words = {
-        "ok_not_paid": "a checkout was answered 2xx, and the order is not paid (or is gone)",
-        "refused_but_paid": "no checkout of it can have had an effect (4xx or never sent), and the order is paid",
+        "ok_not_paid": "a checkout was answered 2xx, but the order is not paid (or unknown)",
+        "refused_but_paid": "every checkout was answered 4xx or never sent, but the order is paid",
         "unavailable": "the order cannot be read",
     }
     for rule, mask in _orders(view).items():
@@ -77,7 +77,7 @@ def audit(view: View) -> list[Finding]:
 
 @dataclass(frozen=True)
 class _Balances:
-    """Users, or items: what was taken from each, and what the paid orders say."""
+    """Users or items: what was taken from each, and what its paid orders add up to."""
 
     value: Longs
     effect: Longs
@@ -99,7 +99,7 @@ def _orders(view: View) -> dict[str, Bools]:
 
 
 def _sums(size: int, where: Longs, what: Longs) -> Longs:
-    """Exact sums by place: two halves, as float64 holds whole numbers to 2**53 only."""
+    """Exact sums of ``what`` by index ``where``. In two halves, as bincount sums float64, exact only to 2**53."""
     low, high = what & 0xFFFFFF, what >> 24
     return np.asarray(
         np.bincount(where, low, size).astype(np.int64) + (np.bincount(where, high, size).astype(np.int64) << 24)
@@ -115,7 +115,7 @@ def _balances(view: View) -> tuple[_Balances, _Balances]:
         _sums(users, view.user[paid], view.cost[paid]),
         _sums(items, view.line_item[line_paid], view.line_quantity[line_paid]),
     )
-    dim = np.zeros(users, bool), np.zeros(items, bool)  # an unread order says nothing of its balances
+    dim = np.zeros(users, bool), np.zeros(items, bool)  # the balances of an unread order cannot be judged
     dim[0][view.user[blind]] = True
     dim[1][view.line_item[line_blind]] = True
     columns = (
@@ -139,7 +139,7 @@ def _orders_of(view: View, entity: Entity, subject: int) -> tuple[int, ...]:
 
 
 def _of_all(view: View, rule: str, entity: Entity, subject: int, detail: str) -> Finding:
-    """What is wrong with a balance as a whole: its only order, or all of them as candidates."""
+    """A finding about a whole balance: names its only order, or all of its orders as candidates."""
     orders = _orders_of(view, entity, subject)
     if len(orders) == 1:
         return Finding(rule, orders[0], (), entity, subject, detail)
@@ -147,7 +147,7 @@ def _of_all(view: View, rule: str, entity: Entity, subject: int, detail: str) ->
 
 
 def _squares(size: int, broken: Bools, owner: Longs, order: Longs, slot: NDArray[np.integer]) -> tuple[Longs, Longs]:
-    """The broken balances that are made of digits, int64[n], and their orders by slot, int64[n, 6], -1 for none."""
+    """The broken balances with digits, int64[n], and their orders by slot, int64[n, 6], -1 for none."""
     subjects = np.unique(owner[broken[owner]])
     place = np.full(size, -1, dtype=np.int64)
     place[subjects] = np.arange(len(subjects))
@@ -181,7 +181,7 @@ def _charges(view: View, users: _Balances) -> list[Finding]:
 def _named(
     view: View, entity: Entity, rule: str, subjects: Longs, orders: Longs, digits: Digits, balances: _Balances
 ) -> list[Finding]:
-    """One finding an order whose digit is wrong; one a balance where the digits cannot be trusted."""
+    """One finding for each order with a wrong digit, and one for each balance with unreliable digits."""
     verb = "charged" if entity == Entity.USER else "taken"
     findings = []
     known = orders >= 0
@@ -200,7 +200,7 @@ def _named(
 
 
 def _plain(view: View, entity: Entity, rule: str, subject: int, balances: _Balances, unit: Longs) -> Finding:
-    """A wrong balance whose amounts are no digits: its only order, or all of them as candidates."""
+    """A finding about a balance without digits: names its only order, or all of its orders as candidates."""
     verb = "charged" if entity == Entity.USER else "taken"
     orders = _orders_of(view, entity, subject)
     effect = int(balances.effect[subject])
@@ -225,7 +225,7 @@ def _takings(view: View, items: _Balances) -> list[Finding]:
     times = view.paid.copy()
     trusted = ~digits.doubtful[:, None] & (orders >= 0)
     times[orders[trusted]] = digits.times[trusted]
-    # Hot items are sums: what the digits say of the orders must add up there too.
+    # A hot item is shared by many orders: their decoded effects must add up to its balance.
     hot = digit & ~cold
     size = len(items.value)
     told = _sums(size, view.line_item[hot], times[view.line_order[hot]] * view.line_quantity[hot])

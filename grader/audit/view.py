@@ -1,4 +1,4 @@
-"""What one audit judges: the orders, users and items of a scope, as columns, with the values of one snapshot."""
+"""The input of an audit: the orders, users and items of one snapshot, as columns."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Longs = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class View:
-    """Columns over the record's rows; ``*_in`` says which rows are judged."""
+    """Columns over the record's rows. ``*_in`` marks the rows to judge."""
 
     outcome: NDArray[Any]
     order_in: NDArray[np.bool_]
@@ -27,7 +27,7 @@ class View:
     cost: Longs
     user: Longs
     slot: NDArray[Any]
-    """Of the order in its block; -1: its amounts are no digits."""
+    """The order's place in its block; -1: its amounts are no digits."""
     line_order: Longs
     line_item: Longs
     line_quantity: Longs
@@ -44,9 +44,9 @@ class View:
 
 
 def view_of(record: Record, shot: Shot) -> View:
-    """What a snapshot is judged against: the attempts begun before it ended, the amounts acknowledged before it."""
+    """The view of a snapshot, with the attempts begun before it ended and the amounts acknowledged before it began."""
     history, tables = record.history, record.tables
-    # What was sent after the snapshot ended cannot be judged by it.
+    # The snapshot cannot show requests that were sent after it.
     chosen = record.checkouts() & (history["due"] <= shot.end)
     orders = len(record.orders)
     found = outcomes(orders, history["subject"][chosen], history["status"][chosen])

@@ -1,7 +1,8 @@
-"""A record becomes findings: violations, a verdict a phase, the verdict, the score, the story of one order.
+"""Judge a record: violations, a verdict for each phase and for the run, the score, the story of one order.
 
-Pure: no clock, no socket, no random number. `violations` puts the audit's findings into labels, `figures` measures,
-`verdict` decides, `score` weighs, `story` tells one order's run.
+Pure functions of the record: no clock, no socket, no random number. `violations` names the audit's findings, `special`
+checks rules of single phases, `figures` and `speed` measure, `verdict` decides, `score` adds points, `story` traces
+one order, `powercut` counts what a power cut lost.
 """
 
 from .verdict import Judgement, PhaseVerdict, judge

@@ -1,4 +1,4 @@
-"""What a phase's checkouts amounted to: counts and waiting times, counted from when each was due."""
+"""Counts and latencies of a phase's checkouts. A latency counts from the time when the request was due."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..terms import SHED, SHED_AGAIN, Kind, Status
 
 
 def figures(record: Record, phase: str) -> dict[str, Any]:
-    """Counts of the phase's main wave (all its checkouts if it has none of its own name), and waiting times in ms."""
+    """Counts, and latencies in ms, of the wave with the phase's name, or of all the phase's checkouts if none has."""
     waves = [n for n, wave in enumerate(record.waves) if wave["phase"] == phase]
     named = [n for n in waves if record.waves[n]["name"] == phase] or waves
     history = record.history

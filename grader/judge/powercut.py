@@ -1,7 +1,7 @@
-"""What the power cuts showed: a figure of its own, outside verdict and score. A pure function of the record.
+"""The result of the power cuts, which is outside verdict and score. A pure function of the record.
 
-Lost is an order that was answered 2xx before a cut and is not paid, or is gone, afterwards; half there is one whose
-money and stock do not agree with what it says.
+An order is lost if it was answered 2xx before a cut and is unpaid or unknown afterwards. It is half there if its money
+or stock disagrees with its state.
 """
 
 from __future__ import annotations
@@ -16,45 +16,45 @@ from ..terms import POWER_CUT
 from .violations import deciding, label
 
 SHOWN = 3
-"""Orders that are named."""
+"""How many orders are named."""
 _HALF = ("charged_times", "taken_times")
 
 
 @dataclass(frozen=True)
 class Example:
-    """An order that was lost, or is half there."""
+    """An order that is lost or half there."""
 
     label: str
     order_id: str
     cut: int
-    """Before which it was checked out."""
+    """The cut after its checkout."""
     detail: str
 
 
 @dataclass(frozen=True)
 class PowerCut:
-    """What reports say of it."""
+    """The figures for the reports."""
 
     tested: bool
     why: str = ""
-    """Why it was not tested, or how the system failed to come back."""
+    """Why it was not tested, or why the system did not come back."""
     cuts: int = 0
     dropped: int = 0
-    """Blocks of 4 KiB that were never synced, over all cuts."""
+    """Unsynced blocks of 4 KiB that the cuts undid."""
     acknowledged: int = 0
     came_back: bool = True
     lost: int = 0
     half_there: int = 0
     other: int = 0
-    """More that does not add up, or cannot be read, and belongs to no one order."""
+    """Findings that belong to no single order."""
     examples: tuple[Example, ...] = ()
 
 
 def powercut(record: Record) -> PowerCut:
-    """Of a run."""
+    """The result of a run's power cuts."""
     about, cut = record.about.get(POWER_CUT), record.powercut
     if about is None or cut is None:
-        unknown = "the run ended before it" if record.about.get("failure") else "this record was made without it"
+        unknown = "the run ended before it" if record.about.get("failure") else "an older grader made this record"
         return PowerCut(False, (about or {}).get("skipped") or unknown)
     notes = cut.phases[POWER_CUT]
     cuts = notes["cuts"]

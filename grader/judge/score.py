@@ -1,7 +1,7 @@
-"""The score: points by a rubric that the record holds, part by part.
+"""The score of a run, by the rubric that its record holds.
 
-A phase with a violation scores 0; a broken safety rule caps the whole; no score for a void run, nor unless phases 1
-to 5 all ran.
+A phase with a violation scores 0, and a broken safety rule caps the total. A run has no score if it is void, or if not
+all of the phases 1 to 5 ran.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Score:
-    """The parts, their sum, and what is left of it under the cap."""
+    """The parts, their sum (``total``), and the sum after the cap (``points``)."""
 
     parts: tuple[Part, ...]
     total: float
@@ -37,7 +37,7 @@ class Score:
 def score(
     record: Record, verdicts: dict[str, str], figures: dict[str, dict[str, object]], found: list[Violation], rate: float
 ) -> Score | None:
-    """The score of a judged record; ``rate``: checkouts a second that were sustained."""
+    """The score of a judged record, or None. ``rate``: sustained checkouts a second."""
     if any(verdicts[phase] not in ("pass", "fail") for phase in JUDGED):
         return None
     rubric = record.about["rubric"]
@@ -54,7 +54,7 @@ def score(
     parts.append(_part("availability", f"{100 * share:.1f}% answered", share, rubric))
     settled = faults.get("settled_s")
     seconds = float(settled) if isinstance(settled, int | float) else 60.0
-    said = f"settled after {seconds:.1f} s" if settled is not None else "not settled"
+    said = f"settled after {seconds:.1f} s" if settled is not None else "never settled"
     parts.append(_part("convergence", said, 1 - seconds / 60, rubric))
     refused = sum(v.rule == "false_refusal" for v in found)
     parts.append(_part("false_refusals", f"{refused:,}", float(not refused), rubric))

@@ -1,4 +1,4 @@
-"""What only some phases can show: an exchange that is not as agreed, a false refusal, too many or too few sold."""
+"""Rules of single phases: the contract, false refusals, too many or too few orders sold."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from ..terms import Entity, Kind
 from .violations import Violation, label
 
 AMPLE = ("duplicates", "load")
-"""Phases with stock and credit for every order, save in waves that are named short."""
+"""Phases with enough stock and credit for every order, except in waves whose names begin with "short"."""
 
 
 def special(record: Record, phase: str, known: set[int]) -> list[Violation]:
-    """The violations of a phase beside its audits; orders that are named already are not named for less."""
+    """The violations of a phase's own rule. Orders in ``known`` already have a worse violation."""
     rule = _RULES.get(phase)
     return rule(record, phase, known) if rule else []
 
 
 def _contract(record: Record, phase: str, known: set[int]) -> list[Violation]:
-    """What was asked and did not agree; what could not be asked follows from that."""
+    """Each question with a wrong answer. Questions that could not be asked follow from those."""
     return [
         Violation("", "", (), "contract", phase, f"{e['title']}: {e['request']}: expected {e['expected']}, got {got}")
         for e in record.exchanges
@@ -32,7 +32,7 @@ def _contract(record: Record, phase: str, known: set[int]) -> list[Violation]:
 
 
 def _refusals(record: Record, phase: str, known: set[int]) -> list[Violation]:
-    """Stock and credit are ample: an order that only ever got 4xx (but 429) was refused falsely."""
+    """Orders that got only 4xx (other than 429), although stock and credit are ample."""
     short = [n for n, w in enumerate(record.waves) if w["phase"] != phase or w["name"].startswith("short")]
     history = record.history
     mine = (history["kind"] == Kind.CHECKOUT) & ~np.isin(history["wave"], short)
@@ -47,7 +47,7 @@ def _refusals(record: Record, phase: str, known: set[int]) -> list[Violation]:
             (),
             "false_refusal",
             phase,
-            f"refused with {said[int(order)]}, with ample stock and credit",
+            f"refused with {said[int(order)]}, although stock and credit are ample",
             int(order),
         )
         for order in np.flatnonzero(failed)
@@ -65,7 +65,7 @@ def _scarcity(record: Record, phase: str, known: set[int]) -> list[Violation]:
         if sold != enough:
             rule = "oversold" if sold > enough else "leaked"
             names = tuple(label(record, int(order)) for order in rows[mine]) if sold > enough else ()
-            detail = f"enough {by} for {enough} orders, {sold} are paid"
+            detail = f"there was {by} for {enough} orders, and {sold} are paid"
             found.append(Violation("", "", names, rule, phase, detail))
     return found
 

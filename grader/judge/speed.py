@@ -1,4 +1,4 @@
-"""What speed amounted to: each step's rate, share done and waiting times, and the highest step that was held."""
+"""The result of the speed phase: rate, share done and latencies of each step, and the highest sustained rate."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PHASE = "speed"
 
 
 def steps(record: Record) -> list[dict[str, Any]]:
-    """Each step, from its wave of the history."""
+    """The figures of each step, from its wave of the history."""
     history, found = record.history, []
     for step in record.phases.get(PHASE, {}).get("steps", []):
         mine = history["wave"] == step["wave"]
@@ -40,7 +40,7 @@ def steps(record: Record) -> list[dict[str, Any]]:
 
 
 def best(record: Record, clean: bool) -> dict[str, Any] | None:
-    """The highest step held, None if there was none or the audit was not clean."""
+    """The highest sustained step; None if there is none or if the audit was not clean."""
     held = [step for step in steps(record) if step["held"]]
     if not held or not clean:
         return None

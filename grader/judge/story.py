@@ -1,6 +1,6 @@
-"""One order's run: each attempt and its answer, the faults around them, and what the services said at the end.
+"""The story of one order: its attempts and answers, the faults around them, and what was read at the end.
 
-Only what the history or a snapshot holds is a moment; what is worked out from balances is in ``effects``.
+A moment is an entry of the history, an event or a snapshot; nothing is inferred.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from ..terms import NEVER_WRITTEN, PHASES, Entity, Kind, State, status_word
 from .violations import Violation, deciding, label
 
 FAULTS = ("kill", "pause")
-"""Events that are a fault; an event's word may say more ("kill after an answer")."""
+"""Prefixes of the events that are faults."""
 AROUND = 0.3
-"""Seconds before the first attempt and after the last one in which a fault belongs to a story."""
+"""A story includes faults up to so many seconds before its first and after its last attempt."""
 TOGETHER = 50_000_000
-"""Nanoseconds: kills so close are one fault, such as that of everything at once."""
+"""Kills within so many nanoseconds are one fault, as when everything is killed at once."""
 
 
 @dataclass(frozen=True)
 class Moment:
-    """One row of the timeline; ``at`` in seconds of the run."""
+    """One event of the story; ``at`` in seconds of the run."""
 
     at: float
     lane: str
@@ -36,7 +36,7 @@ class Moment:
 
 @dataclass(frozen=True)
 class Sum:
-    """What one balance was, should be and is read as; None: it could not be read."""
+    """One balance: its start, what its paid orders took, and the value read (None: unreadable)."""
 
     entity: Entity
     id: str
@@ -49,7 +49,7 @@ class Sum:
 
 @dataclass(frozen=True)
 class Story:
-    """Of one order. ``begin``: when its first checkout was due, in seconds; ``read``: when it was read last."""
+    """The story of one order. ``begin``: when its first checkout was due; ``read``: its last read; in seconds."""
 
     label: str
     order_id: str
@@ -57,12 +57,12 @@ class Story:
     read: float
     moments: tuple[Moment, ...]
     paid: str
-    """What the order service said: paid, not paid, or why neither."""
+    """What the order service answered: paid, not paid, or why neither."""
     sums: tuple[Sum, ...]
 
 
 def named(violations: tuple[Violation, ...]) -> Violation | None:
-    """The violation whose order is named first: of the largest group of one rule and phase, the lowest label."""
+    """The violation to show first: the lowest label in the largest group of one rule and phase."""
     with_order = [v for v in violations if v.order >= 0] or list(violations)
     if not with_order:
         return None
@@ -74,7 +74,7 @@ def named(violations: tuple[Violation, ...]) -> Violation | None:
 
 
 def faults(record: Record) -> list[tuple[float, str]]:
-    """Kills and pauses by the grader: second of the run, and whom; those at one moment are one."""
+    """The grader's kills and pauses: second of the run, and what was hit. Those at one moment are one."""
     events = record.events
     found: list[tuple[int, list[str]]] = []
     for row in np.argsort(events["at"], kind="stable"):
@@ -90,7 +90,7 @@ def faults(record: Record) -> list[tuple[float, str]]:
 
 
 def answers(record: Record, order: int) -> list[tuple[int, int, int, int]]:
-    """An order's checkouts in the order of sending: due, sent, done (ns), status."""
+    """An order's checkouts (due, sent, done in ns, status), sorted by due time."""
     history = record.history
     mine = np.flatnonzero((history["kind"] == Kind.CHECKOUT) & (history["subject"] == order))
     rows = [tuple(int(history[c][row]) for c in ("due", "sent", "done", "status")) for row in mine]
@@ -98,14 +98,14 @@ def answers(record: Record, order: int) -> list[tuple[int, int, int, int]]:
 
 
 def fault_of(found: list[tuple[float, str]], first: int, last: int) -> int:
-    """Which fault goes with attempts from first to last (ns), by time alone: the first from there on; -1: none."""
+    """The fault nearest to attempts between two times (ns): the first one after their begin; -1: none."""
     begin, end = first / 1e9, last / 1e9
     near = [n for n, (at, _) in enumerate(found) if begin - AROUND <= at <= end + AROUND]
     return next((n for n in near if found[n][0] >= begin), near[-1] if near else -1)
 
 
 def longest(record: Record) -> int:
-    """Of the faults phase, the order that was tried again and took longest until it was done; -1: none."""
+    """The order of the faults phase whose repeated checkout took longest; -1: none."""
     history = record.history
     mine = np.flatnonzero((history["kind"] == Kind.CHECKOUT) & (history["subject"] >= 0))
     mine = mine[record.orders["phase"][history["subject"][mine]] == PHASES.index("faults")]
@@ -123,7 +123,7 @@ def longest(record: Record) -> int:
 
 
 def example(record: Record, violation: Violation) -> int:
-    """Of the candidates of a violation that names no order, the one that was done last; -1: none was sent."""
+    """The candidate of a violation whose checkout was done last; -1: none was sent."""
     numbers = {int(name.rpartition("-")[2]) for name in violation.candidates}
     orders = record.orders
     mine = np.flatnonzero((orders["phase"] == PHASES.index(violation.phase)) & np.isin(orders["number"], list(numbers)))
@@ -136,7 +136,7 @@ def example(record: Record, violation: Violation) -> int:
 
 
 def story(record: Record, order: int, phase: str) -> Story:
-    """What happened to an order, up to the snapshot that its phase is judged by."""
+    """The story of an order, up to the snapshot that judges its phase."""
     moments, tries = [], answers(record, order)
     for number, (due, sent, done, status) in enumerate(tries, 1):
         if sent:
@@ -153,7 +153,7 @@ def story(record: Record, order: int, phase: str) -> Story:
                 moments.append(Moment(int(at) / 1e9, "faults", str(what), word, str(process)))
     moments.sort(key=lambda m: m.at)
     while moments and moments[0].mark in ("up", "other"):
-        del moments[0]  # a process that ran before the story began
+        del moments[0]  # a restart before the first attempt
     paid, sums, read = _readings(record, order, phase)
     return Story(label(record, order), record.orders["id"][order], begin, read, tuple(moments), paid, sums)
 
@@ -197,7 +197,7 @@ def _sum(record: Record, read: object, entity: Entity, subject: int, orders: int
 def _paid(state: int, value: int) -> str:
     if state == State.READ:
         return "paid" if value else "not paid"
-    return {State.UNKNOWN: "no such order", State.MALFORMED: "nothing readable"}.get(State(state), "no answer")
+    return {State.UNKNOWN: "no such order", State.MALFORMED: "unreadable answer"}.get(State(state), "no answer")
 
 
 __all__ = ["Moment", "Story", "Sum", "answers", "example", "fault_of", "faults", "label", "longest", "named", "story"]

@@ -1,4 +1,4 @@
-"""The verdict of each phase, and of the run. A proven violation is a fail, however busy the machine was."""
+"""The verdict of each phase and of the run. A proven violation is a fail even on a busy machine."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from .speed import best, steps
 from .violations import Violation, completed, unstable, violations
 
 LATE_MS = 5.0
-"""The generator's own lateness, above which a failure of service may be the machine's."""
+"""If the generator sends later than this, the machine may be the cause of a failure."""
 FOREIGN = 0.2
-"""Cores that something outside the sandbox took, on average, for that to be so."""
+"""And if other programs used more than this many cores on average."""
 
 
 @dataclass(frozen=True)
 class PhaseVerdict:
-    """pass, fail, void, not_tested; speed without --require: measured."""
+    """pass, fail, void or not_tested; measured for speed without --require."""
 
     verdict: str
     figures: dict[str, Any] = field(default_factory=dict)
@@ -33,7 +33,7 @@ class PhaseVerdict:
 
 @dataclass(frozen=True)
 class Judgement:
-    """Everything that reports say."""
+    """The result of judging a record, for the reports."""
 
     verdict: str
     why: str
@@ -42,12 +42,12 @@ class Judgement:
     speed: dict[str, Any] | None = None
     score: Score | None = None
     not_tested: tuple[tuple[str, str], ...] = ()
-    """What, and why not."""
+    """What was not tested, and why."""
     powercut: PowerCut = PowerCut(False)
 
 
 def judge(record: Record) -> Judgement:
-    """A record's verdict; a pure function of it."""
+    """Judge a record. A pure function."""
     failure = record.about.get("failure")
     asked = record.about["asked"]
     found: list[Violation] = []
@@ -91,7 +91,7 @@ def judge(record: Record) -> Judgement:
         left = _not_tested(record, phases, cut)
         return Judgement(kind, failure["why"], phases, tuple(found), not_tested=left, powercut=cut)
     words = [phases[phase].verdict for phase in JUDGED]
-    # Speed is no part of the verdict unless it is asked for; a proven violation is one wherever it shows.
+    # Speed counts only with --require, but a violation in any phase is a fail.
     verdict = (
         "fail"
         if "fail" in (*words, phases["speed"].verdict)
@@ -99,7 +99,7 @@ def judge(record: Record) -> Judgement:
         if "void" in words or not {"pass", "measured"} & {*words, phases["speed"].verdict}
         else "pass"
     )
-    why = "" if verdict != "void" else "nothing was judged" if "void" not in words else "the machine was too busy"
+    why = "" if verdict != "void" else "no phase was judged" if "void" not in words else "the machine was too busy"
     verdicts, numbers_of = ({n: getattr(p, a) for n, p in phases.items()} for a in ("verdict", "figures"))
     points = score(record, verdicts, numbers_of, found, speed["sustained_per_s"] if speed else 0)
     points = points if verdict != "void" else None
@@ -108,10 +108,10 @@ def judge(record: Record) -> Judgement:
 
 
 def _not_tested(record: Record, phases: dict[str, PhaseVerdict], cut: PowerCut) -> tuple[tuple[str, str], ...]:
-    """Everything that no verdict here speaks of."""
+    """Everything that the verdict does not cover."""
     left = [(f"phase {name}", phase.why) for name, phase in phases.items() if phase.verdict == "not_tested"]
     for fault in record.phases.get("faults", {}).get("left_out", []):
-        left.append((fault, "no time was left for it in this run"))
+        left.append((fault, "no time was left for it"))
     left += [(what, why) for what, why in record.about.get("untested", [])]
     if not cut.tested:
         left.append(("power cut", cut.why))
@@ -126,7 +126,7 @@ def _why_not(phase: str, asked: list[str], failure: Any) -> str:
 
 
 def _service(record: Record, phase: str, numbers: dict[str, Any]) -> list[Violation]:
-    """Set-up that never worked; in the load, the share that must be done."""
+    """A setup that never worked, and too few checkouts done in the load phase."""
     if numbers.get("stopped"):
         return [Violation("", "", (), "unavailable", phase, str(numbers["stopped"]))]
     if phase != "load":
@@ -135,13 +135,13 @@ def _service(record: Record, phase: str, numbers: dict[str, Any]) -> list[Violat
     least = record.about["limits"]["success"]
     if not offered or done < least * offered:
         share = 100 * done / offered if offered else 0.0
-        detail = f"{share:.1f}% of {offered:,} checkouts were done; {100 * least:.0f}% must be"
+        detail = f"{share:.1f}% of {offered:,} checkouts were done, {100 * least:.0f}% are required"
         return [Violation("", "", (), "unavailable", phase, detail)]
     return []
 
 
 def _busy(record: Record, phase: str, numbers: dict[str, Any]) -> bool:
-    """The generator was late with connections free, and somebody else took the CPU in that phase."""
+    """Whether the generator was late with connections free, while other programs used the CPU."""
     if float(numbers["late_p99_ms"]) <= LATE_MS:
         return False
     samples, about = record.samples, record.phases[phase]
@@ -151,7 +151,7 @@ def _busy(record: Record, phase: str, numbers: dict[str, Any]) -> bool:
 
 
 def _late_changes(record: Record) -> list[Violation]:
-    """Effects after an accepted snapshot: the run's last one must equal it, but for what was completed since."""
+    """Changes after an accepted snapshot. The run's last one must equal it, except for orders completed since."""
     taken = record.snapshots_taken
     last = [n for n, shot in enumerate(taken) if shot["phase"] == ""]
     if not last:
@@ -159,7 +159,7 @@ def _late_changes(record: Record) -> list[Violation]:
     final = record.shot(last[-1])
     found = []
     for phase in PHASES:
-        # One that was accepted before more was done, such as a top-up, is not what the last one must equal.
+        # Only the last accepted one: an earlier one was followed by a top-up.
         kept = [n for n, shot in enumerate(taken) if shot["phase"] == phase][-1:]
         for number in kept if kept and taken[kept[0]]["accepted"] else ():
             shot = record.shot(number)

@@ -1,4 +1,4 @@
-"""The audit's findings of each phase, in the words of the report: labels, the system's ids, candidates."""
+"""The audit's findings as violations, with labels, the system's ids and candidates."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ class Violation:
     """One broken rule."""
 
     label: str
-    """Ours, the same in every run of a seed; "" where no one order can be named."""
+    """The grader's name of the order, the same in every run of a seed; "" if no single order can be named."""
     order_id: str
-    """The system's."""
+    """The system's id of the order."""
     candidates: tuple[str, ...]
-    """Labels among which the guilty one is."""
+    """Labels of the orders that may have broken the rule."""
     rule: str
     phase: str
     detail: str
     order: int = -1
-    """Row in the record."""
+    """The order's row in the record; -1: none."""
 
 
 def label(record: Record, order: int) -> str:
-    """Of an order, by its row."""
+    """The label of an order, by its row."""
     if order < 0:
         return ""
     table = record.orders
@@ -38,9 +38,10 @@ def label(record: Record, order: int) -> str:
 
 
 def deciding(record: Record, phase: str) -> int:
-    """The snapshot that a phase is judged by: its last, -1 if it has none.
+    """The snapshot that judges a phase: its last one; -1 if it has none.
 
-    Where no pair was accepted and the last is clean, it is the one before: what is read wrong now and then is wrong.
+    If no pair was accepted but the last snapshot is clean, the one before decides: a value that is sometimes wrong is
+    wrong.
     """
     taken = record.snapshots_taken
     kept = [n for n, shot in enumerate(taken) if shot["phase"] == phase]
@@ -50,7 +51,7 @@ def deciding(record: Record, phase: str) -> int:
 
 
 def violations(record: Record, phase: str) -> list[Violation]:
-    """What the deciding snapshot of a phase shows to be broken, once a rule and order."""
+    """The violations in the snapshot that decides a phase, one for each rule and order."""
     number = deciding(record, phase)
     if number < 0:
         return []
@@ -68,7 +69,7 @@ def _worded(record: Record, phase: str, finding: Finding) -> Violation:
 
 
 def _moved(first: Shot, second: Shot, entity: Entity) -> tuple[Column, tuple[Column, Column], tuple[Column, Column]]:
-    """Of what two snapshots both read and do not say the same: the rows, and states and values before and after."""
+    """The values that differ in two snapshots: rows, and state and value before and after."""
     rows, states, values = first.read[entity]
     again, states_2, values_2 = second.read[entity]
     common = np.isin(rows, again)
@@ -79,9 +80,9 @@ def _moved(first: Shot, second: Shot, entity: Entity) -> tuple[Column, tuple[Col
 
 
 def completed(record: Record, before: int, after: int) -> bool:
-    """Whether all that changed from one snapshot to another is that orders were paid of which nothing was promised.
+    """Whether the only change between two snapshots is that INDETERMINATE orders were paid, and all still adds up.
 
-    A recovery that comes with a timer may complete them long after a clean pair of snapshots; it has to add up then.
+    A recovery that runs on a timer may complete them long after a clean pair of snapshots.
     """
     first, second = record.shot(before), record.shot(after)
     orders, _, (_, paid) = _moved(first, second, Entity.ORDER)
@@ -103,21 +104,21 @@ def completed(record: Record, before: int, after: int) -> bool:
 
 
 def _said(state: int, value: int) -> str:
-    """What one read gave."""
-    words = {State.READ: f"{value:,}", State.UNKNOWN: "no such thing", State.MALFORMED: "nothing readable"}
+    """The result of one read, in words."""
+    words = {State.READ: f"{value:,}", State.UNKNOWN: "unknown id", State.MALFORMED: "unreadable answer"}
     return words.get(State(state), "no answer")
 
 
 def unstable(record: Record, phase: str, before: int, after: int) -> Violation:
-    """Two snapshots that should say the same, and do not: the first value that changed."""
+    """The violation for two snapshots that should be equal; names the first value that changed."""
     first, second = record.shot(before), record.shot(after)
     for entity in Entity:
         rows, old, new = _moved(first, second, entity)
         if len(rows):
             row, (was, then) = rows[0], (_said(state[0], value[0]) for state, value in (old, new))
             thing = f"{('order', 'user', 'item')[entity]} {record.rows(entity)['id'][row]}"
-            detail = f"a value still changed: {thing} read {was}, then {then}"
+            detail = f"a value still changed: {thing}: first {was}, then {then}"
             order = int(row) if entity == Entity.ORDER else -1
             order_id = record.orders["id"][order] if order >= 0 else ""
             return Violation(label(record, order), order_id, (), "unstable", phase, detail, order)
-    return Violation("", "", (), "unstable", phase, "two snapshots read different things", -1)
+    return Violation("", "", (), "unstable", phase, "two snapshots read different ids", -1)

@@ -1,4 +1,4 @@
-"""Which orders a seed means: blocks of 36 that name themselves in a wrong balance. Pure arithmetic."""
+"""The orders of a seed, in blocks of 36 whose amounts identify an order in a wrong balance. Pure arithmetic."""
 
 from .blocks import BLOCK, COLD_PRICE, HOT_ITEMS, HOT_PRICE, SIDE, UNITS, Blocks, hot_units
 

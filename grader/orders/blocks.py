@@ -1,10 +1,11 @@
 """Blocks of orders whose amounts are digits: a Latin square of 6 users and 6 items.
 
-User i and item j of a block meet in one order, whose slot is (i + j) mod 6, so each user and each item has each
-slot once. The order takes 8**slot units of its cold item at price 1000, and 1 to 20 units of one of 20 hot items
-at price 1. A balance is then a number in base 8: the digit of a slot says how often that order took effect, from
--1 to 6 times; the money's last three digits are the hot line's sum, -120 to 720, a check on the digits.
-Bounds: an item's largest decodable effect is 6 * (8**6 - 1) / 7 = 224,694 units, a user's 224,694,720: below 2**31.
+User i and item j of a block meet in one order, whose slot is (i + j) mod 6, so each user and each item has each slot
+once. The order takes 8**slot units of its cold item at price 1000, and 1 to 20 units of one of 20 hot items at price
+1. The change of a balance is then a number in base 8: the digit of a slot shows how often that order took effect, from
+-1 to 6 times. The last three decimal digits of money are the sum of the hot lines, -120 to 720, which checks the octal
+digits. The largest decodable change is 6 * (8**6 - 1) / 7 = 224,694 units of an item and 224,694,720 of a user's
+money, below 2**31.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ Longs = NDArray[np.int64]
 
 SIDE = 6
 BLOCK = SIDE * SIDE
-"""Orders of a block."""
+"""Orders in a block."""
 BASE = 8
 UNITS: Longs = BASE ** np.arange(SIDE, dtype=np.int64)
 """Units of the cold item, by slot."""
@@ -26,20 +27,20 @@ COLD_PRICE, HOT_PRICE = 1000, 1
 HOT_ITEMS = 20
 HOT_MOST = 20
 LEAST, MOST = -1, 6
-"""How often an order may take effect and still be read off a balance."""
+"""The range of effects of an order that a balance can show."""
 OFFSET = int(UNITS.sum())
-"""Added to a balance's effect, it makes the digit of LEAST a zero."""
+"""Added to a balance's change, it turns the digit LEAST into 0."""
 STOCK = 2 * MOST * OFFSET
-"""Initial stock of a cold item: twice the largest effect that can be read, so that no doubled order is refused."""
+"""Initial stock of a cold item: twice the largest decodable change, so that no doubled order is refused."""
 CREDIT = COLD_PRICE * STOCK + 2 * MOST * SIDE * HOT_MOST
 """Initial credit of a user, likewise."""
 
 
 def hot_units(seed: list[int], block: int) -> Longs:
-    """Units of the hot line of each of a block's orders, int64[36], 1 to 20; a prefix of nothing: any block by itself.
+    """Units (1 to 20) of the hot line of each order of a block, int64[36]. Any block can be drawn by itself.
 
-    The order of a user's next slot never has 8 times as many: or 9 effects of one order would look, in money
-    too, like one effect of it and two of the next.
+    The next slot of the same user never has 8 times as many units. Otherwise 9 effects of one order would look like one
+    effect of it and one of the next, in money too.
     """
     rng = np.random.default_rng([*seed, 1, block])
     units = np.zeros(BLOCK, dtype=np.int64)
@@ -55,12 +56,12 @@ def hot_units(seed: list[int], block: int) -> Longs:
 
 @dataclass(frozen=True)
 class Blocks:
-    """Some blocks, as columns over their orders: 36 a block, in the order in which they are sent."""
+    """Blocks as columns over their orders, 36 for each block, in the order of sending."""
 
     user: Longs
-    """Row among the blocks' users, 6 a block."""
+    """Index among the blocks' users, 6 for each block."""
     item: Longs
-    """Row among the blocks' cold items, 6 a block."""
+    """Index among the blocks' cold items, 6 for each block."""
     slot: Longs
     cold: Longs
     """Units of the cold item."""
@@ -71,7 +72,7 @@ class Blocks:
 
     @classmethod
     def draw(cls, seed: list[int], first: int, count: int) -> Blocks:
-        """Blocks first to first + count - 1 of a seed, which is one number or several."""
+        """Draw the blocks first to first + count - 1 of a seed, which is a list of numbers."""
         user, item = np.divmod(np.arange(BLOCK, dtype=np.int64), SIDE)
         slot = (user + item) % SIDE
         parts = []
@@ -87,7 +88,7 @@ class Blocks:
 
     @property
     def cost(self) -> Longs:
-        """Of each order, in money."""
+        """The cost of each order."""
         return COLD_PRICE * self.cold + HOT_PRICE * self.hot
 
     def __len__(self) -> int:

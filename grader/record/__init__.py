@@ -1,6 +1,6 @@
-"""One run as tables: what was ordered, sent, answered, read, killed. Written and read by this room alone.
+"""The record of one run: its orders, requests, answers, reads and faults, as tables.
 
-`tables` is the record in memory, growing while a run lasts; `folder` is the record on disk, with its schema.
+`tables` is the record in memory, to which a run appends; `folder` writes it to disk and reads it.
 """
 
 from .folder import VERSION, load, save

@@ -1,7 +1,4 @@
-"""The record on disk: Parquet for tables, JSON for the rest. Reading gives exactly what was written.
-
-Raises RecordError for a folder that is no record, is of another version, or has a file that does not fit.
-"""
+"""The record on disk: Parquet for tables, JSON for the rest. Reading returns exactly what was written."""
 
 from __future__ import annotations
 
@@ -29,10 +26,9 @@ def _types(name: str) -> pa.Schema:
 
 
 def save(record: Record, folder: Path) -> None:
-    """Write the record; files of an earlier one in the folder are replaced.
+    """Write the record into a folder, in place of an earlier one.
 
-    run.json is taken away first and comes back last: without it a folder is no record, so one that was only half
-    written is never judged.
+    run.json is removed first and written last. A folder without it is no record, so an incomplete one is never judged.
     """
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "run.json").unlink(missing_ok=True)
@@ -60,19 +56,17 @@ def _write(path: Path, content: Any) -> None:
 
 
 def load(folder: Path) -> Record:
-    """Read a record. Raises RecordError."""
+    """Read a record. Raises RecordError if it is missing, damaged, or of another version."""
     try:
         about = json.loads((folder / "run.json").read_text())
         exchanges = json.loads((folder / "exchanges.json").read_text())
     except (OSError, ValueError) as error:
-        raise RecordError(
-            f"{folder} holds no record of a run ({error}); give the folder that --report named"
-        ) from error
+        raise RecordError(f"{folder} holds no record ({error}); give the folder that --report named") from error
     if not isinstance(about, dict) or about.pop("record", None) != VERSION:
-        raise RecordError(f"{folder}: the record is not of version {VERSION}; judge it with the grader that wrote it")
+        raise RecordError(f"{folder}: the record does not have version {VERSION}; use the grader that wrote it")
     tables = {name: _read(folder, name) for name in SCHEMA}
     logs = {p.stem: p.read_bytes().decode(errors="replace") for p in sorted((folder / "logs").glob("*.txt"))}
-    # One that an earlier run left there does not belong to this one.
+    # Ignore the power cuts of an earlier run in the same folder.
     cut = load(folder / POWER_CUT) if "skipped" not in about.get(POWER_CUT, {"skipped": ""}) else None
     return Record(about, tables, exchanges, logs, cut)
 
@@ -81,10 +75,10 @@ def _read(folder: Path, name: str) -> Table:
     try:
         arrow = pq.read_table(folder / f"{name}.parquet")
     except (OSError, pa.ArrowException) as error:
-        said = "it is not there" if isinstance(error, FileNotFoundError) else re.sub(r"\s+", " ", str(error))[:200]
-        raise RecordError(f"{folder}/{name}.parquet cannot be read ({said}); the record is not whole") from error
+        said = "it is missing" if isinstance(error, FileNotFoundError) else re.sub(r"\s+", " ", str(error))[:200]
+        raise RecordError(f"{folder}/{name}.parquet cannot be read ({said}); the record is incomplete") from error
     if not arrow.schema.equals(_types(name)):
-        raise RecordError(f"{folder}/{name}.parquet: its columns are not those of docs/grader.md")
+        raise RecordError(f"{folder}/{name}.parquet: its columns differ from docs/grader.md; use an unmodified record")
     columns = {}
     for column, dtype in SCHEMA[name].items():
         values = arrow.column(column)

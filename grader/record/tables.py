@@ -1,6 +1,6 @@
-"""The record in memory: tables of numpy columns that only grow, save a few columns that are filled in later.
+"""The record in memory: tables of numpy columns that only grow. A few columns are filled in later.
 
-A row's number is its identity: a request's subject is the row of an order, a user or an item.
+Row numbers are identities: the subject of a request is the row of an order, a user or an item.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ SCHEMA: dict[str, dict[str, np.dtype[Any]]] = {
     "samples": {"at": LONG, "generator": np.dtype(np.float64), "services": np.dtype(np.float64),
                 "foreign": np.dtype(np.float64)},
 }  # fmt: skip
-"""Table, column, type. docs/grader.md says what each means."""
+"""The type of each column of each table. docs/grader.md explains them."""
 
 
 class Table:
-    """Columns of one length."""
+    """A table of numpy columns."""
 
     def __init__(self, name: str, columns: dict[str, Column] | None = None) -> None:
         self.name = name
@@ -44,11 +44,11 @@ class Table:
         self._rows = len(next(iter(self._columns.values())))
 
     def __len__(self) -> int:
-        """Rows."""
+        """The number of rows."""
         return self._rows
 
     def append(self, **columns: Any) -> slice:
-        """Add rows; a scalar stands for every row. The rows' numbers."""
+        """Add rows, and return their range. A scalar fills its column."""
         schema = SCHEMA[self.name]
         if set(columns) != set(schema):
             raise TypeError(f"{self.name} has the columns {', '.join(schema)}")
@@ -58,7 +58,7 @@ class Table:
         return slice(self._rows - rows, self._rows)
 
     def __getitem__(self, column: str) -> Column:
-        """A column; writing into it changes the table."""
+        """A column. Writing into it changes the table."""
         if self._more:
             parts = [self._columns, *self._more]
             self._columns = {c: np.concatenate([part[c] for part in parts]) for c in SCHEMA[self.name]}
@@ -76,14 +76,14 @@ def _column(value: Any, dtype: np.dtype[Any], rows: int) -> Column:
 
 @dataclass(frozen=True)
 class Shot:
-    """One snapshot: for each entity the rows that were read, what came of it, and the values; begin and end of it."""
+    """One snapshot: for each entity the rows read, their states and values; its begin and end in ns of the run."""
 
     begin: int
     end: int
     read: dict[Entity, tuple[Column, Column, Column]]
 
     def same(self, other: Shot) -> bool:
-        """Whether the other one says the same."""
+        """Whether another snapshot read the same."""
         return all(np.array_equal(a, b) for e in Entity for a, b in zip(self.read[e], other.read[e], strict=True))
 
 
@@ -96,10 +96,10 @@ class Record:
     exchanges: list[dict[str, Any]] = field(default_factory=list)
     logs: dict[str, str] = field(default_factory=dict)
     powercut: Record | None = None
-    """The run in which the power was cut, a record of its own."""
+    """The record of the run with the power cuts."""
 
     def __getattr__(self, name: str) -> Table:
-        """A table by its name."""
+        """The table of this name."""
         try:
             return self.__dict__["tables"][name]  # type: ignore[no-any-return]
         except KeyError:
@@ -107,21 +107,21 @@ class Record:
 
     @property
     def waves(self) -> list[dict[str, Any]]:
-        """One a job of requests: phase, name, rate, start, seconds of the generator's CPU."""
+        """One entry for each wave of requests: phase, name, start, number of requests, CPU seconds of the generator."""
         return self.about.setdefault("waves", [])  # type: ignore[no-any-return]
 
     @property
     def snapshots_taken(self) -> list[dict[str, Any]]:
-        """One a snapshot: phase ("" for all), begin, end, name, accepted."""
+        """One entry for each snapshot: phase ("" for all), begin, end, name, accepted."""
         return self.about.setdefault("snapshots", [])  # type: ignore[no-any-return]
 
     @property
     def phases(self) -> dict[str, dict[str, Any]]:
-        """What the live half says of each phase that began."""
+        """Notes of the live half about each phase."""
         return self.about.setdefault("phases", {})  # type: ignore[no-any-return]
 
     def keep(self, shot: Shot, phase: str, name: str, accepted: bool) -> int:
-        """Add a snapshot; its number."""
+        """Add a snapshot, and return its number."""
         number = len(self.snapshots_taken)
         about = {"phase": phase, "name": name, "begin": shot.begin, "end": shot.end, "accepted": accepted}
         self.snapshots_taken.append(about)
@@ -132,7 +132,7 @@ class Record:
         return number
 
     def shot(self, number: int) -> Shot:
-        """A snapshot that was kept."""
+        """The snapshot of this number."""
         table, about = self.tables["snapshots"], self.snapshots_taken[number]
         mine = table["snapshot"] == number
         read = {}
@@ -142,11 +142,11 @@ class Record:
         return Shot(about["begin"], about["end"], read)
 
     def rows(self, entity: Entity) -> Table:
-        """The table that an entity's subject is a row of."""
+        """The table of an entity: orders, users or items."""
         return self.tables[("orders", "users", "items")[entity]]
 
     def initial(self, entity: Entity, before: int) -> NDArray[np.int64]:
-        """What was acknowledged for each user or item before a time of the run."""
+        """The amount acknowledged for each user or item up to a time of the run."""
         funds = self.tables["funds"]
         chosen = (funds["kind"] == entity) & (funds["at"] <= before)
         total = np.zeros(len(self.rows(entity)), dtype=np.int64)
@@ -154,5 +154,5 @@ class Record:
         return total
 
     def checkouts(self) -> NDArray[np.bool_]:
-        """Which rows of the history are checkouts."""
+        """A mask of the history: which requests are checkouts."""
         return np.asarray(self.tables["history"]["kind"] == Kind.CHECKOUT)

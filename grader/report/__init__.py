@@ -1,10 +1,10 @@
-"""Findings as files and words: a pure function of the record, byte for byte.
+"""The reports of a run. Each is a pure function of the record, so the same record gives the same bytes.
 
-`model` is what every form says, `as_json` is report.json, `as_html` is report.html, `terminal` is what a person reads
-at the end, `gradescope` is for a class, `write` writes them into a folder.
+`model` holds the sentences that all reports share, `as_json` makes report.json, `as_html` report.html, `terminal` the
+summary, `gradescope` the files for a class, and `write` writes them all into a folder.
 
-The page: `words` (the only way from a value to it), `style`, `timeline` (one order), `groups` (violations by
-pattern), `causes` (what usually breaks each rule), `charts`.
+The page has these parts: `words` (escapes every value), `style`, `timeline` (one order), `groups` (violations by
+pattern), `causes` (the usual cause of each rule), `charts`, `powercut`.
 """
 
 from .terminal import told

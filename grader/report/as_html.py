@@ -1,8 +1,8 @@
-"""report.html: one file without script or anything from outside, read in the order of the questions of its readers.
+"""report.html: one file without scripts or external resources.
 
-Verdict and score (a teacher in five seconds), phases, the story of one order (a student), every violation by
-pattern, waiting time, speed, score, what was not tested, where it ran, words. Whatever a submission said goes through
-words.safe; the page's own policy forbids scripts and loads besides.
+It starts with verdict and score, for a teacher. Then come the phases, the story of one order, the violations by
+pattern, latencies, speed, score, what was not tested, the environment and a glossary. Everything that a submission
+sent is escaped by words.safe, and the page's content policy forbids scripts and loads.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ from .timeline import facts, log_lines, sums, timeline
 from .words import ID, LINE, TEXT, code, counted, row, safe, seconds, sign
 
 DOES = {
-    "contract": "asks every route, right and wrong",
-    "duplicates": "sends the same checkout many times",
+    "contract": "calls every route with valid and invalid arguments",
+    "duplicates": "repeats the same checkout many times",
     "load": "sends many different orders",
-    "scarcity": "offers too little stock, then too little credit",
+    "scarcity": "supplies too little stock, then too little credit",
     "faults": "kills and pauses each process during checkouts",
-    "speed": "raises the rate until it is too much",
+    "speed": "raises the rate until the system cannot follow",
 }
 _GRADED = "good enough for a grade"
-"""What the sandbox's list says of itself beside what it stops."""
+"""The entry of the sandbox's list that is no threat."""
 WORDS = (
-    ("Attempt", "one sending of a checkout. An order may be sent often; it must take effect once or not at all."),
-    ("Done, refused", "answered 2xx: the order is paid. Answered 4xx: nothing happened, and nothing will."),
-    ("No promise", "a 5xx, a timeout or a closed connection: it may have happened or not."),
-    ("Kill, pause", "kill -9 ends a process without warning; SIGSTOP freezes it for a few seconds."),
-    ("Charged twice, how it is known", "each order of one user costs a different power of 8, so a wrong balance says "
-     "which order is wrong, and how often."),
-    ("Candidates", "where a balance cannot tell, the orders among which the guilty one is."),
-    ("p50, p99", "half of all waited less than p50, 99 of 100 less than p99; counted from the moment each was due."),
-    ("Held", "a rate at which 99% are done, p99 is at most 1 s and every balance is right."),
-    ("Void", "the machine was too busy, or the grader failed: no verdict and no score. Run it again."),
+    ("Attempt", "one request for a checkout. An order may have many; it must take effect once or not at all."),
+    ("Done, refused", "done: answered 2xx; the order is paid. Refused: answered 4xx; it has no effect, now or later."),
+    ("No promise", "a 5xx, a timeout or a closed connection: the checkout may have had its effect or not."),
+    ("Kill, pause", "a kill (kill -9) ends a process without warning; a pause (SIGSTOP) freezes it for a few seconds."),
+    ("Which order was wrong", "each order of one user costs a different power of 8, so a wrong balance shows which "
+     "order took effect too often or never."),
+    ("Candidates", "the orders that may have broken a rule, if a balance does not identify one."),
+    ("p50, p99", "half of the checkouts took less than p50, 99 of 100 less than p99, from the time each was due."),
+    ("Held", "a rate at which 99% are done, p99 is at most 1 s and all balances are right."),
+    ("Void", "the machine was too busy, or the grader failed: there is no verdict and no score. Run it again."),
 )  # fmt: skip
 
 
@@ -56,7 +56,7 @@ def _upper(text: str) -> str:
 
 
 def _limit(name: str, value: float) -> str:
-    """A number of terms.Limits with its unit."""
+    """A field of terms.Limits with its unit."""
     if name in ("memory", "disk"):
         return f"{value / 2**30:g} GiB"
     if name in ("files", "top_rate"):
@@ -81,17 +81,17 @@ def _verdict(record: Record, judgement: Judgement, first: Violation | None, told
     parts = [f"<section class='verdict {word}'><div class='stamp'><b>{sign(word)}{word.upper()}</b>{points}{cap}</div>"]
     parts.append(f"<div class='lead'><h2>{_lead(judgement, first)}</h2>")
     if word == "void":
-        seen = f" What was seen, {safe(first.phase)}: {safe(first.detail)}." if first is not None else ""
-        parts.append(f"<p>It says nothing about the submission. Run it again on a quiet machine.{seen}</p>")
+        seen = f" Seen in phase {safe(first.phase)}: {safe(first.detail)}." if first is not None else ""
+        parts.append(f"<p>A void run says nothing about the submission. Run it again on an idle machine.{seen}</p>")
     elif first is not None:
         parts.append(f"<p>{_upper(first.detail)}.</p>")
         more = len(judgement.violations) - 1
-        parts.append("<p><a href='#order'>The whole story</a>")
+        parts.append("<p><a href='#order'>The full story</a>")
         parts.append(f" · <a href='#rules'>{counted(more, 'more violation')}</a></p>" if more else "</p>")
     elif word == "pass":
         missing = [name for name in JUDGED if judgement.phases[name].verdict == "not_tested"]
-        parts.append("<p>Every balance adds up, every acknowledged order is paid, no refused one is.</p>")
-        parts.append(f"<p>Only what ran was judged; left out: {', '.join(missing)}.</p>" if missing else "")
+        parts.append("<p>Every balance adds up, every acknowledged order is paid, and no refused order is.</p>")
+        parts.append(f"<p>Phases that did not run: {', '.join(missing)}.</p>" if missing else "")
     if first is not None and told is not None:
         cells = (
             f"<div class='{'' if right else 'no'}'><dt>{ask}</dt><dd>"
@@ -104,7 +104,7 @@ def _verdict(record: Record, judgement: Judgement, first: Violation | None, told
 
 def _phases(record: Record, judgement: Judgement) -> str:
     rows = [
-        row("Phase", "What the grader does", "Verdict", "Found", "Time", kind="th", classes=("", "", "", "", "num"))
+        row("Phase", "What the grader does", "Verdict", "Result", "Time", kind="th", classes=("", "", "", "", "num"))
     ]
     for number, name in enumerate(PHASES, 1):
         phase = judgement.phases[name]
@@ -125,8 +125,8 @@ def _named(record: Record, judgement: Judgement, first: Violation, told: Story |
     cause = CAUSES[first.rule]
     parts = ["<section id='order'>"]
     if told is not None:
-        parts.append(f"<h2>What happened to order {code(told.label)}</h2><p class='soft'>In your system it is ")
-        parts.append(f"{code(told.order_id)}. Times count from the moment at which its first checkout was due, ")
+        parts.append(f"<h2>What happened to order {code(told.label)}</h2><p class='soft'>Its id in your system: ")
+        parts.append(f"{code(told.order_id)}. Times count from its first checkout, which was due ")
         parts.append(f"{seconds(told.begin)} into the run.</p>")
         parts.append(timeline(record, told, facts(judgement, first.rule, first.order, told)))
     else:
@@ -136,14 +136,14 @@ def _named(record: Record, judgement: Judgement, first: Violation, told: Story |
         if first.candidates:
             names = ", ".join(code(name) for name in first.candidates[:CANDIDATES])
             more = f", and {len(first.candidates) - CANDIDATES:,} more" if len(first.candidates) > CANDIDATES else ""
-            parts.append(f"<p>No balance tells which order it was; it is among: {names}{more}.</p>")
+            parts.append(f"<p>The balances do not identify the order. It is one of {names}{more}.</p>")
             one = example(record, first)
             if one >= 0:
                 other = story(record, one, first.phase)
-                parts.append(f"<h3>One of them: {code(other.label)}, in your system {code(other.order_id)}</h3>")
+                parts.append(f"<h3>One of them: {code(other.label)}, id in your system: {code(other.order_id)}</h3>")
                 parts.append(timeline(record, other, facts(judgement, first.rule, one, other)))
     look = "".join(f"<li>{safe(place)}</li>" for place in cause.look)
-    parts.append(f"<div class='why'><div class='rule'><h3>The rule that broke: {safe(cause.name)}</h3>")
+    parts.append(f"<div class='why'><div class='rule'><h3>Broken rule: {safe(cause.name)}</h3>")
     parts.append(f"<p>{safe(cause.rule)}</p><p><b>Found:</b> {safe(first.detail)}.</p>")
     parts.append(sums(told, first.rule) if told is not None else "")
     parts.append(f"</div><div><h3>The usual cause</h3><p>{safe(usual(first))}</p></div>")
@@ -152,13 +152,13 @@ def _named(record: Record, judgement: Judgement, first: Violation, told: Story |
 
 
 def _survivor(record: Record, judgement: Judgement) -> str:
-    """On a pass: the order that waited longest through a fault."""
+    """After a pass: the order that a fault delayed most."""
     order = longest(record)
     if order < 0:
         return ""
     told = story(record, order, "faults")
     seen = facts(judgement, "", order, told)
-    head = f"<section id='order'><h2>The longest wait through a fault: order {code(told.label)}</h2>"
+    head = f"<section id='order'><h2>The order that a fault delayed most: {code(told.label)}</h2>"
     return head + timeline(record, told, seen) + "</section>"
 
 
@@ -177,8 +177,8 @@ def _tables(record: Record, judgement: Judgement) -> str:
         parts.append(f"<section><h2>Score</h2><table class='score'>{''.join(rows)}</table></section>")
     left = "".join(row(f"<b>{safe(what, ID)}</b>", safe(why)) for what, why in judgement.not_tested)
     if judgement.powercut.tested:
-        said = f"In a run of its own, outside verdict and score: {sentence(judgement.powercut)}"
-        left += row("<b>Tested apart: power cut</b>", safe(said, 2 * TEXT))
+        said = f"In a separate run, outside verdict and score: {sentence(judgement.powercut)}"
+        left += row("<b>Tested separately: power cut</b>", safe(said, 2 * TEXT))
     parts.append(f"<section><h2>What was not tested, and why</h2><table class='env'>{left}</table></section>")
     machine = ", ".join(f"{name} {value}" for name, value in sorted(about.get("machine", {}).items()))
     names = ", ".join(f"{p['name']} ({p['role']})" for p in about["submission"]["processes"][:20])
@@ -191,11 +191,11 @@ def _tables(record: Record, judgement: Judgement) -> str:
         ("Seed", safe(about["seed"])),
         ("Limits", safe(limits, 600)),
         ("Sandbox", f"tier {safe(box['tier'])}: {safe(box['name'])}. {safe(box['why'])}"),
-        (_GRADED.capitalize(), "yes" if dict(box["stops"]).get(_GRADED) else "no: for the student's own eyes"),
+        (_GRADED.capitalize(), "yes" if dict(box["stops"]).get(_GRADED) else "no: self-check only"),
     ]
-    parts.append("<section><h2>Where and how it ran</h2><table class='env'>")
+    parts.append("<section><h2>Environment</h2><table class='env'>")
     parts += [row(name, text) for name, text in pairs]
-    parts.append(f"</table><table class='score'>{row('A submission that', 'is stopped here', kind='th')}")
+    parts.append(f"</table><table class='score'>{row('A submission that', 'is stopped', kind='th')}")
     for threat, stopped in box["stops"]:
         if threat == _GRADED:
             continue
@@ -204,7 +204,7 @@ def _tables(record: Record, judgement: Judgement) -> str:
 
 
 def as_html(record: Record, judgement: Judgement) -> str:
-    """The page: a pure function of the record and its judgement."""
+    """The text of report.html, a pure function of the record and its judgement."""
     about, first = record.about, named(judgement.violations)
     name = safe(about["submission"]["name"], ID)
     told = story(record, first.order, first.phase) if first is not None and first.order >= 0 else None
@@ -225,12 +225,12 @@ def as_html(record: Record, judgement: Judgement) -> str:
     ]
     if about.get("failure"):
         why = "\n".join(safe(line) for line in str(about["failure"]["why"]).splitlines()[:60])
-        parts.append(f"<section><h2>Why it ended early</h2><pre>{why}</pre></section>")
+        parts.append(f"<section><h2>Why the run ended early</h2><pre>{why}</pre></section>")
     if first is not None and judgement.verdict != "void":
         parts.append(_named(record, judgement, first, told))
     elif judgement.verdict == "pass":
         parts.append(_survivor(record, judgement))
-    parts.append(f"<section id='rules'><h2>{counted(len(judgement.violations), 'violation')}, by rule</h2>")
+    parts.append(f"<section id='rules'><h2>{counted(len(judgement.violations), 'violation')} by rule</h2>")
     parts.append(f"{rules_table(judgement)}{groups(record, judgement)}</section>")
     chart, table = waiting(record, judgement), steps(judgement)
     parts.append(f"<section><h2>How long a checkout took</h2>{chart}</section>" if chart else "")
@@ -239,14 +239,10 @@ def as_html(record: Record, judgement: Judgement) -> str:
         best = (
             f"{'At least ' if speed['at_least'] else ''}{speed['sustained_per_s']:,.0f} a second" if speed else "None"
         )
-        parts.append(f"<section><h2>How many checkouts a second</h2><p>{best} held. Held: 99% done, p99 at most 1 s ")
-        parts.append(f"from the moment each was due, every balance right.</p>{table}</section>")
+        parts.append(f"<section><h2>How many checkouts a second</h2><p>{best} held: 99% done, p99 at most 1 s ")
+        parts.append(f"from the time each was due, all balances right.</p>{table}</section>")
     parts.append(_tables(record, judgement))
     words = "".join(f"<div><dt>{word}</dt><dd>{meaning}</dd></div>" for word, meaning in WORDS)
-    parts.append(
-        f"<section><h2>Words used here</h2><dl class='words'>{words}</dl></section><footer>Everything here is in "
-    )
-    parts.append(
-        "report.json too. <code>python -m grader replay</code> writes this page again from the record.</footer>"
-    )
+    parts.append(f"<section><h2>Terms</h2><dl class='words'>{words}</dl></section><footer>report.json holds the same ")
+    parts.append("findings. <code>python -m grader replay</code> writes this page again from the record.</footer>")
     return "".join([*parts, "</main></body></html>\n"])

@@ -1,4 +1,4 @@
-"""report.json, version 1; its fields are described in docs/grader.md."""
+"""report.json, version 1. docs/grader.md describes its fields."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ VERSION = 1
 
 
 def content(record: Record, judgement: Judgement) -> dict[str, Any]:
-    """The object that report.json holds."""
+    """The object in report.json."""
     about = record.about
     return {
         "report": VERSION,

@@ -1,6 +1,6 @@
-"""Waiting time over the run, and the steps of speed. The drawing stretches, the words are page text in their places.
+"""The latency chart of a run, and the table of the speed phase.
 
-So words keep their size at any width and on paper, and a browser without script shows everything.
+The drawing stretches with the page. Its labels are text of the page, so they keep their size at any width and on paper.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from ..terms import GOODPUT, SLOWEST_MS, Kind
 from .words import row, seconds
 
 BOTTOM, TOP = 1.0, 10_000.0
-"""Milliseconds at the chart's lower and upper edge."""
+"""Milliseconds at the lower and upper edge of the chart."""
 GOAL = 10_000
-"""Checkouts a second: the top of the scale of the score."""
+"""The rate that scores all points, in checkouts a second."""
 MOST_BINS = 300
-"""Moments along the chart; a longer run has longer ones."""
+"""Bins along the chart. A longer run has longer bins."""
 NARROW = 4.0
-"""Percent of the width: labels nearer than this are one."""
+"""Labels nearer than this share of the width (in percent) are merged."""
 
 
 def _height(ms: float) -> float:
-    """Place from the top, of 1000."""
+    """Distance from the top, of 1000."""
     share = math.log10(max(BOTTOM, min(TOP, ms)) / BOTTOM) / math.log10(TOP / BOTTOM)
     return round(1000 * (1 - share), 1)
 
 
 def _path(xs: list[float], ys: list[float], bins: list[int]) -> str:
-    """Neighbouring bins joined; a lone one a short dash."""
+    """A path through adjacent bins. A single bin is a short dash."""
     parts = []
     for n, (x, y) in enumerate(zip(xs, ys, strict=True)):
         joined = n > 0 and bins[n] == bins[n - 1] + 1
@@ -58,7 +58,7 @@ def _binned(record: Record, end: float, width: float) -> tuple[list[int], list[f
 
 
 def _guilty(record: Record, judgement: Judgement, known: list[tuple[float, str]]) -> set[int]:
-    """Faults that go, by time, with an order of which a rule was broken."""
+    """The faults nearest in time to orders that broke a rule."""
     orders = np.unique([v.order for v in judgement.violations if v.order >= 0 and v.phase == "faults"])
     if not known or not len(orders):
         return set()
@@ -72,7 +72,7 @@ def _guilty(record: Record, judgement: Judgement, known: list[tuple[float, str]]
 
 
 def waiting(record: Record, judgement: Judgement) -> str:
-    """The chart of waiting time; "" where no checkout was done."""
+    """The latency chart; "" if no checkout was done."""
     end = max([float(p.get("end_s", 0.0)) for p in record.phases.values()] or [0.0])
     end = end or 1.0
     width = max(end / MOST_BINS, min(1.0, end / 30))
@@ -107,24 +107,24 @@ def waiting(record: Record, judgement: Judgement) -> str:
     svg.append(f"<path d='{_path(xs, [_height(v) for v in p50], bins)}' class='p50'/>")
     marks = _marks(known, guilty, end)
     told = (
-        f"Each mark at the foot is one of {len(known)} faults (a kill or a pause). "
-        + ("Red ones, with a cross and the fault's number, left violations." if guilty else "")
+        f"Each mark at the bottom is one of {len(known)} faults (a kill or a pause). "
+        + ("Red marks with a cross and the fault's number left violations." if guilty else "")
         if known
-        else "There was no fault in this run."
+        else "This run had no faults."
     )
     return (
         f"<figure><div class='legend'><span><i class='i50'></i>p50: half are faster</span><span><i class='i99'></i>"
-        f"p99: 99 of 100 are faster</span></div><div class='chart' role='img' aria-label='Waiting time over the run'>"
+        f"p99: 99 of 100 are faster</span></div><div class='chart' role='img' aria-label='Latency over the run'>"
         f"<div class='plot'><svg viewBox='0 0 1000 1000' preserveAspectRatio='none' aria-hidden='true'>"
         f"{''.join(svg)}</svg>"
-        f"{''.join(labels)}</div></div>{marks}<figcaption>First attempts that were answered 2xx, counted from the "
-        f"moment at which each was due, in steps of {seconds(width)}. Each line is ten times the one below. {told}"
+        f"{''.join(labels)}</div></div>{marks}<figcaption>First attempts that were answered 2xx, from the "
+        f"time each was due, in bins of {seconds(width)}. Each grid line is ten times the one below. {told}"
         "</figcaption></figure>"
     )
 
 
 def _marks(known: list[tuple[float, str]], guilty: set[int], end: float) -> str:
-    """The numbers of the faults that left a violation, neighbours as one."""
+    """The numbers of the faults that left a violation. Near ones are merged."""
     spans: list[tuple[float, list[int]]] = []
     for n in sorted(guilty):
         x = min(97.0, max(3.0, 100 * known[n][0] / end))
@@ -150,7 +150,7 @@ def _clock(at: float) -> str:
 
 
 def steps(judgement: Judgement) -> str:
-    """The steps of rising rate; "" where none ran."""
+    """The table of the rates; "" if none ran."""
     found = judgement.phases["speed"].figures.get("steps") or []
     if not found:
         return ""

@@ -1,4 +1,4 @@
-"""For a class: Gradescope's results.json, and one line of a gradebook. None where there is no score to hand in."""
+"""Files for a class: Gradescope's results.json, and a gradebook with one line."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ GRADEBOOK = ("submission", "hash", "verdict", "score", "sustained_per_s", "viola
 
 
 def results(record: Record, judgement: Judgement) -> str | None:
-    """The text of results.json: the parts of the score as its tests. None for a void run, or one without a score."""
+    """The text of results.json, with a test for each part of the score. None if the run is void or has no score."""
     if judgement.verdict == "void" or judgement.score is None:
         return None
     score = judgement.score
@@ -31,12 +31,12 @@ def results(record: Record, judgement: Judgement) -> str | None:
 
 
 def gradebook(record: Record, judgement: Judgement) -> str | None:
-    """A header and one line as CSV. None unless the sandbox is good enough for a grade and there is a score."""
+    """A header and one line of CSV. None without a score, or if the sandbox is not good enough for a grade."""
     about = record.about
     if judgement.score is None or not dict(about["sandbox"]["stops"]).get("good enough for a grade"):
         return None
     name = line(about["submission"]["name"])
-    # A spreadsheet takes a text that begins so for a formula.
+    # A spreadsheet would run such a text as a formula.
     name = f"'{name}" if name[:1] in "=+-@" else name
     row = (
         name,

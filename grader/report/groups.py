@@ -1,4 +1,4 @@
-"""Violations in groups of one pattern, and what each order's page facts are: paid, taken, charged."""
+"""Violations grouped by pattern, and how often an order was charged and its stock taken."""
 
 from __future__ import annotations
 
@@ -14,38 +14,38 @@ from .causes import CAUSES
 from .words import LINE, TEXT, code, counted, row, safe
 
 GROUPS, ORDERS, CANDIDATES = 8, 6, 6
-"""At most so many groups, orders in each, and candidates of one violation; the rest is a number."""
+"""The most groups, orders of a group and candidates of a violation to show. The rest is counted."""
 
 
 def pattern(violation: Violation) -> tuple[str, str, str]:
-    """What violations of one group share: rule, phase, and the detail with all longer numbers left out."""
+    """What the violations of a group share: rule, phase, and the detail without long numbers."""
     detail = re.sub(r"[\d,]{3,}\d", "N", violation.detail) if violation.order >= 0 else ""
     return violation.rule, violation.phase, detail
 
 
 def times(judgement: Judgement, order: int, rule: str, paid: bool) -> tuple[str, bool]:
-    """How often an order was charged (or its stock taken), as the audit found it; whether that is right."""
+    """How often the audit found an order charged (or its stock taken), and whether that is right."""
     for v in judgement.violations:
         if v.rule == rule and v.order == order:
-            return _often(v.detail) or "a wrong sum", False
+            return _often(v.detail) or "wrong total", False
     return ("once" if paid else "never"), True
 
 
 def _often(detail: str) -> str:
-    """The audit's count of an effect, as a word; "" where it found a sum only."""
+    """The audit's count of an effect in words; "" if it found only a sum."""
     said = re.match(r"(?:charged|taken)(?:, and not paid| (-?\d+) times)", detail)
     return "" if said is None else {None: "once", "0": "never", "2": "twice"}.get(said[1], f"{said[1]} times")
 
 
 def usual(violation: Violation) -> str:
-    """The usual cause, by whether there was too much or too little of an effect."""
+    """The usual cause, which depends on whether an effect is missing or repeated."""
     cause = CAUSES[violation.rule]
     little = cause.little and re.match(r"(?:charged|taken) (?:0|-\d+) times", violation.detail)
     return cause.little if little else cause.usual
 
 
 def headline(violation: Violation) -> str:
-    """What is wrong with the named order, in a few words of page text."""
+    """The headline about the order (or the phase) of a violation."""
     said = CAUSES[violation.rule]
     who = f"Order {code(violation.label)}" if violation.label else f"Phase {safe(violation.phase)}"
     often = _often(violation.detail)
@@ -59,9 +59,9 @@ def headline(violation: Violation) -> str:
 
 
 def rules_table(judgement: Judgement) -> str:
-    """Every rule, and how often it was broken."""
+    """A table of all rules with the number of violations."""
     count = Counter(v.rule for v in judgement.violations)
-    rows = [row("Rule", "What it asks", "Broken", kind="th", classes=("", "wide", "num"))]
+    rows = [row("Rule", "What it requires", "Violations", kind="th", classes=("", "wide", "num"))]
     for rule in RULES:
         said = CAUSES[rule]
         number = f"<b class='bad'>{count[rule]:,}</b>" if count[rule] else "0"
@@ -71,7 +71,7 @@ def rules_table(judgement: Judgement) -> str:
 
 
 def groups(record: Record, judgement: Judgement) -> str:
-    """The groups, largest first."""
+    """The groups of violations, largest first."""
     found: dict[tuple[str, str, str], list[Violation]] = {}
     for violation in judgement.violations:
         found.setdefault(pattern(violation), []).append(violation)
@@ -84,7 +84,7 @@ def groups(record: Record, judgement: Judgement) -> str:
         parts.append(f"<div class='group'><h3>{safe(cause.name)}: {counted(len(members), 'violation')} ")
         parts.append(f"in phase {safe(phase)}</h3><p>{head}</p>")
         if rule not in seen:
-            parts.append(f"<p class='soft'><b>Usual cause.</b> {safe(usual(first))}</p>")
+            parts.append(f"<p class='soft'><b>Usual cause:</b> {safe(usual(first))}</p>")
         seen.add(rule)
         parts.append(_orders(record, members, known) if first.order >= 0 else _loose(members))
         if len(members) > ORDERS:
@@ -126,7 +126,7 @@ def _short(status: int) -> str:
 
 
 def exchange(record: Record) -> str:
-    """The first answer that is not as agreed: request, expected, got."""
+    """The first wrong answer of the contract phase: request, expected, got."""
     for asked in record.exchanges:
         if not asked["agreed"] and asked.get("asked", True):
             rows = [

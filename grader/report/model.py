@@ -1,4 +1,4 @@
-"""What every form of the report says: the verdict's sentence, and one figure a phase."""
+"""Sentences that all reports share: the reason of the verdict, and the result of each phase."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ..record import Record
 
 
 def found(record: Record, judgement: Judgement, phase: str) -> str:
-    """One phase's figure."""
+    """The result of a phase in a few words."""
     figures = judgement.phases[phase].figures
     if phase == "contract":
         asked = [exchange for exchange in record.exchanges if exchange.get("asked", True)]
@@ -17,15 +17,15 @@ def found(record: Record, judgement: Judgement, phase: str) -> str:
     if phase == "speed":
         speed = judgement.speed
         least = "at least " if speed and speed["at_least"] else ""
-        return f"{least}{speed['sustained_per_s']:,} checkouts a second" if speed else "no step was held"
+        return f"{least}{speed['sustained_per_s']:,} checkouts a second" if speed else "no rate was sustained"
     if phase == "faults":
         return f"{len(figures.get('faults', []))} faults, {figures['done']:,} of {figures['offered']:,} answered 2xx"
-    again = f", {figures['done_again']:,} when asked again" if figures.get("done_again") else ""
+    again = f", {figures['done_again']:,} more when repeated" if figures.get("done_again") else ""
     return f"{figures['done']:,} of {figures['offered']:,} done{again}, p99 {figures['p99_ms']:,} ms"
 
 
 def sentence(judgement: Judgement) -> str:
-    """The verdict's reason, in one sentence."""
+    """The reason of the verdict in one sentence."""
     first = named(judgement.violations)
     if first is None:
         return judgement.why or "No rule was broken in what was tested."

@@ -1,4 +1,4 @@
-"""The page's style: two themes, paper always light, one column up to 700 pixels. Shape and word say it too."""
+"""The style of the page: light and dark themes, light on paper, one column below 700 pixels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The end of a run in words, for a terminal."""
+"""The summary of a run, for a terminal."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from .powercut import sentence as sentence_of_cut
 
 _MARKS = {"pass": "pass", "fail": "FAIL", "void": "void", "not_tested": "not tested", "measured": "measured"}
 _SHOWN = 5
-"""Violations; all are in report.json and on the page."""
+"""How many violations are shown. report.json and report.html have all."""
 
 
 def plain(text: str) -> str:
-    """Without what could steer a terminal: a name or an id comes from the submission."""
+    """Replace control characters, since names and ids come from the submission."""
     return "".join(c if c.isprintable() or c == "\n" else "?" for c in text)
 
 
 def line(text: str) -> str:
-    """One line: a name or an answer with line breaks could write a verdict of its own below ours."""
+    """Text on one line. A name with line breaks could otherwise fake a verdict."""
     return " ".join(plain(text).split())
 
 
 def _sentence(judgement: Judgement) -> list[str]:
-    """The verdict's reason; what a process printed is quoted, line by line."""
+    """The reason of the verdict, with the output of a process quoted line by line."""
     if judgement.violations:
         return [f"  {line(sentence(judgement))}"]
     first, *printed = plain(sentence(judgement)).split("\n")
@@ -31,7 +31,7 @@ def _sentence(judgement: Judgement) -> list[str]:
 
 
 def told(record: Record, judgement: Judgement) -> str:
-    """Verdict, phases, the first violations, sandbox, how to run it again."""
+    """The summary: verdict, phases, first violations, score, sandbox, and the command to repeat the run."""
     about = record.about
     lines = [f"{line(about['submission']['name'])}: {judgement.verdict.upper()}", *_sentence(judgement), ""]
     for name, phase in judgement.phases.items():
@@ -41,13 +41,13 @@ def told(record: Record, judgement: Judgement) -> str:
             said = found(record, judgement, name)
         lines.append(f"  {name:<11} {_MARKS[phase.verdict]:<11} {said}")
     cut = judgement.powercut
-    # A reason may quote what a process printed: its first line is enough here.
+    # A reason may quote the output of a process; show its first line.
     said = line(sentence_of_cut(cut).partition("\n")[0])
-    lines.append(f"  {'power cut':<11} {'apart' if cut.tested else 'not tested':<11} {said}")
+    lines.append(f"  {'power cut':<11} {'separate' if cut.tested else 'not tested':<11} {said}")
     if judgement.violations:
-        lines += ["", f"  {len(judgement.violations):,} violations, the first of them:"]
+        lines += ["", f"  {len(judgement.violations):,} violations; the first:"]
         for v in judgement.violations[:_SHOWN]:
-            whose = v.label or (f"one of {', '.join(v.candidates[:4])}, ..." if v.candidates else "no order")
+            whose = v.label or (f"one of {', '.join(v.candidates[:4])}, ..." if v.candidates else "no single order")
             lines.append(f"    {v.rule}: {whose}: {line(v.detail)}")
     if judgement.score is not None:
         cap = f" ({judgement.score.total} before the cap for a broken safety rule)" if judgement.score.capped else ""

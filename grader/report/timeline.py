@@ -1,7 +1,7 @@
-"""The story of one order as a table: time runs down, a lane for the grader, each service and the faults.
+"""The story of one order as a table. Time runs down, with a lane each for the grader, the services and the faults.
 
-Drawn solid is only what the history or a snapshot holds. A row's sentence stands alone, since lanes have no words on
-a narrow page. Rows are not to scale. A long story keeps its beginning, its end and its faults.
+Each row has a complete sentence, as a narrow page hides the labels of the lanes. Rows are not to scale. A long story
+keeps its beginning, its end and its faults.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from .words import LINE, code, counted, row, safe, seconds, sign
 
 LANES = ("order", "stock", "payment")
 MOST_ROWS, KEPT = 14, 6
-"""Rows of a story at most, and so many of its beginning and of its end where it is longer: one printed page."""
+"""The most rows of a story (one printed page), and how many a longer one keeps of its beginning and its end."""
 MOST_LOG = 8
-"""Lines of a log beside it."""
+"""The most lines of a log to show."""
 SAYS = {
-    "done": "answered: done",
-    "refused": "answered: refused",
+    "done": "answered 2xx: done",
+    "refused": "answered 4xx: refused",
     "unknown": "no promise: an error or no answer",
     "never": "never sent",
     "kill": "killed",
     "pause": "paused",
-    "up": "ready, or runs again",
+    "up": "ready or resumed",
     "read": "read by the grader",
 }
 _EFFECT = {
-    "done": "Done, it says.",
-    "refused": "Refused, it says: this request has no effect, and never will.",
-    "unknown": "The order may be done or not; the sender cannot know.",
-    "never": "There was no request, so there is no effect.",
+    "done": "The system promises that the order is paid.",
+    "refused": "The system promises that this request has no effect, now or later.",
+    "unknown": "The checkout may have had its effect or not; the client cannot know.",
+    "never": "No request was sent, so there is no effect.",
 }
 
 
@@ -49,16 +49,16 @@ class _Row:
 
 
 def facts(judgement: Judgement, rule: str, order: int, told: Story) -> list[tuple[str, str, str, bool]]:
-    """Lane, question, answer, and whether that is right: of the named order, as the last snapshot has it."""
+    """Lane, question, answer, and whether it is right, for one order in the last snapshot."""
     paid = told.paid == "paid"
     taken, taken_right = times(judgement, order, "taken_times", paid)
     charged, charged_right = times(judgement, order, "charged_times", paid)
-    # A balance that nobody could read says nothing of how often.
+    # An unreadable balance does not show how often.
     unread = {s.entity for s in told.sums if s.shown is None}
     if Entity.ITEM in unread:
-        taken, taken_right = "cannot be read", False
+        taken, taken_right = "unreadable", False
     if Entity.USER in unread:
-        charged, charged_right = "cannot be read", False
+        charged, charged_right = "unreadable", False
     wrong = told.paid not in ("paid", "not paid") or rule in ("ok_not_paid", "refused_but_paid")
     return [
         ("order", "Order service says", told.paid, not wrong),
@@ -68,7 +68,7 @@ def facts(judgement: Judgement, rule: str, order: int, told: Story) -> list[tupl
 
 
 def _rows(moments: tuple[Moment, ...]) -> list[_Row]:
-    """Sends in a row are one row, and so are the answers after them: forty at once are two."""
+    """Merge consecutive requests into one row, and consecutive answers into another."""
     rows: list[_Row] = []
     for m in moments:
         last = rows[-1] if rows else None
@@ -90,7 +90,7 @@ def _rows(moments: tuple[Moment, ...]) -> list[_Row]:
 
 
 def _cut(rows: list[_Row]) -> tuple[list[_Row], int, int]:
-    """Beginning, end and the faults between; where the gap is, and how many rows are in it."""
+    """The rows to show (beginning, faults and end), the place of the gap, and how many rows it hides."""
     if len(rows) <= MOST_ROWS:
         return rows, -1, 0
     middle = [r for r in rows[KEPT:-KEPT] if r.mark in ("kill", "pause")][: MOST_ROWS - 2 * KEPT]
@@ -104,7 +104,7 @@ def _cell(line: str, mark: str = "", words: str = "", tone: str = "") -> str:
 
 
 def timeline(record: Record, told: Story, seen: list[tuple[str, str, str, bool]]) -> str:
-    """The table."""
+    """The table of a story."""
     own = _homes(record)
     rows, gap, missing = _cut(_rows(told.moments))
     heads = [
@@ -121,7 +121,7 @@ def timeline(record: Record, told: Story, seen: list[tuple[str, str, str, bool]]
     for place, r in enumerate(rows):
         if place == gap:
             dots = "".join(_cell("") for _ in range(5))
-            parts.append(f"<tr><td class='when'>…</td>{dots}<td class='say soft'>{missing:,} more moments.</td></tr>")
+            parts.append(f"<tr><td class='when'>…</td>{dots}<td class='say soft'>{missing:,} more events.</td></tr>")
         parts.append(f"<tr{' class=hit' if r.mark in ('kill', 'pause') else ''}>")
         parts.append(f"<td class='when'>{seconds(r.at - told.begin)}</td>")
         before = waiting
@@ -140,12 +140,12 @@ def timeline(record: Record, told: Story, seen: list[tuple[str, str, str, bool]]
         parts.append(f"<td class='say'>{_sentence(r)}</td></tr>")
     parts.append(_last(told, seen))
     parts.append("</tbody></table><ul class='key'><li><i class='bar'></i>a request is open</li>")
-    parts.append("<li><i class='run'></i>runs</li><li><i class='off'></i>down or paused</li>")
+    parts.append("<li><i class='run'></i>running</li><li><i class='off'></i>down or paused</li>")
     return "".join(parts) + "".join(f"<li>{sign(m)}{words}</li>" for m, words in SAYS.items()) + "</ul>"
 
 
 def _homes(record: Record) -> dict[str, set[str]]:
-    """The processes whose fault is one of a lane's service; a service without its own lives in all but databases."""
+    """The processes of each lane's service. A service without its own process lives in all but the databases."""
     processes = record.about["submission"]["processes"]
     rest = {str(p["name"]) for p in processes if p["role"] not in ("database", *LANES)}
     any_service = {str(p["name"]) for p in processes if p["role"] != "database"}
@@ -178,15 +178,15 @@ def _sentence(r: _Row) -> str:
     if m and m.lane == "faults":
         who = code(m.process)
         said = {"kill": "The grader kills {} (kill -9).", "pause": "The grader stops {} (SIGSTOP)."}
-        said["up"] = "{} runs again." if m.what == "resume" else "{} is ready."
+        said["up"] = "{} is resumed." if m.what == "resume" else "{} is ready."
         return f"<b>{said[r.mark].format(who)}</b>" if r.mark in said else f"{who}: {safe(m.what, 60)}."
     if r.mark == "sent":
         if r.count > 1:
-            return f"The checkout is sent {r.count:,} times at once (attempts {r.numbers[0]} to {r.numbers[-1]})."
+            return f"The grader sends the checkout {r.count:,} times at once (attempts {r.numbers[0]}-{r.numbers[-1]})."
         return (
-            "The checkout is sent."
+            "The grader sends the checkout."
             if r.numbers[0] == "1"
-            else f"The same checkout is sent again, attempt {r.numbers[0]}."
+            else f"The grader sends the same checkout again, attempt {r.numbers[0]}."
         )
     if r.count > 1:
         return (
@@ -211,25 +211,22 @@ def _last(told: Story, seen: list[tuple[str, str, str, bool]]) -> str:
         f"{question}: {said}</li>"
         for _, question, said, right in seen
     )
-    parts.append("<td class='say'><b>Everything is quiet, and the grader reads every order, credit and stock.</b> ")
-    return (
-        "".join(parts)
-        + f"<small>How often is worked out from the balances.</small><ul class='now'>{listed}</ul></td></tr>"
-    )
+    parts.append("<td class='say'><b>The grader reads every order, credit and stock.</b> ")
+    return "".join(parts) + f"<small>The balances show how often.</small><ul class='now'>{listed}</ul></td></tr>"
 
 
 def sums(told: Story, rule: str) -> str:
-    """Each balance of the order, those of the rule first: start, paid orders, should be, shown."""
+    """Each balance of the order, those of the broken rule first: start, paid orders, expected, read."""
     parts = []
     first = Entity.ITEM if rule == "taken_times" else Entity.USER
     for s in sorted(told.sums, key=lambda s: s.entity != first):
         word = "credit of user" if s.entity == Entity.USER else "stock of item"
-        shown = "not readable" if s.shown is None else f"{s.shown:,}"
+        shown = "unreadable" if s.shown is None else f"{s.shown:,}"
         rows = [
             row(f"{word} {code(s.id, 40)}, at the start", f"{s.start:,}", classes=("", "num")),
             row(f"less {counted(s.orders, 'paid order')}", f"−{s.less:,}", classes=("", "num")),
-            row("should be", f"{s.start - s.less:,}", classes=("", "num")),
-            row("is read as", shown, classes=("", "num")),
+            row("expected", f"{s.start - s.less:,}", classes=("", "num")),
+            row("read", shown, classes=("", "num")),
         ]
         gap = 0 if s.shown is None else s.shown - (s.start - s.less)
         if gap:
@@ -240,7 +237,7 @@ def sums(told: Story, rule: str) -> str:
 
 
 def log_lines(record: Record, told: Story) -> str:
-    """Lines of the processes' logs that name the order, its user or its items; bounded, a few a process."""
+    """Log lines that name the order, its user or its items, a few from each process."""
     ids = [i for i in (told.order_id, *(s.id for s in told.sums)) if len(i) >= 3]
     parts = []
     for name, text in sorted(record.logs.items()):
@@ -249,13 +246,13 @@ def log_lines(record: Record, told: Story) -> str:
             shown = "\n".join(safe(line, LINE) for line in hits[:MOST_LOG])
             more = f"\n… {len(hits) - MOST_LOG:,} more" if len(hits) > MOST_LOG else ""
             parts.append(
-                f"<div class='log'><h3>Log of {code(name)}, lines with its ids</h3><pre>{shown}{more}</pre></div>"
+                f"<div class='log'><h3>Log of {code(name)}: lines with these ids</h3><pre>{shown}{more}</pre></div>"
             )
     return "".join(parts[:4])
 
 
 def _names(line: str, name: str) -> bool:
-    """Whether a line holds an id as a word of its own."""
+    """Whether a line contains an id as a separate word."""
     at = line.find(name)
     while at >= 0:
         around = line[at - 1 : at] + line[at + len(name) : at + len(name) + 1]

@@ -1,6 +1,6 @@
-"""The only way from a value to the page: what anybody said is cleaned, cut and escaped; signs are drawn here alone.
+"""Values as text of the page: cleaned, cut and escaped. All signs are drawn here.
 
-Control, format and direction characters become "?", so that a name can neither hide nor turn what stands after it.
+Control, format and direction characters become "?", so that a name cannot hide or reverse the text after it.
 """
 
 from __future__ import annotations
@@ -8,22 +8,22 @@ from __future__ import annotations
 from html import escape
 
 ID, LINE, TEXT = 80, 200, 400
-"""Characters of an id or a name, of a log's line, and of a sentence that quotes a submission."""
+"""The most characters of an id, of a log line, and of a sentence that quotes a submission."""
 
 
 def safe(value: object, most: int = TEXT) -> str:
-    """A value as text of a page: one line, at most so many characters, escaped."""
+    """A value as escaped text on one line, of at most ``most`` characters."""
     text = "".join(" " if c.isspace() else c if c.isprintable() else "?" for c in str(value)[: most + 1])
     return escape(text if len(text) <= most else text[: most - 1] + "…")
 
 
 def code(value: object, most: int = ID) -> str:
-    """An id, a label or a command."""
+    """An id, a label or a command as code."""
     return f"<code>{safe(value, most)}</code>"
 
 
 def seconds(value: float) -> str:
-    """A length of time in words: 640 ms, 3.41 s, 2 min 5 s."""
+    """A length of time: 640 ms, 3.41 s, 2 min 5 s."""
     if value < 0:
         return f"−{seconds(-value)}"
     if value < 0.9995:
@@ -39,7 +39,7 @@ def counted(number: int, word: str) -> str:
 
 
 def row(*cells: str, kind: str = "td", classes: tuple[str, ...] = (), mark: str = "") -> str:
-    """A row of a table; its cells are page text already."""
+    """A row of a table. Its cells must be escaped already."""
     marks = [*classes, *[""] * (len(cells) - len(classes))]
     scope = ' scope="col"' if kind == "th" else ""
     told = (f"<{kind}{scope}{f' class={c!r}' if c else ''}>{x}</{kind}>" for x, c in zip(cells, marks, strict=True))
@@ -47,7 +47,7 @@ def row(*cells: str, kind: str = "td", classes: tuple[str, ...] = (), mark: str 
 
 
 def sign(name: str, tone: str = "") -> str:
-    """A drawn sign; a word always stands beside it."""
+    """A sign as an image. It always stands beside a word."""
     return f'<svg class="sign {tone}" viewBox="0 0 24 24" aria-hidden="true">{_SIGNS[name]}</svg>'
 
 

@@ -1,5 +1,4 @@
-"""Write every report of a record into a folder: report.json and report.html, and
-results.json (Gradescope) and gradebook.csv where there is a score to hand in."""
+"""Write the reports of a record: report.json, report.html and, with a score, results.json and gradebook.csv."""
 
 from __future__ import annotations
 
@@ -14,7 +13,7 @@ from .terminal import told
 
 
 def write(record_folder: Path, out: Path) -> tuple[Judgement, str]:
-    """Judge the record in a folder, write its reports; the judgement, and it in words. Raises RecordError."""
+    """Judge a record and write its reports. Returns the judgement and its summary. Raises RecordError."""
     record = load(record_folder)
     judgement = judge(record)
     out.mkdir(parents=True, exist_ok=True)

@@ -25,19 +25,19 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("checkout", "either a submission's folder or --url, and not both"),
-        ("checkout nowhere", "nowhere is no folder and no archive"),
-        ("checkout team --phases lod", "'lod' is none of contract,"),
-        ("checkout team --seed -1", "--seed is a number from 0 up"),
-        ("checkout team --kill shop=true --restart shop=true", "--kill and --restart belong to --url"),
+        ("checkout", "give either a submission or --url"),
+        ("checkout nowhere", "nowhere is neither a folder nor an archive"),
+        ("checkout team --phases lod", "'lod': unknown; the phases are contract,"),
+        ("checkout team --seed -1", "--seed must be 0 or more"),
+        ("checkout team --kill shop=true --restart shop=true", "--kill and --restart need --url"),
         ("checkout --url http://192.0.2.1:80 --phases load", "only with --allow-remote"),
         ("checkout --url http://127.0.0.1:1 --kill shop=true", "each NAME needs both"),
         ("checkout --url http://127.0.0.1:1 --kill shop --restart shop=true", "it is NAME=COMMAND"),
-        ("checkout team/checkout.toml", "give the folder that it is in"),
-        ("checkout team --phases=", "'' is none of contract,"),
-        ("checkout team --phases load,", "'' is none of contract,"),
-        ("checkout team --report file", "name a folder that can be written"),
-        ("checkout team --report file/out", "name a folder that can be written"),
+        ("checkout team/checkout.toml", "give its folder"),
+        ("checkout team --phases=", "'': unknown; the phases are contract,"),
+        ("checkout team --phases load,", "'': unknown; the phases are contract,"),
+        ("checkout team --report file", "choose a folder that you can write to"),
+        ("checkout team --report file/out", "choose a folder that you can write to"),
         ("checkout --url https://127.0.0.1:1", "is no http:// address; one is such as"),
         ("checkout --url 127.0.0.1:8000", "is no http:// address; one is such as"),
         ("checkout --url http://127.0.0.1:99999", "Port out of range"),
@@ -45,9 +45,9 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("checkout --url http://127.0.0.1:1 --kill a=x --restart b=y", "a, b: each NAME needs both"),
         ("checkout --url http://127.0.0.1:1 --kill a='x", "quotes are a shell's"),
         ("checkout --url=", "is no http:// address; one is such as"),
-        ("replay file", "file is no folder"),
-        ("replay nowhere", "nowhere is no folder"),
-        ("replay team --report file", "name a folder that can be written"),
+        ("replay file", "file is not a folder"),
+        ("replay nowhere", "nowhere is not a folder"),
+        ("replay team --report file", "choose a folder that you can write to"),
     ],
 )
 def test_a_mistake_in_the_command_line_is_named(
@@ -79,7 +79,7 @@ def test_a_number_that_cannot_be_is_refused(here: Path, capsys: pytest.CaptureFi
     with pytest.raises(SystemExit) as ended:
         cli.main(["checkout", "team", *words.split()])
     option, value = words.split()
-    assert ended.value.code == 64 and f"argument {option}: '{value}' is no " in capsys.readouterr().err
+    assert ended.value.code == 64 and f"argument {option}: '{value}' is not a " in capsys.readouterr().err
 
 
 def test_nobody_at_the_address_is_a_fail_that_says_so(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -125,11 +125,11 @@ def test_a_record_that_was_cut_off_is_none(tmp_path: Path, monkeypatch: pytest.M
 @pytest.mark.parametrize(
     ("file", "content", "said"),
     [
-        ("run.json", b'{"record": 1}', "does not fit together (KeyError: 'asked')"),
-        ("run.json", b'{"record": 1, "asked": ["load"], "phases": []}', "does not fit together (AttributeError: "),
+        ("run.json", b'{"record": 1}', "the record is inconsistent (KeyError: 'asked')"),
+        ("run.json", b'{"record": 1, "asked": ["load"], "phases": []}', "the record is inconsistent (AttributeError: "),
         ("run.json", b'{"record": 1, "asked": ["lo', "holds no record"),
         ("history.parquet", b"PAR1", "history.parquet cannot be read"),
-        ("snapshots.parquet", None, "snapshots.parquet cannot be read (it is not there)"),
+        ("snapshots.parquet", None, "snapshots.parquet cannot be read (it is missing)"),
         ("exchanges.json", None, "holds no record"),
     ],
 )

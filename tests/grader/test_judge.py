@@ -61,7 +61,7 @@ def test_an_effect_after_the_accepted_snapshot_is_unstable() -> None:
     assert [(v.rule, v.phase) for v in judgement.violations] == [("unstable", "duplicates"), ("unstable", "load")]
 
 
-GONE = [(State.LOST, "no answer"), (State.UNKNOWN, "no such thing"), (State.MALFORMED, "nothing readable")]
+GONE = [(State.LOST, "no answer"), (State.UNKNOWN, "unknown id"), (State.MALFORMED, "unreadable answer")]
 
 
 @pytest.mark.parametrize(("state", "said"), GONE)
@@ -74,7 +74,7 @@ def test_what_cannot_be_read_any_more_is_said_so(state: State, said: str) -> Non
     before = int(table["value"][mine][0])
     table["state"][mine], table["value"][mine] = state, 0
     (found,) = judge(record).violations
-    assert found.rule == "unstable" and found.detail.endswith(f"read {before:,}, then {said}")
+    assert found.rule == "unstable" and found.detail.endswith(f"first {before:,}, then {said}")
 
 
 @pytest.mark.parametrize(("status", "wrong"), [(503, False), (int(Status.TIMEOUT), False), (200, True), (400, True)])
@@ -234,7 +234,7 @@ def test_nothing_of_a_submission_writes_a_line_of_the_report() -> None:
     question = {"title": "a user", "service": "payment", "request": "POST /create_user", "expected": "2xx"}
     record.exchanges.append({**question, "got": f"answered 200{forged}", "agreed": False})
     said = told(record, judge(record))
-    assert "contract: no order: a user: " in said and forged.strip() in said
+    assert "contract: no single order: a user: " in said and forged.strip() in said
     record.about["failure"] = {"kind": "submission", "why": f"shop is not ready; it printed:{forged}"}
     for text in (said, told(record, judge(record))):
         assert [line for line in text.splitlines() if line.startswith("  score 100.0")] == []

@@ -89,9 +89,9 @@ def test_the_page_tells_the_story_of_one_order(tmp_path: Path) -> None:
     text = re.sub(r"\s+", " ", Page(page.decode()).text)
     cost = int(record.orders["cost"][order])
     told = (
-        "FAIL", "40 of 100", "Order faults-000007 was charged twice.", "faults-o7", "The checkout is sent.",
+        "FAIL", "40 of 100", "Order faults-000007 was charged twice.", "faults-o7", "The grader sends the checkout.",
         "The grader kills payment", "The connection closed without an answer", "payment is ready",
-        "sent again, attempt 2",
+        "sends the same checkout again, attempt 2",
         "Answered 200", "Order service says: paid", "Stock was taken: once", "The user was charged: twice",
         f"missing{cost:,}", CAUSES["charged_times"].rule, CAUSES["charged_times"].usual, "POST /pay/", "✕ 1",
     )  # fmt: skip
@@ -114,7 +114,7 @@ def test_a_page_has_every_part_and_nothing_from_outside() -> None:
             "Sandbox",
             "memory 8 GiB, pause 3 s",
             "success 90%, timeout 10 s, top rate 1,000/s",
-            "Words used here",
+            "Terms",
             *RULES,
         ):
             assert part in page.text, part
@@ -158,7 +158,8 @@ def test_where_no_order_can_be_named_one_of_the_candidates_is_told() -> None:
     item = int(record.lines["item"][record.lines["order"] == np.flatnonzero(record.orders["phase"] == 3)[0]][-1])
     value(record, shots(record, "scarcity"), Entity.ITEM, item, lambda old: old - 500)
     text = Page(as_html(record, judge(record))).text
-    assert "it is among: scarcity-0" in text and "One of them: scarcity-0" in text and "The checkout is sent." in text
+    assert "It is one of scarcity-0" in text and "One of them: scarcity-0" in text
+    assert "The grader sends the checkout." in text
 
 
 def test_what_could_not_be_read_is_not_called_right() -> None:
@@ -167,7 +168,7 @@ def test_what_could_not_be_read_is_not_called_right() -> None:
     record.snapshots["state"][np.isin(record.snapshots["snapshot"], shots(record, "faults"))] = State.UNKNOWN
     text = Page(as_html(record, judge(record))).text
     assert "Order service says: no such order" in text
-    assert "Stock was taken: cannot be read" in text and "The user was charged: cannot be read" in text
+    assert "Stock was taken: unreadable" in text and "The user was charged: unreadable" in text
 
 
 def test_every_rule_has_its_cause() -> None:

@@ -51,10 +51,10 @@ def test_nothing_lost_is_said_apart_from_the_verdict() -> None:
     judgement = judge(record)
     assert judgement.powercut.tested and judgement.powercut.came_back
     assert (judgement.powercut.cuts, judgement.powercut.dropped, judgement.powercut.acknowledged) == (2, 8, 36)
-    said = "2 cuts, every write that was never synced dropped; no acknowledged order was lost (36 were acknowledged)."
+    said = "2 cuts that dropped every unsynced write: none of 36 acknowledged orders was lost."
     assert sentence(judgement.powercut) == said
     assert "power cut" not in dict(judgement.not_tested)
-    assert f"In a run of its own, outside verdict and score: {said}" in as_html(record, judgement)
+    assert f"In a separate run, outside verdict and score: {said}" in as_html(record, judgement)
 
 
 def test_a_lost_order_is_named_and_changes_neither_verdict_nor_score() -> None:
@@ -66,7 +66,7 @@ def test_a_lost_order_is_named_and_changes_neither_verdict_nor_score() -> None:
     found = judgement.powercut
     assert (found.lost, found.half_there, found.other) == (1, 0, 0)
     assert found.examples == (Example("powercut-000020", "powercut-o20", 2, "lost"),)
-    assert "1 of 36 acknowledged orders were lost. Such as powercut-000020 (powercut-o20), lost, cut 2." in sentence(
+    assert "1 of 36 acknowledged orders were lost. Examples: powercut-000020 (powercut-o20), lost, cut 2." in sentence(
         found
     )
     assert (judgement.verdict, judgement.score, judgement.violations) == ("pass", before.score, ())
@@ -96,7 +96,7 @@ def test_a_system_that_does_not_come_back_is_told_without_its_markup() -> None:
 def test_a_record_without_it_says_not_tested() -> None:
     """One of an earlier version, one that was asked for something else, one that ended before."""
     record = right()
-    assert dict(judge(record).not_tested)["power cut"] == "this record was made without it"
+    assert dict(judge(record).not_tested)["power cut"] == "an older grader made this record"
     record.about[POWER_CUT] = {"skipped": "this machine has no /dev/fuse"}
     judgement = judge(record)
     assert dict(judgement.not_tested)["power cut"] == "this machine has no /dev/fuse"
