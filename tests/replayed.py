@@ -1,4 +1,4 @@
-"""A recording beside an engine that nobody watches: the comparison that the tests of recordings share."""
+"""Compares a recording with an engine that is not observed; shared by the tests of recordings."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def stored(engine: ss.Engine, name: str) -> Counter[Any]:
 
 
 def check_tables(recording: Recording, step: int, engine: ss.Engine) -> None:
-    """Every table after a step is what the engine holds, rows and sizes."""
+    """Every table after a step has the rows and sizes that the engine stores."""
     held = engine.state()
     sizes = {r["operator"]: (r["rows"], r["bytes"]) for r in held.to_dict("records")}
     told: list[str] = []
@@ -62,7 +62,7 @@ def check_tables(recording: Recording, step: int, engine: ss.Engine) -> None:
 
 
 def check_groups(recording: Recording, table: Table, name: str, engine: ss.Engine, names: list[str]) -> None:
-    """Groups are the reduce's output, and their bags its values by group."""
+    """Groups are the output of the aggregation, and their bags its values by group."""
     output = f"{name}.output" if f"{name}.output" in names else name
     if output not in names:
         output = next(e.target for e in recording.edges if e.source == name and e.target in names)
@@ -83,7 +83,7 @@ def check_groups(recording: Recording, table: Table, name: str, engine: ss.Engin
 
 
 def check_steps(recording: Recording) -> None:
-    """Messages leave where their sender acts and arrive where their receiver does; only who acts changes."""
+    """Messages leave in a step of their sender and arrive in one of their receiver; only the acting operator changes."""
     last = {name: contents(state) for name, state in recording.state(0).items()}
     under: dict[int, int] = {}
     for message in recording.messages:
@@ -110,7 +110,7 @@ def check_steps(recording: Recording) -> None:
 
 
 def contents(state: Any) -> Any:
-    """What an operator's tables say, marks left out."""
+    """What an operator's tables contain, without marks."""
     return [
         (t.name, bag(t.rows), {(g.key, g.result and g.result.values): [bag(b.items) for b in g.bags] for g in t.groups
          if g.result and g.result.count}, t.filled)
@@ -119,7 +119,7 @@ def contents(state: Any) -> Any:
 
 
 def check_edges(recording: Recording, steps: list[RecordedStep], engine: ss.Engine, before: Counter[Any]) -> None:
-    """The rows that moved along each edge are those of the trace."""
+    """The rows moved along each edge are those of the trace."""
     moved: Counter[Any] = Counter()
     for step in steps:
         for move in step.sent:
@@ -133,7 +133,7 @@ def check_edges(recording: Recording, steps: list[RecordedStep], engine: ss.Engi
 
 
 def check(recording: Recording, engine: ss.Engine, catalog: ss.Catalog) -> None:
-    """Play the same messages to an engine that nobody watches, and compare after each."""
+    """Play the same messages on an engine that is not observed, and compare after each."""
     engine.trace.clear()
     for message in recording.messages:
         steps = list(recording.steps[message.first - 1 : message.last])

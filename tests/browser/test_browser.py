@@ -44,7 +44,7 @@ def address(tools: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> 
     for path in NOTEBOOKS:
         shutil.copy(path, root)
     with pytest.MonkeyPatch.context() as patch:
-        # Settings of its own, so that nobody's theme is changed; the package as it lies here.
+        # Separate settings, so that the user's theme stays; the package of this checkout.
         patch.setenv("SHAREDSTATE_LITE_CACHE", str(tmp_path_factory.mktemp("cache")))
         patch.setenv("PYTHONPATH", str(ROOT))
         server = Server(root, "lab")

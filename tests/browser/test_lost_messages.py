@@ -1,7 +1,7 @@
-"""Messages that get lost between a stepper's page and Python: said again, or told in a plain word.
+"""Messages lost between the browser and Python are repeated, and an error is shown meanwhile.
 
-The script runs in a headless Chromium over a model that loses what a case says. Its
-patience is cut short, so that nothing is waited for in seconds.
+The script runs in a headless Chromium over a model that loses messages as each case says. The
+retry interval is shortened.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from sharedstate_lite.show.stepper import widget
 HERE = Path(__file__).resolve().parent
 QUICK = ["RETRY = 3000", "RETRY = 150"]
 DEAF = ["setTimeout(() => this.retry(RETRY), RETRY)", "0"]
-"""What takes the asking again out of the script."""
+"""Removes the repetition from the script."""
 
 pytestmark = pytest.mark.slow
 
@@ -71,7 +71,7 @@ def seen(tools: dict[str, str]) -> dict[str, dict[str, Any]]:
 
 
 def test_frames_are_asked_for_again(seen: dict[str, dict[str, Any]]) -> None:
-    """Lost requests for frames are made again and a word stands there meanwhile; without that, none would come."""
+    """Lost requests for frames are repeated, with a message meanwhile; without repetition no frames arrive."""
     found = seen["frames lost"]
     assert found["frames"] and found["calm"] and found["closed"]
     assert len(found["words"]) == 1 and found["words"][0].startswith("Python does not answer.")
@@ -79,13 +79,13 @@ def test_frames_are_asked_for_again(seen: dict[str, dict[str, Any]]) -> None:
 
 
 def test_a_prediction_is_said_again(seen: dict[str, dict[str, Any]]) -> None:
-    """A lost prediction is said again under its number, and answered; without that, it would not be."""
+    """A lost prediction is repeated under its number and answered; without repetition it is not."""
     assert seen["prediction lost"]["word"] and seen["prediction lost"]["said"] == 1
     assert not seen["prediction lost, never said again"]["word"]
 
 
 def test_silence_is_told(seen: dict[str, dict[str, Any]]) -> None:
-    """Where Python is busy or gone, a plain word says what to do; where it answers, nothing is said."""
+    """If Python is busy or gone, a message says what to do; if it answers, none appears."""
     assert seen["nothing is answered"]["words"] and not seen["nothing is answered"]["calm"]
     assert all("run the cells again" in word for word in seen["nothing is answered"]["words"])
     assert any(word.startswith("Python has released") for word in seen["nothing can be sent"]["words"])

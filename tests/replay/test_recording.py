@@ -1,4 +1,4 @@
-"""What a recording is made of, by itself: messages read from text, questions judged, branches that leave."""
+"""The parts of a recording by themselves: parsed messages, judged answers, forked branches."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ READ = {
 
 @pytest.mark.parametrize("text", [t for t, wanted in READ.items() if wanted is not None])
 def test_text_is_read_as_it_is_meant(text: str) -> None:
-    """A typed message is read by the types of its relation; signs, brackets, quotes and case may vary."""
+    """Typed text is parsed by the types of its relation; signs, brackets, quotes and case may vary."""
     assert REPLAY.message(text) == READ[text]
 
 
@@ -71,14 +71,14 @@ WRONG = {
 
 @pytest.mark.parametrize("text", WRONG)
 def test_text_that_is_wrong_gets_a_plain_sentence(text: str) -> None:
-    """What cannot be read is refused in one sentence that names the culprit."""
+    """Text that cannot be parsed raises one sentence that names the culprit."""
     with pytest.raises(ss.Error, match=WRONG[text]) as error:
         REPLAY.message(text)
     assert "\n" not in str(error.value)
 
 
 def test_short_forms_and_dictionaries_are_messages() -> None:
-    """The forms of a program mean the same as the text."""
+    """Short forms parse to the same messages as text."""
     assert REPLAY.message(("visit", ("Potato", "Eve", 60))) == EVE
     assert REPLAY.message(("visit", ["Potato", "Eve", 60], 1)) == EVE
     assert REPLAY.message([("visit", ("Potato", "Eve", 60))]) == EVE
@@ -123,7 +123,7 @@ TYPED = ss.replay("full", [ss.Catalog(every=EVERY).view("CREATE VIEW v AS SELECT
     st.sampled_from([1, -1, 3]),
 )
 def test_what_is_shown_can_be_typed_again(row: tuple[object, ...], diff: int) -> None:
-    """The text of a message, typed, is the same message."""
+    """The text of a message parses to the same message."""
     message = Epoch((("every", row, diff),))
     assert TYPED.message(message.text) == message
 
@@ -156,14 +156,14 @@ def test_an_answer_is_read_leniently(typed: str) -> None:
     + ["-I Vegetable 50, +I Vegetable 60", "-U Vegetable 50, +U Vegetable 61", "+U Vegetable 50, -U Vegetable 60"],
 )
 def test_an_answer_is_judged_strictly(typed: str) -> None:
-    """A missing, an added or an altered row is wrong, and the answer is told."""
+    """A missing, added or altered row is wrong, and the reply contains the answer."""
     verdict = MOVED.check(typed)
     assert verdict.right is False and MOVED.answer in verdict.text
 
 
 @pytest.mark.parametrize("typed", ["", "  ", "Vegetable 60", "what?"])
 def test_an_answer_that_cannot_be_read_is_neither(typed: str) -> None:
-    """What is no answer is met with how to type one."""
+    """The reply to an unreadable answer shows how to type one."""
     verdict = MOVED.check(typed)
     assert verdict.right is None and "-U a 1" in verdict.text
 
@@ -187,7 +187,7 @@ def test_answers_of_other_forms() -> None:
 @examples(60)
 @given(st.lists(st.tuples(st.sampled_from(["+1", "-1", "+2", "+I", "-U", "+U"]), VALUES, VALUES), max_size=5))
 def test_the_expected_answer_is_right(rows: list[tuple[object, ...]]) -> None:
-    """Whatever the values, the answer as it is shown is judged right."""
+    """The answer as displayed is judged right, for any values."""
     question = Question("?", "rows", tuple(rows))
     assert question.check(question.answer).right is True
     keys = Question("?", "keys", tuple(row[1:] for row in rows))
@@ -198,7 +198,7 @@ def test_the_expected_answer_is_right(rows: list[tuple[object, ...]]) -> None:
 
 
 def test_a_branch_leaves_where_it_differs() -> None:
-    """An edited history shares its steps with the old one up to the message that differs, and the old one stays."""
+    """An edited history shares its steps with its parent up to the first different message; the parent stays."""
     tree = BranchTree.of(REPLAY, MESSAGES)
     fork, word = tree.edit(tree.main, 7, "visit Carrot, Bob, 45")
     assert fork is not None and word == "" and fork.name == "A" and fork.forked_at == 7 and fork.parent is tree.main
@@ -216,7 +216,7 @@ def test_a_branch_leaves_where_it_differs() -> None:
 
 
 def test_a_refused_edit_changes_nothing() -> None:
-    """A message that is refused gives a plain word and no branch; one that changes nothing gives no new branch."""
+    """A refused message returns the error and makes no branch; nor does an edit without effect."""
     tree = BranchTree.of(REPLAY, MESSAGES)
     for message, word in [("visit Carrot, Bob, long", "whole number"), ("-1 visit Nut, Bob, 1", "retracted")]:
         fork, why = tree.edit(tree.main, 7, message)
@@ -227,7 +227,7 @@ def test_a_refused_edit_changes_nothing() -> None:
             tree.edit(tree.main, at, message)
 
 
-def test_a_later_message_that_no_longer_fits_is_told_at_its_place() -> None:
+def test_a_later_message_that_becomes_invalid_is_refused() -> None:
     """Where an edit leaves a later message without its row, that one is refused and the rest goes on."""
     tree = BranchTree.of(REPLAY, [*MESSAGES, ("visit", ("Potato", "Eve", 60), -1), ("visit", ("Apple", "Eve", 99))])
     fork, word = tree.edit(tree.main, 9, "visit Potato, Eve, 70")
@@ -238,7 +238,7 @@ def test_a_later_message_that_no_longer_fits_is_told_at_its_place() -> None:
 
 
 def test_rows_are_decoded_when_they_are_looked_at() -> None:
-    """The number of a message's rows, and its first ones, cost nothing like all of them."""
+    """The number of rows costs no decoding, and the first rows cost only theirs."""
     asked: list[int] = []
 
     def make(most: int) -> list[RowChange]:

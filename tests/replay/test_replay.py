@@ -1,4 +1,4 @@
-"""Recorded runs: what a recording says is what the engine did, and what an engine that nobody watches does."""
+"""A recording matches what the engine did, and what an engine does that is not observed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from sharedstate_lite.replay.messages import Deliver, Drop, Epoch, Evict, Hold, 
 
 @st.composite
 def histories(draw: Any, shown: View, kind: str) -> list[Any]:
-    """Epochs with reads, evictions and a mistake in between."""
+    """Epochs with reads, evictions and a mistake between them."""
     out: list[Any] = []
     for epoch in draw(epochs(relations_of(shown), most=4)):
         out.append(dict(epoch.items()))
@@ -39,7 +39,7 @@ def histories(draw: Any, shown: View, kind: str) -> list[Any]:
 
 @case_names
 def test_a_recording_is_what_the_engine_did(name: str) -> None:
-    """After every message tables, sizes, emissions, answers and rows by edge are those of an engine by itself."""
+    """After every message, tables, sizes, emissions, answers and rows by edge equal those of a separate engine."""
     case = CASES[name]
     catalog, views = case.declare()
     for label in labels(case, views[-1]):
@@ -60,7 +60,7 @@ def played(label: str, shown: View, catalog: ss.Catalog) -> None:
 
 @pytest.mark.parametrize("label", ["full", "shared", "partial"])
 def test_views_that_come_late_and_go(label: str) -> None:
-    """An installed view brings its operators and tables at its message, and a dropped one takes them away."""
+    """An installed view adds its operators and tables at its message, and a dropped one removes them."""
     kind, options = ENGINES[label]
 
     @examples(6)
@@ -92,7 +92,7 @@ def test_views_that_come_late_and_go(label: str) -> None:
 
 
 def test_a_late_view_is_there_from_its_message_on() -> None:
-    """Operators and edges of the whole run are told at once, with the messages at which they come and go."""
+    """The recording lists the operators of the whole run, with the messages that add and remove them."""
     catalog, views = CASES["shopping"].declare()
     catalog.view("CREATE VIEW visits AS SELECT product, COUNT(*) AS n FROM visit GROUP BY product")
     history = [("visit", ("a", "b", 1)), ("install", "visits"), ("visit", ("a", "b", 1)), ("drop", "visits")]
@@ -113,7 +113,7 @@ def test_a_late_view_is_there_from_its_message_on() -> None:
 
 @pytest.mark.parametrize("budget", [{"max_rows": 3}, {"max_bytes": 200}])
 def test_a_budget_evicts_in_steps_of_its_own(budget: dict[str, int]) -> None:
-    """Keys that a budget makes holes are told, and the tables stay those of an engine by itself."""
+    """Evictions by a budget are steps, and the tables equal those of a separate engine."""
     case = CASES["join of an aggregate"]
 
     @examples(8)
@@ -129,7 +129,7 @@ def test_a_budget_evicts_in_steps_of_its_own(budget: dict[str, int]) -> None:
 
 @pytest.mark.parametrize("name", ["shopping", "incongruent", "union of aggregates", "left join of an aggregate"])
 def test_any_order_of_arrival_can_be_stepped(name: str) -> None:
-    """Under a schedule, what waits is told, each delivery is a step, and what is read in the end is right."""
+    """In any order of delivery, each delivery is one step, and the final reads are right."""
 
     @examples(3)
     @given(st.data())
@@ -178,7 +178,7 @@ def test_any_order_of_arrival_can_be_stepped(name: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["full", "shared", "partial"])
-def test_sql_that_nobody_has_written_can_be_stepped(kind: str) -> None:
+def test_drawn_sql_can_be_stepped(kind: str) -> None:
     """Views of drawn expressions over every type, grouped and not, are recorded as they run."""
 
     @examples(6)
@@ -207,7 +207,7 @@ ODD = st.text("ab \t;,'\"([)]−+😀", max_size=5) | st.sampled_from(["NULL", "
 
 @examples(100)
 @given(text=ODD, number=st.integers(-9, 9), name=st.text("a b;,'\"([.é", min_size=1, max_size=4))
-def test_a_message_is_typed_as_it_is_told(text: str, number: int, name: str) -> None:
+def test_the_text_of_a_message_parses_to_it(text: str, number: int, name: str) -> None:
     """The text of a message, typed again, is that message, whatever names and values are made of: edits begin so."""
     catalog = ss.Catalog(**{f"r{name}": "s STRING, i INT, t STRING"})
     quoted = name.replace('"', '""')
@@ -229,13 +229,13 @@ def test_a_message_is_typed_as_it_is_told(text: str, number: int, name: str) -> 
 
 
 @pytest.mark.parametrize("given", ["+" + "9" * 5000 + " visit a, b, 1", "hold x ²"])
-def test_numbers_that_python_does_not_read_are_refused_in_a_word(given: Any) -> None:
+def test_numbers_with_too_many_digits_are_refused(given: Any) -> None:
     """A message with digits past every limit is told in its place, like any other that cannot be taken."""
     view = ss.Catalog(visit="p STRING, u STRING, i INT").view("CREATE VIEW v AS SELECT p FROM visit")
     assert ss.replay("shared", [view])([given]).messages[0].refused
 
 
-def test_what_a_row_takes_back_is_under_way_no_more() -> None:
+def test_a_refused_row_rolls_its_messages_back() -> None:
     """A paused engine goes back before a row that refuses: its messages end there, what had arrived is sent again."""
     catalog = ss.Catalog(r="k STRING, n INT")
     most = catalog.view("CREATE VIEW most AS SELECT k, MAX(n) AS n FROM r GROUP BY k")

@@ -116,7 +116,7 @@ def test_eves_potato_under_partial_state() -> None:
 
 
 def test_a_merge_marks_only_what_the_message_changed() -> None:
-    """When batches merge, rows that are copied are not new; a copy of a row at a later time is told apart from it."""
+    """Rows that a merge copies are not new; copies of a row at different times stay separate."""
     twice = ("visit", ("Apple", "Bob", 20))
     recording = ss.replay("shared", [view()])([*MESSAGES[:7], ("hold", "slow", 7), twice, twice])
     table = recording.state(recording.last)["visit[product]"].tables[0]

@@ -31,7 +31,7 @@ def ask(stepper: show.Stepper, message: int, text: str) -> None:
 
 
 def test_the_page_that_cannot_be_written_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A folder in its place, or none to put it in, is said in one line and the exit status."""
+    """A path that cannot be written gives one line on stderr and exit status 1."""
     for odd in (tmp_path / "frame.svg", tmp_path / "none" / "x.svg"):
         (tmp_path / "frame.svg").mkdir(exist_ok=True)
         assert main([str(odd)]) == 1

@@ -49,7 +49,7 @@ def test_frames_come_with_all_that_a_step_shows(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_the_browser_moves_the_stepper(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the browser does, Python's stepper has done; what Python does, the browser is told."""
+    """Requests of the browser move the Python stepper, and moves in Python update the widget's state."""
     stepper = shopping()
     browser = Browser(stepper, monkeypatch)
     browser.say(do="next")
@@ -68,7 +68,7 @@ def test_the_browser_moves_the_stepper(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_is_said_twice_is_done_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A message that is said again, its answer being lost, is told to be heard and not done again; frames are drawn."""
+    """A repeated request is acknowledged and not applied again; frames are drawn again."""
     stepper = shopping()
     browser = Browser(stepper, monkeypatch)
     browser.say(do="next")
