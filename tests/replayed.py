@@ -83,7 +83,7 @@ def check_groups(recording: Recording, table: Table, name: str, engine: ss.Engin
 
 
 def check_steps(recording: Recording) -> None:
-    """Messages leave in a step of their sender and arrive in one of their receiver; only the acting operator changes."""
+    """Messages leave in a step of their sender and arrive in one of their receiver, which alone changes."""
     last = {name: contents(state) for name, state in recording.state(0).items()}
     under: dict[int, int] = {}
     for message in recording.messages:

@@ -228,7 +228,7 @@ def test_a_refused_edit_changes_nothing() -> None:
 
 
 def test_a_later_message_that_becomes_invalid_is_refused() -> None:
-    """Where an edit leaves a later message without its row, that one is refused and the rest goes on."""
+    """A later message that the edit makes invalid is refused in its place, and the following ones apply."""
     tree = BranchTree.of(REPLAY, [*MESSAGES, ("visit", ("Potato", "Eve", 60), -1), ("visit", ("Apple", "Eve", 99))])
     fork, word = tree.edit(tree.main, 9, "visit Potato, Eve, 70")
     assert fork is not None and word == ""

@@ -208,7 +208,7 @@ ODD = st.text("ab \t;,'\"([)]−+😀", max_size=5) | st.sampled_from(["NULL", "
 @examples(100)
 @given(text=ODD, number=st.integers(-9, 9), name=st.text("a b;,'\"([.é", min_size=1, max_size=4))
 def test_the_text_of_a_message_parses_to_it(text: str, number: int, name: str) -> None:
-    """The text of a message, typed again, is that message, whatever names and values are made of: edits begin so."""
+    """The text of a message parses to the same message, for any names and values."""
     catalog = ss.Catalog(**{f"r{name}": "s STRING, i INT, t STRING"})
     quoted = name.replace('"', '""')
     view = catalog.view(f'CREATE VIEW "v{quoted}" AS SELECT s FROM "r{quoted}"')
@@ -230,13 +230,13 @@ def test_the_text_of_a_message_parses_to_it(text: str, number: int, name: str) -
 
 @pytest.mark.parametrize("given", ["+" + "9" * 5000 + " visit a, b, 1", "hold x ²"])
 def test_numbers_with_too_many_digits_are_refused(given: Any) -> None:
-    """A message with digits past every limit is told in its place, like any other that cannot be taken."""
+    """A number with thousands of digits is refused in its place, like any invalid message."""
     view = ss.Catalog(visit="p STRING, u STRING, i INT").view("CREATE VIEW v AS SELECT p FROM visit")
     assert ss.replay("shared", [view])([given]).messages[0].refused
 
 
 def test_a_refused_row_rolls_its_messages_back() -> None:
-    """A paused engine goes back before a row that refuses: its messages end there, what had arrived is sent again."""
+    """A paused engine rolls back a refused row: its messages vanish, and delivered ones are in flight again."""
     catalog = ss.Catalog(r="k STRING, n INT")
     most = catalog.view("CREATE VIEW most AS SELECT k, MAX(n) AS n FROM r GROUP BY k")
     view = catalog.view("CREATE VIEW v AS SELECT k, n * 2 AS d FROM most")
