@@ -1,7 +1,7 @@
-"""The assignment's three services, as a customer of them sees them.
+"""A client of the assignment's three services.
 
-`routes` are requests as bytes, `answers` read bodies without trusting them, `counter` sends waves of requests
-and writes each into the record, `stocking` makes users, items and orders, `reading` takes snapshots.
+`routes` builds requests as bytes, `answers` parses untrusted bodies, `counter` sends waves of requests and records
+them, `stocking` creates users, items and orders, `reading` takes snapshots.
 """
 
 from .counter import Counter, Wave

@@ -1,6 +1,6 @@
-"""Bodies, read without trust: JSON with a cap, values only of exactly the type that was agreed.
+"""Parse untrusted bodies: JSON, and only values of exactly the agreed type.
 
-Liberal where the assignment is: ids may be numbers, `paid` may be 0 or 1.
+As the assignment allows, ids may be numbers and `paid` may be 0 or 1.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ import json
 from typing import Any
 
 LONGEST_ID = 200
-"""Characters: a UUID has 36."""
+"""The most characters of an id. A UUID has 36."""
 _MOST = 1 << 62
 
 
 def fields(body: bytes) -> dict[str, Any]:
-    """The object that a body is; empty if it is none."""
+    """The JSON object of a body; {} if it is none."""
     try:
         value = json.loads(body)
     except (ValueError, RecursionError):
@@ -23,7 +23,7 @@ def fields(body: bytes) -> dict[str, Any]:
 
 
 def read_id(body: bytes, name: str) -> str | None:
-    """An id that a create call gave."""
+    """The id in a body; None if it has none."""
     value = fields(body).get(name)
     if type(value) is int:
         value = str(value)
@@ -31,12 +31,12 @@ def read_id(body: bytes, name: str) -> str | None:
 
 
 def read_amount(body: bytes, name: str) -> int | None:
-    """A whole number."""
+    """The whole number in a body; None if it has none."""
     value = fields(body).get(name)
     return value if type(value) is int and abs(value) < _MOST else None
 
 
 def read_paid(body: bytes) -> int | None:
-    """Whether an order says that it is paid: 0 or 1."""
+    """The field `paid` as 0 or 1; None if it is missing."""
     value = fields(body).get("paid")
     return int(value) if type(value) in (bool, int) and value in (0, 1) else None

@@ -1,4 +1,4 @@
-"""Waves of requests: each is sent, waited for, and written into the record, whatever came of it."""
+"""Send waves of requests, wait for their answers, and record each of them."""
 
 from __future__ import annotations
 
@@ -16,54 +16,53 @@ from ..wire.jobs import Job, Longs, Result, Word
 from .routes import ROUTES, Routes
 
 CLOSED = 32
-"""Connections of a closed loop: set-up and reading."""
+"""Connections of a closed loop, which setup and reads use."""
 _SILENCE = 8
-"""Requests of a closed loop that time out in a row before what is left of it is given up: a system that hangs would
-be waited for by every connection in turn, for hours."""
+"""A closed loop stops after so many timeouts in a row. With a system that hangs it would otherwise take hours."""
 _PAUSE, _ROUNDS = 0.2, 15
-"""Seconds before what was shed is sent again; so many times in a row with none let in, and no more is sent again."""
+"""Shed requests are sent again after so many seconds, until none is accepted in so many rounds in a row."""
 
 
 @dataclass(frozen=True)
 class Wave:
-    """Requests of one kind that are sent together."""
+    """Requests that are sent together."""
 
     phase: str
     name: str
     kind: Kind
     subject: Longs
-    """Rows of the record, by kind."""
+    """Rows of the record, in the table of the kind."""
     middles: list[bytes]
     """The ends of their paths."""
     due: Longs | None = None
-    """Nanoseconds since the wave's start. None: a closed loop, each request as soon as it may."""
+    """Nanoseconds since the wave's start. None: a closed loop, each request once a connection is free."""
     connections: int = CLOSED
     attempt: int = 1
     bodies: bool = False
-    """Whether the answers' bodies are kept."""
+    """Whether to keep the bodies of the answers."""
     kinds: Longs | None = None
-    """Of each request, where they are not all of ``kind``; subjects are rows by it."""
+    """The kind of each request, if they differ."""
 
 
 class Counter:
-    """Sends for one run. Times are nanoseconds since the run began."""
+    """Sends the requests of one run. Times are nanoseconds since the run began."""
 
     def __init__(self, record: Record, generator: Generator, routes: Routes, limits: Limits) -> None:
         self.record, self.limits = record, limits
         self._generator, self._routes = generator, routes
         self.tend: list[Callable[[], None]] = []
-        """Called ten times a second while a wave runs or time passes."""
+        """Functions to call ten times a second while a wave runs or `wait` waits."""
         self.origin = time.monotonic_ns()
         self._wave: tuple[int, Wave, Longs] | None = None
         self._turned_away: dict[Kind | str, int] = {}
-        """Of each kind and of each service, how often in a row nobody was let in."""
+        """For each kind and each service: how many waves in a row had no request accepted."""
 
     def now(self) -> int:
         """Nanoseconds since the run began."""
         return time.monotonic_ns() - self.origin
 
     def send(self, wave: Wave) -> Result:
-        """Send a wave and wait for its end."""
+        """Send a wave, and wait for its result."""
         self.begin(wave)
         while True:
             said = self.poll(0.1)
@@ -71,10 +70,10 @@ class Counter:
                 return said
 
     def insist(self, wave: Wave, seconds: float = float("inf")) -> Result:
-        """Send a closed loop, and what was shed of it again, on fewer connections each time, until all is let in.
+        """Send a closed loop, and repeat its shed requests over fewer connections each time until all are accepted.
 
-        A 429 and a refused connection are without effect, so the last answer is the one that counts. Given up after
-        so many ``seconds``, and where nobody is let in any more; whoever is let in later opens it again.
+        A 429 and a refused connection have no effect, so the last answer counts. Stops after ``seconds``, and after
+        several rounds in a row without an accepted request.
         """
         until, connections = time.monotonic() + seconds, wave.connections
         result = self.send(wave)
@@ -94,9 +93,9 @@ class Counter:
         return result
 
     def _idle(self, kind: Kind, shed: NDArray[np.bool_]) -> int:
-        """How often in a row, with this time, nobody was let in: to this kind, or to its whole service.
+        """Count a wave, and return how many in a row had no request accepted, by kind or by service.
 
-        Over all waves: else each request to a service that is gone for good would be waited for anew.
+        The count spans waves. Otherwise every wave to a dead service would wait anew.
         """
         of = kind, ROUTES[kind][0]
         for one in of if len(shed) else ():
@@ -104,7 +103,7 @@ class Counter:
         return max(self._turned_away.get(one, 0) for one in of)
 
     def begin(self, wave: Wave, tell_after: int = 0, tell_sent: int = 0, start: int = 0) -> None:
-        """Send a wave, and go on; ``poll`` until its result. ``start``: of the run, 0 for now."""
+        """Start a wave and return. `poll` returns its result. ``start``: nanoseconds of the run, 0 for now."""
         kinds = np.full(len(wave.middles), wave.kind, dtype=np.int64) if wave.kinds is None else wave.kinds
         shapes, shape = self._routes.shapes(kinds)
         start = start or self.now()
@@ -131,9 +130,9 @@ class Counter:
         self._generator.start(job)
 
     def poll(self, seconds: float, tend: bool = True) -> Word | Result | None:
-        """What happens within so many seconds; a result has been recorded when this returns it.
+        """Wait up to ``seconds`` for progress or the result, which is then recorded; None if there was neither.
 
-        Not to ``tend``: for moments that are measured in milliseconds, some of which a look at everything takes.
+        ``tend`` false skips the functions in `tend`, which take milliseconds.
         """
         if tend:
             self._tend()
@@ -161,13 +160,13 @@ class Counter:
         return said
 
     def finish(self) -> None:
-        """Send nothing more of a wave that runs, and wait for its end."""
+        """Send no more requests of the running wave, and wait for its end."""
         self._generator.stop()
         while self._wave is not None:
             self.poll(0.1)
 
     def hang_up(self) -> None:
-        """Close the connections that are open: the next wave begins with new ones."""
+        """Close all connections, so that the next wave opens new ones."""
         self._generator.ask("hang up")
 
     def _tend(self) -> None:
@@ -175,12 +174,9 @@ class Counter:
             duty()
 
     def wait(self, seconds: float) -> None:
-        """Let time pass, and tend: what the assignment itself states in seconds, a stable time or a pause.
-
-        And before what was shed or lost is asked again: nobody tells when a system lets in more, or is back.
-        """
+        """Wait, and call `tend` meanwhile. For times that the assignment states, and between retries."""
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0:
             self._tend()
-            # No event ends a time that has to pass; in tenths, since a service may exit by itself meanwhile.
+            # In tenths of a second, as a service may exit meanwhile.
             time.sleep(min(left, 0.1))

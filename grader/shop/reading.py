@@ -1,8 +1,8 @@
-"""A snapshot: every order, user and item of a scope, read over the network, with retries for what was lost.
+"""Take a snapshot: read every order, user and item of a phase, with retries for lost reads.
 
-``snapshot`` reads everything side by side, in one burst. Of several workers behind one port, one that happens to run
-may answer all of a short burst, so ``look_again`` reads the same things once more in another order, one request after
-the other and over fresh connections: what another worker remembers differently shows then.
+``snapshot`` reads everything concurrently. If several workers share a port, one of them may answer a whole short burst.
+So ``look_again`` reads the same things in another order, one request at a time and over fresh connections, which shows
+workers that remember different values.
 """
 
 from __future__ import annotations
@@ -21,17 +21,15 @@ from .counter import CLOSED, Counter, Wave
 from .routes import middle
 
 TRIES, _BETWEEN = 4, 1.0
-"""Of a read that was lost, within one snapshot; seconds between them, from the second on, so that a process that has
-exited is back."""
+"""Tries of a lost read in one snapshot, and seconds before the third and later ones; a process restarts in them."""
 _LOOKS = 4
-"""How often at most a second look goes through everything: of two workers that take turns at random, the same one
-answers for a thing each time in one case of 16."""
+"""How often `look_again` reads everything. One of two random workers answers all reads of a thing in 1 case of 16."""
 _FEW, _MANY = 8, 256
-"""Requests between two looks at the clock: at first, and at most."""
+"""Requests between two looks at the clock, at first and at most."""
 _GLANCE = 0.2
-"""Seconds that they should take, so that a slow system is not read much longer than it was to be."""
+"""Seconds that those requests should take, so that a slow system ends in time."""
 Read = tuple[Longs, Column, Column]
-"""Orders, users or items; the state of each one's reading; its value."""
+"""Rows of orders, users or items, with the state and value of each read."""
 _READS: dict[Entity, tuple[Kind, Callable[[bytes], int | None]]] = {
     Entity.ORDER: (Kind.FIND_ORDER, read_paid),
     Entity.USER: (Kind.FIND_USER, lambda body: read_amount(body, "credit")),
@@ -40,7 +38,7 @@ _READS: dict[Entity, tuple[Kind, Callable[[bytes], int | None]]] = {
 
 
 def scope(counter: Counter, entity: Entity, phase: str) -> Longs:
-    """The rows that a snapshot of a phase reads; of all phases for ""."""
+    """The rows that a snapshot of a phase reads; "" for all phases."""
     table = counter.record.rows(entity)
     ready = table["ready"] == 1
     if phase:
@@ -49,7 +47,7 @@ def scope(counter: Counter, entity: Entity, phase: str) -> Longs:
 
 
 def snapshot(counter: Counter, phase: str, name: str) -> Shot:
-    """Read everything of a phase, or of all of them."""
+    """Read everything of a phase; "" for all phases."""
     begin = counter.now()
     read = {entity: _unread(scope(counter, entity, phase)) for entity in Entity}
     for attempt in range(1, TRIES + 1):
@@ -64,9 +62,9 @@ def snapshot(counter: Counter, phase: str, name: str) -> Shot:
 
 
 def look_again(counter: Counter, phase: str, name: str, shot: Shot, until: int) -> Shot:
-    """A snapshot, with what a second look before ``until`` (nanoseconds of the run) found to differ; it ends there.
+    """Read a snapshot again until ``until`` (nanoseconds of the run). Returns it, with the first differences found.
 
-    What was lost is no difference: the next snapshot asks for it again.
+    A lost read is no difference; the next snapshot repeats it.
     """
     rng = np.random.default_rng(len(counter.record.waves))
     size, left = _FEW, deque[tuple[Entity, Longs]]()
@@ -91,14 +89,14 @@ def look_again(counter: Counter, phase: str, name: str, shot: Shot, until: int) 
 
 
 def _unread(subject: Longs) -> Read:
-    """Orders, users or items of which nothing has been read yet."""
+    """Rows without any read yet."""
     return subject, np.full(len(subject), State.LOST, dtype=np.int8), np.zeros(len(subject), dtype=np.int64)
 
 
 def _read(
     counter: Counter, phase: str, name: str, entity: Entity, read: Read, connections: int = CLOSED, attempt: int = 1
 ) -> None:
-    """Ask for what is lost of some orders, users or items, once; what comes of it is written into ``read``."""
+    """Send the lost reads once, and write the results into ``read``."""
     kind, value_of = _READS[entity]
     ids = counter.record.rows(entity)["id"]
     subject, state, value = read

@@ -1,6 +1,6 @@
-"""Requests as bytes: for each kind its service, its method, its path around the ids.
+"""Requests as bytes: service, method and path of each kind.
 
-Requests look like those of common clients, in turns, audit reads like load: a system cannot tell who asks.
+All requests imitate common clients in turn, so a system cannot tell audit reads from load.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ ROUTES: dict[Kind, tuple[str, str, str]] = {
     Kind.BATCH_ITEMS: ("stock", "POST", "/batch_init/"),
 }
 _PLAIN = "!$&'()*+,;=:@"
-"""Beside letters, digits and `-._~`, what a path's segment may have as it is (RFC 3986, 3.3). Clients send it so, and
-who gives out `user:7` may look for it without decoding."""
+"""Characters beside letters, digits and `-._~` that a path segment may have unquoted (RFC 3986, 3.3). Common clients do
+not quote them, and a system with ids such as `user:7` may not decode paths."""
 AGENTS = ("python-requests/2.32.3", "curl/8.5.0", "okhttp/4.12.0", "Apache-HttpClient/5.3.1 (Java/17)")
 
 
 def middle(*parts: object) -> bytes:
-    """Ids and numbers as the end of a path."""
+    """Ids and numbers as the end of a path, quoted."""
     return "/".join(quote(str(part), safe=_PLAIN) for part in parts).encode()
 
 
 class Routes:
-    """Where requests go, and how they read."""
+    """The addresses and the forms of all requests."""
 
     def __init__(self, urls: dict[str, str], allow_remote: bool = False) -> None:
-        """Raises UsageError for what is no http:// address, or not this machine's unless remote ones are allowed."""
+        """Raises UsageError if a URL is not an http:// address, or is another machine's and those are not allowed."""
         self.targets: list[Target] = []
         self._shapes: dict[Kind, list[Shape]] = {}
         places: dict[tuple[str, int], int] = {}
@@ -69,7 +69,7 @@ class Routes:
             ]
 
     def shapes(self, kinds: Longs) -> tuple[list[Shape], Longs]:
-        """The forms of the kinds of some requests, and which of them each takes."""
+        """The forms of some requests, and the index of each request's form."""
         forms: list[Shape] = []
         place = np.arange(len(kinds), dtype=np.int64)
         for kind in np.unique(kinds):
@@ -80,20 +80,20 @@ class Routes:
 
 
 def _address(url: str, allow_remote: bool) -> tuple[str, int]:
-    """Host, as a number, and port of a URL."""
+    """The IP address and port of a URL."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port or 80
     except ValueError as error:
-        raise UsageError(f"{url}: {error}; an address is such as http://127.0.0.1:8000") from error
+        raise UsageError(f"{url}: {error}; use an address like http://127.0.0.1:8000") from error
     if parts.scheme != "http" or not host:
-        raise UsageError(f"{url or repr(url)} is no http:// address; one is such as http://127.0.0.1:8000")
+        raise UsageError(f"{url or repr(url)} is not an http:// address; use one like http://127.0.0.1:8000")
     try:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
-        raise UsageError(f"{url}: {host!r} is the name of no machine ({error})") from error
-    # Who writes localhost, which may be both, has most often a service that listens on 127.0.0.1 alone.
+        raise UsageError(f"{url}: unknown host {host!r} ({error}); check the address") from error
+    # localhost may have an IPv6 address too, but most services listen on 127.0.0.1 only.
     address = str(min(found, key=lambda one: one[0] != socket.AF_INET)[4][0])
     if not allow_remote and not ipaddress.ip_address(address).is_loopback:
-        raise UsageError(f"{host} is not this machine; the grader sends load there only with --allow-remote")
+        raise UsageError(f"{host} is another machine; the grader sends load there only with --allow-remote")
     return address, port

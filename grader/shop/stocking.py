@@ -1,6 +1,6 @@
-"""Users, items and orders for a phase: made by create and addItem, kept only where every answer was a 2xx.
+"""Create users, items and orders for a phase. Only those whose requests were all answered 2xx are used.
 
-What is set up is written into the record; "initial" is what was acknowledged, never what was read.
+The record gets the acknowledged amounts, never amounts that were read.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ Bools = NDArray[np.bool_]
 
 @dataclass
 class Stock:
-    """What a phase has to sell: rows of the record."""
+    """The orders, users and items of some blocks, as rows of the record."""
 
     orders: Longs
     users: Longs
     items: Longs
     seconds: float
-    """That it took."""
+    """How long the setup took."""
 
 
 def _done(result: Result) -> Bools:
@@ -37,14 +37,14 @@ def _done(result: Result) -> Bools:
 
 
 def _create(counter: Counter, phase: str, kind: Kind, rows: Longs, middles: list[bytes], name: str) -> list[str]:
-    """Create things; their ids, "" where that was not a definite 2xx with an id."""
+    """Create users, items or orders. Returns their ids, "" unless the answer was 2xx with an id."""
     answers = counter.insist(Wave(phase, "set-up", kind, rows, middles, bodies=True))
     made = _done(answers)
     return [(read_id(body, name) or "") if ok else "" for ok, body in zip(made, answers.bodies, strict=True)]
 
 
 def new_users(counter: Counter, phase: str, block: Longs, credit: Longs) -> Longs:
-    """Users with credit; their rows."""
+    """Create users with credit. Returns their rows."""
     table = counter.record.users
     rows = table.append(phase=RUNS.index(phase), block=block, id=[""] * len(block), ready=0)
     numbers = np.arange(rows.start, rows.stop, dtype=np.int64)
@@ -55,7 +55,7 @@ def new_users(counter: Counter, phase: str, block: Longs, credit: Longs) -> Long
 
 
 def new_items(counter: Counter, phase: str, block: Longs, price: Longs, stock: Longs) -> Longs:
-    """Items with stock; their rows."""
+    """Create items with stock. Returns their rows."""
     table = counter.record.items
     rows = table.append(phase=RUNS.index(phase), block=block, id=[""] * len(block), price=price, ready=0)
     numbers = np.arange(rows.start, rows.stop, dtype=np.int64)
@@ -66,7 +66,7 @@ def new_items(counter: Counter, phase: str, block: Longs, price: Longs, stock: L
 
 
 def _fund(counter: Counter, phase: str, entity: Entity, rows: Longs, amount: Longs) -> None:
-    """Add credit or stock; who has no id, or whose answer was not a 2xx, is not ready."""
+    """Add credit or stock. Users and items without an id or a 2xx answer are not ready."""
     table = counter.record.rows(entity)
     ids = table["id"][rows]
     known = np.array([bool(one) for one in ids], dtype=np.bool_)
@@ -81,14 +81,14 @@ def _fund(counter: Counter, phase: str, entity: Entity, rows: Longs, amount: Lon
 
 
 def top_up(counter: Counter, phase: str, entity: Entity, rows: Longs, amount: Longs) -> None:
-    """More credit or stock for users or items that are ready; one whose answer was not a 2xx is judged no more."""
+    """Add credit or stock to ready users or items. Those without a 2xx answer are no longer judged."""
     _fund(counter, phase, entity, rows, amount)
 
 
 def top_up_at_once(counter: Counter, wave: Wave, amount: Longs) -> None:
-    """Send a wave of several kinds; its top-ups, by so much, are for users and items that are ready.
+    """Send a wave with top-ups of ready users and items; ``amount``: of each request.
 
-    Of one that promised nothing, whoever it was for is judged no more.
+    Users and items whose top-up promised nothing (5xx or no answer) are no longer judged.
     """
     record, kinds = counter.record, wave.kinds
     assert kinds is not None
@@ -107,9 +107,9 @@ def top_up_at_once(counter: Counter, wave: Wave, amount: Longs) -> None:
 def new_orders(
     counter: Counter, phase: str, number: Longs, user: Longs, slot: Longs, lines: list[tuple[Longs, Longs, Longs]]
 ) -> Longs:
-    """Orders of users, with lines (item row, quantity, price), each a column over the orders; their rows.
+    """Create orders with lines (item row, quantity, price), each a column over the orders. Returns their rows.
 
-    An order whose user or item was discarded, or any of whose calls was not a 2xx, is not ready.
+    An order is not ready if its user or an item is not, or if any answer was not 2xx.
     """
     record = counter.record
     cost = sum((quantity * price for _, quantity, price in lines), np.zeros(len(user), dtype=np.int64))
@@ -139,11 +139,11 @@ def new_orders(
 
 
 def stock_blocks(counter: Counter, phase: str, seed: int, first: int, count: int, hot: Longs) -> tuple[Stock, Longs]:
-    """Blocks first to first + count - 1 of a phase, and the rows of its hot items (made here if ``hot`` is empty)."""
+    """Create blocks first to first + count - 1. Returns them and the hot items, which are new if ``hot`` is empty."""
     began = counter.now()
     blocks = Blocks.draw([seed, RUNS.index(phase)], first, count)
     if not len(hot):
-        # More than all orders of a run can take 6 times over.
+        # More than all orders of a run could take, 6 times each.
         ample = np.full(HOT_ITEMS, MOST * HOT_MOST * 2_000_000, dtype=np.int64)
         hot = new_items(counter, phase, np.full(HOT_ITEMS, -1), np.full(HOT_ITEMS, HOT_PRICE), ample)
     of = np.repeat(np.arange(first, first + count, dtype=np.int64), SIDE)

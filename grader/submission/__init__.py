@@ -1,7 +1,7 @@
-"""A submission: the folder, and its ``checkout.toml`` as values.
+"""A submission: its folder, and its ``checkout.toml`` as values.
 
-`model` is what a submission is, `reading` makes one of a file or says line, field and example of what is
-wrong, `places` fills {port}, {port:NAME}, {data} and {submission}, `archive` unpacks one that comes as a file.
+`model` holds the values, `reading` parses the file and reports errors with line, field and example, `places` replaces
+{port}, {port:NAME}, {data} and {submission}, `archive` unpacks a .zip, .tar or .tar.gz.
 """
 
 from .model import Process, Ready, Submission

@@ -1,7 +1,7 @@
-"""A submission that comes as one file, .zip, .tar or .tar.gz: unpacked into a folder, and nowhere else.
+"""Unpack a submission from a .zip, .tar or .tar.gz into a folder, and nowhere else.
 
-Plain files and folders are taken; links, devices, pipes, names that lead elsewhere and names that come twice are
-refused by name. What it unpacks to is counted while it is unpacked: what a header says is no measure.
+Only plain files and folders are accepted. Links, devices, pipes, duplicate names and names that lead out of the folder
+are refused. Sizes are counted while unpacking, as a header may be wrong.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from ..errors import SubmissionError
 from .reading import FILE
 
 MOST_BYTES, MOST_FILES = 200_000_000, 20_000
-"""Of a submission, packed or not."""
+"""The limits of a submission, packed or unpacked."""
 _LITTER = ("__MACOSX", ".DS_Store")
-"""What macOS packs beside the folder."""
+"""Entries that macOS adds to archives."""
 _PIECE = 1 << 20
 _HEADER = 4096
-"""Bytes of what a tar says of one member beside its name, as extended attributes."""
+"""The most bytes of a tar member's extended header."""
 
 
 class _Room:
-    """What is still allowed to come."""
+    """Counts the bytes and files that an archive may still have."""
 
     def __init__(self, most_bytes: int, most_files: int) -> None:
         self.bytes, self.files = most_bytes, most_files
-        self._said = f"more than {most_bytes:,} bytes or {most_files:,} files; data does not belong in it"
+        self._said = f"the archive has more than {most_bytes:,} bytes or {most_files:,} files; leave out data"
 
     def take(self, size: int, files: int = 0) -> None:
-        """Raises SubmissionError when it is too much."""
+        """Count bytes and files. Raises SubmissionError beyond the limits."""
         self.bytes -= size
         self.files -= files
         if self.bytes < 0 or self.files < 0:
@@ -44,13 +44,13 @@ class _Room:
 
 
 class _Counted:
-    """A stream that ends a run before it fills the memory: also headers of a tar are read in one piece."""
+    """A stream that counts what is read. A large tar header would otherwise fill the memory."""
 
     def __init__(self, stream: IO[bytes], room: _Room) -> None:
         self._stream, self._room = stream, room
 
     def read(self, size: int) -> bytes:
-        """As asked, unless that is more than may come."""
+        """Read up to ``size`` bytes. Raises SubmissionError beyond the limits."""
         if size > self._room.bytes + _PIECE:
             self._room.take(size)
         data = self._stream.read(size)
@@ -59,17 +59,17 @@ class _Counted:
 
 
 class _Member(tarfile.TarInfo):
-    """A member whose extended headers are short: long ones are read into memory, and searched for a long time."""
+    """A tar member with short extended headers: tarfile reads long ones into memory, and parses them slowly."""
 
     def _proc_member(self, packed: tarfile.TarFile) -> tarfile.TarInfo:
         if self.type not in tarfile.REGULAR_TYPES and self.size > _HEADER:
-            raise SubmissionError(f"a header of {self.size:,} bytes; {_HEADER:,} are the most: pack the folder anew")
+            raise SubmissionError(f"a header has {self.size:,} bytes, more than {_HEADER:,}; pack the folder again")
         found: tarfile.TarInfo = super()._proc_member(packed)  # type: ignore[misc]
         return found
 
 
 def unpack(path: Path, folder: Path, most_bytes: int = MOST_BYTES, most_files: int = MOST_FILES) -> Path:
-    """Unpack into an empty folder; where checkout.toml is, there or in the one folder in it. Raises SubmissionError."""
+    """Unpack into an empty folder. Returns it, or the only folder in it. Raises SubmissionError."""
     room = _Room(most_bytes, most_files)
     if path.stat().st_size > most_bytes:
         room.take(path.stat().st_size)
@@ -79,16 +79,16 @@ def unpack(path: Path, folder: Path, most_bytes: int = MOST_BYTES, most_files: i
         else:
             _tar(path, folder, room)
     except (zipfile.BadZipFile, tarfile.TarError, zlib.error, EOFError, OSError, ValueError) as error:
-        raise SubmissionError(f"{path.name} cannot be unpacked: {error}; it is a .zip, a .tar or a .tar.gz") from error
+        raise SubmissionError(f"{path.name} cannot be unpacked: {error}; use a .zip, .tar or .tar.gz") from error
     inside = [path for path in folder.iterdir() if path.name not in _LITTER]
     return inside[0] if len(inside) == 1 and inside[0].is_dir() and not (folder / FILE).exists() else folder
 
 
 def _place(name: str, folder: Path, room: _Room) -> Path:
-    """Where a member goes. Raises SubmissionError unless that is inside."""
+    """The path of a member in the folder. Raises SubmissionError if it lies outside."""
     parts = PurePosixPath(name).parts
     if not parts or name.startswith("/") or ".." in parts or "\\" in name or "\0" in name or ":" in parts[0]:
-        raise SubmissionError(f"{name!r}: a name that leads out of the archive; pack the folder itself")
+        raise SubmissionError(f"{name!r} leads out of the archive; pack the folder itself")
     room.take(0, 1)
     return folder.joinpath(*parts)
 
@@ -98,7 +98,7 @@ def _write(name: str, place: Path, mode: int, read: Callable[[int], bytes], room
     try:
         handle = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o755 if mode & 0o111 else 0o644)
     except FileExistsError:
-        raise SubmissionError(f"{name!r} is in the archive twice; pack it once") from None
+        raise SubmissionError(f"{name!r} is in the archive twice; pack the folder again") from None
     with os.fdopen(handle, "wb") as file:
         while data := read(_PIECE):
             if room is not None:
@@ -115,9 +115,9 @@ def _zip(path: Path, folder: Path, room: _Room) -> None:
                 place.mkdir(parents=True, exist_ok=True)
                 continue
             if stat.S_IFMT(mode) not in (0, stat.S_IFREG):
-                raise SubmissionError(f"{name!r}: neither a file nor a folder; put the file itself there")
+                raise SubmissionError(f"{name!r} is neither a file nor a folder; pack the file itself")
             if member.flag_bits & 1 or member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-                raise SubmissionError(f"{name!r}: encrypted, or packed in an unusual way; pack with plain zip")
+                raise SubmissionError(f"{name!r} is encrypted or uses an unusual compression; use plain zip")
             with packed.open(member) as stream:
                 _write(name, place, mode, stream.read, room)
 
@@ -128,7 +128,7 @@ def _tar(path: Path, folder: Path, room: _Room) -> None:
         file.seek(0)
         stream: IO[bytes] = gzip.open(file) if zipped else file  # type: ignore[assignment]
         counted = _Counted(stream, room)
-        # As a stream: nothing is skipped unread, and nothing is read twice.
+        # As a stream, so that every byte is read and counted once.
         with tarfile.open(fileobj=counted, mode="r|", tarinfo=_Member) as packed:  # type: ignore[call-overload]
             for member in packed:
                 place = _place(member.name, folder, room)
@@ -137,5 +137,5 @@ def _tar(path: Path, folder: Path, room: _Room) -> None:
                     continue
                 content = packed.extractfile(member) if member.isreg() and not member.issparse() else None
                 if content is None:
-                    raise SubmissionError(f"{member.name!r}: neither a file nor a folder; put the file itself there")
+                    raise SubmissionError(f"{member.name!r} is neither a file nor a folder; pack the file itself")
                 _write(member.name, place, member.mode, content.read, None)

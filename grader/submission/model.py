@@ -1,4 +1,4 @@
-"""What a submission is: processes with commands, and where its services answer. Texts still hold their placeholders."""
+"""A submission: processes with commands, and the addresses of its services. Texts still contain placeholders."""
 
 from __future__ import annotations
 
@@ -8,45 +8,45 @@ from pathlib import Path
 ROLES = ("order", "stock", "payment", "database", "gateway", "other")
 SERVICES = ("order", "stock", "payment")
 PREFIXES = {"order": "orders", "stock": "stock", "payment": "payment"}
-"""Under base_url, without a gateway's own word."""
+"""The paths of the services below base_url."""
 
 
 @dataclass(frozen=True)
 class Ready:
-    """How a process shows that it is up: a port that accepts, or a URL that answers 2xx."""
+    """The sign that a process is ready: a port that accepts connections, or a URL that answers 2xx."""
 
     tcp: str = ""
     http: str = ""
     timeout: float = 0.0
-    """Seconds; 0: the run's own limit."""
+    """Seconds; 0: the limit of the run."""
 
 
 @dataclass(frozen=True)
 class Process:
-    """One [[process]]."""
+    """One [[process]] table."""
 
     name: str
     role: str
     command: tuple[str, ...]
     cwd: str = "."
     port: int = 0
-    """0: a free one."""
+    """0: the grader picks a free port."""
     env: dict[str, str] = field(default_factory=dict)
     ready: Ready = Ready()
 
 
 @dataclass(frozen=True)
 class Submission:
-    """A folder that can be graded, or a system that runs elsewhere (no folder, no processes)."""
+    """A folder to grade, or a system at --url (then without folder and processes)."""
 
     name: str
     folder: Path | None
     urls: dict[str, str]
-    """Service to the URL that its routes follow."""
+    """For each service the URL before its routes."""
     processes: tuple[Process, ...] = ()
     build: tuple[tuple[str, ...], ...] = ()
 
 
 def service_urls(base: str) -> dict[str, str]:
-    """The three services behind one base URL."""
+    """The URLs of the three services below one base URL."""
     return {service: f"{base.rstrip('/')}/{PREFIXES[service]}" for service in SERVICES}

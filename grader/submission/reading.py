@@ -1,6 +1,6 @@
-"""``checkout.toml`` to a Submission. Every error says the file, the line, the field, the rule, and an example.
+"""Read ``checkout.toml`` into a Submission. Every error shows the line, the field, the rule and an example.
 
-TOML's reader gives no lines for values; they are found again in the text: the table's header, then the key.
+tomllib gives no line numbers, so errors search the text for the table and the key.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .places import BadPlace, check
 
 FILE = "checkout.toml"
 _LONGEST = 200_000
-"""Bytes of checkout.toml: far more than anybody writes by hand, and read at once."""
+"""The most bytes of checkout.toml, which is read at once."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,49}")
 _EXAMPLES = {
     "name": 'name = "team 7"',
@@ -40,13 +40,13 @@ _PROCESS = {"name", "role", "command", "cwd", "port", "env", "ready"}
 
 
 class _Reader:
-    """The text, and what is wrong in it, with lines."""
+    """The text of the file, which makes errors with line numbers."""
 
     def __init__(self, text: str) -> None:
         self.lines = text.splitlines()
 
     def line(self, field: str, nth: int) -> int:
-        """Of a field such as process.role in the nth [[process]] (from 0); 0 if it is nowhere."""
+        """The line of a field such as process.role in the nth [[process]] (from 0); 0 if it is missing."""
         key = field.rpartition(".")[2]
         seen = -1
         for number, text in enumerate(self.lines, 1):
@@ -60,28 +60,28 @@ class _Reader:
         return self.line("process", nth) if field.startswith("process.") else 0
 
     def wrong(self, field: str, rule: str, nth: int = -1) -> SubmissionError:
-        """The error for a field."""
+        """The error for a field, with line and example."""
         number = self.line(field, nth)
         where = f"{FILE}, line {number}" if number else FILE
         return SubmissionError(f"{where}, {field}: {rule}{_example(field)}")
 
     def text(self, value: Any, field: str, nth: int = -1) -> str:
-        """A text that is not empty and has no zero byte."""
+        """The value as a text, if it is not empty and has no zero byte. Raises SubmissionError."""
         if not isinstance(value, str) or not value.strip() or "\0" in value:
-            raise self.wrong(field, f"a text is needed, this is {value!r}", nth)
+            raise self.wrong(field, f"must be a text, not {value!r}", nth)
         return value
 
     def words(self, value: Any, field: str, nth: int = -1) -> tuple[str, ...]:
-        """A command: a list of texts, the first not empty."""
+        """The value as a command, a list of texts. Raises SubmissionError."""
         if not isinstance(value, list) or not value or not all(isinstance(w, str) and "\0" not in w for w in value):
-            raise self.wrong(field, f"a command is a list of texts, this is {value!r}", nth)
+            raise self.wrong(field, f"must be a list of texts, not {value!r}", nth)
         if not value[0].strip():
-            raise self.wrong(field, "the first word is the program, and it is empty", nth)
+            raise self.wrong(field, "the first word, the program, must not be empty", nth)
         return tuple(value)
 
 
 def _example(field: str) -> str:
-    """Of a field; of one that there is not, of the field that was probably meant, and else of a process."""
+    """An example of a field, or for an unknown field of the most similar one, or of a process."""
     table, _, key = field.rpartition(".")
     level = {known.rpartition(".")[2]: known for known in _EXAMPLES if known.rpartition(".")[0] == table}
     near = difflib.get_close_matches(key, level, 1)
@@ -93,21 +93,19 @@ def read_submission(folder: Path) -> Submission:
     path = folder / FILE
     try:
         if not path.is_file():
-            raise SubmissionError(f"{folder}: there is no {FILE}; it says which processes to start, see docs/grader.md")
+            raise SubmissionError(f"{folder} has no {FILE}, which lists the processes to start; see docs/assignment.md")
         raw = path.read_bytes()
     except OSError as error:
-        raise SubmissionError(
-            f"{path} cannot be read ({error.strerror}); allow it to whoever runs the grader"
-        ) from error
+        raise SubmissionError(f"{path} cannot be read ({error.strerror}); make it readable") from error
     if len(raw) > _LONGEST:
-        raise SubmissionError(f"{FILE} has {len(raw):,} bytes; {_LONGEST:,} are the most")
+        raise SubmissionError(f"{FILE} has {len(raw):,} bytes; at most {_LONGEST:,} are allowed")
     try:
-        text = raw.decode("utf-8-sig")  # some editors begin a file with a mark of its encoding
+        text = raw.decode("utf-8-sig")  # some editors write a byte order mark
         content = tomllib.loads(text)
     except UnicodeDecodeError as error:
         raise SubmissionError(f"{FILE}: byte {error.start} is not UTF-8; save the file as UTF-8") from error
     except tomllib.TOMLDecodeError as error:
-        rule = "this is not TOML (texts stand in quotes, lists in [ ])"
+        rule = "the file is not valid TOML (put texts in quotes, lists in [ ])"
         raise SubmissionError(f"{FILE}: {error}; {rule}{_example('process')}") from error
     return _submission(_Reader(text), content, folder.resolve())
 
@@ -115,17 +113,17 @@ def read_submission(folder: Path) -> Submission:
 def _submission(reader: _Reader, content: dict[str, Any], folder: Path) -> Submission:
     for field in content:
         if field not in _TOP:
-            raise reader.wrong(field, f"there is no such field; the fields are {', '.join(sorted(_TOP))}")
+            raise reader.wrong(field, f"unknown field; the fields are {', '.join(sorted(_TOP))}")
     tables = content.get("process")
     if not isinstance(tables, list) or not tables or not all(isinstance(table, dict) for table in tables):
-        raise reader.wrong("process", "at least one [[process]] table is needed (two brackets)", 0)
+        raise reader.wrong("process", "at least one [[process]] table (with two brackets) is required", 0)
     processes: list[Process] = []
     for nth, table in enumerate(tables):
         process = _process(reader, table, nth, folder)
         if process.name in {other.name for other in processes}:
-            raise reader.wrong("process.name", f"{process.name!r} is taken; names are different", nth)
+            raise reader.wrong("process.name", f"{process.name!r} is used twice; choose another name", nth)
         if process.port and process.port in {other.port for other in processes}:
-            raise reader.wrong("process.port", f"{process.port} is taken by another process", nth)
+            raise reader.wrong("process.port", f"{process.port} is used by another process; choose another port", nth)
         processes.append(process)
     names = {process.name for process in processes}
     for nth, process in enumerate(processes):
@@ -137,22 +135,22 @@ def _submission(reader: _Reader, content: dict[str, Any], folder: Path) -> Submi
         field = "base_url" if "base_url" in content else "urls"
         _check(reader, field, url, names, -1)
         if not _is_here(url):
-            raise reader.wrong(field, f"{url!r} for {service} is no http:// address of this machine")
+            raise reader.wrong(field, f"{url!r} for {service} is not an http:// address of this machine")
     name = reader.text(content.get("name", folder.name), "name")
     build = content.get("build", [])
     if not isinstance(build, list):
-        raise reader.wrong("build", "a list of commands is needed")
+        raise reader.wrong("build", "must be a list of commands")
     commands = tuple(reader.words(command, "build") for command in build)
     return Submission(name[:200], folder, urls, tuple(processes), commands)
 
 
 def _with_ports(text: str) -> str:
-    """As it may be once every placeholder is a port; the highest one, since it is the longest too."""
+    """The text with each placeholder replaced by the highest port, which is also the longest."""
     return re.sub(r"\{[^{}]*\}", "65535", text)
 
 
 def _is_here(url: str) -> bool:
-    """Whether a URL leads to this machine, whose processes are all that is graded here."""
+    """Whether a URL is an http:// address of this machine."""
     try:
         parts = urlsplit(_with_ports(url))
         host, _ = parts.hostname or "", parts.port
@@ -169,19 +167,19 @@ def _check(reader: _Reader, field: str, text: str, names: set[str], nth: int) ->
 
 
 def _filled(process: Process) -> dict[str, tuple[str, ...]]:
-    """The texts of a process in which placeholders are replaced."""
+    """The texts of a process that may contain placeholders."""
     ready = (process.ready.tcp, process.ready.http)
     return {"command": process.command, "cwd": (process.cwd,), "env": tuple(process.env.values()), "ready": ready}
 
 
 def _urls(reader: _Reader, content: dict[str, Any]) -> dict[str, str]:
     if ("base_url" in content) == ("urls" in content):
-        raise reader.wrong("base_url" if "base_url" not in content else "urls", "either base_url or urls, and one")
+        raise reader.wrong("base_url" if "base_url" not in content else "urls", "give either base_url or urls")
     if "base_url" in content:
         return service_urls(reader.text(content["base_url"], "base_url"))
     urls = content["urls"]
     if not isinstance(urls, dict) or set(urls) != set(SERVICES):
-        raise reader.wrong("urls", f"one address each for {', '.join(SERVICES)}")
+        raise reader.wrong("urls", f"must have one address each for {', '.join(SERVICES)}")
     return {service: reader.text(urls[service], "urls").rstrip("/") for service in SERVICES}
 
 
@@ -189,44 +187,48 @@ def _process(reader: _Reader, table: dict[str, Any], nth: int, folder: Path) -> 
     for field in table:
         if field not in _PROCESS:
             known = ", ".join(sorted(_PROCESS))
-            raise reader.wrong(f"process.{field}", f"there is no such field; the fields are {known}", nth)
+            raise reader.wrong(f"process.{field}", f"unknown field; the fields are {known}", nth)
     name = reader.text(table.get("name"), "process.name", nth)
     if not _NAME.fullmatch(name):
-        raise reader.wrong("process.name", f"{name!r}: letters, digits, and _ . - within, at most 50", nth)
+        raise reader.wrong(
+            "process.name",
+            f"{name!r} is not a name; use up to 50 letters, digits, _ . and -",
+            nth,
+        )
     role = table.get("role", "other")
     if role not in ROLES:
-        raise reader.wrong("process.role", f"{role!r} is none of {', '.join(ROLES)}", nth)
+        raise reader.wrong("process.role", f"{role!r} is not a role; the roles are {', '.join(ROLES)}", nth)
     command = reader.words(table.get("command"), "process.command", nth)
     cwd = reader.text(table.get("cwd", "."), "process.cwd", nth)
     if "{" not in cwd:
         inside = (folder / cwd).resolve()
         if not inside.is_relative_to(folder) or not inside.is_dir():
-            raise reader.wrong("process.cwd", f"{cwd!r} is no folder inside the submission", nth)
+            raise reader.wrong("process.cwd", f"{cwd!r} is not a folder inside the submission", nth)
     port = table.get("port", 0)
     if isinstance(port, bool) or not isinstance(port, int) or not (port == 0 or 1024 <= port <= 65535):
-        raise reader.wrong("process.port", f"{port!r} is no port from 1024 to 65535", nth)
+        raise reader.wrong("process.port", f"{port!r} is not a port from 1024 to 65535", nth)
     env = table.get("env", {})
     if not isinstance(env, dict) or not all(isinstance(value, str) and "\0" not in value for value in env.values()):
-        raise reader.wrong("process.env", "names to texts, and a number is a text too", nth)
+        raise reader.wrong("process.env", "must map names to texts; write numbers as texts", nth)
     if any(not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) for name in env):
-        raise reader.wrong("process.env", "a variable's name is letters, digits and _", nth)
+        raise reader.wrong("process.env", "the name of a variable has letters, digits and _ only", nth)
     return Process(name, role, command, cwd, port, dict(env), _ready(reader, table.get("ready", {}), nth))
 
 
 def _ready(reader: _Reader, value: Any, nth: int) -> Ready:
     if not isinstance(value, dict) or not set(value) <= {"tcp", "http", "timeout_s"} or {"tcp", "http"} <= set(value):
-        raise reader.wrong("process.ready", "either tcp or http, and timeout_s if wished", nth)
+        raise reader.wrong("process.ready", "must have tcp or http, and may have timeout_s", nth)
     tcp = value.get("tcp", "")
     if isinstance(tcp, int) and not isinstance(tcp, bool):
         tcp = str(tcp)
     seconds = value.get("timeout_s", 0)
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds <= 600:
-        raise reader.wrong("process.ready", f"timeout_s is seconds from 0 to 600, this is {seconds!r}", nth)
+        raise reader.wrong("process.ready", f"timeout_s must be 0 to 600 seconds, not {seconds!r}", nth)
     for text in (tcp, value.get("http", "")):
         if not isinstance(text, str):
-            raise reader.wrong("process.ready", f"a text is needed, this is {text!r}", nth)
+            raise reader.wrong("process.ready", f"must be a text, not {text!r}", nth)
     if value.get("http") and not _is_here(value["http"]):
-        raise reader.wrong("process.ready", f"{value['http']!r} is no http:// address of this machine", nth)
+        raise reader.wrong("process.ready", f"{value['http']!r} is not an http:// address of this machine", nth)
     if tcp and not (_with_ports(tcp).isdecimal() and int(_with_ports(tcp)) <= 65535):
-        raise reader.wrong("process.ready", f"{tcp!r} is no port", nth)
+        raise reader.wrong("process.ready", f"{tcp!r} is not a port", nth)
     return Ready(tcp, value.get("http", ""), float(seconds))

@@ -90,7 +90,7 @@ def test_whatever_is_in_the_file_it_is_a_submission_error(tmp_path: Path, text: 
     """An empty, broken or incomplete file is refused with words, never with a traceback."""
     with pytest.raises(SubmissionError, match=r"(?s)checkout\.toml.*\n  example: "):
         read(tmp_path, text)
-    with pytest.raises(SubmissionError, match=r"there is no checkout\.toml"):
+    with pytest.raises(SubmissionError, match=r"nowhere has no checkout\.toml"):
         read_submission(tmp_path / "nowhere")
 
 
