@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from sparks import Start, everywhere, kill_workers, last, spark
 
+from sharedstate_lite.system.cache import cache_dir
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -22,8 +24,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Start]:
-    """Start ``python -c script`` in an empty folder, with its own cache, so that what it leaves can be seen."""
+    """Start ``python -c script`` in an empty folder, with its own cache, so that a test sees which files it leaves.
+
+    The archive of Spark's classes, and the SPARK_HOME that belongs to it, are those of the real cache.
+    """
     begun: list[subprocess.Popen[str]] = []
+    (tmp_path / "cache of tests").mkdir()
+    for shared in ("classes", "home"):
+        (tmp_path / "cache of tests" / shared).symlink_to(cache_dir(shared))
 
     def run(script: str, **environment: str | None) -> subprocess.Popen[str]:
         env = {**os.environ, "PYTHONPATH": str(ROOT), "SHAREDSTATE_LITE_CACHE": str(tmp_path / "cache of tests")}

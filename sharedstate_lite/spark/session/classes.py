@@ -40,7 +40,7 @@ BRIEF = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 def conf() -> Path:
     """The empty folder that is on the class path as Spark's configuration folder."""
-    return cache_dir("classes", "conf")
+    return cache_dir("classes", "conf").resolve()
 
 
 def archive(java: Java) -> Path:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -50,6 +51,8 @@ def _arguments(given: list[str]) -> argparse.Namespace:
 def main(given: list[str]) -> int:
     """The exit code: the command's, 0, or 1 if answers differ. Raises Error if the cluster does not start."""
     asked = _arguments(given)
+    if asked.what == "run" and shutil.which(asked.command[0]) is None:
+        raise Error(f"{asked.command[0]} cannot be run: no such program; write the command as in a shell")
     for name in ("SIGTERM", "SIGHUP"):
         if hasattr(signal, name):
             # Raise an exception, so that the cluster ends.
@@ -66,16 +69,13 @@ def main(given: list[str]) -> int:
 
 
 def _run(words: list[str], url: str) -> int:
-    try:
-        with subprocess.Popen(words, env={**os.environ, VARIABLE: url}) as process:
-            try:
-                return process.wait()
-            except BaseException:
-                process.terminate()
-                process.wait()
-                raise
-    except OSError as error:
-        raise Error(f"{words[0]} cannot be run ({error.strerror}); write the command as in a shell") from error
+    with subprocess.Popen(words, env={**os.environ, VARIABLE: url}) as process:
+        try:
+            return process.wait()
+        except BaseException:
+            process.terminate()
+            process.wait()
+            raise
 
 
 def _try(url: str) -> int:

@@ -29,13 +29,14 @@ def package() -> Path:
 
 
 def shared() -> Path:
-    """The folder of links that all one-process sessions use. The jars' paths stay, as a class archive requires.
+    """The folder of links that all one-process sessions use, or the package itself if the system allows no links.
 
-    The package itself if the system does not allow links.
+    Its path is stable and has no links, because Java compares the class path of an archive as text.
     """
     found = package()
     digest = hashlib.sha256(str(found).encode()).hexdigest()[:12]
-    return linked(cache_dir("home", f"spark-{importlib.metadata.version('pyspark')}-{digest}"), zipped=False)
+    folder = cache_dir("home").resolve() / f"spark-{importlib.metadata.version('pyspark')}-{digest}"
+    return linked(folder, zipped=False)
 
 
 def linked(folder: Path, zipped: bool) -> Path:

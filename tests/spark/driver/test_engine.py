@@ -1,6 +1,6 @@
-"""The engines on Spark beside those in one process: a few epochs each, since every micro-batch takes its time.
+"""The engines on Spark against those in one process: a few epochs each, because a micro-batch takes a second.
 
-What needs many examples is in test_rehearsal.py, over the same bins without Spark.
+Drawn examples are in test_rehearsal.py, over the same bins without Spark.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ def views(*sql: str) -> list[ss.View]:
 
 
 def rows(frame: Any) -> list[str]:
-    """What a state table says, but for bytes and the order of its rows."""
+    """The rows of a state table without bytes, in any order."""
     return sorted(str(row) for row in frame.drop(columns="bytes").itertuples(index=False))
 
 
 @pytest.mark.parametrize("kind", [pytest.param("full", marks=pytest.mark.slow), "shared"])
 def test_an_engine_on_spark_is_the_one_in_process(spark: SparkSession, kind: str, tmp_path: Path) -> None:
-    """Epochs, reads, a refusal, state, a late view, a checkpoint and its restoration give what one process gives."""
+    """Epochs, reads, a refusal, state, a late view, a checkpoint and its restore equal those of one process."""
     made = views(RESULT, COUNTS)
     with ss.engine(kind, made) as here:
         with ss.spark.engine(kind, made, spark, checkpoint=tmp_path / "a pläce (1)", bins=2) as there:
@@ -85,13 +85,14 @@ def test_an_engine_on_spark_is_the_one_in_process(spark: SparkSession, kind: str
             assert again.epoch == 3
             assert list(again.views) == ["result", "counts", "users"]
             out = again.step(SEED[3])
-            # The restored engine has a catalog of its own; what it emits is what the first one emitted.
+            # The restored engine has another catalog, and emits what the first one emitted.
             assert again.read("users").equals(here.read("users"))
             assert bag(out["result"]) == {("Fruit", 20): -1, ("Fruit", 30): 1, ("Vegetable", 30): -1}
 
 
+@pytest.mark.slow
 def test_what_step_1_owes_survives_a_restart(spark: SparkSession, tmp_path: Path) -> None:
-    """An engine that is closed between an install at epoch 0 and step 1 emits, when resumed, what step 1 owes."""
+    """An engine closed between an install at epoch 0 and step 1: step 1 after the restart emits the first rows."""
     catalog = ss.Catalog(t="k STRING")
     early, late = (catalog.view(f"CREATE VIEW {n} AS SELECT COUNT(*) AS n FROM t") for n in ("early", "late"))
     with ss.spark.engine("full", [early], spark, checkpoint=tmp_path / "place", bins=1) as engine:

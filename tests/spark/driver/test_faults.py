@@ -40,7 +40,7 @@ def test_workers_that_are_killed_and_files_that_are_lost(
             out, expected = there.step(EPOCHS[1]), here.step(EPOCHS[1])
             assert {v: bag(c) for v, c in out.items()} == {v: bag(c) for v, c in expected.items()}
             assert set(ss.spark.partitions(live, session=spark)["found"]) <= {"missing", "new"}
-            # What a driver leaves that was killed after it had written an epoch, and before Spark had read it.
+            # As a driver leaves it that is killed after it wrote an epoch, and before Spark read it.
             query = there._query
             query.stop()
             messages = [m._replace(bin=there._labels[m.bin]) for m in there._epoch(EPOCHS[2])[1]]
@@ -71,7 +71,7 @@ def test_workers_that_are_killed_and_files_that_are_lost(
 def test_installs_and_lookups_where_workers_are_gone(
     spark: SparkSession, kill_workers: Callable[[], int], kind: str
 ) -> None:
-    """A view that comes late, and a key that is a hole, are computed by jobs of their own: those are tried again."""
+    """A late view and a hole need Spark jobs beside the query; if workers are killed, these jobs run again."""
     catalog = ss.Catalog(t="k STRING, n INT")
     early, late = (
         catalog.view(f"CREATE VIEW by_{c} AS SELECT {c}, COUNT(*) AS rows FROM t GROUP BY {c}") for c in "kn"
@@ -86,7 +86,7 @@ def test_installs_and_lookups_where_workers_are_gone(
 
 
 def test_a_job_that_dead_workers_fail_is_run_again(spark: SparkSession, kill_workers: Callable[[], int]) -> None:
-    """What the kit asks Spark for beside its streams is asked again until it is there; an error that stays is told."""
+    """A job that fails because workers died runs again; an error that stays is raised after the last try."""
 
     def job() -> int:
         return spark.range(4, numPartitions=2).mapInArrow(lambda batches: batches, "id LONG").count()
@@ -109,8 +109,9 @@ HUGE = 2**62
 TOTALS = "CREATE VIEW totals AS SELECT word, SUM(n) AS total FROM big GROUP BY word"
 
 
+@pytest.mark.slow
 def test_epochs_that_only_a_kernel_can_refuse(spark: SparkSession, tmp_path: Path) -> None:
-    """A sum past BIGINT fails its step with the error of one process; the next steps, and a restart, work."""
+    """A sum past BIGINT raises the error of one process; later steps and a restart work."""
     view = ss.Catalog(big="word STRING, n BIGINT").view(TOTALS)
     with ss.engine("full", [view]) as here, ss.spark.engine("full", [view], spark, checkpoint=tmp_path / "c") as there:
         for engine in (here, there):
@@ -131,7 +132,7 @@ def test_epochs_that_only_a_kernel_can_refuse(spark: SparkSession, tmp_path: Pat
 
 
 def rotate(spark: SparkSession) -> None:
-    """Have the idle Python workers change places: one takes a task and goes to the end of the queue."""
+    """Change the order of the idle Python workers: one runs a task and goes to the end of the queue."""
 
     def task(one: int) -> int:
         return one
@@ -144,14 +145,14 @@ MOST = 12
 
 
 def wander(spark: SparkSession, place: Path, checked: bool) -> list[str]:
-    """Steps with partitions that move between workers, until an answer is wrong, or a stale bin was noticed.
+    """Step while partitions move between workers, until an answer is wrong or a stale bin is detected.
 
     Returns what the workers found of their bins, over all epochs, and "wrong" where an answer was.
     """
     found: list[str] = []
     with ss.engine("full", views()) as here, ss.spark.engine("full", views(), spark, checkpoint=place) as there:
         there._query.stop()  # the next step starts it, with this
-        # A neighbour that has the bin would be asked, and nothing be read anew.
+        # Without calls between workers, which would run the bin where it is in memory.
         there._query.plan.checked, there._query.plan.use_rpc = checked, False
         for n in range(MOST):
             step: Any = (
@@ -171,8 +172,9 @@ def wander(spark: SparkSession, place: Path, checked: bool) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 def test_a_bin_in_memory_counts_only_if_the_store_says_so(spark: SparkSession, tmp_path: Path) -> None:
-    """Partitions that move leave stale bins behind: the token tells which; unchecked, answers are wrong."""
+    """When partitions move, workers have stale bins: the token detects them; without the check, answers are wrong."""
     found = wander(spark, tmp_path / "checked", True)
     assert "wrong" not in found and {"used", "stale"} <= set(found)
     found = wander(spark, tmp_path / "believed", False)
@@ -193,7 +195,7 @@ with ss.spark.session(memory="1g") as session:
 
 @pytest.mark.parametrize("kind", ["full", pytest.param("shared", marks=pytest.mark.slow)])
 def test_a_driver_that_is_killed_in_an_epoch(spark: SparkSession, start: Start, kind: str, tmp_path: Path) -> None:
-    """kill -9 once Spark has begun an epoch: the next engine there completes it, exactly once."""
+    """kill -9 after Spark has started an epoch: the next engine completes it, exactly once."""
     place = tmp_path / "live"
     given = {"relations": RELATIONS, "sql": RESULT, "place": str(place), "kind": kind}
     process = start(SCRIPT.format(first=EPOCHS[0], second=EPOCHS[1], **given))
@@ -214,7 +216,7 @@ def test_a_driver_that_is_killed_in_an_epoch(spark: SparkSession, start: Start, 
 
 
 def test_the_token_without_spark() -> None:
-    """The same over bins without Spark, whose two processes take turns: right with the token, wrong without."""
+    """The same over bins without Spark, in two processes by turns: right with the token, wrong without."""
     wrong = {True: 0, False: 0}
     for checked in wrong:
         for lose in (1, 2, 3, 5):

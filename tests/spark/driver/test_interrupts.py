@@ -1,4 +1,4 @@
-"""A call that is cut off, by Ctrl-C or because somebody else closes the engine: its epoch is done, or it is not."""
+"""A call that is cut off, by Ctrl-C or by another thread that closes the engine: its epoch is applied, or it is not."""
 
 from __future__ import annotations
 
@@ -17,17 +17,16 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 WAIT = 120
-KINDS = ["shared", "partial", pytest.param("full", marks=pytest.mark.slow)]
 
 
 def shown(engine: Any) -> list[Any]:
-    """What two lookups and, of partial state, the filled keys tell."""
-    found = [rows(engine.read("result", key="c1")), rows(engine.read("counts", key="u1"))]
-    return [*found, engine.filled("counts")] if engine.kind == "partial" else found
+    """The rows of a key and, of partial state, the filled keys."""
+    found = rows(engine.read("result", key="c1"))
+    return [found, engine.filled("result")] if engine.kind == "partial" else [found]
 
 
 def holding(sent: threading.Event, go_on: threading.Event) -> Callable[[Query, Any, int], None]:
-    """A sink that keeps Spark from committing what all stages have run; to be had while the query's own is in place."""
+    """A sink that keeps Spark from committing what all stages have run; made while the query's own sink is in place."""
     sink = Query._sink
 
     def held(query: Query, frame: Any, number: int) -> None:
@@ -40,7 +39,7 @@ def holding(sent: threading.Event, go_on: threading.Event) -> Callable[[Query, A
 
 
 def cut(engine: Any, patch: pytest.MonkeyPatch, moment: str) -> None:
-    """Have Ctrl-C come in the next micro-batch: when all stages have run and Spark has not committed, or when it has.
+    """Interrupt the next micro-batch as Ctrl-C does: once all stages have run, before or after Spark commits.
 
     ``moment``: sent or committed.
     """
@@ -65,11 +64,11 @@ def cut(engine: Any, patch: pytest.MonkeyPatch, moment: str) -> None:
     patch.setattr(StreamingQuery, "processAllAvailable", interrupted)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ["partial", *(pytest.param(k, marks=pytest.mark.slow) for k in ("full", "shared"))])
 def test_an_interrupted_epoch_is_whole_or_nothing(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, kind: str, tmp_path: Path
 ) -> None:
-    """Before Spark's commit it is undone, with what its stages have stored; after it, it is done, and the call ends."""
+    """Before Spark's commit an interrupt undoes the epoch in all stages; after the commit the epoch is applied."""
     with ss.engine(kind, views()) as here:
         with ss.spark.engine(kind, views(), spark, checkpoint=tmp_path / "c", bins=2) as there:
             for engine in (here, there):
@@ -80,7 +79,7 @@ def test_an_interrupted_epoch_is_whole_or_nothing(
             with pytest.raises(KeyboardInterrupt):
                 there.step(EPOCHS[1])
             assert there.epoch == 1 and shown(there) == before
-            assert bag(there.step(EPOCHS[1])["counts"]) == bag(here.step(EPOCHS[1])["counts"])
+            assert bag(there.step(EPOCHS[1])["result"]) == bag(here.step(EPOCHS[1])["result"])
             cut(there, monkeypatch, "committed")
             with pytest.raises(KeyboardInterrupt):
                 there.step(EPOCHS[2])
@@ -88,14 +87,14 @@ def test_an_interrupted_epoch_is_whole_or_nothing(
             assert there.epoch == 3 and shown(there) == shown(here)
         with ss.spark.restore(tmp_path / "c", spark) as again:
             assert again.epoch == 3 and shown(again) == shown(here)
-            assert bag(again.step(EPOCHS[3])["counts"]) == bag(here.step(EPOCHS[3])["counts"])
+            assert bag(again.step(EPOCHS[3])["result"]) == bag(here.step(EPOCHS[3])["result"])
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ["shared", *(pytest.param(k, marks=pytest.mark.slow) for k in ("full", "partial"))])
 def test_an_engine_that_is_closed_by_another_thread(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, kind: str, tmp_path: Path
 ) -> None:
-    """Whoever has a step under way is told, its epoch has not happened, and nothing runs on the checkpoint."""
+    """The thread in ``step`` gets the error, its epoch is not applied, and no query runs on the checkpoint."""
     sink, close, sent, closing = Query._sink, Query.close, threading.Event(), threading.Event()
     told: list[BaseException] = []
     with ss.engine(kind, views()) as here:
@@ -129,5 +128,5 @@ def test_an_engine_that_is_closed_by_another_thread(
         assert not [query for query in spark.streams.active if query.isActive]
         with ss.spark.restore(tmp_path / "c", spark) as again:
             assert again.epoch == 1 and shown(again) == shown(here)
-            assert bag(again.step(EPOCHS[1])["counts"]) == bag(here.step(EPOCHS[1])["counts"])
+            assert bag(again.step(EPOCHS[1])["result"]) == bag(here.step(EPOCHS[1])["result"])
             assert shown(again) == shown(here)

@@ -44,7 +44,7 @@ SIZES: list[Any] = [
 
 
 def net(frame: DataFrame) -> DataFrame:
-    """Rows with diffs as the rows that are left, each as often as it is there."""
+    """The rows that remain of rows with diffs, each as often as its multiplicity."""
     columns = [f"`{c}`" for c in frame.columns if c not in ("diff", "time")]
     summed = frame.groupBy(*columns).agg({"diff": "sum"}).withColumnRenamed("sum(diff)", "copies").where("copies <> 0")
     often = "IF(copies < 0, raise_error('retracted more often than it was there'), CAST(copies AS INT))"
@@ -52,7 +52,7 @@ def net(frame: DataFrame) -> DataFrame:
 
 
 def ordered(frame: DataFrame) -> pd.DataFrame:
-    """A small result as a sorted table; counts are whole numbers of one width in both."""
+    """A small result as a sorted table with nullable types, so that widths of integers do not differ."""
     out = frame.toPandas().convert_dtypes()
     return out.sort_values(list(out.columns), na_position="last").reset_index(drop=True)
 

@@ -50,7 +50,7 @@ def test_bins_equal_the_in_process_engine(name: str, label: str) -> None:
     run()
 
 
-@pytest.mark.parametrize("kind", ["full", "shared"])
+@pytest.mark.parametrize("kind", ["full", pytest.param("shared", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", CASES)
 def test_state_and_late_views_over_bins(name: str, kind: str) -> None:
     """Rule 5 over bins: a view installed late equals one installed early; state() lists what one process lists."""
@@ -76,7 +76,7 @@ def test_state_and_late_views_over_bins(name: str, kind: str) -> None:
         mine, theirs = (e.state().sort_values("operator", ignore_index=True) for e in (there, here))
         columns = ["operator", "relation", "key", "rows", "kind", "base"]
         if kind == "full":
-            # A view's own rows are kept where they come about, so equal ones may be there once a bin.
+            # A view's rows are stored in the bin that computes them, so equal rows may be in several bins.
             own = mine.kind == "reader"
             assert (mine["rows"] >= theirs["rows"]).all()
             mine.loc[own, "rows"] = theirs["rows"][own]
@@ -91,7 +91,7 @@ def test_state_and_late_views_over_bins(name: str, kind: str) -> None:
 
 
 def test_strings_that_no_row_uses_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process that has seen too many strings forgets those that no bin uses, and goes on as before."""
+    """A process with too many strings drops those that no bin uses, and answers stay right."""
     monkeypatch.setattr(strings.worker_strings, "strings", Strings())
     monkeypatch.setattr(strings.worker_strings, "limit", 0)
     monkeypatch.setattr(strings, "MIN_STRINGS", 50)

@@ -38,7 +38,7 @@ def seen(engine: Any) -> Any:
 @every_kind
 @pytest.mark.parametrize("case", contract.BAD)
 def test_bad_input_is_the_in_process_error(kind: str, case: str) -> None:
-    """A refused epoch raises what one process raises, word for word, and leaves everything as it was."""
+    """A refused epoch raises the error of one process, word for word, and changes nothing."""
     data, error, _ = contract.BAD[case]
     sql = {
         "a sum past BIGINT": "SELECT s, SUM(b) AS total FROM every GROUP BY s",
@@ -59,7 +59,7 @@ def test_bad_input_is_the_in_process_error(kind: str, case: str) -> None:
 @every_kind
 @pytest.mark.parametrize("form", contract.GOOD)
 def test_every_form_of_input_is_taken(kind: str, form: str) -> None:
-    """Pairs, frames, tables and Changes come to the same change."""
+    """Pairs, frames, tables and Changes give the same change."""
     there, here = made(kind, contract.RESULT)
     for engine in (there, here):
         engine.step({"info": [(("a", "F"), 1)], "visit": [(("a", "x", 1), 2)]})
@@ -87,7 +87,7 @@ def test_values_and_keys(kind: str) -> None:
 
 @every_kind
 def test_rule_03_what_is_stored_is_bounded_in_each_bin(kind: str) -> None:
-    """Rows that come and go, however long, leave at most twice what is there, two epochs and 1,000 rows a bin."""
+    """After many inserts and deletes a bin stores at most twice the live rows, two epochs and 1,000 rows."""
     there, _ = made(kind, "SELECT product, MAX(length) AS top FROM visit GROUP BY product")
     draw, live = random.Random(5), []
     there.step({"visit": [((f"p{n % 50}", "u", n), 1) for n in range(3_000)]})
@@ -103,7 +103,7 @@ def test_rule_03_what_is_stored_is_bounded_in_each_bin(kind: str) -> None:
 
 @every_kind
 def test_views_that_come_and_go_before_step_1(kind: str) -> None:
-    """The one row of an aggregate without GROUP BY is read before step 1, and told once: by install, or by step 1."""
+    """The row of an aggregate without GROUP BY is there before step 1, and is emitted once: by install or by step 1."""
     told = []
     for engine in made(kind, "SELECT COUNT(*) AS n FROM visit", "SELECT product FROM visit"):
         assert tuples(engine.read("v0")) == [(0,)]
@@ -122,7 +122,7 @@ def test_views_that_come_and_go_before_step_1(kind: str) -> None:
 
 @every_kind
 def test_what_step_1_owes_survives_a_restart(kind: str, tmp_path: Path) -> None:
-    """A checkpoint between an install at epoch 0 and step 1: step 1 of what is restored emits what it would have."""
+    """A checkpoint between an install at epoch 0 and step 1: step 1 of the restored engine emits the first rows."""
     out = []
     for engine in made(kind, "SELECT COUNT(*) AS n FROM visit", "SELECT product FROM visit"):
         views = engine.catalog.views
@@ -157,7 +157,7 @@ def test_what_answers_for_the_last_epoch_only(kind: str) -> None:
 
 @every_kind
 def test_threads_that_step_at_once(kind: str) -> None:
-    """Calls of several threads are done one after the other: every epoch has its number, and no row is lost."""
+    """Calls of several threads run one after the other: each epoch has its number, and no row is lost."""
     there, _ = made(kind, "SELECT user, COUNT(*) AS n FROM visit GROUP BY user")
     run, inside = there._run, threading.Lock()
 

@@ -1,6 +1,6 @@
-"""What Spark's store holds, as tables: equal to the in-process engine's at every batch that is kept, and plain errors.
+"""The state reader's tables equal those of the engine in process at every retained batch, and its errors are plain.
 
-One engine a strategy is run, stopped and looked at by all tests, since each micro-batch takes its time.
+All tests read the checkpoint of one engine a strategy, because a micro-batch takes a second.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 FIRST = 2
-"""The first micro-batch that is kept: Spark is told to keep four, and keeps one more in its logs."""
+"""The first micro-batch that is retained: Spark is set to four, and retains one more in its logs."""
 
 VIEWS = [
     """CREATE VIEW "it's" AS SELECT s, MAX(i) AS i, MIN(b) AS b, SUM(d) AS d, MAX(t) AS t, MIN(day) AS day,
@@ -47,7 +47,7 @@ STEPS: list[dict[str, Any]] = [
 
 @dataclass
 class Run:
-    """A finished run: where its state is, and what one process held when each epoch's micro-batch was done."""
+    """A finished run: where its state is, and the state of one process after each epoch."""
 
     kind: str
     place: Path
@@ -56,13 +56,13 @@ class Run:
 
     @property
     def kept(self) -> range:
-        """The epochs' micro-batches that are kept; batch n is epoch n + 1."""
+        """The epochs' micro-batches that are retained; batch n is epoch n + 1."""
         return range(FIRST, len(STEPS))
 
 
 @pytest.fixture(scope="module", params=["shared", pytest.param("full", marks=pytest.mark.slow)])
 def run(request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
-    """All steps, then a compaction; few micro-batches are kept, and the folder's name has a blank and a quote."""
+    """All steps, then a compaction; few micro-batches are retained, and the folder's name has a blank and a quote."""
     catalog = ss.Catalog(
         every="s STRING, i INT, b BIGINT, d DOUBLE, t BOOLEAN, day DATE, at TIMESTAMP", other="s STRING, k STRING"
     )
@@ -85,13 +85,13 @@ def run(request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory: p
 
 
 def test_rule_12_a_batch_shows_the_same_after_compaction(run: Run) -> None:
-    """Each micro-batch that is kept shows what one process held then, though all was merged since."""
+    """Each retained micro-batch shows the state of one process at that time, although all was merged since."""
     for batch in run.kept:
         table = ss.spark.state(run.place, batch=batch)
         assert (table.dtypes == run.tables[batch].dtypes).all()
         columns = ["operator", "relation", "key", "kind", "base"]
         assert table[columns].equals(run.tables[batch][columns])
-        # To look at one takes a third of a second: another part of them at each batch, and all in the end.
+        # Reading one takes a third of a second, so each batch reads some of them.
         for name in table.operator[batch % len(run.kept) :: len(run.kept)]:
             found = ss.spark.state(run.place, name, batch)
             assert found.equals(run.rows[batch][name]), (batch, name)
@@ -102,7 +102,7 @@ def test_rule_12_a_batch_shows_the_same_after_compaction(run: Run) -> None:
 
 
 def test_changes_of_a_batch_are_the_difference_of_two(run: Run) -> None:
-    """What a micro-batch changed is its rows less those before it; a merge changes nothing."""
+    """The changes of a micro-batch are its rows minus those before it; a merge changes nothing."""
     for name in ("it's", "low", "high", "top"):
         found = ss.spark.changes(run.place, name, len(STEPS) - 1)
         before, after = run.rows[-2][name], run.rows[-1][name]
@@ -115,7 +115,7 @@ def test_changes_of_a_batch_are_the_difference_of_two(run: Run) -> None:
 
 
 def test_what_is_not_there_is_named(run: Run, tmp_path: Path) -> None:
-    """A batch that is gone or never was, an operator or a folder that is none: one plain error, with what there is."""
+    """A batch that is not retained, an unknown operator, no checkpoint: one plain error that lists what exists."""
     first, last = FIRST, len(STEPS)
     table = ss.spark.batches(run.place)
     assert table["kind"].tolist() == ["epoch"] * len(STEPS) + ["compaction"]
@@ -141,7 +141,7 @@ def test_what_is_not_there_is_named(run: Run, tmp_path: Path) -> None:
 
 
 def test_a_copy_and_a_moved_place_are_read_where_they_are(run: Run, tmp_path: Path) -> None:
-    """What was moved or copied is read without the folder that it was written in, and is not altered by that."""
+    """A moved checkpoint is read without its old folder, and reading does not change it."""
     moved = tmp_path / "else where"
     shutil.move(run.place, moved)
     try:
@@ -155,7 +155,7 @@ def test_a_copy_and_a_moved_place_are_read_where_they_are(run: Run, tmp_path: Pa
 
 
 def test_state_files_that_are_lost_are_one_plain_error(run: Run, tmp_path: Path) -> None:
-    """Where Spark's reader fails, whatever it says, it is a CheckpointError that names the place and the batch."""
+    """If Spark's reader fails, the error is a CheckpointError that names the place and the batch."""
     damaged = tmp_path / "damaged"
     shutil.copytree(run.place, damaged)
     for file in damaged.glob("g-*/spark/state/0/[0-9]*/*"):
@@ -166,7 +166,7 @@ def test_state_files_that_are_lost_are_one_plain_error(run: Run, tmp_path: Path)
 
 
 def test_charts_take_either(run: Run) -> None:
-    """The charts of state draw what Spark's store holds beside what one process holds."""
+    """The charts of state draw Spark's state beside that of one process."""
     states = {"on Spark": ss.spark.state(run.place), "in one process": run.tables[-1]}
     for unit in ("rows", "bytes"):
         for chart in (held_chart(states, unit), operators_chart(states, unit)):
@@ -189,7 +189,7 @@ LONGEST = "CREATE VIEW longest AS SELECT product, MAX(length) AS length FROM vis
 
 @pytest.mark.slow
 def test_what_a_killed_driver_left_is_read_from_beside(spark: SparkSession, start: Start, tmp_path: Path) -> None:
-    """After kill -9 of the driver its checkpoint shows state, changes and micro-batches as one process has them."""
+    """After kill -9 of the driver its checkpoint shows micro-batches, and the state and changes of one process."""
     place = tmp_path / "killed"
     script = KILLED.replace("Catalog({relation!r})", "Catalog(visit={relation!r})")
     process = start(script.format(relation=RELATION, sql=LONGEST, place=str(place)))
@@ -206,7 +206,7 @@ def test_what_a_killed_driver_left_is_read_from_beside(spark: SparkSession, star
 
 
 def test_a_streams_checkpoint_is_read_like_an_engines(spark: SparkSession, tmp_path: Path) -> None:
-    """A stream that has ended shows each file as an epoch's micro-batch that is kept, and the state after it."""
+    """The checkpoint of a stream shows each file as the micro-batch of an epoch, and the state after it."""
     source = tmp_path / "visit"
     source.mkdir()
     table = pa.table({"product": ["a"], "user": ["u"], "length": pa.array([4], pa.int32()), "diff": [1]})

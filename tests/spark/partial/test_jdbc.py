@@ -1,4 +1,4 @@
-"""PostgreSQL and Spark: filters go down, rows come back as they were, a write is there once or not at all."""
+"""PostgreSQL and Spark: filters are pushed down, rows come back unchanged, a write is complete or absent."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ ROWS = pa.table(
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[postgres.Server]:
-    """A server with the table ``visit``; it logs what it is asked."""
+    """A server with the table ``visit``; it logs its statements."""
     with postgres.Server(settings={"log_statement": "all"}) as running:
         postgres.write(running, "visit", ROWS, key=["Length"])
         yield running
 
 
 def tables(server: postgres.Server) -> set[str]:
-    """The tables that there are."""
+    """The names of the tables."""
     with server.connect() as connection:
         return {
             str(row[0]) for row in connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")
@@ -67,7 +67,7 @@ def test_rows_arrive_as_they_are(spark: SparkSession, server: postgres.Server) -
 def test_filters_and_columns_go_down(
     spark: SparkSession, server: postgres.Server, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """PostgreSQL filters and picks the columns: explain shows it, and the server was asked for no more."""
+    """PostgreSQL filters and selects the columns: explain and the server's log show it."""
     before = 0 if server._log is None else len(server._log.read_text().splitlines())
     frame = jdbc(spark, server, "visit").where("product = 'p3' AND batch <= 1").select("Length")
     frame.explain("formatted")
@@ -83,7 +83,7 @@ def test_filters_and_columns_go_down(
 
 
 def test_each_action_reads_anew(spark: SparkSession, server: postgres.Server) -> None:
-    """A frame over a table shows what is there when it is asked; a filter by batch stays as it was."""
+    """Each action reads the table again; with a filter by batch the rows stay the same."""
     postgres.write(server, "feed", pa.table({"x": [1, 2], "batch": [1, 1]}), replace=True)
     frame = jdbc(spark, server, "feed")
     before = frame.where("batch <= 1")
@@ -93,7 +93,7 @@ def test_each_action_reads_anew(spark: SparkSession, server: postgres.Server) ->
 
 
 def test_written_by_every_task(spark: SparkSession, server: postgres.Server) -> None:
-    """A frame of several partitions becomes a table with the same rows; append adds by name; replace starts anew."""
+    """A frame of several partitions becomes a table with the same rows; append adds by name, replace drops it."""
     frame = jdbc(spark, server, "visit", partitions=3, by="Length")
     assert write(frame, server, "again") == COUNT
     with server.connect() as connection:
@@ -110,7 +110,7 @@ def test_written_by_every_task(spark: SparkSession, server: postgres.Server) -> 
 
 
 def test_a_task_that_runs_twice_writes_once(spark: SparkSession, server: postgres.Server) -> None:
-    """A task whose first run was committed, and not heard of, does not write its rows again."""
+    """A task that runs again after a commit does not write its rows twice."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
     from sharedstate_lite.spark.partial.jdbc import _copier, _publish
@@ -128,7 +128,7 @@ def test_a_task_that_runs_twice_writes_once(spark: SparkSession, server: postgre
 
 
 def test_failed_write_leaves_nothing(spark: SparkSession, server: postgres.Server) -> None:
-    """A write of which one task fails leaves no table, the old one as it was, and nothing half-loaded."""
+    """If one task fails, there is no new table, the old one is unchanged, and no temporary table remains."""
     before = tables(server)
     bad = jdbc(spark, server, "visit", partitions=2, by="Length").selectExpr(
         "Length", "IF(Length = 2999, raise_error('no more'), product) AS product"
@@ -142,7 +142,7 @@ def test_failed_write_leaves_nothing(spark: SparkSession, server: postgres.Serve
 
 
 def test_what_is_refused(spark: SparkSession, server: postgres.Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What cannot be read or written is refused before Spark starts a job, with the way out."""
+    """What cannot be read or written is refused before Spark starts a job; the error says what to do."""
     frame = spark.range(3)
     for act, said in (
         (lambda: jdbc(spark, server, "nowhere"), "does not exist in 'postgres'; its tables are .*'visit'"),

@@ -1,4 +1,4 @@
-"""Partial state on Spark: a few of everything; drawn sequences are in test_partial_bins.py, over the same bins."""
+"""Partial state on Spark: one example of each operation; drawn sequences are in test_partial_bins.py, without Spark."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def view(sql: str = RESULT) -> ss.View:
 
 
 def test_partial_on_spark_is_the_one_in_process(spark: SparkSession, tmp_path: Path) -> None:
-    """Misses, hits, epochs, a refusal, eviction, a late view and a restored copy give what one process gives."""
+    """Misses, hits, epochs, a refusal, eviction, a late view and a restored copy equal those of one process."""
     place = tmp_path / "a place"
     with ss.engine("partial", [view()]) as here:
         with ss.spark.engine("partial", [here.views["result"]], spark, checkpoint=place, bins=2) as there:
@@ -96,7 +96,7 @@ def test_partial_on_spark_is_the_one_in_process(spark: SparkSession, tmp_path: P
 
 @pytest.mark.slow
 def test_lookups_at_once_share_micro_batches(spark: SparkSession) -> None:
-    """Six threads' misses take at most twice the micro-batches of one, and an epoch of another thread goes between."""
+    """Six threads' misses share their micro-batches, and an epoch of another thread comes between them."""
     many: dict[str, Any] = {
         "info": [((f"p{n}", f"C{n}"), 1) for n in range(7)],
         "visit": [((f"p{n}", "u", n), 1) for n in range(7)],
@@ -144,7 +144,7 @@ with ss.spark.session(memory="1g") as session:
 
 @pytest.mark.slow
 def test_a_driver_that_is_killed_between_rounds(spark: SparkSession, start: Start, tmp_path: Path) -> None:
-    """kill -9 while an epoch's question is on its way: what is filled is there, and the next engine ends the epoch."""
+    """kill -9 while an upquery of an epoch is open: filled keys stay filled, the next engine completes the epoch."""
     place = tmp_path / "live"
     told = {"relations": RELATIONS, "sql": RESULT, "place": str(place), "first": FIRST, "goes": LAST_GOES}
     process = start(SCRIPT.format(**told))
@@ -172,7 +172,7 @@ def test_a_driver_that_is_killed_between_rounds(spark: SparkSession, start: Star
 
 
 def test_a_base_table_in_postgresql(spark: SparkSession, tmp_path: Path) -> None:
-    """Upqueries reach a table in PostgreSQL with their filters; epochs are written to it, and a refused one is not."""
+    """Upqueries reach a table in PostgreSQL as filters; epochs are written to it, refused ones are not."""
     absent = jars.find("postgresql").absent
     if absent:
         pytest.skip(absent)
@@ -201,7 +201,7 @@ def test_a_base_table_in_postgresql(spark: SparkSession, tmp_path: Path) -> None
             ss.spark.restore(tmp_path / "live", spark)
         with ss.spark.restore(tmp_path / "live", spark, base=base) as again:
             assert again.read("result", key="Fruit").equals(here.read("result", key="Fruit"))
-        # Others write the table, and tell the engine afterwards.
+        # Other programs write the table, and then call step.
         base = {"visit": ss.spark.Postgres(server, TABLE, append=False)}
         with ss.spark.engine("partial", [view(COUNTED)], spark, bins=2, base=base) as told:
             told.step({"visit": FIRST["visit"]})
@@ -219,7 +219,7 @@ def test_a_base_table_in_postgresql(spark: SparkSession, tmp_path: Path) -> None
 
 
 def test_keys_of_the_first_years(spark: SparkSession) -> None:
-    """A date and a time of a year with fewer than four digits are found as any other."""
+    """A date and a time in a year with fewer than four digits are found."""
     day, time = dt.date(1, 1, 1), dt.datetime(1, 1, 1, 2, 3, 4, 5)
     there = spark.sql("SELECT DATE'0001-01-01' AS c0, TIMESTAMP_NTZ'0001-01-01 02:03:04.000005' AS c1")
     found = there.where(_is_in(there.c0, [day, None], Type.DATE)).where(_is_in(there.c1, [time], Type.TIMESTAMP))
@@ -227,7 +227,7 @@ def test_keys_of_the_first_years(spark: SparkSession) -> None:
 
 
 def keyed(*values: str) -> Any:
-    """Keys as the base takes them, as of epoch 9."""
+    """Keys, and an epoch, as base tables take them."""
     strings = Strings()
     return np.array([[strings.code(v) for v in values]]), 9, strings
 
@@ -239,7 +239,7 @@ def plan_of(frame: Any) -> str:
 
 @pytest.mark.slow
 def test_an_epoch_that_is_refused_rounds_later(spark: SparkSession, tmp_path: Path) -> None:
-    """A sum that overflows once partners have come: the step raises, its rows are gone, answers are as before."""
+    """A sum overflows in a later round: the step raises, its rows are taken back, answers are as before."""
     catalog = ss.Catalog(t="k STRING, b BIGINT", s="k STRING, g STRING")
     sql = "CREATE VIEW v AS SELECT g, SUM(b) AS total FROM s JOIN t USING (k) GROUP BY g"
     place, big = tmp_path / "live", 2**62
@@ -256,7 +256,7 @@ def test_an_epoch_that_is_refused_rounds_later(spark: SparkSession, tmp_path: Pa
 
 
 def test_a_base_table_that_cannot_be_read(spark: SparkSession, tmp_path: Path) -> None:
-    """A file that is lost while the engine runs is told to the epoch and the lookup that need it; later both work."""
+    """A lost file fails the epoch and the lookup that need it; once it is back, both work."""
     counts = ss.Catalog(t="k STRING, b BIGINT").view("CREATE VIEW v AS SELECT k, SUM(b) AS total FROM t GROUP BY k")
     with ss.spark.engine("partial", [counts], spark, checkpoint=tmp_path / "c", bins=2) as engine:
         engine.step({"t": [(("x", 5), 1), (("y", 7), 1)]})
@@ -273,7 +273,7 @@ def test_a_base_table_that_cannot_be_read(spark: SparkSession, tmp_path: Path) -
 
 
 def test_what_partial_state_refuses_on_spark(spark: SparkSession, tmp_path: Path) -> None:
-    """An option of another strategy, and a key that is computed, are refused by name."""
+    """An option of another strategy and a computed key are refused by name."""
     with pytest.raises(ss.ViewError, match="max_rows"):
         ss.spark.engine("full", [view()], spark, max_rows=5)
     with pytest.raises(ss.ViewError, match="is computed"):

@@ -1,4 +1,4 @@
-"""Rules 16 to 22 over the bins of partial state, without Spark: every view that it takes, in drawn sequences.
+"""Rules 16 to 22 over the bins of partial state, without Spark: every view that it supports, in drawn sequences.
 
 Messages reach a bin in a drawn order, worker processes change places, and epochs come
 between the rounds of a lookup. Full state in one process says what is right.
@@ -33,7 +33,7 @@ class Pair:
         self.data, self.rows = data, dict[str, Counter[Any]]()
 
     def some_key(self, view: ss.View) -> Any:
-        """A key of a view: mostly one that has rows now."""
+        """A key of a view, mostly one with rows."""
         now = {tuple(row[i] for i in view.key) for row in tuples(self.full.read(view.name))}
         keys = keys_of(view)
         return self.data.draw(st.sampled_from(sorted(now, key=repr)) | keys if now else keys)
@@ -43,7 +43,7 @@ class Pair:
         return self.data.draw(inputs(relations_of(self.view), self.rows, size))
 
     def step(self) -> None:
-        """An epoch: what is emitted is full state's change of the keys that are filled (rules 1, 17, 21)."""
+        """An epoch: the changes are those of full state for the filled keys (rules 1, 17, 21)."""
         given_ = self.epoch()
         before = {name: set(self.there.filled(name)) for name in self.there.views}
         out, want = self.there.step(given_), self.full.step(given_)
@@ -54,7 +54,7 @@ class Pair:
             assert set(self.there.filled(name)) == before[name]
 
     def read(self, view: ss.View, key: Any) -> None:
-        """A lookup: right (rule 16), the key is filled then, and looking it up again asks nobody."""
+        """A lookup: right (rule 16), it fills the key, and a second one sends no message."""
         hit = key in self.there.filled(view.name)
         want = tuples(self.full.read(view.name, key=key))
         for again in (False, True):
@@ -67,7 +67,7 @@ class Pair:
         assert key in self.there.filled(view.name)
 
     def install(self) -> None:
-        """Another case's view, late: it is empty, and what was filled stays filled."""
+        """Install another case's view: it is empty, and filled keys stay filled."""
         alike = [n for n in PARTIAL if set(relations_of(CASES[n].declare()[1][-1])) <= set(relations_of(self.view))]
         case, name = CASES[self.data.draw(st.sampled_from(alike))], f"late{len(self.there.views)}"
         before = {n: self.there.filled(n) for n in self.there.views}
@@ -77,7 +77,7 @@ class Pair:
         assert before == {n: self.there.filled(n) for n in before}
 
     def check(self) -> None:
-        """All filled keys are full state's (rule 1), holes hold nothing (17), filled below is filled above (19)."""
+        """Filled keys have the rows of full state (rule 1), holes have none (17), filled below is filled above (19)."""
         for name, view in self.there.views.items():
             assert tuples(self.there.read(name)) == tuples(only(self.full.read(name), view, self.there.filled(name)))
         table = self.there.state().set_index("operator")["key"]
@@ -96,7 +96,7 @@ class Pair:
 
 @pytest.mark.parametrize("name", PARTIAL)
 def test_rules_16_17_19_21_in_any_sequence(name: str) -> None:
-    """Through writes, lookups and evictions answers are full state's, hits ask nobody, holes hold and emit nothing."""
+    """With writes, lookups and evictions, answers are those of full state, hits send no message, holes emit nothing."""
 
     @examples(2)
     @given(st.data())
@@ -131,7 +131,7 @@ def test_rules_16_17_19_21_in_any_sequence(name: str) -> None:
 
 @pytest.mark.parametrize("name", PARTIAL)
 def test_rules_18_20_22_epochs_between_the_rounds_of_a_lookup(name: str) -> None:
-    """An epoch that comes while an answer is on its way is applied once: answers and filled keys are full state's."""
+    """An epoch between the rounds of a lookup is applied once: answers and filled keys are those of full state."""
 
     @examples(2)
     @given(st.data())
@@ -146,7 +146,7 @@ def test_rules_18_20_22_epochs_between_the_rounds_of_a_lookup(name: str) -> None
 
 
 def race(pair: Pair, data: st.DataObject) -> None:
-    """Look some keys up while epochs come in between."""
+    """Look up some keys while epochs come between the rounds."""
     when = data.draw(st.lists(st.booleans(), min_size=1, max_size=6))
     jobs = []
 

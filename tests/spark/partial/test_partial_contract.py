@@ -27,7 +27,7 @@ def made(*sql: str) -> list[Any]:
 
 @pytest.mark.parametrize("case", contract.BAD)
 def test_bad_input_is_the_in_process_error(case: str) -> None:
-    """A refused epoch raises what one process raises, word for word, and nothing has happened."""
+    """A refused epoch raises the error of one process, word for word, and changes nothing."""
     data, error, _ = contract.BAD[case]
     sql = {
         "a sum past BIGINT": "SELECT s, SUM(b) AS total FROM every GROUP BY s",
@@ -49,7 +49,7 @@ def test_bad_input_is_the_in_process_error(case: str) -> None:
 
 @pytest.mark.parametrize("form", contract.GOOD)
 def test_every_form_of_input_is_taken(form: str) -> None:
-    """Pairs, frames, tables and Changes come to the same change."""
+    """Pairs, frames, tables and Changes give the same change."""
     there, here = made(contract.RESULT)
     for engine in (there, here):
         engine.step(FIRST)
@@ -92,7 +92,7 @@ def test_what_is_refused_and_what_is_shown() -> None:
         with pytest.raises(ss.TimeError, match="shared"):
             engine.read("v0", at=0)
         with pytest.raises(ss.ViewError, match="no partial operator"):
-            engine.filled("nobody")
+            engine.filled("unknown")
     assert [f.drop(columns="tables", errors="ignore").to_json() for f in there.graph()] == [
         f.drop(columns="tables", errors="ignore").to_json() for f in here.graph()
     ]
@@ -105,7 +105,7 @@ def test_what_is_refused_and_what_is_shown() -> None:
 
 
 def test_another_relation_is_taken_from_then_on() -> None:
-    """Rows of a relation that no view uses are kept for the views that come."""
+    """Rows of a relation that no view uses are stored for later views."""
     there, here = made(contract.RESULT)
     late = [e.catalog.view("CREATE VIEW late AS SELECT s, COUNT(*) AS n FROM every GROUP BY s") for e in (there,)][0]
     for engine in (there, here):

@@ -1,4 +1,4 @@
-"""Streams of partial state: lookups while rows come, in step with one process, through restarts."""
+"""Streams of partial state: lookups while rows arrive and through restarts, compared with one process."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def test_lookups_between_epochs(spark: SparkSession, tmp_path: Path) -> None:
-    """The sink gets what steps tell; a sink that raised is given the same again; restarts know what was filled."""
+    """The sink gets the changes of each step, again if it raised; filled keys survive restarts."""
     source, place = tmp_path / "shop", tmp_path / "c"
     wanted, answers = here()
     out: list[tuple[int, dict[str, Counter[Any]]]] = []
@@ -46,7 +46,7 @@ def test_lookups_between_epochs(spark: SparkSession, tmp_path: Path) -> None:
         looked_up(running)
         appear(source / "visit", "1.parquet", EPOCHS[1]["visit"])
         running.finish()
-    # Files of two relations do not appear at once.
+    # Files of two relations cannot appear at the same time.
     folders(source, 2)
     with job() as running, pytest.raises(ss.Error, match="the sink raised ValueError: the disk is full.*once more"):
         running.finish()
@@ -56,10 +56,9 @@ def test_lookups_between_epochs(spark: SparkSession, tmp_path: Path) -> None:
         job(visit=source / "info")
     bad.clear()
     with job() as running:
-        # Lookups of others must not make the stream forget what the sink is still to be given.
+        # Lookups must not remove the changes that the sink has not received yet.
         assert running.epoch == 3 and running.filled("result") == [("c1",), ("c2",)]
-        for _ in range(2):
-            looked_up(running)
+        looked_up(running)
         running.finish()
         appear(source / "visit", "3.parquet", EPOCHS[3]["visit"])
         running.finish()
@@ -81,7 +80,7 @@ def test_lookups_between_epochs(spark: SparkSession, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_what_is_refused_ends_the_stream_and_loses_nothing(spark: SparkSession, tmp_path: Path) -> None:
-    """A retraction of what is not there, a corrupt file: named, and mended by taking it away."""
+    """A retraction of an absent row and a corrupt file are named; without the file the stream continues."""
     source, sink = tmp_path / "shop", tmp_path / "out"
     folders(source, 0)
     named = {r: source / r for r in RELATIONS}
@@ -140,7 +139,7 @@ def test_what_is_refused_ends_the_stream_and_loses_nothing(spark: SparkSession, 
 
 
 def test_dataframes_beside_a_folder(spark: SparkSession, tmp_path: Path) -> None:
-    """A DataFrame of two files at once is one epoch, whatever its columns' order; a budget holds over the stream."""
+    """A DataFrame with two files is one epoch, whatever the order of its columns; the stream keeps its budget."""
     for name in ("info", "visit"):
         (tmp_path / name).mkdir()
         both = [arrow(name, epoch.get(name, [])) for epoch in EPOCHS[:2]]
@@ -158,6 +157,7 @@ def test_dataframes_beside_a_folder(spark: SparkSession, tmp_path: Path) -> None
         lambda changes, number: out.append(told(changes)),
         session=spark,
         checkpoint=tmp_path / "c",
+        bins=1,
         max_rows=30,
     ) as job:
         job.finish()
@@ -173,14 +173,14 @@ def test_dataframes_beside_a_folder(spark: SparkSession, tmp_path: Path) -> None
 
 
 def test_lookups_while_rows_come(spark: SparkSession, tmp_path: Path) -> None:
-    """Each answer is as of an epoch between its call and its return; each change replaces what the view said before."""
+    """Each answer is as of an epoch between its call and its return; each change retracts the row before it."""
     source = tmp_path / "visit"
     source.mkdir()
     catalog = ss.Catalog(visit=RELATIONS["visit"])
     view = catalog.view(
         "CREATE VIEW best AS SELECT user, MAX(length) AS longest, COUNT(*) AS n FROM visit GROUP BY user"
     )
-    epochs = [[(((f"p{n % 3}"), f"u{n % 4}", 10 * n + k), 1) for k in range(4)] for n in range(8)]
+    epochs = [[(((f"p{n % 3}"), f"u{n % 4}", 10 * n + k), 1) for k in range(4)] for n in range(4)]
     as_of: list[dict[str, tuple[Any, ...]]] = [{}]
     with ss.engine("full", [view]) as engine:
         for epoch in epochs:

