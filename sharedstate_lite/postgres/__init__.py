@@ -1,21 +1,25 @@
-"""A real PostgreSQL server for as long as it is wanted, with nothing to set up by hand.
+"""A PostgreSQL server for lessons and tests: started in about a second, without setup, and gone with its owner.
 
-    from sharedstate_lite import postgres
-    with postgres.Server() as server:               # about a second; its data goes when it goes
-        postgres.write(server, "product", table)    # an Arrow table or a pandas frame, by COPY
-        with server.connect() as connection:        # psycopg 3
-            connection.execute("SELECT count(*) FROM product").fetchone()
-        server.dsn                                  # for everything else that speaks to PostgreSQL
+>>> import pyarrow as pa
+>>> from sharedstate_lite import postgres
+>>> with postgres.Server() as server:                                       # deletes its data at the end
+...     rows = postgres.write(server, "product", pa.table({"id": [1, 2], "name": ["Apple", "Potato"]}))
+...     with server.connect() as connection:                                # psycopg 3
+...         connection.execute("SELECT name FROM product WHERE id = 2").fetchall()
+[('Potato',)]
 
-    programs.py   where its programs are, and as whom they may run
-    keeper.py     a process that starts the server, ends it with its owner, and clears away
-    server.py     Server: the owner's side; the DSN from the environment instead
-    reasons.py    why a server did not start, in one message
-    rows.py       write(): columns into a table, by COPY
+A server listens on 127.0.0.1 only, and asks every client for the random password in ``server.dsn``. It never runs as
+root. If the environment variable SHAREDSTATE_LITE_POSTGRES_DSN is set, `Server` connects to that server instead.
 
-It refuses to listen anywhere but on 127.0.0.1, to let anybody in without the password
-that each server draws, to run as root, and to touch a table that is there unless told
-to. Reading with Spark is :mod:`sharedstate_lite.spark.partial.jdbc`.
+Modules, from the bottom:
+
+    programs      finds PostgreSQL's programs, and the user to run them as
+    supervisor    a process that starts the server, stops it when its owner ends, and deletes its files
+    start_errors  the error for a server that did not start
+    server        Server: the owner's side
+    rows          write(): an Arrow table or pandas frame into a table, by COPY
+
+Reading with Spark is :mod:`sharedstate_lite.spark.partial.jdbc`. See docs/services.md.
 """
 
 from __future__ import annotations
@@ -29,13 +33,13 @@ if TYPE_CHECKING:
     from .rows import write
     from .server import Server
 
-_ROOMS = {"Server": "server", "write": "rows"}
+_HOME = {"Server": "server", "write": "rows"}
 
 
 def __getattr__(name: str) -> Any:
-    # The doctor asks for the programs where the packages may be missing.
-    if name in _ROOMS:
-        return getattr(importlib.import_module(f".{_ROOMS[name]}", __name__), name)
+    # Lazy: the doctor imports this package on machines without psycopg.
+    if name in _HOME:
+        return getattr(importlib.import_module(f".{_HOME[name]}", __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

