@@ -71,7 +71,7 @@ class ListBase(BaseTables):
         return out
 
     def compact(self) -> None:
-        """One blob a relation, without what came and went."""
+        """One blob a relation, netted."""
         for relation, found in self.blobs.items():
             strings = Strings()
             rows = self.driver._net(relation, self.rows(relation, self.driver.epoch, strings), strings)
@@ -122,7 +122,7 @@ class PartialRehearsal(Workers, PartialDriver):
         return []
 
     def checkpoint(self, path: Path) -> None:
-        """Write the blueprint, the stores and the base tables to a new folder; what is in memory is not in them."""
+        """Write the blueprint, the stores and the base tables, without the processes' memory, to a new folder."""
         self._check_open()
         path.mkdir()
         options = {"join": self.join, "bins": self.bins, "lose": self.lose, "partial": self._plan.options}
@@ -131,7 +131,7 @@ class PartialRehearsal(Workers, PartialDriver):
 
     @classmethod
     def restore(cls, path: Path) -> PartialRehearsal:
-        """The engine that was written to ``path``, in processes that have not seen it."""
+        """The engine that was written to ``path``, in new processes."""
         told = blueprint.read(path)
         plan, options = blueprint.parse(told, path, place), told["options"]
         out = cls(plan.views, options["bins"], options["lose"], **options["partial"])
@@ -140,11 +140,11 @@ class PartialRehearsal(Workers, PartialDriver):
         return out
 
     def clear_count(self) -> None:
-        """Count micro-batches and reads of base tables anew."""
+        """Set the counts of micro-batches and of reads of base tables to 0."""
         self.micro_batches = self.tables.reads = 0
 
     def forget_processes(self) -> None:
-        """Go on in processes that have seen nothing."""
+        """Continue in new processes."""
         for each in self.processes:
             each.clear()
 

@@ -1,9 +1,8 @@
-"""The engine of Spark without Spark: the same driver's half, route, bins and blobs; stages run here, state is a dict.
+"""The engine on Spark without Spark: the driver's half, the route and the bins are the real ones, the store is a dict.
 
-What is tested this way is everything but Spark itself, in milliseconds instead of
-seconds, so by drawn sequences. ``lose`` says after how many bins a worker "process" is
-exchanged for one that remembers nothing, or an older state of things. A checkpoint is
-the blueprint, as Spark's engine writes it, and what is in the stores.
+A micro-batch takes milliseconds instead of seconds, so tests can draw sequences of them. After every ``lose`` bins the
+other of two worker "processes" takes over, whose memory is empty or out of date. A checkpoint is the blueprint, as
+Spark's engine writes it, and the content of the stores.
 """
 
 from __future__ import annotations
@@ -24,28 +23,28 @@ from sharedstate_lite.spark.driver.driver import EngineDriver
 
 
 class Dict:
-    """A state store of one bin, written to when the micro-batch is over."""
+    """The state store of one bin; a micro-batch works on a copy."""
 
     def __init__(self) -> None:
         self.told: str | None = None
         self.runs: dict[tuple[str, str], bytes] = {}
 
     def copy(self) -> Dict:
-        """What a micro-batch works on."""
+        """A copy for one micro-batch."""
         out = Dict()
         out.told, out.runs = self.told, dict(self.runs)
         return out
 
     def head(self) -> str | None:
-        """See :class:`~sharedstate_lite.spark.bins.messages.Store`."""
+        """See `sharedstate_lite.spark.bins.messages.Store`."""
         return self.told
 
     def run(self, part: str, name: str) -> bytes:
-        """See :class:`~sharedstate_lite.spark.bins.messages.Store`."""
+        """See `sharedstate_lite.spark.bins.messages.Store`."""
         return self.runs[part, name]
 
     def write(self, head: str, fresh: Iterable[tuple[str, str, bytes]], gone: Iterable[tuple[str, str]]) -> None:
-        """See :class:`~sharedstate_lite.spark.bins.messages.Store`."""
+        """See `sharedstate_lite.spark.bins.messages.Store`."""
         self.told = head
         self.runs.update({(part, name): blob for part, name, blob in fresh})
         for each in gone:
@@ -97,7 +96,7 @@ class Rehearsal(Workers, EngineDriver):
         self._begin(self._plan)
 
     def checkpoint(self, path: Path) -> None:
-        """Write the blueprint and the stores to a new folder; what the processes remember is not in them."""
+        """Write the blueprint and the stores, without the processes' memory, to a new folder."""
         self._check_open()
         path.mkdir()
         blueprint.write(path, self._blueprint, self.kind, {"join": self.join, "bins": self.bins, "lose": self.lose})
@@ -105,7 +104,7 @@ class Rehearsal(Workers, EngineDriver):
 
     @classmethod
     def restore(cls, path: Path) -> Rehearsal:
-        """The engine that was written to ``path``, in processes that have not seen it."""
+        """The engine that was written to ``path``, in new processes."""
         told = blueprint.read(path)
         plan = blueprint.parse(told, path)
         out = cls(plan.kind, plan.views, plan.join, told["options"]["bins"], told["options"]["lose"])
