@@ -1,7 +1,7 @@
-"""What each phase does to a live system. Each writes the record; none decides a verdict.
+"""The phases of a run, against a live system. They write the record and decide no verdict.
 
-`live` is what every phase has at hand, `settle` waits for a stable, clean pair of snapshots, then one module a
-phase: {name: run} in ``RUN``. A phase that is not in ``RUN`` is reported as not tested, by name.
+`live` holds what every phase needs, `settle` waits for a stable, clean pair of snapshots, `goods` sets up orders. Each
+phase has a module, and its function in ``RUN``. `powercut` is a separate run after the phases.
 """
 
 from collections.abc import Callable

@@ -1,10 +1,10 @@
-"""Phase 1: every route once, right and wrong; each exchange is kept with what was expected.
+"""Phase 1: call every route with valid and invalid arguments, and record each exchange with the expected answer.
 
-First the batch_init of each service, which is called at most once a run. A step whose ids are missing, because an
-earlier one failed, is not asked; it counts as one that did not agree. Nor is anything once nothing is answered. A
-read that does not agree is asked again until the convergence limit, as answers may lag behind and a 5xx is none. Where
-that takes all the time there is, what was read last of each thing is asked once more at the end, and what has changed
-since is not judged. When all other phases are over, what was as agreed must be so still.
+It begins with the batch_init of each service, which is called at most once in a run. A question whose ids are missing,
+because an earlier one failed, is not asked and counts as wrong. After several timeouts in a row nothing more is asked.
+A wrong read is repeated until the convergence limit, as reads may lag behind and may fail with 5xx. If the time is
+used up, the last read of each thing is repeated at the end of the phase, unless the thing has changed since. At the end
+of the run, all right reads are repeated once more, and must still be right.
 """
 
 from __future__ import annotations
@@ -23,20 +23,19 @@ from .live import Live
 
 PHASE = "contract"
 _SHOWN = 2000
-"""Bytes of a body that are kept."""
+"""The most bytes of a body to record."""
 _AGAIN = 0.2
-"""Seconds between two readings of what does not agree yet; all of them take the convergence limit, and as much again
-at the end."""
+"""Seconds between tries of a wrong read. All tries take at most the convergence limit, and as long again at the end."""
 _CROWD, _SHARE = 20, 0.5
-"""Requests for one thing at the same time; of the phase's time, for all of them where a request takes long."""
+"""Concurrent requests for one thing, and the share of the phase's time for all of them on a slow system."""
 _SILENT = 4
-"""Questions in a row that time out before the rest is not asked: a system that hangs has shown what it does."""
+"""After so many timeouts in a row, nothing more is asked."""
 DONE, REFUSED, EITHER = "2xx", "4xx", "2xx or 4xx"
 
 
 @dataclass
 class _Question:
-    """A question, and what is kept of it."""
+    """A question, the expected answer, and its entry in the record."""
 
     title: str
     kind: Kind
@@ -47,7 +46,7 @@ class _Question:
 
 
 class _Questions:
-    """Asks one thing at a time and keeps what came of it."""
+    """Asks questions one at a time, and records the answers."""
 
     def __init__(self, live: Live) -> None:
         self._live, self._silent, self._left = live, 0, live.limits.convergence
@@ -57,11 +56,11 @@ class _Questions:
 
     @property
     def silent(self) -> bool:
-        """Whether nothing is asked any more, since nothing is answered."""
+        """Whether the system has stopped answering, so that nothing more is asked."""
         return self._silent == _SILENT
 
     def ask(self, title: str, kind: Kind, parts: list[Any], expect: str, **wanted: Any) -> bytes:
-        """One request; ``expect`` is the class of its status, ``wanted`` are fields of its body."""
+        """Send a request, and return the body. ``expect``: the class of its status; ``wanted``: fields of the body."""
         service, method, path = ROUTES[kind]
         end = middle(*parts)
         kept: dict[str, Any] = {
@@ -70,9 +69,9 @@ class _Questions:
             "request": f"{method} {service} {path}{end.decode()}",
         }
         kept["expected"] = expect + "".join(f", {name} {_word(value)}" for name, value in wanted.items())
-        lost = "an id that it needs was never given" if None in parts else ""
+        lost = "an earlier answer had no id" if None in parts else ""
         if lost or self.silent:
-            kept.update(got=f"not asked: {lost or 'nothing is answered'}", agreed=False, asked=False)
+            kept.update(got=f"not asked: {lost or 'the system does not answer'}", agreed=False, asked=False)
             self._live.record.exchanges.append(kept)
             return b""
         self._forget(kind, end, parts if method != "GET" else [])
@@ -84,7 +83,7 @@ class _Questions:
             if kept["agreed"] or not late:
                 break
             if self._live.clock() >= began + self._left:
-                self._never |= whole  # it never will, and one such is enough to fail
+                self._never |= whole  # one read that stays wrong for the whole limit is enough to fail
                 if not self._never:
                     self._later[kind, end] = mine
                 break
@@ -98,7 +97,7 @@ class _Questions:
         return body
 
     def _read(self, asked: _Question) -> tuple[int, bytes]:
-        """Ask, and keep what came of it; the status and the body."""
+        """Send a question and record the answer. Returns status and body."""
         answer = self._send(asked.title, asked.kind, [asked.end])
         status, body = int(answer.status[0]), answer.bodies[0]
         said = status // 100 == 2 and asked.expect != REFUSED or status // 100 == 4 and asked.expect != DONE
@@ -107,16 +106,16 @@ class _Questions:
         return status, body
 
     def _forget(self, kind: Kind, end: bytes, changed: list[Any]) -> None:
-        """What is read anew, or is changed now, need not become what it should have been before."""
+        """Drop the pending questions about things that change now or are read again."""
         names = {middle(one) for one in changed}
         for known in [one for one in self._known if one == (kind, end) or one[1] in names]:
             del self._known[known]
         for known in [one for one in self._later if one == (kind, end) or one[1] in names]:
             old = self._later.pop(known).kept
-            old.update(got=f"not judged, reads lag behind and this has changed since: {old['got']}", asked=False)
+            old.update(got=f"not judged, as reads lag behind and this has changed since: {old['got']}", asked=False)
 
     def ask_again(self) -> None:
-        """At the end: what there was no time to wait for, until all of it agrees or the convergence limit is over."""
+        """Repeat the pending questions until all answers are right, or until the convergence limit."""
         until = self._live.clock() + self._live.limits.convergence
         while self._later and not self.silent:
             for known, asked in list(self._later.items()):
@@ -128,7 +127,7 @@ class _Questions:
             self._live.counter.wait(_AGAIN)
 
     def once_more(self) -> None:
-        """Long after: nobody has touched these things since, and what was done survives the death of every process."""
+        """Repeat all right reads at the end of the run. Nothing has changed these things since."""
         for known, asked in self._known.items():
             again = replace(asked, title=f"{asked.title}, at the end of the run", kept=dict(asked.kept))
             again.kept["title"] = again.title
@@ -137,7 +136,7 @@ class _Questions:
         self.ask_again()
 
     def crowd(self, title: str, kind: Kind, parts: list[Any], times: int) -> tuple[int, int]:
-        """The same request so often at once; how many were done, and how many of the rest promise nothing."""
+        """Send the same request many times at once. Returns how many were done, and how many promise nothing."""
         if None in parts or self.silent:
             return 0, 0
         self._forget(kind, b"", parts)
@@ -155,7 +154,7 @@ class _Questions:
 
 
 def _items(body: bytes) -> dict[str, int] | None:
-    """Of an order's lines, which are pairs or objects with an id and a quantity, how much of each item."""
+    """The quantity of each item of an order, whose lines are pairs or objects; None if they are neither."""
     found: dict[str, int] = {}
     lines = fields(body).get("items")
     for line in lines if isinstance(lines, list) else [None]:
@@ -171,7 +170,7 @@ def _word(value: Any) -> str:
     if not isinstance(value, range):
         return repr(value)
     if not value:
-        return "of no amount: more was taken than there was"
+        return "that cannot be right, as more was taken than there was"
     return f"{value[0]}" if len(value) == 1 else f"{value[0]} to {value[-1]}"
 
 
@@ -188,8 +187,8 @@ def _is(body: bytes, name: str, value: Any) -> bool:
 
 
 def run(live: Live) -> None:
-    """The phase. Its notes say ``silent`` of a system that hangs."""
-    live.say("contract: every route, right and wrong")
+    """Run the phase. The note ``silent`` marks a system that stopped answering."""
+    live.say("contract: every route, valid and invalid")
     questions = _Questions(live)
     began = live.clock()
     _ask_all(questions.ask)
@@ -260,7 +259,7 @@ def _ask_all(ask: Any) -> None:
 
 
 def _check_out_one_of_many(ask: Any, user: str | None, lines: dict[str, int]) -> None:
-    """Who makes orders many at once has made orders; how much is in them is the system's own choice."""
+    """Check out an order of batch_init, whose content is the system's choice, if credit and stock suffice."""
     cost = 7 * sum(lines.values())
     if cost > 500 or max(lines.values()) > 40:
         return
@@ -271,7 +270,7 @@ def _check_out_one_of_many(ask: Any, user: str | None, lines: dict[str, int]) ->
 
 
 def _too_much(ask: Any, user: str | None, item: str | None) -> None:
-    """An order beyond the stock, and one beyond the credit: refused, without effect."""
+    """One order exceeds the stock and one the credit: both are refused, without effect."""
     order = read_id(ask("a second order", Kind.CREATE_ORDER, [user], DONE), "order_id")
     ask("more than there is", Kind.ADD_ITEM, [order, item, 5], DONE)
     ask("out of stock", Kind.CHECKOUT, [order], REFUSED)
@@ -290,7 +289,7 @@ def _too_much(ask: Any, user: str | None, item: str | None) -> None:
 
 
 def _at_once(questions: _Questions, times: int) -> None:
-    """Each route that changes an amount, so often at once: all that was done is there, and no more than there is."""
+    """Call each route that changes an amount many times at once. No acknowledged change is lost or doubled."""
     ask = questions.ask
     user = read_id(ask("a second user", Kind.CREATE_USER, [], DONE), "user_id")
     item = read_id(ask("a third item", Kind.CREATE_ITEM, [3], DONE), "item_id")
@@ -301,7 +300,7 @@ def _at_once(questions: _Questions, times: int) -> None:
     ):
         done, perhaps = questions.crowd(f"{service}, {times} times at once", change, [thing, 2], times)
         if perhaps == times > 0:
-            return  # of one that hangs then, each would be waited for
+            return  # a system that hangs now would take a timeout for each
         said = f"{service} after {done} x 2 at once"
         ask(said, find, [thing], DONE, **{field: range(2 * done, 2 * (done + perhaps) + 1)})
         taken, unsure = questions.crowd(f"{service} taken, {times} times at once", take, [thing, 3], times)

@@ -1,8 +1,8 @@
-"""Phase 2: the same checkout many times, at once and late; refused, topped up, tried again; crossed; with top-ups.
+"""Phase 2: repeat checkouts at once and later, try refused orders again after a top-up, and top up during checkouts.
 
-Every order has its own user and items (crossed pairs share two items), so a wrong balance is one order's. Before
-top-ups everything is drained and audited: an effect that comes before its top-up must not be hidden by it. When all
-other phases are over, what was paid here is checked out once more.
+Every order has its own user and items (crossed pairs share two items), so a wrong balance identifies one order. Before
+the top-ups everything settles and is audited, so that a top-up cannot hide an earlier effect. At the end of the run,
+all paid orders are checked out once more.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from .settle import settle, still_clean
 
 PHASE = "duplicates"
 AT_ONCE = 40
-"""Checkouts of one order at the same time."""
+"""Concurrent checkouts of one order."""
 _SHARE = 0.35
-"""Of the phase's time, for set-up, and as much for what is sent at once."""
+"""The share of the phase's time for the setup, and again for the concurrent checkouts."""
 _LEAST, _LEAST_REFUSED, _MOST = 2, 4, 24
-"""Orders of each sort on a slow system, and on a fast one. Those that are refused first and paid later are what shows
-an answer that was kept too long, so there are always some more of them."""
+"""Orders of each kind on a slow and on a fast system. Orders that are refused first show answers that are cached too
+long, so there are always some more of them."""
 _GIFTS = 3
-"""Top-ups of each user and each item while their checkout is under way."""
+"""Top-ups of each user and each item during their checkout."""
 _LEFT = 4
-"""Of so many that were refused and topped up, one is not sent again: a 4xx has no effect later either."""
+"""One of so many refused orders is not sent again after its top-up: a 4xx has no effect later either."""
 
 
 def _send(live: Live, name: str, orders: Longs, times: int, attempt: int, gap: int = 0) -> None:
-    """Each order's checkout so many times at once; ``gap`` nanoseconds between orders."""
+    """Send each order's checkout ``times`` times at once, with ``gap`` nanoseconds between orders."""
     usable, middles = ready(live, orders)
     if not len(usable):
         return
@@ -45,7 +45,7 @@ def _send(live: Live, name: str, orders: Longs, times: int, attempt: int, gap: i
 
 
 def _topped_up_meanwhile(live: Live, orders: Longs) -> None:
-    """Checkouts while their users and items are given more: neither may write over what the other has written."""
+    """Check out orders while their users and items are topped up: neither change may overwrite the other."""
     record = live.record
     usable, ends = ready(live, orders)
     if not len(usable):
@@ -72,7 +72,7 @@ def _topped_up_meanwhile(live: Live, orders: Longs) -> None:
 
 
 def run(live: Live) -> None:
-    """The phase."""
+    """Run the phase."""
     live.say("duplicates: setting up")
     notes = live.notes(PHASE)
     for _ in range(SET_UPS):
@@ -89,7 +89,7 @@ def run(live: Live) -> None:
     began = live.clock()
     _send(live, "at once", many[:1], AT_ONCE, 1)
     took = max(1e-4, (live.clock() - began) / AT_ONCE)
-    # A slow system gets fewer orders, never none; there are seven sorts of them, most of which are sent ten times.
+    # A slow system gets fewer orders. There are seven kinds, and most orders are sent ten times.
     most = int(_SHARE * live.seconds[PHASE] / max(each, 10 * took) / 7)
     size = max(_LEAST, min(_MOST, most))
     many = many[: 1 + min(len(many) - 1, int(_SHARE * live.seconds[PHASE] / took / AT_ONCE))]
@@ -113,11 +113,11 @@ def run(live: Live) -> None:
     top_up(live.counter, PHASE, Entity.USER, table["user"][poor], table["cost"][poor])
     items = short_items(live, scarce)
     top_up(live.counter, PHASE, Entity.ITEM, items, np.full(len(items), 10, dtype=np.int64))
-    # Where a top-up promised nothing, a refusal may still be right.
+    # If a top-up promised nothing, a refusal may still be right.
     poor = poor[live.record.users["ready"][table["user"][poor]] == 1]
     scarce = scarce[live.record.items["ready"][items] == 1]
-    live.say("duplicates: the refused ones again, and late duplicates of all")
-    # Some are left as they are: nobody has asked for them again, so that they are paid for now must change nothing.
+    live.say("duplicates: refused orders again, and later duplicates")
+    # Some are not sent again, so they must stay unpaid.
     asked = [those[np.arange(len(those)) % _LEFT != _LEFT - 1] for those in (poor, scarce)]
     _send(live, "after top-up", np.concatenate(asked), 4, 2)
     _send(live, "late", np.concatenate([many, late, pairs]), 2, 3)
@@ -125,15 +125,14 @@ def run(live: Live) -> None:
 
 
 def once_more(live: Live) -> None:
-    """What was acknowledged again, long after: what knows a paid order by a note that goes out of date charges again.
+    """Check out all paid orders again at the end of the run: a system whose memory of them expires charges again.
 
-    At the end of the run, where all went well before; the phase is judged by what is read then. What has changed
-    since by itself is left as it is, for the run's last look.
+    Only if the phase has settled and still reads clean; then the new snapshots judge the phase.
     """
     taken = [shot for shot in live.record.snapshots_taken if shot["phase"] == PHASE]
     if not taken or not taken[-1]["accepted"] or not still_clean(live, PHASE):
         return
-    live.say("duplicates: all of them once more")
+    live.say("duplicates: all paid orders once more")
     record = live.record
     sent = record.checkouts()
     done = outcomes(len(record.orders), record.history["subject"][sent], record.history["status"][sent]) == OK

@@ -1,12 +1,12 @@
-"""Phase 5: kill -9 and SIGSTOP of each process, one at a time, then of all at once, inside bursts of checkouts.
+"""Phase 5: kill -9 and SIGSTOP of each process alone, and kills of all at once, during bursts of checkouts.
 
-Each fault has a block of fresh orders, sent at once, and a few among them of which there is one unit too little, so
-that what was taken for them is being given back; it comes at a seeded moment between 0 and the median latency, or
-right after an answer, or during the recovery from the one before. After each restart most orders without a definite
-answer are sent again, and some that were acknowledged. At the end a block is set up, everything is killed right after
-the last answer, half of the block is sold, and everything killed while the rest is: what only answers 5xx from then on
-breaks no promise, and is no shop. Then a stable, clean pair of snapshots, before the orders without an answer that are
-left are sent again and after it: customers may not ask again, and no order is to be left half done until they do.
+Each fault has a block of orders that are sent at once, and among them a few with one unit too little stock or credit,
+so that the system is undoing something. The fault comes at a seeded moment between 0 and the median latency, right
+after an answer, or during the recovery from the last one. After each restart most orders without a definite answer are
+sent again, and some acknowledged ones. At the end a new block is set up, everything is killed right after its last
+answer, half of the block must sell, and everything is killed while the rest is checked out. That catches a system that
+answers only 5xx from then on, which breaks no promise. Snapshots must settle before and after the remaining orders
+without an answer are sent again, as a client may never retry.
 """
 
 from __future__ import annotations
@@ -33,45 +33,45 @@ PHASE = "faults"
 ALL = "everything"
 KILL, ANSWERED, RECOVERY, PAUSE = "kill", "kill after an answer", "kill during recovery", "pause"
 _LEAD = 0.1
-"""Seconds between the order to send and the burst: time to aim."""
+"""Seconds between the command to send and the burst."""
 _UNDER_WAY = 8
-"""Checkouts that must have been sent when the fault comes."""
+"""Checkouts that must have been sent before the fault."""
 _LATER = 4
-"""Orders of a fault's block that are sent after it: a connection that broke and is never made anew shows in them."""
+"""Orders of a block that are sent after the fault. They show connections that broke and were never replaced."""
 _SHORT = 4
-"""Orders of a fault that must be refused, half for lack of credit and half of stock."""
+"""Orders of a fault that must be refused, half for lack of credit and half for lack of stock."""
 _SHORT_FROM = 500_000
-"""The first one's number, beyond those of the blocks."""
+"""The number of the first such order, above those of the blocks."""
 _AGAIN = 0.05
-"""Seconds before orders that nobody refused are asked for again."""
+"""Seconds before orders without a definite answer are sent again."""
 _PATIENT = 4
-"""Of so many orders of a burst, one is not sent again before the phase's end."""
+"""One of so many orders of a burst is not sent again before the end of the phase."""
 _MORE = BASE**SIDE
-"""Stock of each item, and as many times its price of each user's credit, that is added right before a kill: more than
-the digits of a balance hold, or one that is lost would look like the effect of an innocent order."""
+"""Stock (and this times the price as credit) that is added right before a kill. It exceeds the digits of a balance, or
+a lost top-up would look like the effect of an order."""
 _SHARE, _SET_UP = 0.6, 0.2
-"""Of the phase's time, for set-up and faults, and for set-up alone; the rest is for what must converge."""
+"""The shares of the phase's time for setup and faults, and for setup alone. The rest is for converging."""
 
 
 @dataclass(frozen=True)
 class Fault:
-    """What happens to which service."""
+    """A kind of fault, and the service that it hits."""
 
     what: str
     service: str
 
 
 def plan(names: list[str], can_pause: bool) -> list[Fault]:
-    """All faults, the ones that must not be left out first."""
+    """All faults, the most important ones first."""
     rounds = [(KILL, [*names, ALL]), (PAUSE, names if can_pause else []), (ANSWERED, names), (RECOVERY, names)]
     return [Fault(what, name) for what, services in rounds for name in services]
 
 
 def run(live: Live) -> None:
-    """The phase. Needs processes of its own to kill."""
+    """Run the phase. It needs processes that it may kill."""
     notes, supervisor = live.notes(PHASE), live.supervisor
     if supervisor is None:
-        notes["skipped"] = "the system runs elsewhere, and no kill and restart commands were given"
+        notes["skipped"] = "the system runs at --url, and no --kill and --restart were given"
         return
     left = plan(supervisor.names, supervisor.can_pause)
     rng = np.random.default_rng([live.seed, 5])
@@ -79,11 +79,11 @@ def run(live: Live) -> None:
     longest = 0.0
     stock, hot, first = stocked(live, PHASE, 0, 1, hot)
     latency = _calm(live, stock.orders)
-    # All set up before the first fault: a service that still recovers would spoil the set-up for the next one.
+    # Everything is set up before the first fault: a recovering service would spoil a later setup.
     room = int(live.seconds[PHASE] * _SET_UP / max(1e-3, stock.seconds))
     blocks = max(1, min(len(left) + sum(fault.what == KILL for fault in left), room))
     stock, hot, first = stocked(live, PHASE, first, blocks, hot)
-    short = _short(live, blocks + 1, _SHORT if room else _SHORT // 2)  # a slow set-up has fewer, never none
+    short = _short(live, blocks + 1, _SHORT if room else _SHORT // 2)  # fewer for a slow setup
     told, again = notes.setdefault("faults", []), set[Fault]()
     patient: list[tuple[Longs, NDArray[np.int16]]] = []
     for number in range(blocks):
@@ -96,7 +96,7 @@ def run(live: Live) -> None:
         if len(usable) <= _LATER:
             notes["stopped"] = f"no order could be set up before fault {number + 1}, {fault.what} {fault.service}"
             break
-        live.say(f"faults: {number + 1}, {fault.what} {fault.service}; {len(left)} are to follow")
+        live.say(f"faults: {number + 1}, {fault.what} {fault.service}; {len(left)} to follow")
         usable, later = usable[:-_LATER], usable[-_LATER:]
         usable = among(usable, ready(live, short[number])[0])
         try:
@@ -108,7 +108,7 @@ def run(live: Live) -> None:
         latency = min(latency, _median(answers) or latency)
         told.append({"what": fault.what, "service": fault.service, "under_way": under_way})
         if fault.what == KILL and under_way < min(_UNDER_WAY, len(usable)) and fault not in again:
-            # The burst was over when it came, as on a busy machine: it has shown nothing, and is tried once more.
+            # The burst was over before the kill, as on a busy machine: try this fault once more.
             again.add(fault)
             left.insert(0, fault)
         waits = np.arange(len(usable)) % _PATIENT == _PATIENT - 1
@@ -117,7 +117,7 @@ def run(live: Live) -> None:
         done += 1
         if not _alive(live, later):
             notes["stopped"] = (
-                f"after {fault.what} {fault.service}, {len(later)} fresh checkouts were answered neither 2xx nor 4xx "
+                f"after {fault.what} {fault.service}, none of {len(later)} new checkouts was answered 2xx or 4xx "
                 f"within {live.limits.convergence:.0f} s"
             )
             break
@@ -128,10 +128,10 @@ def run(live: Live) -> None:
         try:
             rest = _sells(live, supervisor.names, first, hot)
             if len(rest):
-                # The last word is a recovery from checkouts: what it gets wrong in memory alone, the next one mends.
+                # The last fault hits checkouts: a later recovery would repair mistakes that are only in memory.
                 rest = among(rest, ready(live, short[-1])[0])
                 answers, _ = _strike(live, Fault(KILL, ALL), rest, float(rng.random()) * latency)
-                live.say("faults: whether what was cut off is ended, before anybody asks for it again")
+                live.say("faults: waiting for interrupted orders to settle without a retry")
                 if not settle(live, PHASE, "audit before they are sent again"):
                     return
                 waited = notes["settled_s"]
@@ -146,7 +146,7 @@ def run(live: Live) -> None:
 
 
 def _short(live: Live, faults: int, each: int) -> Longs:
-    """Of each fault, the orders that must be refused."""
+    """Create the orders of each fault that must be refused."""
     half = faults * each // 2
     numbers = _SHORT_FROM + np.arange(2 * half, dtype=np.int64)
     poor = own(live, PHASE, half, credit=0, numbers=numbers[:half])
@@ -155,10 +155,10 @@ def _short(live: Live, faults: int, each: int) -> Longs:
 
 
 def _alive(live: Live, orders: Longs) -> bool:
-    """Whether one of the orders is done, or refused, by the limit; one may have been done without an answer before.
+    """Whether one of the orders is answered 2xx or 4xx within the convergence limit.
 
-    Asked as often as customers would: a pool that throws a connection away when it finds it broken answers 5xx once
-    for each connection that it had, and is as right as any.
+    They are sent as often as customers would. A right system may answer 5xx once for each broken connection of its
+    pool.
     """
     ends = [middle(one) for one in live.record.orders["id"][orders]]
     until, none = live.clock() + live.limits.convergence, np.zeros(len(orders), dtype=np.int64)
@@ -174,12 +174,11 @@ def _alive(live: Live, orders: Longs) -> bool:
 
 
 def _sells(live: Live, names: list[str], first: int, hot: Longs) -> Longs:
-    """Whether a fresh block, of which nothing was set up before, is set up and one of its orders done, by the limit.
+    """Set up a new block, kill everything, and check that one of its orders is done within the convergence limit.
 
-    Between these two everything is killed once: what was set up was acknowledged too. Half of the block is left, and
-    nothing of one that does not sell. Raises SubmissionError.
+    Returns the unsent half of the block; nothing if none was done. Raises SubmissionError.
     """
-    live.say("faults: whether it still sells")
+    live.say("faults: checking that it still sells")
     until = live.clock() + live.limits.convergence
     for number in itertools.count(first):
         stock, _ = stock_blocks(live.counter, PHASE, live.seed, number, 1, hot)
@@ -198,13 +197,13 @@ def _sells(live: Live, names: list[str], first: int, hot: Longs) -> Longs:
         if live.clock() > until:
             break
         live.counter.wait(1.0)
-    what = "none of the fresh checkouts was done" if half else "no order could be set up"
+    what = "none of the new checkouts was done" if half else "no order could be set up"
     live.notes(PHASE)["stopped"] = f"{what} within {live.limits.convergence:.0f} s of the last fault's end"
     return usable[:0]
 
 
 def _more(live: Live, stock: Stock) -> None:
-    """More credit and stock for those who have some, all at once: it is acknowledged right before they are killed."""
+    """Top up all users and items of a block at once, so that a kill follows right after the answers."""
     kinds, subjects, middles, amounts = list[Kind](), list[int](), list[bytes](), list[int]()
     for kind, entity, rows, amount in (
         (Kind.ADD_FUNDS, Entity.USER, stock.users, _MORE * COLD_PRICE),
@@ -221,10 +220,9 @@ def _more(live: Live, stock: Stock) -> None:
 
 
 def _calm(live: Live, orders: Longs) -> float:
-    """The lower median latency of two bursts without a fault, in seconds; 0 if there is none.
+    """The lower median latency of two bursts without a fault, in seconds; 0 without an answer.
 
-    The first one opens connections, starts threads, fills caches: measured by it alone, a fault would come when the
-    burst that it is meant for is over.
+    The first burst opens connections, starts threads and fills caches. A fault timed by it would come after its burst.
     """
     usable = orders[live.record.orders["ready"][orders] == 1]
     found = []
@@ -236,16 +234,15 @@ def _calm(live: Live, orders: Longs) -> float:
 
 
 def _median(answers: Result) -> float:
-    """The median latency of what was answered 2xx, in seconds; 0 if nothing was."""
+    """The median latency of the 2xx answers in seconds; 0 if there are none."""
     good = (answers.status >= 200) & (answers.status < 300)
     return float(np.median((answers.done - answers.sent)[good])) / 1e9 if good.any() else 0.0
 
 
 def _strike(live: Live, fault: Fault, orders: Longs, delay: float) -> tuple[Result, int]:
-    """One burst with one fault inside, everything running again; each order's answer, and how many were under way then.
+    """Send a burst with a fault, and wait for the recovery. Returns the answers, and how many requests the fault hit.
 
-    In a pause each order is sent once more.
-    Raises SubmissionError where a service does not come back.
+    During a pause each order is sent once more. Raises SubmissionError if a service does not come back.
     """
     counter, supervisor = live.counter, live.supervisor
     assert supervisor is not None
@@ -256,7 +253,7 @@ def _strike(live: Live, fault: Fault, orders: Longs, delay: float) -> tuple[Resu
     start = counter.now() + int(_LEAD * 1e9)
     due, times = np.zeros(len(orders), dtype=np.int64), 1 + (fault.what == PAUSE)
     if fault.what == PAUSE:
-        # Who gets no answer asks again, while the first checkout still waits: a lock may have run out meanwhile.
+        # A client without an answer retries while the first checkout still waits; a lock may expire meanwhile.
         within = np.linspace(1 / 3, 2 / 3, len(orders)) * live.limits.pause * 1e9
         due = np.concatenate([due, within.astype(np.int64)])
     least = min(_UNDER_WAY, len(orders))
@@ -269,7 +266,7 @@ def _strike(live: Live, fault: Fault, orders: Longs, delay: float) -> tuple[Resu
     )
     result = _word(live, least, answered=fault.what == ANSWERED)
     if fault.what != ANSWERED and result is None:
-        # The moment of a fault is drawn; a burst that is over sooner has none left to wait for.
+        # Wait for the seeded moment of the fault, unless the burst ends first.
         result = _wait(live, delay, tend=False)
     at = counter.now()
     supervisor.freeze(names)
@@ -278,7 +275,7 @@ def _strike(live: Live, fault: Fault, orders: Longs, delay: float) -> tuple[Resu
             supervisor.pause(name)
         until = live.clock() + live.limits.pause
         result = result or _wait(live, live.limits.pause)
-        counter.wait(until - live.clock())  # a pause lasts, whether or not anything is asked meanwhile
+        counter.wait(until - live.clock())  # a pause keeps its length even if the burst is over
         for name in names:
             supervisor.resume(name)
     else:
@@ -291,7 +288,7 @@ def _strike(live: Live, fault: Fault, orders: Longs, delay: float) -> tuple[Resu
 
 
 def _kill(live: Live, names: list[str], again: float = -1.0) -> None:
-    """Kill services and start them again; ``again``: seconds after which a recovery is killed too, -1 for never."""
+    """Kill services and restart them; ``again``: kill them once more after so many seconds, -1: not."""
     supervisor = live.supervisor
     assert supervisor is not None
     for name in names:
@@ -299,14 +296,14 @@ def _kill(live: Live, names: list[str], again: float = -1.0) -> None:
     for name in names:
         supervisor.restart(name)
         if again >= 0:
-            live.counter.wait(again)  # the drawn moment, somewhere within its start: no service tells how far it is
+            live.counter.wait(again)  # the seeded moment, somewhere during its start
             supervisor.kill(name)
             supervisor.restart(name)
         supervisor.wait_ready(name)
 
 
 def _word(live: Live, least: int, answered: bool) -> Result | None:
-    """Until so many are sent, or one is answered; the result if the burst is over by then."""
+    """Wait until ``least`` requests are sent, or one is answered. Returns the result if the burst is over."""
     while True:
         said = live.counter.poll(live.limits.timeout, tend=False)
         if isinstance(said, Result):
@@ -316,7 +313,7 @@ def _word(live: Live, least: int, answered: bool) -> Result | None:
 
 
 def _wait(live: Live, seconds: float, tend: bool = True) -> Result | None:
-    """Until the burst's end, or so many seconds."""
+    """Wait for the end of the burst, for at most ``seconds``. Returns the result if it is over."""
     until = live.clock() + seconds
     while (left := until - live.clock()) > 0:
         said = live.counter.poll(min(left, 0.1), tend)
@@ -326,7 +323,7 @@ def _wait(live: Live, seconds: float, tend: bool = True) -> Result | None:
 
 
 def _again(live: Live, orders: Longs, status: NDArray[np.int16]) -> None:
-    """Send again what had no definite answer, and every fourth that was acknowledged."""
+    """Send orders without a definite answer again, and every fourth acknowledged one."""
     unknown = (status < 200) | (status >= 500) | (status == 429)
     acknowledged = (status >= 200) & (status < 300) & (np.arange(len(orders)) % 4 == 0)
     for attempt in (2, 3):

@@ -1,4 +1,4 @@
-"""Orders that are no blocks: each with its own user and its own items, or sharing one on purpose."""
+"""Set up orders: with their own users and items, in crossed pairs, or in blocks."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from ..wire.jobs import Longs
 from .live import Live
 
 SET_UPS, BETWEEN = 3, 1.0
-"""How often a phase tries to set up what it cannot do without, and seconds between: a process may just be away."""
+"""Tries of a setup that a phase needs, and seconds between them: a process may just be restarting."""
 AMPLE = 100
-"""How many times over an order's user and items could pay for it."""
+"""Credit and stock for so many times what an order needs."""
 
 
 def full(count: int, value: int) -> Longs:
@@ -24,7 +24,7 @@ def full(count: int, value: int) -> Longs:
 
 
 def among(many: Longs, few: Longs) -> Longs:
-    """A few orders evenly among many."""
+    """Insert a few orders evenly among many."""
     return np.insert(many, np.arange(len(few)) * len(many) // max(1, len(few)), few)
 
 
@@ -38,12 +38,11 @@ def own(
     same: bool = False,
     numbers: Longs | None = None,
 ) -> Longs:
-    """Orders of two lines, each with its own user and items; their rows.
+    """Create orders with two lines, and their own users and items. Returns their rows.
 
-    ``credit`` and ``stock``: how many times over there is enough (0: one unit too little). ``same``: both lines
-    have the same item. Where stock is short it is short on the first line of one order and the second of the next, as
-    what is taken for a line before must be given back; of the same item there is enough for each line by itself.
-    ``numbers``: theirs, the phase's next if not given.
+    ``credit``, ``stock``: how many times an order's need (0: one unit too little). ``same``: both lines have the same
+    item, with enough for each line alone. A short stock alternates between the first and the second line, so that a
+    system must return what it took for an earlier line. ``numbers``: of the orders; by default the phase's next.
     """
     rng = np.random.default_rng([live.seed, len(live.record.orders)])
     first, second = rng.integers(1, 6, count), rng.integers(1, 6, count)
@@ -60,12 +59,12 @@ def own(
 
 
 def _stocked(need: Longs, times: int, short: NDArray[np.bool_]) -> Longs:
-    """So many times what is needed; 0: one unit too little where it is to be short."""
+    """Stock for ``times`` times the need; 0: one unit too little where ``short`` is true."""
     return need * times if times else np.where(short, need - 1, need * AMPLE)
 
 
 def short_items(live: Live, orders: Longs) -> Longs:
-    """The item of each order of which there is not enough for it."""
+    """For each order the item whose stock is too small."""
     lines, stock = live.record.lines, live.record.initial(Entity.ITEM, live.counter.now())
     found = []
     for order in orders:
@@ -77,7 +76,7 @@ def short_items(live: Live, orders: Longs) -> Longs:
 
 
 def crossed(live: Live, phase: str, pairs: int) -> Longs:
-    """Pairs of orders with the same two items in opposite order, each order with its own user; their rows."""
+    """Create pairs of orders with the same two items in opposite order, and their own users. Returns their rows."""
     count = 2 * pairs
     numbers = live.number(phase, count)
     quantity, price = full(count, 1), full(count, 7)
@@ -93,14 +92,14 @@ def _sides(pairs: int) -> tuple[Longs, Longs]:
 
 
 def stocked(live: Live, phase: str, first: int, count: int, hot: Longs) -> tuple[Stock, Longs, int]:
-    """So many blocks, from ``first`` on, with the hot items of a phase; the number of the next.
+    """Create ``count`` blocks from ``first`` on. Returns them, the phase's hot items, and the number of the next block.
 
-    Where not one order of them could be set up, others in their place, as everywhere.
+    If no order could be set up, it tries other blocks.
     """
     for attempt in range(SET_UPS):
         if attempt:
             live.counter.wait(BETWEEN)
-            hot = hot[:0]  # they may be what failed
+            hot = hot[:0]  # the hot items may have failed
         stock, hot = stock_blocks(live.counter, phase, live.seed, first, count, hot)
         first += count
         if live.record.orders["ready"][stock.orders].any():
@@ -109,7 +108,7 @@ def stocked(live: Live, phase: str, first: int, count: int, hot: Longs) -> tuple
 
 
 def ready(live: Live, orders: Longs) -> tuple[Longs, list[bytes]]:
-    """Those of the orders whose set-up went well, and the ends of their checkouts' paths."""
+    """The orders that are ready, and the path ends of their checkouts."""
     table = live.record.orders
     usable = orders[table["ready"][orders] == 1]
     return usable, [middle(one) for one in table["id"][usable]]

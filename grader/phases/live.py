@@ -1,4 +1,4 @@
-"""What every phase has at hand: the counter, the processes, the record, its share of the time."""
+"""What every phase needs: record, counter, processes, limits, and its share of the time."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ from ..terms import RUNS, Limits
 
 @dataclass
 class Live:
-    """One run, as a phase sees it."""
+    """One run, for the phases."""
 
     record: Record
     counter: Counter
     limits: Limits
     seed: int
     rate: int
-    """Asked for on the command line; 0: by the probe."""
+    """The rate of the command line; 0: measure it."""
     seconds: dict[str, float]
-    """Each phase's share of the run."""
+    """Seconds of each phase."""
     say: Callable[[str], None]
     supervisor: Supervisor | Elsewhere | None = None
-    """None: a system that runs elsewhere, and that nobody may kill."""
+    """None: a system at --url without kill commands."""
     at_the_end: list[Callable[[], None]] = field(default_factory=list)
-    """What is asked once more when all phases are over."""
+    """Functions to call when all phases are over."""
 
     def number(self, phase: str, count: int) -> NDArray[np.int64]:
-        """So many numbers for a phase's next orders: what their labels are made of."""
+        """The numbers of a phase's next orders, which their labels contain."""
         table = self.record.orders
         first = int((table["phase"] == RUNS.index(phase)).sum())
         return np.arange(first, first + count, dtype=np.int64)
 
     def notes(self, phase: str) -> dict[str, Any]:
-        """What the live half writes down about a phase, for the judging half."""
+        """The notes about a phase, for the judging half."""
         return self.record.phases.setdefault(phase, {})
 
     def clock(self) -> float:
-        """Seconds, for measuring how long something took."""
+        """A monotonic clock in seconds."""
         return time.monotonic()

@@ -1,8 +1,8 @@
-"""Phase 3: fresh orders at a steady rate, open loop, every outcome recorded.
+"""Phase 3: different orders at a steady rate, in an open loop.
 
-A probe first: closed loops of growing size, until one lasts a second; it says what the system sustains and what set-up
-and reading cost. Then orders go out in bursts of a whole block, so that one user's and one item's orders meet at
-any rate.
+A probe comes first: closed loops of growing size, until one lasts a second. It measures the rate that the system
+sustains, and the cost of setup and reads. Then orders are sent in bursts of a whole block, so that orders of one user
+and of one item meet at any rate.
 """
 
 from __future__ import annotations
@@ -21,30 +21,30 @@ from .settle import settle
 
 PHASE = "load"
 OPEN = 1024
-"""Connections that may be open at once."""
+"""The most open connections."""
 _FEW = 8
-"""Connections for what was shed."""
+"""Connections for shed requests."""
 _SHARE = 0.4
-"""Of the phase's time, for set-up and two snapshots."""
+"""The share of the phase's time for setup and two snapshots."""
 
 
 def bursts(count: int, rate: float) -> Longs:
-    """When each of so many orders is due, in nanoseconds: a block at a time, at this many orders a second."""
+    """The due times of ``count`` orders in nanoseconds: one block at a time, ``rate`` orders a second."""
     return (np.arange(count, dtype=np.int64) // BLOCK * (BLOCK * 1e9 / rate)).astype(np.int64)
 
 
 def checkouts(live: Live, stock: Stock) -> tuple[Longs, list[bytes]]:
-    """The orders of a stock that are ready, and the ends of their checkouts' paths."""
+    """The ready orders of some blocks, and the path ends of their checkouts."""
     table = live.record.orders
     ready = stock.orders[table["ready"][stock.orders] == 1]
     return ready, [middle(one) for one in table["id"][ready]]
 
 
 def again(live: Live, status: NDArray[np.int16], shed: Longs) -> Longs:
-    """Which of those that were shed are sent again.
+    """Which shed requests to send again.
 
-    Not all of them: an effect in spite of the answer shows in what is not done after all. Half as many are left as
-    need not be done.
+    Not all of them: one that had an effect in spite of the answer shows only if it is never done. The rest is half of
+    what may be missing.
     """
     done = int(((status >= 200) & (status < 300)).sum())
     spare = int(done + len(shed) - live.limits.success * len(status)) // 2
@@ -52,7 +52,7 @@ def again(live: Live, status: NDArray[np.int16], shed: Longs) -> Longs:
 
 
 def run(live: Live) -> None:
-    """The phase."""
+    """Run the phase."""
     counter, notes, seconds = live.counter, live.notes(PHASE), live.seconds[PHASE]
     began, blocks, hot = live.clock(), 0, np.zeros(0, dtype=np.int64)
     live.say("load: probe")
@@ -76,10 +76,10 @@ def run(live: Live) -> None:
     snapshot(counter, PHASE, "how long reading takes")
     cost += 2 * (live.clock() - before) / max(1, len(live.record.orders))
     top = float(live.limits.top_rate)
-    # Where nothing was done, no rate is too low; the failure should not take long to show.
+    # If nothing was done, any rate shows the failure soon.
     rate = float(live.rate) or (max(1.0, min(top, sustained / 2)) if sustained else float(BLOCK))
     left = max(3.0, seconds - (live.clock() - began))
-    # As many orders as their set-up and reading leave time for, and as are sent in the time that is left.
+    # As many orders as the time for setup and reads allows, and as the time for sending.
     least = 2 if rate * left > BLOCK else 1
     count = max(least, int(min(rate * (1 - _SHARE) * left, _SHARE * left / cost)) // BLOCK)
     live.record.about["probe"] = {"sustained_per_s": round(sustained, 1), "order_s": round(cost, 6)}
@@ -94,7 +94,7 @@ def run(live: Live) -> None:
         shed = np.flatnonzero(np.isin(answers.status, SHED))
         if len(shed):
             shed = again(live, answers.status, shed)
-            live.say(f"load: {len(shed):,} that were shed once more")
+            live.say(f"load: {len(shed):,} shed requests again")
             ends = [middles[at] for at in shed]
             wave = Wave(PHASE, SHED_AGAIN, Kind.CHECKOUT, subjects[shed], ends, connections=_FEW, attempt=2)
             counter.insist(wave, live.limits.convergence)

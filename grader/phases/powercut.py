@@ -1,8 +1,8 @@
-"""A run of its own after the phases: the system starts anew on a disk whose power is cut, three times, while it sells.
+"""A separate run after the phases: the system starts on a disk whose power is cut three times during checkouts.
 
-Each cut falls inside a burst of fresh orders, after a seeded number of answers: every process is killed at once, what
-was never synced is undone, everything is started again with the same command. At the end: a stable pair of snapshots.
-Its record stands apart from the other phases', and is judged apart.
+Each cut comes after a seeded number of answers of a burst. Every process is killed, all unsynced writes are undone, and
+everything starts again with the same command. A stable pair of snapshots follows. This run has its own record, which is
+judged separately.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ from .settle import settle
 
 CUTS = 3
 LEAST, MOST = 45.0, 150.0
-"""Seconds that the run needs, and may take."""
+"""Seconds that the run needs at least, and may take at most."""
 _BLOCKS = 2
-"""Of orders, in each burst."""
+"""Blocks of orders in each burst."""
 _SETTLE = 20.0
-"""Seconds that are kept for the snapshots."""
+"""Seconds that are reserved for the snapshots."""
 _LEAD = 0.1
-"""Seconds between the order to send and the burst: time to aim."""
+"""Seconds between the command to send and the burst."""
 _SLOW = 10.0
-"""Seconds after which the power is cut with fewer answers than were drawn."""
+"""The power is cut after so many seconds even if answers are missing."""
 
 
 @dataclass(frozen=True)
 class Stage:
-    """What the run stands on: the submission, its copy, the sandbox, who knocks and who sends."""
+    """What the run needs: submission, copy, sandbox, and two generators, one of which only probes ports."""
 
     submission: Submission
     folder: Path
@@ -58,14 +58,14 @@ class Stage:
 
 
 def run(stage: Stage, seconds: float) -> Record:
-    """The run's record. Raises VoidError where the machine, or the time, does not allow it: then it was not tested."""
+    """Run the power cuts, and return their record. Raises VoidError if the machine or the time does not allow them."""
     record, now = Record(), [lambda: 0]
 
     def note(process: str, what: str, detail: str) -> None:
         record.events.append(at=now[0](), process=process, what=what, detail=detail)
 
     with contextlib.ExitStack() as ends:
-        stage.say(f"{POWER_CUT}: a trial")
+        stage.say(f"{POWER_CUT}: checking that this machine can cut the power")
         box = stage.scratch / POWER_CUT
         disk = Disk(box / "disk", stage.scratch / "power")
         ends.callback(disk.close)
@@ -86,13 +86,13 @@ def run(stage: Stage, seconds: float) -> Record:
         try:
             supervisor.start_all()
         except SubmissionError as error:
-            raise VoidError(f"the system did not start on a mounted folder: {error}") from error
+            raise VoidError(f"the system did not start on the mounted folder: {error}") from error
         _cuts(live, supervisor, disk, live.clock() + seconds)
     return record
 
 
 def _cuts(live: Live, supervisor: Supervisor, disk: Disk, until: float) -> None:
-    """All cuts, and the last look. Raises VoidError where not even the first one came about."""
+    """Make all cuts, and read everything. Raises VoidError if not even the first cut was possible."""
     notes, told = live.notes(POWER_CUT), live.notes(POWER_CUT).setdefault("cuts", [])
     rng = np.random.default_rng([live.seed, 6])
     longest, none = 0.0, np.zeros(0, dtype=np.int64)
@@ -102,11 +102,11 @@ def _cuts(live: Live, supervisor: Supervisor, disk: Disk, until: float) -> None:
             if began + longest > until - _SETTLE:
                 break
             live.say(f"{POWER_CUT}: {number + 1} of {CUTS}")
-            # Nothing of an earlier burst's: a cut may have taken it along.
+            # A new block, as a cut may have removed earlier users and items.
             stock, _ = stock_blocks(live.counter, POWER_CUT, live.seed, number * _BLOCKS, _BLOCKS, none)
             orders, ends = ready(live, stock.orders)
             if not len(orders):
-                break  # what is there by now is read all the same
+                break  # still read everything below
             answers = int(rng.integers(len(orders) // 4, 3 * len(orders) // 4 + 1))
             first = number * _BLOCKS * BLOCK
             cut = {"cut": number + 1, "first": first, "last": first + _BLOCKS * BLOCK - 1, "answers": answers}
@@ -121,14 +121,14 @@ def _cuts(live: Live, supervisor: Supervisor, disk: Disk, until: float) -> None:
         settle(live, POWER_CUT, "after the cuts")
     except SubmissionError as error:
         if not told:
-            raise VoidError(f"the system did not run on a mounted folder: {error}") from error
+            raise VoidError(f"the system did not run on the mounted folder: {error}") from error
         notes["not_back"] = str(error)
     if not told:
         raise VoidError("no order could be set up, or no time was left")
 
 
 def _burst(live: Live, supervisor: Supervisor, orders: Longs, ends: list[bytes], answers: int) -> None:
-    """Send all of the orders at once; after so many answers every process is killed."""
+    """Send all orders at once, and kill every process after ``answers`` answers."""
     counter = live.counter
     for name in supervisor.names:
         supervisor.aim(name)
@@ -153,7 +153,7 @@ def _burst(live: Live, supervisor: Supervisor, orders: Longs, ends: list[bytes],
 
 
 def _up(live: Live, supervisor: Supervisor) -> None:
-    """Everything again, in order, with the same command. Raises SubmissionError."""
+    """Start everything again, in order, with the same commands. Raises SubmissionError."""
     for name in supervisor.names:
         supervisor.restart(name)
         supervisor.wait_ready(name)

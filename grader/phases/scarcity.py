@@ -1,7 +1,7 @@
-"""Phase 4: enough for exactly K orders, once by stock and once by credit.
+"""Phase 4: stock, and then credit, for exactly K orders.
 
-All orders are checked out at once; then, settled, every unpaid one is tried again, one by one, until a pass sells
-nothing. More than K paid is unsafe, fewer is a leak. Then a top-up, and the same again.
+All orders are checked out at once. After that every unpaid order is tried again, one by one, until a pass sells none.
+More than K paid orders are oversold, fewer are leaked. Then comes a top-up, and the same again.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from .settle import drain, settle
 
 PHASE = "scarcity"
 _MOST, _TIMES = 20, 3
-"""K, and how many times as many orders there are."""
+"""K, and how many times K orders there are."""
 _AT_LEAST = 2
-"""So many times K are enough, where an answer of the set-up was lost."""
+"""Orders that must be set up, in multiples of K: some answers of the setup may be lost."""
 _LEAST = 4
-"""The fewest K: half of it, for the top-up, is still more than one."""
+"""The smallest K. Half of it, the top-up, is still more than one."""
 _TRIED = 4 * _TIMES - 5
-"""Refused ones tried again, for each of K: 2 K before a top-up and 1.5 K after it, in both halves."""
+"""Refused orders that are tried again, for each of K: 2 K before a top-up and 1.5 K after it, in both halves."""
 _SHARE = 0.6
-"""Of the phase's time, for them."""
+"""The share of the phase's time for them."""
 _PRICE = 10
 _PASSES = 8
-"""At most so many passes over the unpaid orders. A right system needs two, the second of which sells nothing; a slow
-one that shed load sells some more in each."""
+"""The most passes over the unpaid orders. A right system needs two, of which the second sells none; one that sheds load
+sells some in each."""
 
 
 def _enough(live: Live) -> int:
-    """K: fewer where one checkout takes long, as what is refused is tried again one by one, several times."""
+    """K. A slow system gets a smaller one, as refused orders are tried again one by one."""
     usable, middles = ready(live, own(live, PHASE, 1))
     if not len(usable):
         return _MOST
@@ -45,7 +45,7 @@ def _enough(live: Live) -> int:
 
 
 def _by_stock(live: Live, enough: int) -> tuple[Longs, Entity, Longs]:
-    """Orders of one item that has enough for so many; who is topped up, and its row."""
+    """Create orders of one item with stock for ``enough``. Returns them, and the entity and row to top up."""
     count = enough * _TIMES
     numbers = live.number(PHASE, count)
     users = new_users(live.counter, PHASE, numbers, full(count, 10 * _PRICE))
@@ -55,7 +55,7 @@ def _by_stock(live: Live, enough: int) -> tuple[Longs, Entity, Longs]:
 
 
 def _by_credit(live: Live, enough: int) -> tuple[Longs, Entity, Longs]:
-    """Orders of one user who has enough for so many."""
+    """Create orders of one user with credit for ``enough``. Returns the same as `_by_stock`."""
     count = enough * _TIMES
     numbers = live.number(PHASE, count)
     user = new_users(live.counter, PHASE, numbers[:1], full(1, enough * _PRICE))
@@ -65,10 +65,10 @@ def _by_credit(live: Live, enough: int) -> tuple[Longs, Entity, Longs]:
 
 
 def run(live: Live) -> None:
-    """The phase."""
+    """Run the phase."""
     enough = _enough(live)
     for by, make in (("stock", _by_stock), ("credit", _by_credit)):
-        live.say(f"scarcity: enough {by} for {enough}, {enough * _TIMES} orders")
+        live.say(f"scarcity: {enough * _TIMES} orders, {by} for {enough}")
         began = live.clock()
         for _ in range(SET_UPS):
             orders, entity, row = make(live, enough)
@@ -87,18 +87,18 @@ def run(live: Live) -> None:
         unit = 1 if entity == Entity.ITEM else _PRICE
         top_up(live.counter, PHASE, entity, row, full(1, more * unit))
         if not live.record.rows(entity)["ready"][row].all():
-            continue  # nothing was promised, so nothing more has to be sold
+            continue  # the top-up promised nothing
         live.counter.send(
             Wave(PHASE, f"short of {by}", Kind.CHECKOUT, usable, middles, due=none, connections=1024, attempt=2)
         )
         if not _sell_out(live, by, usable, enough + more):
             return
         if live.clock() - began > live.seconds[PHASE] / 2:
-            enough = max(_LEAST, enough // 4)  # a system that got slower gets a smaller second half
+            enough = max(_LEAST, enough // 4)  # the system got slower
 
 
 def _sell_out(live: Live, by: str, orders: Longs, enough: int) -> bool:
-    """Try the unpaid one by one until a pass sells nothing; false if something is wrong already."""
+    """Try unpaid orders one by one until a pass sells none. False if a rule is broken."""
     record, before = live.record, -1
     for number in range(_PASSES):
         shot = drain(live, PHASE, f"short of {by}")

@@ -1,8 +1,7 @@
-"""Wait for a pair of full snapshots, two seconds apart, that are the same and clean.
+"""Wait for two full snapshots, two seconds apart, that are equal and clean.
 
-The time between them is used for a second look, which must find the same. The first clean pair is accepted; that
-there is none is said only at the convergence limit. The snapshots that decided are kept in the record, the ones before
-are not.
+Between them `look_again` reads everything once more, and must find the same. The first such pair is accepted. If there
+is none at the convergence limit, the last two snapshots are recorded instead. Earlier ones are not recorded.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from .live import Live
 
 
 def settle(live: Live, phase: str, name: str) -> bool:
-    """Read until clean and stable, or until the limit; whether it was. The snapshots that decided are kept."""
+    """Read until a pair is clean and equal, or until the limit. Returns whether it was, and records the pair."""
     counter, record = live.counter, live.record
     began = counter.now()
     limit = _limit(live)
@@ -23,7 +22,7 @@ def settle(live: Live, phase: str, name: str) -> bool:
     while True:
         first = before or snapshot(counter, phase, name)
         good = clean(view_of(record, first))
-        # A snapshot that is wrong is taken again sooner than one that only has to stay as it is.
+        # A wrong snapshot is repeated sooner than a clean one.
         until = counter.now() + int((live.limits.stable if good else min(live.limits.stable, 1.0)) * 1e9)
         second = look_again(counter, phase, name, first, until) if good else first
         if first.same(second):
@@ -43,19 +42,19 @@ def settle(live: Live, phase: str, name: str) -> bool:
 
 
 def failed(live: Live) -> bool:
-    """Whether a phase before has not settled: then the run is a fail."""
+    """Whether an earlier phase never settled, so that the run is a fail."""
     return any(shot["phase"] and not shot["accepted"] for shot in live.record.snapshots_taken)
 
 
 def _limit(live: Live) -> int:
-    """Until when to wait, in nanoseconds of the run: the convergence limit; of a run that has failed, its time too."""
+    """When to stop waiting (ns of the run): at the convergence limit; after a failed phase also at the run's end."""
     now, stable = live.counter.now(), 2 * live.limits.stable
     limit = now + int(live.limits.convergence * 1e9)
     return min(limit, max(now + int(stable * 1e9), int(live.limits.budget * 1e9))) if failed(live) else limit
 
 
 def drain(live: Live, phase: str, name: str) -> Shot:
-    """Read until one snapshot is clean, or until the limit; nothing is kept. The last snapshot."""
+    """Read until a snapshot is clean, or until the limit. Returns the last one, and records none."""
     limit = _limit(live)
     while True:
         shot = snapshot(live.counter, phase, name)
@@ -65,14 +64,14 @@ def drain(live: Live, phase: str, name: str) -> Shot:
 
 
 def still_clean(live: Live, phase: str) -> bool:
-    """Whether a phase's things read as they must, now; nothing is kept."""
+    """Whether a snapshot of a phase is clean now. Records none."""
     return clean(view_of(live.record, snapshot(live.counter, phase, "still")))
 
 
 def settle_all(live: Live) -> int:
-    """The run's last snapshot, of everything; what was accepted before must still be so. Its number.
+    """Take and record the run's last snapshot, of everything. Returns its number.
 
-    A process that is just being started again answers no read, which is no change: taken anew, until the limit.
+    It is repeated, up to the limit, while reads are lost: a process may just be restarting.
     """
     limit = _limit(live)
     while True:

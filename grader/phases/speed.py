@@ -1,7 +1,7 @@
-"""Phase 6: steps of fresh orders at rates that rise while they are held, and fall to between when one is not.
+"""Phase 6: different orders at rates that rise until the system cannot follow, and then narrow down the limit.
 
-A step is held with 99% done and a p99 from the due time of at most a second; that is judged from the history.
-Here it is only seen where to go next. One audit over all steps follows.
+A rate is held if 99% are done, with a p99 of at most a second from the due time. The judging half decides that from the
+history; here it only selects the next rate. One audit follows all steps.
 """
 
 from __future__ import annotations
@@ -18,31 +18,31 @@ from .settle import settle
 
 PHASE = "speed"
 _FIRST, _FACTOR = 100.0, 2.5
-"""Checkouts a second of the first step where the probe said less than four times that, and from step to step: ten
-thousand are five steps away."""
+"""Checkouts a second of the first step (a fourth of the probe's rate if that is more), and the factor between steps.
+10,000 are five steps away."""
 _FEW = 4
-"""Checkouts of a step, at least."""
+"""The fewest checkouts of a step."""
 _NEAR = 1.2
-"""A rate that was held and one that was not are near enough when they differ by this factor."""
+"""The search ends when a held rate and one that was not differ by at most this factor."""
 _STEP = {True: 1.0, False: 4.0}
-"""Seconds of a step, in a quick run and in a full one."""
+"""Seconds of a step in a quick run and in a full one."""
 _SHARE = 0.75
-"""Of the phase's time, for the steps; the rest is for reading everything back."""
+"""The share of the phase's time for the steps. The rest is for reading everything back."""
 
 
 def run(live: Live) -> None:
-    """The phase."""
+    """Run the phase."""
     counter, notes, seconds = live.counter, live.notes(PHASE), live.seconds[PHASE]
     began, first, hot = live.clock(), 0, np.zeros(0, dtype=np.int64)
     known = float(live.record.about.get("probe", {}).get("sustained_per_s", 0.0))
     rate, cost, held, lost = max(_FIRST, known / 4), 0.0, 0.0, np.inf
     if known:
-        # Twice what a slow system was seen to do shows that it is too much as well as more does, and sooner.
+        # For a slow system twice its rate is too much already, and ends sooner than more.
         rate = min(rate, 2 * known)
     steps = notes.setdefault("steps", [])
     while True:
         step, left = _STEP[seconds < 30], seconds * _SHARE - (live.clock() - began)
-        # The rate for whose set-up, and step, there is time.
+        # The highest rate whose setup and step fit into the time that is left.
         most = (left / step - 1) / cost if steps else rate
         if most < rate and most < held * _NEAR:
             notes["ended"] = "no time was left for another step"
@@ -58,7 +58,7 @@ def run(live: Live) -> None:
         live.say(f"speed: {rate:,.0f} a second")
         due = bursts(len(subjects), rate)
         if rate < BLOCK:
-            # A whole block at once would be more than a second's worth.
+            # A whole block at once would be more than a second of load.
             few = max(_FEW, round(rate * step))
             subjects, middles = subjects[:few], middles[:few]
             due = (np.arange(len(subjects)) * 1e9 / rate).astype(np.int64)
