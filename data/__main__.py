@@ -1,4 +1,4 @@
-"""The command line: ``python -m data make`` and ``python -m data check``; ``--help`` says all of it."""
+"""The command line: ``python -m data make`` and ``python -m data check``; see ``--help``."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from .progress import Progress
 from .spec import Spec
 
 _HELP = {
-    "visits": "visits that come into visit(product, user, length)",
+    "visits": "visits inserted into visit(product, user, length)",
     "products": "products, each with a row in info(product, category)",
     "users": "users",
     "categories": "categories",
-    "skew": "Zipf exponent of the products' visits, 0 for uniform",
-    "deletes": "share of the visits that go again, but for those of the last epoch",
-    "updates": "share of the visits that change their length, but for those of the last epoch",
-    "moves": "share of the products that change their category",
-    "epochs": "steps that all of it comes in",
-    "seed": "chooses among shops of one kind; the same seed gives the same rows",
+    "skew": "exponent of the Zipf distribution of visits over products, 0 is uniform",
+    "deletes": "share of the visits that are deleted, except those of the last epoch",
+    "updates": "share of the visits whose length changes, except those of the last epoch",
+    "moves": "share of the products whose category changes",
+    "epochs": "number of epochs",
+    "seed": "another seed gives other rows, the same seed the same rows",
 }
 
 
@@ -40,46 +40,47 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _arguments(given: list[str]) -> argparse.Namespace:
-    parser = _Parser(prog="python -m data", description="The kit's data: the shop of the seed at any size, as Parquet.")
+    parser = _Parser(prog="python -m data", description="The shop of the example at any size, as Parquet.")
     commands = parser.add_subparsers(dest="command", required=True, parser_class=_Parser)
     make = commands.add_parser(
         "make",
-        help="make the shop with Spark: one folder a relation and epoch, and a manifest",
-        description="Make the shop with Spark. The same options give the same rows, whatever the number of cores.",
+        help="make the shop with Spark: a file for each relation and epoch, and a manifest",
+        description="Make the shop with Spark. The same options give the same rows, on any number of cores.",
         epilog="example: python -m data make --visits 10_000_000 --products 100_000 --epochs 100 --out shop",
     )
     make.add_argument("--out", required=True, metavar="FOLDER", help="the folder to make; it must be new or empty")
-    make.add_argument("--overwrite", action="store_true", help="replace a folder that was made before")
+    make.add_argument("--overwrite", action="store_true", help="replace a folder that this command made before")
     make.add_argument("--master", help="where Spark runs (default: SHAREDSTATE_LITE_MASTER, else local[2])")
     for field in fields(Spec):
         kind = int if isinstance(field.default, int) else float
         text = f"{_HELP[field.name]} (default {field.default:,})"
         make.add_argument(f"--{field.name}", type=kind, metavar="N" if kind is int else "X", help=text)
     check = commands.add_parser(
-        "check", help="compare a made folder with its manifest", description="Compare a made folder."
+        "check",
+        help="compare a made folder with its manifest",
+        description="Compare a made folder with its manifest.",
     )
     check.add_argument("folder", metavar="FOLDER")
-    check.add_argument("--stamp", action="store_true", help="first set the files' times again, in the order of epochs")
+    check.add_argument("--stamp", action="store_true", help="first set the files' times to the order of epochs")
     return parser.parse_args(given)
 
 
 def main(given: list[str] | None = None) -> int:
-    """Run the command. Returns the exit code: 0 done, 1 failed, 2 wrong options, 129, 130 or 143 interrupted."""
+    """Run the command. Returns the exit code: 0 done, 1 failed, 2 wrong option, 129, 130 or 143 interrupted."""
     options = _arguments(sys.argv[1:] if given is None else given)
-    told = _Outcome(options)
+    outcome = _Outcome(options)
     with interrupts.raised():
         try:
-            return _check(options) if options.command == "check" else _make(options, told)
+            return _check(options) if options.command == "check" else _make(options, outcome)
         except KeyboardInterrupt as interrupt:
             interrupts.ignore()
-            # Where the terminal has gone, nobody is told.
-            with contextlib.suppress(OSError):
-                print(f"interrupted; {told}", file=sys.stderr)
+            with contextlib.suppress(OSError):  # the terminal may be closed
+                print(f"interrupted; {outcome}", file=sys.stderr)
             return 128 + (interrupt.number if isinstance(interrupt, interrupts.Interrupted) else signal.SIGINT)
 
 
 class _Outcome:
-    """What has been done so far, as text: read off the file system, as an interrupt may come at any moment."""
+    """What an interrupted command has done, as text. Reads the file system, as an interrupt can come at any moment."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         self._options = options
@@ -87,20 +88,19 @@ class _Outcome:
         self._target: Path | None = None
 
     def watch(self, target: Path) -> None:
-        """The folder will be made here."""
+        """Remember what is at the target before the command."""
         self._before = _identity(target)
         self._target = target
 
     def __str__(self) -> str:
         if self._options.command == "check" and self._options.stamp:
-            return "the times of some files may be set, and of others not: run it again"
+            return "some of the files' times may be set and others not; run it again"
         if self._target is None:
             return "nothing was written"
         now = _identity(self._target)
-        # A folder that was made is never the one that was there: both are for a while.
         if now not in (None, self._before):
             return f"{self._options.out} is made"
-        return f"{self._options.out} is not made" + (", and what is there is as it was" if now else "")
+        return f"{self._options.out} is not made" + (", and the old folder is unchanged" if now else "")
 
 
 def _identity(folder: Path) -> tuple[int, int] | None:
@@ -120,11 +120,11 @@ def _check(options: argparse.Namespace) -> int:
     except Error as error:
         print(f"python -m data check: error: {error}", file=sys.stderr)
         return 1
-    print(f"{options.folder}: as made; {_totals(manifest)}; checksum {manifest['checksum']}")
+    print(f"{options.folder}: unchanged; {_totals(manifest)}; checksum {manifest['checksum']}")
     return 0
 
 
-def _make(options: argparse.Namespace, told: _Outcome) -> int:
+def _make(options: argparse.Namespace, outcome: _Outcome) -> int:
     from sharedstate_lite.spark import session, stop
     from sharedstate_lite.spark.session import settings
 
@@ -134,7 +134,7 @@ def _make(options: argparse.Namespace, told: _Outcome) -> int:
     parameters = {name: value for name, value in given.items() if value is not None}
     began = time.monotonic()
     try:
-        # Everything that can be wrong with the options is said before Spark takes its seconds.
+        # All options are checked before Spark starts.
         Spec.make(**parameters)
         named = os.environ.get(settings.VARIABLE) or settings.MASTER
         settings.kind(named if options.master is None else options.master)
@@ -144,7 +144,7 @@ def _make(options: argparse.Namespace, told: _Outcome) -> int:
     except Error as error:
         print(f"python -m data make: error: {error}", file=sys.stderr)
         return 2
-    told.watch(target)
+    outcome.watch(target)
     bar: list[Progress] = []
 
     def progress(done: int, total: int) -> None:
@@ -160,7 +160,7 @@ def _make(options: argparse.Namespace, told: _Outcome) -> int:
         print(f"python -m data make: error: {error}", file=sys.stderr)
         return 1
     finally:
-        # Cut short, Spark's end would leave its files; it takes a second.
+        # An interrupted stop would leave Spark's files; it takes a second.
         with interrupts.late():
             with contextlib.suppress(OSError):
                 for shown in bar:

@@ -1,9 +1,16 @@
-"""Chance without state: every draw is a function of a key and a number.
+"""Random numbers without state: each one is a hash of a key and a row number.
 
-A generator that is stepped along gives other rows when the work is cut differently.
-Here row n's values are hashes of (seed, column, n), so any part can be made anywhere,
-alone, again (counter-based generators: Salmon et al., SC 2011; the mixing function is
-SplitMix64's: Steele, Lea and Flood, OOPSLA 2014).
+A generator with state gives other rows when the work is divided differently. Here any task can compute any row, alone
+and repeatedly.
+
+>>> import numpy as np
+>>> from data.draws import below, key
+>>> die = key(7, 1)                                        # seed 7, column 1
+>>> below(6, die, np.arange(4)).tolist(), below(6, die, np.array([2])).tolist()
+([5, 5, 4, 5], [4])
+
+Source: counter-based generators, Salmon et al., SC 2011; the hash is that of SplitMix64, Steele, Lea and Flood,
+OOPSLA 2014.
 """
 
 from __future__ import annotations
@@ -23,7 +30,7 @@ _MIX = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
 
 
 def key(*parts: int) -> int:
-    """A 64-bit key from whole numbers, such as a seed and what is drawn."""
+    """A 64-bit key from whole numbers, such as a seed and a column number."""
     out = 0
     for part in parts:
         out = _scramble((out + part * _GOLDEN + _GOLDEN) & _MASK)
@@ -33,8 +40,7 @@ def key(*parts: int) -> int:
 def bits(of: int, numbers: Whole) -> Numbers:
     """64 random bits for each number under the key ``of``; shape (n,)."""
     z = numbers.astype(np.uint64)
-    # Arrays wrap round without a word, which is what is wanted here.
-    z *= np.uint64(_GOLDEN)
+    z *= np.uint64(_GOLDEN)  # arrays wrap around, as the hash needs
     z += np.uint64(of)
     for shift, factor in _MIX:
         z ^= z >> np.uint64(shift)
@@ -44,21 +50,21 @@ def bits(of: int, numbers: Whole) -> Numbers:
 
 
 def uniform(of: int, numbers: Whole) -> npt.NDArray[np.float64]:
-    """A float64 in [0, 1) for each number, of 53 random bits; shape (n,)."""
+    """A float64 in [0, 1) with 53 random bits for each number; shape (n,)."""
     return (bits(of, numbers) >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
 def below(limit: int, of: int, numbers: Whole) -> Whole:
-    """A whole number in [0, limit) for each number, all as likely; shape (n,)."""
+    """A whole number, uniform in [0, limit), for each number; shape (n,)."""
     return np.minimum((uniform(of, numbers) * limit).astype(np.int64), limit - 1)
 
 
 def unshuffled(positions: Whole, sizes: Whole, under: int, turns: Numbers) -> Whole:
     """The numbers at ``positions`` of permutations of 0 .. size - 1, one permutation for each turn; shape (n,).
 
-    Computed and not held: number x is at position (a x + turn) mod size, ``a`` depending
-    on the size alone. That scatters and is no fair shuffle; what it picks is random
-    because the rows are, which it picks. Sizes are at most 2**32.
+    No permutation is stored: number x is at position (a x + turn) mod size, where ``a`` depends on the size. That
+    scatters the numbers but is not a uniform shuffle; the rows that it selects have random values anyway. Sizes are at
+    most 2**32.
     """
     out = np.empty(len(positions), dtype=np.int64)
     for size in np.unique(sizes).tolist():
@@ -74,10 +80,10 @@ def unshuffled(positions: Whole, sizes: Whole, under: int, turns: Numbers) -> Wh
 
 @dataclass(frozen=True)
 class Zipf:
-    """Ranks 0 .. size - 1 of which rank r is drawn in proportion to (r + 1) ** -exponent; 0 is uniform.
+    """Draws ranks 0 .. size - 1, rank r in proportion to (r + 1) ** -exponent; exponent 0 is uniform.
 
-    By rejection-inversion (Hörmann and Derflinger, ACM TOMACS 1996): exact, in a few
-    operations a draw and without a table of the ranks.
+    Rejection-inversion is exact and needs no table of the ranks.
+    Source: Hörmann and Derflinger, ACM TOMACS 1996.
     """
 
     size: int
@@ -89,7 +95,7 @@ class Zipf:
             return below(self.size, of, numbers)
         out = np.zeros(len(numbers), dtype=np.int64)
         low, high = self._area(np.array([1.5]))[0] - 1.0, self._area(np.array([self.size + 0.5]))[0]
-        # A rank this close to its inverse is taken without a look at the curve.
+        # A rank this close to the drawn point is accepted without evaluating the curve.
         sure = 2.0 - self._inverse(self._area(np.array([2.5])) - self._height(np.array([2.0])))[0]
         left = np.arange(len(numbers))
         attempt = 0
@@ -107,7 +113,7 @@ class Zipf:
         return np.exp(-self.exponent * np.log(x))
 
     def _area(self, x: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """The integral of the height from 1 to x, also near exponent 1 where its formula has no value."""
+        """The integral of the height from 1 to x; a series replaces the formula near exponent 1."""
         log = np.log(x)
         t = (1.0 - self.exponent) * log
         return log * np.where(np.abs(t) > 1e-8, np.expm1(t) / np.where(t == 0, 1.0, t), 1.0 + t / 2.0)

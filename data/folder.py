@@ -1,12 +1,12 @@
-"""A made folder: what is in it, whether it still is, and its epochs in order.
+"""The folder of a shop: writing it, reading it epoch by epoch, and checking it against its manifest.
 
-    out/manifest.json                        parameters, columns, and for each file rows and checksum
+    out/manifest.json                        parameters, columns; rows and checksum of each file
     out/info/epoch=00001/part.parquet        one file for each relation and epoch, empty ones included
     out/visit/epoch=00001/part.parquet       product, user, length, diff
 
-Spark's file source takes files in the order of their modification times, and those with
-equal times in any order: so each epoch's files are stamped two seconds after those of
-the epoch before. Copying may lose the stamps; :func:`stamp` sets them again.
+Spark's file source reads files in the order of their modification times, and files with equal times in any order. So
+the files of an epoch get a time two seconds after those of the epoch before. A copy may lose these times; `stamp_all`
+sets them again.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from sharedstate_lite.errors import Error
 from .files import checked_path
 from .rows import ARROW, RELATIONS
 
-pc: Any = pyarrow.compute  # its stubs know no comparison with a plain value
+pc: Any = pyarrow.compute  # its stubs have no comparison with a scalar
 
 FORMAT = "sharedstate-lite shop, 1"
 STEP_SECONDS = 2
-"""Between the files of one epoch and the next: the coarsest file systems keep every other second."""
+"""Seconds between the files of two epochs: the coarsest file systems store times in steps of two seconds."""
 
 _MANIFEST = "manifest.json"
 
@@ -44,10 +44,10 @@ def part(folder: Path, relation: str, epoch: int) -> Path:
 
 
 def epochs(folder: str | os.PathLike[str]) -> Iterator[tuple[int, dict[str, pa.Table]]]:
-    """A made folder, epoch by epoch: (epoch, {relation: rows with ``diff``}), as ``step`` takes them.
+    """A made folder, epoch by epoch: (epoch, {relation: Arrow table with ``diff``}), as ``step`` takes them.
 
-    Every file is compared with the manifest: one that was added is an Error at the call, one that is
-    missing or holds something else in its epoch, each named. Holds one epoch at a time.
+    Every file is compared with the manifest. Raises Error with the file's name: for an added file at the call, for a
+    missing or changed one in its epoch. Memory holds one epoch at a time.
     """
     root = checked_path(folder)
     manifest = read(root)
@@ -56,9 +56,9 @@ def epochs(folder: str | os.PathLike[str]) -> Iterator[tuple[int, dict[str, pa.T
 
 
 def check(folder: Path) -> dict[str, Any]:
-    """The manifest of a made folder of which every file was compared with it, and found in order of time.
+    """Compare every file with the manifest, check the order of their times, and return the manifest.
 
-    Raises Error for the first that is not, and for a file that does not belong there.
+    Raises Error with the name of the first missing, changed, added or wrongly timed file.
     """
     manifest = read(folder)
     latest = 0.0
@@ -70,7 +70,7 @@ def check(folder: Path) -> dict[str, Any]:
         if min(times) <= latest:
             raise Error(
                 f"{files[0]}: its time is not after that of the epoch before, so a stream may read it too early; "
-                "set the times again with: python -m data check FOLDER --stamp"
+                "python -m data check FOLDER --stamp sets the times again"
             )
         latest = max(times)
     _refuse_added(folder, manifest)
@@ -81,40 +81,40 @@ def _refuse_added(root: Path, manifest: Mapping[str, Any]) -> None:
     known = {part(root, relation, entry["epoch"]) for entry in manifest["epochs"] for relation in RELATIONS}
     for path in sorted(root.rglob("*")):
         if path.is_file() and path not in known and path != root / _MANIFEST:
-            raise Error(f"{path}: the manifest does not know this file, but a stream would read it; move it away")
+            raise Error(f"{path}: this file is not in the manifest, but a stream would read it; move it away")
 
 
 def stamp(folder: Path, epoch: int, count: int, now: float) -> None:
-    """Stamp the files of one epoch of ``count``, the last of which gets the time ``now``."""
+    """Set the times of one epoch's files; those of epoch ``count``, the last, get the time ``now``."""
     at = int(now) - STEP_SECONDS * (count - epoch)
     for relation in RELATIONS:
         file = part(folder, relation, epoch)
         try:
             os.utime(file, (at, at))
         except OSError as error:
-            # The system's own error names no file.
+            # The system's error has no file name.
             raise OSError(error.errno, error.strerror, str(file)) from error
 
 
 def stamp_all(folder: Path) -> None:
-    """Set the times of a folder's files again, after a copy that did not keep them."""
+    """Set the times of all files again, after a copy that lost them."""
     now = time.time()
     numbers = [entry["epoch"] for entry in read(folder)["epochs"]]
     try:
         for epoch in numbers:
             stamp(folder, epoch, len(numbers), now)
     except FileNotFoundError as error:
-        raise Error(f"{error.filename}: the manifest names it and it is gone; make the folder again") from error
+        raise Error(f"{error.filename}: it is in the manifest but missing; make the folder again") from error
     except OSError as error:
         raise Error(
-            f"{error.filename}: its time cannot be set ({error.strerror}); copy the folder, and stamp the copy"
+            f"{error.filename}: its time cannot be set ({error.strerror}); copy the folder and stamp the copy"
         ) from error
 
 
 def write(root: Path, relation: str, epoch: int, rows: pa.Table) -> dict[str, Any]:
-    """Write one file, whole or not at all; returns what the manifest says of it."""
+    """Write one file atomically and return its entry in the manifest: rows, retractions, checksum."""
     target = part(root, relation, epoch)
-    # Only this one folder is made: in a root that was removed meanwhile, this fails.
+    # No parents: if the root was removed meanwhile, this fails.
     target.parent.mkdir(exist_ok=True)
     unfinished = target.with_name(".unfinished")
     pyarrow.parquet.write_table(rows, unfinished)
@@ -124,7 +124,7 @@ def write(root: Path, relation: str, epoch: int, rows: pa.Table) -> dict[str, An
 
 
 def conclude(root: Path, parameters: Mapping[str, Any], files: list[tuple[int, str, dict[str, Any]]]) -> dict[str, Any]:
-    """Write the manifest of files that are all there; the last thing that is written. Returns it."""
+    """Write the manifest, after all files (epoch, relation, entry), and return it."""
     entries: dict[int, dict[str, Any]] = {}
     for epoch, relation, said in sorted(files, key=lambda file: file[:2]):
         entries.setdefault(epoch, {"epoch": epoch})[relation] = said
@@ -142,7 +142,7 @@ def conclude(root: Path, parameters: Mapping[str, Any], files: list[tuple[int, s
 
 
 def _sums(entries: list[dict[str, Any]]) -> dict[str, Any]:
-    """What the epochs of a manifest come to: rows and retractions of each relation, and one checksum of all."""
+    """The totals of a manifest's epochs: rows and retractions of each relation, and one checksum."""
     whole = hashlib.blake2b(digest_size=16)
     for entry in entries:
         for relation in RELATIONS:
@@ -153,16 +153,14 @@ def _sums(entries: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def read(root: Path) -> dict[str, Any]:
-    """The manifest of a made folder. Raises Error where there is none, or none of this format."""
+    """The manifest of a made folder. Raises Error if it is missing, damaged or of another format."""
     path = root / _MANIFEST
     try:
         manifest = json.loads(path.read_text())
     except FileNotFoundError as error:
-        raise Error(
-            f"{root}: there is no {_MANIFEST}, so no made folder; make one with: python -m data make"
-        ) from error
+        raise Error(f"{root}: it has no {_MANIFEST}; make a folder with python -m data make") from error
     except NotADirectoryError as error:
-        raise Error(f"{root}: it is a file; name the folder that was made, in which {_MANIFEST} is") from error
+        raise Error(f"{root}: it is a file; name the folder with {_MANIFEST}") from error
     except (OSError, ValueError, RecursionError) as error:
         raise Error(f"{path}: it cannot be read ({error}); make the folder again") from error
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
@@ -171,15 +169,15 @@ def read(root: Path) -> dict[str, Any]:
         sums = _sums(manifest["epochs"])
         numbers = [entry["epoch"] for entry in manifest["epochs"]]
     except (KeyError, TypeError, ValueError) as error:
-        raise Error(f"{path}: it is not as it was written ({error!r}); make the folder again") from error
-    # Together with the files, which are compared with what it says of them, this leaves nothing unchecked.
+        raise Error(f"{path}: it was changed ({error!r}); make the folder again") from error
+    # The files are compared with their entries, and the entries with the totals.
     if numbers != list(range(1, len(numbers) + 1)) or any(manifest.get(name) != sums[name] for name in sums):
-        raise Error(f"{path}: its epochs are not those that its totals are of; make the folder again")
+        raise Error(f"{path}: its epochs do not match its totals; make the folder again")
     return manifest
 
 
 def checksum(rows: pa.Table) -> str:
-    """A hash of the values in their order, whatever the chunks and the file around them; 32 hex digits."""
+    """A hash of the values in their order, independent of chunks and file format; 32 hex digits."""
     out = hashlib.blake2b(digest_size=16)
     for name, column in zip(rows.column_names, rows.columns, strict=True):
         out.update(f"{name} {column.type} {len(column)};".encode())
@@ -198,14 +196,14 @@ def checksum(rows: pa.Table) -> str:
 def _read(root: Path, relation: str, entry: Mapping[str, Any]) -> pa.Table:
     path = part(root, relation, entry["epoch"])
     try:
-        # Not read_table, which would add the folder's name as a column.
+        # read_table would add the folder's name as a column.
         rows = pyarrow.parquet.ParquetFile(path).read()
     except FileNotFoundError as error:
-        raise Error(f"{path}: the manifest names it and it is gone; make the folder again") from error
+        raise Error(f"{path}: it is in the manifest but missing; make the folder again") from error
     except (OSError, pa.ArrowException) as error:
         raise Error(f"{path}: it cannot be read ({str(error).splitlines()[0]}); make the folder again") from error
     if rows.num_rows != entry[relation]["rows"]:
-        raise Error(f"{path}: {rows.num_rows} rows, where {entry[relation]['rows']} were made; make the folder again")
+        raise Error(f"{path}: it has {rows.num_rows} rows instead of {entry[relation]['rows']}; make the folder again")
     if rows.schema != ARROW[relation] or checksum(rows) != entry[relation]["checksum"]:
-        raise Error(f"{path}: it holds something else than what was made; make the folder again")
+        raise Error(f"{path}: its rows are not those in the manifest; make the folder again")
     return rows

@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM and the end of a terminal: as exceptions, and none in the middle of a step that must be whole."""
+"""Ctrl-C, SIGTERM and a closed terminal as exceptions, deferred during steps that must not be interrupted."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if 
 
 
 class Interrupted(KeyboardInterrupt):
-    """A signal that shall be cleaned up after as Ctrl-C is; ``number`` says which."""
+    """SIGTERM or SIGHUP, raised like Ctrl-C; ``number`` is the signal."""
 
     def __init__(self, number: int) -> None:
         super().__init__()
@@ -22,7 +22,7 @@ class Interrupted(KeyboardInterrupt):
 
 @contextlib.contextmanager
 def raised() -> Iterator[None]:
-    """SIGTERM and SIGHUP are raised as Interrupted meanwhile, but for those that were ignored, as nohup has it."""
+    """Within the block, SIGTERM and SIGHUP raise Interrupted; one that is ignored, as under nohup, stays ignored."""
     before = _handlers()
     for number, handler in before.items():
         if number != signal.SIGINT and handler != signal.SIG_IGN:
@@ -36,13 +36,13 @@ def raised() -> Iterator[None]:
 
 @contextlib.contextmanager
 def late() -> Iterator[None]:
-    """A signal that comes meanwhile is handled at the end."""
+    """Signals that arrive within the block are handled at its end."""
     before = {number: handler for number, handler in _handlers().items() if callable(handler)}
     came: list[tuple[int, FrameType | None]] = []
     within = True
 
     def note(number: int, frame: FrameType | None) -> None:
-        # While the handlers are put back, one after the other, all of them act again.
+        # While the handlers are restored one by one, this one must act like them.
         if within:
             came.append((number, frame))
         else:
@@ -61,13 +61,13 @@ def late() -> Iterator[None]:
 
 
 def ignore() -> None:
-    """No signal is handled from now on, until the end of :func:`raised`: what is left is to say what was done."""
+    """Ignore all signals until the end of `raised`, so that the final message is printed."""
     for number in _handlers():
         signal.signal(number, signal.SIG_IGN)
 
 
 def _handlers() -> dict[int, signal._HANDLER]:
-    """What handles each signal; none where another thread than the main one asks, which may handle none."""
+    """The handler of each signal; none outside the main thread, which cannot set handlers."""
     if threading.current_thread() is not threading.main_thread():
         return {}
     return {number: signal.getsignal(number) for number in SIGNALS}

@@ -1,12 +1,10 @@
-"""Rows that are a function of their number, made by Spark's tasks: any part anywhere, alone, again.
+"""Tables whose rows are functions of their numbers, computed by Spark's tasks or in this process.
 
     frame(session, count, make, schema)    rows 0 .. count - 1 as a DataFrame
-    table(count, make)                     the same rows in this process
+    table(count, make)                     the same rows as an Arrow table
 
-``make`` gets row numbers (int64[n]) and answers with a column of n values a name. Since a
-row depends on nothing but its number and a key (:mod:`.draws`), neither the number of
-tasks nor the session shows in what is made, and an executor that is lost costs its rows
-made again. Used by :mod:`.ids`, :mod:`.products`, :mod:`.graphs` and :mod:`.ticks`.
+``make`` takes row numbers (int64[n]) and returns a column of n values for each name. The rows depend on neither the
+number of tasks nor the session, and a lost executor's rows can be computed again.
 """
 
 from __future__ import annotations
@@ -28,13 +26,13 @@ Make = Callable[[Whole], Columns]
 MOST_TASKS = 1 << 20
 MOST_ROWS = (1 << 63) - 1
 PIECE = 1 << 16
-"""Rows made at a time; a batch of them is what a task holds."""
+"""Rows computed at a time: the most that a task holds."""
 
 
 def frame(session: SparkSession, count: int, make: Make, schema: str, tasks: int | None = None) -> DataFrame:
-    """Rows 0 .. count - 1 as a DataFrame of ``schema``, made when it is used, each time anew.
+    """Rows 0 .. count - 1 as a DataFrame of ``schema``, computed at every use.
 
-    ``tasks``: default as many as Spark runs at once. Raises Error for a count below 0, and for no tasks.
+    ``tasks``: by default as many as Spark runs at once. Raises Error for a count below 0 or fewer than one task.
     """
     limits.whole("count", count, 0, MOST_ROWS)
     if tasks is not None:
@@ -51,7 +49,7 @@ def frame(session: SparkSession, count: int, make: Make, schema: str, tasks: int
 
 
 def table(count: int, make: Make) -> pa.Table:
-    """The same rows as an Arrow table. Raises Error for a count below 0."""
+    """The same rows as an Arrow table, without Spark. Raises Error for a count below 0."""
     limits.whole("count", count, 0, MOST_ROWS)
     batches = [_made(piece, PIECE, count, make) for piece in range(max(1, -(-count // PIECE)))]
     return pa.Table.from_batches(batches).combine_chunks()

@@ -1,11 +1,10 @@
-"""The shop as Parquet, at any size: Spark spreads the epochs, :mod:`.rows` makes each.
+"""The shop as Parquet, at any size: Spark distributes the epochs, `rows` computes each.
 
-A task makes whole epochs and writes their files; what comes back to the driver is a
-line for each file. Everything is written in a folder beside the target and renamed
-into place at the end, manifest included: the target is there and whole, or not there.
-A folder that is replaced is put aside before that, and removed after; what a killed run
-put aside, the next one puts back. Interrupted or failed, nothing stays. Tasks write where the driver can read, so on a
-cluster the target is on a file system that its machines share.
+A task computes whole epochs and writes their files; the driver receives one line for each file. All files are written
+to a folder beside the target, which is renamed at the end, with its manifest: the target is complete or absent. A
+folder to be replaced is moved aside first and removed at the end; the next run restores one that a killed run moved
+aside. An interrupt or a failure leaves no file. On a cluster, the target must be on a file system that all machines
+share.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
 
 TASKS = 200
-"""More would cost more to start than they spread; fewer would show less progress."""
+"""The most tasks of the job: more would cost more to start, fewer would show less progress."""
 
 POLL_SECONDS = 0.5
 
@@ -54,11 +53,11 @@ def make(
     progress: Callable[[int, int], None] | None = None,
     **parameters: Any,
 ) -> dict[str, Any]:
-    """Make the shop of these parameters (:class:`~data.spec.Spec`) in the folder ``out``; returns its manifest.
+    """Write the shop of these parameters (see `Spec`) to the folder ``out`` and return its manifest.
 
-    ``overwrite`` replaces a folder that was made before. ``progress(done, total)`` is
-    called twice a second. The rows are those of :func:`~data.rows.generate`, whatever
-    the session. Raises Error where the parameters, the folder or Spark refuse.
+    The rows are those of `generate`, in any session. ``overwrite`` replaces a folder that was made before.
+    ``progress(done, total)`` is called twice a second with numbers of tasks. Raises Error for invalid parameters, for a
+    folder that is taken or cannot be written, and if Spark fails.
     """
     spec = Spec.make(**parameters)
     target = checked_path(out).resolve()
@@ -71,7 +70,8 @@ def make(
         with late():
             _into_place(scratch, target)
     except OSError as error:
-        raise Error(f"{error.filename or target}: it cannot be written ({error.strerror or error})") from error
+        reason = error.strerror or error
+        raise Error(f"{error.filename or target}: it cannot be written ({reason}); choose another folder") from error
     finally:
         if scratch is not None:
             with late():
@@ -80,19 +80,19 @@ def make(
 
 
 def begin(target: Path, overwrite: bool) -> Scratch:
-    """A folder beside ``target`` to write in. Raises Error where the target is taken or cannot be written."""
+    """A folder beside ``target`` to write to. Raises Error if the target is taken or cannot be written."""
     try:
         _put_back(target)
     except OSError as error:
         raise _unwritable(target, error) from error
     if target.is_dir() and any(target.iterdir()):
         if not overwrite:
-            raise Error(f"{target}: the folder is not empty; choose another, or replace a made one with overwrite")
+            raise Error(f"{target}: the folder is not empty; choose another, or overwrite a folder that was made")
         try:
             folder.read(target)
         except Error as error:
             raise Error(
-                f"{target}: only a folder that was made here is overwritten, and this was not ({error})"
+                f"{target}: only a folder that this command made is overwritten ({error}); choose another"
             ) from error
     elif target.exists() and not target.is_dir():
         raise Error(f"{target}: it is a file; choose a folder")
@@ -106,16 +106,16 @@ def begin(target: Path, overwrite: bool) -> Scratch:
 
 
 def _unwritable(target: Path, error: OSError) -> Error:
-    return Error(f"{target}: nothing can be written there ({error.strerror or error}); choose another folder")
+    return Error(f"{target}: the folder cannot be written ({error.strerror or error}); choose another")
 
 
 def _aside(target: Path) -> Path:
-    """Where the folder is that is being replaced. Not in a Scratch, which goes whether or not the new one came."""
+    """Where a folder is while it is replaced. Not in a Scratch, which is removed also if the new one fails."""
     return target.with_name(f".{target.name}.making-replaced")
 
 
 def _into_place(scratch: Scratch, target: Path) -> None:
-    """Rename the folder to ``target``. Whatever is raised, the target is the old folder or the new one."""
+    """Rename the folder to ``target``. After any exception, the target is the old folder or the new one."""
     if not target.exists():
         scratch.release(target)
         return
@@ -127,7 +127,7 @@ def _into_place(scratch: Scratch, target: Path) -> None:
 
 
 def _put_back(target: Path) -> None:
-    """Bring back the folder that was put aside for a new one, or remove it where the new one came."""
+    """Restore the folder that was moved aside, or remove it if the new one is in its place."""
     aside = _aside(target)
     if target.exists():
         shutil.rmtree(aside, ignore_errors=True)
@@ -144,7 +144,7 @@ def _write(spark: SparkSession, spec: Spec, root: Path, progress: Callable[[int,
     try:
         files = [row.asDict() for row in _collect(spark, lines, tasks, progress)]
     except Exception as error:
-        raise Error(f"{root}: Spark could not make the epochs: {_reason(error)}; log: {kit.log_file()}") from error
+        raise Error(f"{root}: Spark could not make the epochs: {_reason(error)}; see {kit.log_file()}") from error
     said = [(f.pop("epoch"), f.pop("relation"), f) for f in files]
     if len({(epoch, relation) for epoch, relation, _ in said}) != len(RELATIONS) * spec.epochs:
         raise Error(f"{root}: Spark made {len(said)} of {len(RELATIONS) * spec.epochs} files; make the folder again")
@@ -152,7 +152,7 @@ def _write(spark: SparkSession, spec: Spec, root: Path, progress: Callable[[int,
 
 
 def _task(spec: Spec, root: str, now: float, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Make the epochs that a partition names, and say what was written."""
+    """Write the epochs of a partition and yield a line for each file."""
     for batch in batches:
         for epoch in batch.column(0).to_numpy().tolist():
             made = changes(spec, epoch)
@@ -165,7 +165,7 @@ def _task(spec: Spec, root: str, now: float, batches: Iterator[pa.RecordBatch]) 
 
 
 def _reason(error: Exception) -> str:
-    """The last line of a worker's traceback, or the first of anything else."""
+    """The last line of a worker's traceback, or the first line of another message."""
     text = str(error)
     found = re.findall(r"^\s*(\w*(?:Error|Exception|Interrupt)\b.*)$", text, re.MULTILINE)
     return str(found[-1] if found else text.strip().splitlines()[0])[:300]
@@ -174,10 +174,10 @@ def _reason(error: Exception) -> str:
 def _collect(
     spark: SparkSession, lines: DataFrame, tasks: int, progress: Callable[[int, int], None] | None
 ) -> list[Row]:
-    """All rows of ``lines``, while ``progress`` is told of the tasks that are done.
+    """All rows of ``lines``; calls ``progress`` meanwhile.
 
-    Another thread waits for Spark: an interrupt comes to this one, and must not hit a call to the JVM,
-    whose line it would break.
+    Another thread waits for Spark: an interrupt is raised in this thread, and within a call to the JVM it would break
+    the connection.
     """
     ended = threading.Event()
     rows: list[Row] = []
@@ -209,7 +209,7 @@ def _collect(
 
 
 def _done(context: SparkContext) -> int:
-    """How many tasks of the job are done."""
+    """The number of finished tasks of the job."""
     tracker = context.statusTracker()
     jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(_GROUP)]
     stages = [tracker.getStageInfo(stage) for job in jobs if job is not None for stage in job.stageIds]

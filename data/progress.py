@@ -1,4 +1,4 @@
-"""How far something is and how long it will take, on a terminal as a bar, elsewhere as a line now and then."""
+"""Progress of a long command: a bar on a terminal, elsewhere a line every ten seconds."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ LINE_SECONDS = 10
 
 
 class Progress:
-    """Shows ``done of total`` with the time left on ``out``; a terminal's line is written over."""
+    """Shows how much of ``total`` is done, and the time left, on ``out``; a terminal's line is overwritten."""
 
     def __init__(self, what: str, total: int, out: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
         self._what, self._total, self._out, self._clock = what, total, out, clock
@@ -20,7 +20,7 @@ class Progress:
         self._shown = -1
 
     def show(self, done: int) -> None:
-        """Say that ``done`` of the total are done."""
+        """Show that ``done`` of the total are done."""
         now = self._clock()
         if done == self._shown or (not self._bar and now - self._said < LINE_SECONDS):
             return
@@ -36,7 +36,7 @@ class Progress:
         self._out.flush()
 
     def close(self) -> None:
-        """Leave the terminal's line to what comes next."""
+        """Clear the terminal's line."""
         if self._bar and self._shown >= 0:
             self._out.write("\r\x1b[K")
             self._out.flush()

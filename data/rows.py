@@ -1,16 +1,15 @@
-"""The shop's changes, epoch by epoch: the generator that both this process and Spark's workers run.
+"""The shop's changes, epoch by epoch, computed in this process or by Spark's workers.
 
-Every value is a function of (seed, column, row number), so an epoch's rows are the
-same wherever, and however often, they are made. Guarantees, for every epoch:
+Every value is a function of (seed, column, row number), so an epoch has the same rows wherever it is computed. In every
+epoch:
 
-    - a retraction (-1) is of a row that was there when the epoch began;
-    - no row comes with both signs: what would cancel is left out;
-    - a diff is +1 or -1; a row that comes twice is there twice;
-    - retractions are before insertions, but any order is valid.
+- a retraction (-1) removes a row that was there when the epoch began;
+- no row has both signs: changes that cancel are left out;
+- a diff is +1 or -1; a row that was inserted twice is there twice;
+- retractions stand before insertions, but any order is valid.
 
-Visits are drawn to products by Zipf's law (p0 is the most visited), to users evenly;
-lengths are exponential with a mean of a minute, so that a category's longest visit is
-usually one row's, and often somebody else's when it goes.
+Products are drawn by a Zipf distribution (p0 has the most visits), users uniformly. Lengths are exponential with a mean
+of a minute: usually one visit is the longest of its category, and deleting it changes the maximum.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from .draws import Whole, Zipf, below, bits, key, uniform
 from .schedule import Schedule
 from .spec import Spec
 
-pc: Any = pyarrow.compute  # its stubs know no comparison with a plain value
+pc: Any = pyarrow.compute  # its stubs have no comparison with a scalar
 
 MEAN_SECONDS = 60.0
 RELATIONS = ("info", "visit")
@@ -45,17 +44,17 @@ _PREFIXES = {"product": "p", "user": "u", "category": "c"}
 
 
 def generate(**parameters: Any) -> Iterator[tuple[int, dict[str, pa.Table]]]:
-    """The shop, epoch by epoch: (epoch, {relation: rows with ``diff``}), as ``step`` takes them.
+    """The shop, epoch by epoch: (epoch, {relation: Arrow table with ``diff``}), as ``step`` takes them.
 
-    Parameters are those of :class:`~data.spec.Spec`; holds one epoch at a time. Raises
-    Error for parameters that cannot be, before the first epoch.
+    The parameters are those of `Spec`. Memory holds one epoch at a time. Raises Error for invalid parameters at the
+    call, before the first epoch.
     """
     spec = Spec.make(**parameters)
     return ((epoch, changes(spec, epoch)) for epoch in range(1, spec.epochs + 1))
 
 
 def changes(spec: Spec, epoch: int) -> dict[str, pa.Table]:
-    """All changes of one epoch, from 1."""
+    """All changes of one epoch; the first is 1."""
     return {"info": _info(spec, epoch), "visit": _visits(spec, epoch)}
 
 
@@ -66,7 +65,7 @@ def _info(spec: Spec, epoch: int) -> pa.Table:
     moving = Schedule(spec).moving(epoch)
     old = _category(spec, moving)
     new = (old + 1 + below(max(1, spec.categories - 1), key(spec.seed, _OTHER), moving)) % spec.categories
-    # A product has one row at a time, so nothing cancels.
+    # A product has one row at a time, so no changes cancel.
     return _table("info", [np.concatenate([moving, moving]), np.concatenate([old, new])], len(moving))
 
 
@@ -85,11 +84,10 @@ def _category(spec: Spec, products: Whole) -> Whole:
 
 
 def _visit(spec: Spec, visits: Whole, changed: npt.NDArray[np.bool_]) -> Whole:
-    """Product, user and length of each visit, after its change where it has ``changed``; shape (3, n)."""
+    """Product, user and length of each visit, after its change if it has ``changed``; shape (3, n)."""
     first = _length(spec, _LENGTH, visits)
     again = _length(spec, _AGAIN, visits)
-    # A change to the same length would be none.
-    lengths = np.where(changed, again + (again == first), first)
+    lengths = np.where(changed, again + (again == first), first)  # a change is never to the same length
     products = Zipf(spec.products, spec.skew).draw(key(spec.seed, _PRODUCT), visits)
     return np.stack([products, below(spec.users, key(spec.seed, _USER), visits), lengths])
 
@@ -99,7 +97,7 @@ def _length(spec: Spec, what: int, visits: Whole) -> Whole:
 
 
 def net(gone: Whole, come: Whole) -> tuple[Whole, Whole]:
-    """Retracted and inserted rows, shapes (k, n) and (k, m), without those that cancel."""
+    """The retracted and inserted rows, shapes (k, n) and (k, m), without those that cancel."""
     if not gone.shape[1] or not come.shape[1]:
         return gone, come
     marks = [
@@ -108,7 +106,7 @@ def net(gone: Whole, come: Whole) -> tuple[Whole, Whole]:
     met = np.isin(marks[0], marks[1]), np.isin(marks[1], marks[0])
     if not met[0].any():
         return gone, come
-    # Few rows meet, and fewer really are equal: only these are compared.
+    # Hashes find the few rows that may be equal; only these are compared.
     rows = np.concatenate([gone[:, met[0]], come[:, met[1]]], axis=1)
     signs = np.repeat([-1, 1], [np.count_nonzero(met[0]), np.count_nonzero(met[1])])
     order = np.lexsort(rows)
@@ -120,7 +118,7 @@ def net(gone: Whole, come: Whole) -> tuple[Whole, Whole]:
 
 
 def _table(relation: str, columns: list[Whole], retractions: int) -> pa.Table:
-    """The rows as an Arrow table: names for numbers, -1 for the first ``retractions`` rows and +1 for the others."""
+    """The rows as an Arrow table with names for numbers; diff is -1 in the first ``retractions`` rows, else +1."""
     arrays: list[pa.Array[Any]] = []
     for field, numbers in zip(ARROW[relation], columns, strict=False):
         values = pa.array(numbers)

@@ -1,13 +1,11 @@
-"""Which visit and which product does what in which epoch.
+"""The epoch in which each visit is inserted, changed and deleted, and each product moves to another category.
 
-Visit n comes in one epoch, its birth; it may change its length once, and it may go,
-both in later epochs. That is decided by block, the visits of one birth: scattered by a
-permutation, its first positions go and the next ones change. Three in four do so soon,
-within :data:`SOON` epochs, and the others at any time: so the share of deletes is much
-the same throughout a stream, and old rows go too. Within a span the positions are dealt
-out evenly, so "who goes in epoch e" is answered without asking the others, and any
-epoch can be made alone. A visit that both changes and goes changes half way. Products
-move between categories at any time, all of them born in epoch 1.
+Visit n is inserted in one epoch, its birth. It may change its length once, and it may be deleted, both in later epochs.
+A *block* is the visits of one birth. A permutation scatters a block; its first positions are deleted and the next ones
+change. Three in four of them do so within `SOON` epochs, the others at any later time, so the share of deletes is about
+constant and old rows are deleted too. The positions are spread evenly over the epochs. So one epoch's visits can be
+computed without the others. A visit that changes and is deleted changes halfway. All products are born in epoch 1 and
+may move in any later epoch.
 """
 
 from __future__ import annotations
@@ -21,33 +19,33 @@ from .draws import Whole, bits, key, uniform, unshuffled
 from .spec import Spec
 
 SOON = 8
-"""Within so many epochs after its birth, most of what goes goes."""
+"""Most deletes and changes happen within this many epochs after the birth."""
 
 _DIE, _CHANGE, _BOTH, _ROUND, _TURN, _SCATTER, _MOVE, _SPLIT = range(1, 9)
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """The schedule of a spec; a pure function of it. Epochs are numbered from 1, visits and products from 0."""
+    """The schedule of a spec, a pure function of it. Epochs are numbered from 1, visits and products from 0."""
 
     spec: Spec
 
     def coming(self, epoch: int) -> Whole:
-        """The visits that come in the epoch; shape (n,)."""
+        """The visits inserted in the epoch; shape (n,)."""
         start, stop = (edge * self.spec.visits // self.spec.epochs for edge in (epoch - 1, epoch))
         return np.arange(start, stop, dtype=np.int64)
 
     def going(self, epoch: int) -> tuple[Whole, npt.NDArray[np.bool_]]:
-        """The visits that go in the epoch, and for each whether it has changed its length before; shapes (n,)."""
+        """The visits deleted in the epoch, and for each whether its length changed before; shapes (n,)."""
         births = np.arange(1, epoch, dtype=np.int64)
         visits = self._dead(births, np.full_like(births, epoch))
         return visits, self._both(visits) & (self._birth(visits) + 2 <= epoch)
 
     def changing(self, epoch: int) -> Whole:
-        """The visits that change their length in the epoch; shape (n,)."""
+        """The visits whose length changes in the epoch; shape (n,)."""
         births = np.arange(1, epoch, dtype=np.int64)
         dead, spec = self._quota(births, self.spec.deletes), self.spec
-        # The share is the same among those that go and those that stay.
+        # Deleted and remaining visits change in the same proportion.
         both = self._quota(births, spec.deletes + spec.updates * (1 - spec.deletes))
         out = [self._picked(births, np.full_like(births, epoch), both - dead, dead, _CHANGE)]
         for end in (2 * epoch - births, 2 * epoch - births + 1):
@@ -66,22 +64,22 @@ class Schedule:
         return unshuffled(positions, np.full_like(positions, spec.products), spec.seed, turns)
 
     def _block(self, births: Whole) -> tuple[Whole, Whole]:
-        """Each block's first visit, and how many it has."""
+        """The first visit and the size of each block."""
         starts = (births - 1) * self.spec.visits // self.spec.epochs
         return starts, births * self.spec.visits // self.spec.epochs - starts
 
     def _quota(self, births: Whole, share: float) -> Whole:
-        """How many of each block a share is: rounded up or down by chance, so that it holds over all blocks."""
+        """The number of visits in a share of each block, rounded up or down at random so that the total is right."""
         sizes = self._block(births)[1]
         exact = share * sizes + uniform(key(self.spec.seed, _ROUND), births)
         return np.minimum(sizes, np.floor(exact).astype(np.int64))
 
     def _both(self, visits: Whole) -> npt.NDArray[np.bool_]:
-        """Whether a visit that goes changes before, if there is an epoch between."""
+        """Whether a deleted visit changes first, if there is an epoch in between."""
         return uniform(key(self.spec.seed, _BOTH), visits) < self.spec.updates
 
     def _birth(self, visits: Whole) -> Whole:
-        """The epoch in which each visit comes: the one whose block holds it."""
+        """The epoch in which each visit is inserted."""
         return ((visits + 1) * self.spec.epochs - 1) // self.spec.visits + 1
 
     def _dead(self, births: Whole, epochs: Whole) -> Whole:
@@ -89,7 +87,7 @@ class Schedule:
         return self._picked(births, epochs, quota, quota * 0, _DIE)
 
     def _picked(self, births: Whole, epochs: Whole, quota: Whole, skip: Whole, what: int) -> Whole:
-        """The visits of blocks whose turn it is in ``epochs``: of each block, ``quota`` positions after ``skip``."""
+        """The visits whose turn is in ``epochs``, among ``quota`` positions of each block after ``skip``."""
         starts, sizes = self._block(births)
         scatter = bits(key(self.spec.seed, _SCATTER), births)
         soon = np.floor(0.75 * quota + uniform(key(self.spec.seed, _SPLIT, what), births)).astype(np.int64)
@@ -103,10 +101,10 @@ class Schedule:
     def _positions(
         self, births: Whole, epochs: Whole, edges: tuple[Whole, Whole], span: int, what: int
     ) -> tuple[Whole, Whole]:
-        """The positions between ``edges`` of each block whose turn it is in ``epochs``, and which block each is in.
+        """The positions between ``edges`` of each block whose turn is in ``epochs``, and the block of each.
 
-        They are dealt out evenly over ``span`` epochs after the block's birth, beginning with
-        one of them by chance: of few positions, all would else come early.
+        The positions are spread evenly over ``span`` epochs after the birth, from a random epoch on: otherwise a few
+        positions would all get the first epochs.
         """
         span_left = np.minimum(span, self.spec.epochs - births)
         after = epochs - births - 1

@@ -1,4 +1,4 @@
-"""What to generate: the parameters and their limits."""
+"""The parameters of a generated shop and their limits."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LIMITS = {
     "epochs": (1, 100_000),
     "seed": (0, limits.MOST_SEED),
 }
-"""Within these, every step of the arithmetic is exact."""
+"""Within these limits all arithmetic is exact."""
 
 _SHARES = {
     "skew": ("an exponent", limits.MOST_SKEW),
@@ -29,14 +29,13 @@ _SHARES = {
 
 @dataclass(frozen=True)
 class Spec:
-    """The shop to generate. Raises Error, naming the option, where there can be no such shop.
+    """The parameters of a shop. Raises Error, with the parameter's name, for a shop that cannot exist.
 
-    ``visits``, ``products``, ``users``, ``categories`` count rows and names; ``epochs``
-    how many steps they come in. ``skew`` is the Zipf exponent of the products' visits,
-    0 for uniform. ``deletes`` and ``updates`` are shares of the visits that go, and that
-    change their length once, both in later epochs, so that those of the last one do
-    neither; ``moves`` the share of the products that change their
-    category once. ``seed`` chooses among shops of one kind.
+    ``visits``, ``products``, ``users`` and ``categories`` are numbers of rows and names, ``epochs`` the number of
+    epochs. ``skew`` is the exponent of the Zipf distribution of visits over products; 0 is uniform. ``deletes`` and
+    ``updates`` are the shares of the visits that are deleted, and whose length changes once; both happen in a later
+    epoch, so not to the visits of the last one. ``moves`` is the share of the products whose category changes once.
+    Another ``seed`` gives another shop with the same parameters.
     """
 
     visits: int = 1_000_000
@@ -58,27 +57,28 @@ class Spec:
         if self.deletes + self.updates > 1:
             raise Error(
                 f"deletes={self.deletes:g} and updates={self.updates:g}: together they are more than all visits; "
-                "the shares add up to 1 at most"
+                "choose shares that add up to 1 at most"
             )
         if self.epochs > self.visits:
-            raise Error(f"epochs={self.epochs}: there are only {self.visits} visits to come in them; take fewer epochs")
+            raise Error(
+                f"epochs={self.epochs}: every epoch has a visit, and there are only {self.visits}; choose fewer epochs"
+            )
         if self.epochs == 1 and (self.deletes or self.updates or self.moves):
             raise Error(
-                "epochs=1: deletes, updates and moves come in epochs after the first; "
-                "set them to 0, or take more epochs"
+                "epochs=1: deletes, updates and moves happen after epoch 1; set them to 0, or choose more epochs"
             )
         if self.moves and self.categories == 1:
-            raise Error("categories=1: there is no other category to move to; set moves to 0, or take more categories")
+            raise Error("categories=1: a product needs another category to move to; set moves to 0, or choose more")
         if self.visits > self.epochs << 32:
-            raise Error(f"epochs={self.epochs}: an epoch takes {1 << 32} visits at most; take more epochs")
+            raise Error(f"epochs={self.epochs}: an epoch has at most {1 << 32} visits; choose more epochs")
 
     @classmethod
     def make(cls, **given: Any) -> Spec:
-        """A spec from what was given; shares that are not given are 0 where there is no room for them."""
+        """A spec of the given parameters. Shares that are not given are 0 if one epoch or category leaves no choice."""
         unknown = given.keys() - {field.name for field in fields(cls)}
         if unknown:
             raise Error(
-                f"{', '.join(sorted(unknown))}: no such option; there are {', '.join(f.name for f in fields(cls))}"
+                f"{', '.join(sorted(unknown))}: no such parameter; choose from {', '.join(f.name for f in fields(cls))}"
             )
         visits = given.get("visits")
         if "epochs" not in given and isinstance(visits, int) and visits < cls.epochs:

@@ -1,10 +1,11 @@
-"""Market ticks: last trades of symbols, some far busier than others, in the shape of the DEBS Grand Challenge 2022.
+"""Market ticks in the schema of the DEBS Grand Challenge 2022, generated because its data may not be redistributed.
 
-Row n is one event: ``symbol`` STRING, ``security_type`` INT (0 equity, 1 index),
-``last_trade_price`` FLOAT and ``last_trade`` TIMESTAMP (microseconds, no zone). Symbols are
-drawn by Zipf's law; a price swings around its symbol's own in waves of some hours, so that moving averages
-cross; time goes on with n, and an event may be up to ``jitter`` seconds older than the
-one before it. The organisers' own data are not for everybody's use; these are made here.
+Each row is the last trade of a symbol: ``symbol`` STRING, ``security_type`` INT (0 equity, 1 index),
+``last_trade_price`` FLOAT and ``last_trade`` TIMESTAMP (microseconds, no zone). Symbols follow a Zipf distribution. A
+price oscillates around its symbol's mean with a period of hours, so moving averages cross. Time increases with the row
+number, but a row may be up to ``jitter`` seconds late.
+
+Source: Frischbier et al., "The DEBS 2022 Grand Challenge", DEBS 2022.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 SYMBOLS, MOST_SYMBOLS = 5_504, 1 << 32
 FIRST = np.datetime64("2021-11-08T08:00:00", "us")
 INDEX_SHARE = 16
-"""One symbol of so many is an index."""
+"""One symbol in this many is an index."""
 EXCHANGES = np.array(["FR", "NL", "ETR"])
 SCHEMA = "symbol STRING, security_type INT, last_trade_price FLOAT, last_trade TIMESTAMP_NTZ"
 
@@ -37,7 +38,7 @@ def draw(
     jitter: float = 5.0,
     skew: float = 1.0,
 ) -> dict[str, Any]:
-    """These events' columns. Raises Error for no symbols, no speed, a jitter or a skew below 0."""
+    """The columns of these row numbers. Raises Error for a parameter out of its limits."""
     limits.whole("symbols", symbols, 1, MOST_SYMBOLS)
     limits.number("per_second", per_second, "a rate", 1e9, zero=False)
     limits.number("jitter", jitter, "a number of seconds", 1e9)
@@ -55,7 +56,7 @@ def draw(
 
 
 def names(which: Whole, seed: int = 0) -> Any:
-    """What symbols are called, by their rank: letters, a dot, the exchange."""
+    """The names of symbols by their rank: an identifier, a dot, the exchange."""
     letters = np.char.mod("S%04d", which)
     where = EXCHANGES[(bits(key(seed, 8), which) % np.uint64(len(EXCHANGES))).astype(np.int64)]
     return np.char.add(np.where(_is_index(which, seed), np.char.add("I", letters), letters), np.char.add(".", where))
@@ -74,12 +75,12 @@ def _price(which: Whole, seconds: Any, numbers: Whole, seed: int) -> Any:
 
 
 def ticks(session: SparkSession, count: int, seed: int = 0, tasks: int | None = None, **more: Any) -> DataFrame:
-    """``count`` events as a DataFrame, a function of the seed and of :func:`draw`'s parameters alone."""
+    """``count`` rows as a DataFrame, the same for any ``tasks``; ``more`` are parameters of `draw`."""
     draw(np.empty(0, np.int64), seed, **more)
     return numbered.frame(session, count, functools.partial(draw, seed=seed, **more), SCHEMA, tasks)
 
 
 def table(count: int, seed: int = 0, **more: Any) -> pa.Table:
-    """The same events in this process."""
+    """The same rows as an Arrow table, without Spark."""
     draw(np.empty(0, np.int64), seed, **more)
     return numbered.table(count, functools.partial(draw, seed=seed, **more))

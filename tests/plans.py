@@ -1,7 +1,6 @@
-"""A plan interpreter for the tests: rows as tuples, loops for operators, nothing kept between calls.
+"""An interpreter of plans for tests: rows are tuples, operators are loops, and there is no state.
 
-It shares :mod:`sharedstate_lite.kernels.expr` with the engines and no other code, so a view
-that comes out right here and wrong in an engine is bound right.
+It shares only `kernels.expr` with the engines. If it computes a view correctly and an engine does not, the plan is right.
 """
 
 from __future__ import annotations

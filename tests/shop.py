@@ -1,4 +1,4 @@
-"""The shop's relations and three dozen views over them, for the tests of the SQL front end."""
+"""Relations and about 40 views over them, for the tests of the SQL compiler."""
 
 from __future__ import annotations
 

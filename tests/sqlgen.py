@@ -1,4 +1,4 @@
-"""Draws for the SQL tests: rows with NULLs and extremes, and well-typed expressions over them as text."""
+"""Hypothesis strategies for SQL: rows with NULLs and extreme values, and well-typed expressions as text."""
 
 from __future__ import annotations
 

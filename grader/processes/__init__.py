@@ -1,9 +1,8 @@
 """The submission's processes, from build to end.
 
-`build` makes the copy that runs, `logs` keeps what processes print, `supervisor` starts, watches, kills and
-restarts them, all from the main thread, `elsewhere` stands in for it where somebody else runs the system, `listening`
-waits until it answers at its ports, `sampler` notes who takes the CPU, `bounds` ends a run whose services take too
-much memory or disk.
+`build` makes the copy that runs, `logs` stores what processes print, `supervisor` starts, watches, kills and restarts
+them, `elsewhere` replaces it for a system at --url, `listening` waits until the addresses accept connections, `sampler`
+records who uses the CPU, `bounds` ends a run whose services use too much memory or disk.
 """
 
 from .build import prepare

@@ -1,7 +1,7 @@
-"""How much memory and disk the services take together, looked at every second; too much ends the run as a fail.
+"""Limit the memory, disk and files of all services together, checked every second. Exceeding a limit is a fail.
 
-Memory is PSS, so that what processes share counts once; Linux, from /proc. A limit on the size of one process
-(RLIMIT_AS) would end a JVM that only reserves addresses.
+Memory is PSS from /proc, which counts shared pages once. RLIMIT_AS would kill a JVM, which reserves addresses that it
+does not use.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from ..errors import SubmissionError
 from ..sandbox.tree import told
 
 EVERY = 1.0
-"""Seconds between two looks."""
+"""Seconds between checks."""
 
 
 def memory(pids: set[int]) -> int:
-    """Bytes of PSS, all together; a process that ends meanwhile, or may not be read, counts as nothing."""
+    """The PSS of all processes in bytes. A process that has ended or is not readable counts as 0."""
     total = 0
     for pid in pids:
         try:
@@ -31,7 +31,7 @@ def memory(pids: set[int]) -> int:
 
 
 def disk(folder: Path) -> tuple[int, int]:
-    """Bytes on disk below a folder, and files; links are not followed."""
+    """Bytes on disk and files below a folder. Links are not followed."""
     total = files = 0
     for root, folders, names in os.walk(folder):
         files += len(names) + len(folders)
@@ -39,12 +39,12 @@ def disk(folder: Path) -> tuple[int, int]:
             try:
                 total += os.lstat(os.path.join(root, name)).st_blocks * 512
             except OSError:
-                continue  # it is gone
+                continue  # removed meanwhile
     return total, files
 
 
 class Bounds:
-    """Raises SubmissionError from ``tick`` when the services take too much."""
+    """Checks the limits. `tick` raises SubmissionError when one is exceeded."""
 
     def __init__(
         self,
@@ -53,29 +53,26 @@ class Bounds:
         most_memory: int,
         most_disk: int,
         most_files: int,
-        who: tuple[str, str] = ("the services take", "{data} holds"),
+        who: tuple[str, str] = ("the services use", "{data} holds"),
         more: tuple[Path, ...] = (),
     ) -> None:
-        """Bytes, bytes and a number; ``who`` takes memory, and where files are, as a message begins.
-
-        ``more``: folders that count too.
-        """
+        """``who``: the beginnings of the messages about memory and about files; ``more``: folders that count too."""
         self._pids, self._places = pids, (data, *more)
         self._most_memory, self._most_disk, self._most_files = most_memory, most_disk, most_files
         self._due, self._who = 0.0, who
 
     def tick(self) -> None:
-        """Look, if a second has passed."""
+        """Check, if a second has passed."""
         if time.monotonic() < self._due:
             return
         self._due = time.monotonic() + EVERY
         taken = memory(self._pids())
         if taken > self._most_memory:
             raise SubmissionError(
-                f"{self._who[0]} {taken >> 20:,} MiB of memory; {self._most_memory >> 20:,} are the most"
+                f"{self._who[0]} {taken >> 20:,} MiB of memory; the limit is {self._most_memory >> 20:,} MiB"
             )
         size, files = (sum(found) for found in zip(*map(disk, self._places), strict=True))
         if size > self._most_disk:
-            raise SubmissionError(f"{self._who[1]} {size >> 20:,} MiB; {self._most_disk >> 20:,} are the most")
+            raise SubmissionError(f"{self._who[1]} {size >> 20:,} MiB; the limit is {self._most_disk >> 20:,} MiB")
         if files > self._most_files:
-            raise SubmissionError(f"{self._who[1]} {files:,} files; {self._most_files:,} are the most")
+            raise SubmissionError(f"{self._who[1]} {files:,} files; the limit is {self._most_files:,}")

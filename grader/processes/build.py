@@ -1,8 +1,8 @@
-"""The copy of the submission that runs, and its build commands: with the network, inside limits, once a content.
+"""Copy the submission, and run its build commands once for each content, with network access and limits.
 
-What was built is kept under the content's hash, at a path that stays the same, since a virtual environment holds
-its own path. A build writes to the copy and its own home, where the kernel has Landlock; everywhere its time,
-memory, disk and output are limited, and what it leaves running is ended.
+The result is cached by the hash of the content, at a fixed path, as a virtual environment contains its path. With
+Landlock a build can write only to the copy and to a home of its own. Its time, memory, disk and output are limited, and
+processes that it leaves behind are killed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _SKIP = {".git", "__pycache__", ".venv", "node_modules"}
 
 
 def content_hash(folder: Path) -> str:
-    """Of the files that are copied, with their names and modes. Raises SubmissionError for what cannot be copied."""
+    """A hash of all files to copy, with names and modes. Raises SubmissionError for files that cannot be copied."""
     digest, total, count = hashlib.sha256(), 0, 0
     for root, folders, files in os.walk(folder, onerror=_closed):
         folders[:] = sorted(set(folders) - _SKIP)
@@ -40,16 +40,16 @@ def content_hash(folder: Path) -> str:
             if path.is_symlink():
                 leads = os.readlink(path)
                 if leads.startswith("/") or not path.resolve().is_relative_to(folder.resolve()):
-                    raise SubmissionError(f"{inside}: a link that leaves the submission; put the file itself there")
+                    raise SubmissionError(f"{inside} is a link that leaves the submission; replace it by the file")
                 digest.update(f"{inside}\0{leads}\0".encode())
                 continue
             if not path.is_file():
-                raise SubmissionError(f"{inside}: neither a file nor a folder; take it out")
+                raise SubmissionError(f"{inside} is neither a file nor a folder; remove it")
             total, count = total + path.stat().st_size, count + 1
             if total > MOST_BYTES or count > MOST_FILES:
                 raise SubmissionError(
-                    f"{inside}: with it, more than {MOST_BYTES:,} bytes or {MOST_FILES:,} files; "
-                    "data does not belong in a submission"
+                    f"the submission has more than {MOST_BYTES:,} bytes or {MOST_FILES:,} files (up to {inside}); "
+                    "remove data"
                 )
             try:
                 content = path.read_bytes()
@@ -61,33 +61,35 @@ def content_hash(folder: Path) -> str:
 
 
 def _closed(error: OSError) -> NoReturn:
-    raise SubmissionError(f"{error.filename} cannot be read ({error.strerror}); allow it, or take it out") from error
+    raise SubmissionError(
+        f"{error.filename} cannot be read ({error.strerror}); make it readable, or remove it"
+    ) from error
 
 
 def prepare(submission: Submission, cache: Path, seconds: float) -> tuple[Path, str]:
-    """The folder to run from, and its hash; built if it is not there yet.
+    """Build the submission unless it is cached. Returns the folder to run from, and the hash.
 
-    Raises SubmissionError, and UsageError where the cache cannot be.
+    Raises SubmissionError, and UsageError if the cache folder cannot be created.
     """
     if submission.folder is None:
-        raise ValueError("a system that runs elsewhere is not built")
+        raise ValueError("a system at --url is not built")
     mark = content_hash(submission.folder)
     home = cache / mark[:24]
     try:
         cache.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(
-            f"{cache} cannot be made ({error.strerror}); set XDG_CACHE_HOME to a folder of yours"
+            f"{cache} cannot be created ({error.strerror}); set XDG_CACHE_HOME to a folder that you can write to"
         ) from error
     with open(cache / f"{mark[:24]}.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (home / "done").exists():
             shutil.rmtree(home, ignore_errors=True)
-            # A link stays a link: the copy must hold nothing that the check has not seen.
+            # Links stay links: the copy must hold only files that were checked.
             skip = shutil.ignore_patterns(*_SKIP)
             shutil.copytree(submission.folder, home / "submission", symlinks=True, ignore=skip)
-            # The build's home is not in the cache: below one that is root's alone, compilers find no folder
-            # that they may write to. All its commands share it: what one installs there, the next one uses.
+            # The home is not in the cache, which may lie below a folder that only root can enter. All commands
+            # share it, so that one can use what an earlier one installed.
             with tempfile.TemporaryDirectory(prefix="checkout-build-", ignore_cleanup_errors=True) as own:
                 for command in submission.build:
                     _run(command, home / "submission", Path(own), seconds)
@@ -97,7 +99,7 @@ def prepare(submission: Submission, cache: Path, seconds: float) -> tuple[Path, 
 
 
 def _open_up(folder: Path) -> None:
-    """Readable by the uid that a sandbox gives it, whatever the modes were that it came with."""
+    """Make all files readable for the uid of the sandbox."""
     for root, folders, files in os.walk(folder):
         for name in (".", *folders, *files):
             path = Path(root, name)
@@ -106,7 +108,7 @@ def _open_up(folder: Path) -> None:
 
 
 def _sandbox(folder: Path) -> Plain:
-    """What a build runs in: locked in where that can be had, in limits everywhere."""
+    """The sandbox of a build: Landlock if the kernel has it, otherwise only limits."""
     run = uuid.uuid4().hex
     try:
         locked = Locked(run, folder, network=True)
@@ -122,14 +124,14 @@ def _sandbox(folder: Path) -> Plain:
 def _run(command: tuple[str, ...], folder: Path, home: Path, seconds: float) -> None:
     words = tuple(word.replace("{submission}", str(folder)) for word in command)
     if shutil.which(words[0], path=search_path()) is None and not (folder / words[0]).exists():
-        raise SubmissionError(f"build: there is no program {words[0]!r}")
+        raise SubmissionError(f"build: unknown program {words[0]!r}; install it in an earlier command")
     logs = Logs()
     output = logs.pipe("build")
     try:
         process, tree = _sandbox(folder).start(Command("build", words, folder, output, {}, home, (folder,)))
     finally:
         os.close(output)
-    who = ("build: it takes", "build: its folder holds")
+    who = ("build: it uses", "build: its folder holds")
     bounds = Bounds(tree.pids, folder.parent, Limits.memory, Limits.disk, Limits.files, who, (home,))
     until, code = time.monotonic() + seconds, None
     try:
@@ -145,4 +147,4 @@ def _run(command: tuple[str, ...], folder: Path, home: Path, seconds: float) -> 
         process.wait()
         logs.close()
     if code:
-        raise SubmissionError(f"build: {' '.join(words)!r} ended with {code}:\n{logs.tail('build')}")
+        raise SubmissionError(f"build: {' '.join(words)!r} exited with {code}:\n{logs.tail('build')}")

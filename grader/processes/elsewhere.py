@@ -1,8 +1,8 @@
-"""A system that somebody else runs: killed and restarted by commands that its owner gave.
+"""A system at --url, which the grader kills and restarts by commands of its owner.
 
     --kill NAME=COMMAND --restart NAME=COMMAND
 
-Commands are split into words as a shell would, and run without one. A pause is not to be had this way.
+Commands are split into words as a shell would, and run without a shell. They cannot pause a process.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from ..wire.jobs import Target
 from .listening import closed
 
 _LONGEST = 30.0
-"""Seconds that a command may take."""
+"""The longest time of a command in seconds."""
 _TOLD = 300
-"""Bytes of what it printed that a message has."""
+"""The most bytes of a command's output in a message."""
 
 
 def commands(kill: Sequence[str], restart: Sequence[str]) -> dict[str, tuple[list[str], list[str]]]:
-    """Name to the words of its two commands. Raises UsageError unless each name has both."""
+    """For each name the words of its two commands. Raises UsageError unless each name has both."""
     found: list[dict[str, list[str]]] = []
     for option, given in (("--kill", kill), ("--restart", restart)):
         named: dict[str, list[str]] = {}
@@ -34,36 +34,34 @@ def commands(kill: Sequence[str], restart: Sequence[str]) -> dict[str, tuple[lis
             try:
                 words = shlex.split(command)
             except ValueError as error:
-                raise UsageError(f"{option} {text}: {error}; words and quotes are a shell's") from error
+                raise UsageError(f"{option} {text}: {error}; quote words as in a shell") from error
             if not (equals and name and words) or name in named:
-                raise UsageError(f"{option} {text}: it is NAME=COMMAND, each name once")
+                raise UsageError(f"{option} {text}: write NAME=COMMAND, and each name once")
             named[name] = words
         found.append(named)
     if odd := set(found[0]) ^ set(found[1]):
         names = ", ".join(sorted(odd))
-        raise UsageError(f"{names}: each NAME needs both a --kill and a --restart, or the system stays down")
+        raise UsageError(f"{names}: each NAME needs both --kill and --restart")
     return {name: (words, found[1][name]) for name, words in found[0].items()}
 
 
 def left_out(names: Sequence[str]) -> list[tuple[str, str]]:
-    """What no verdict on a system elsewhere speaks of, and why; ``names`` is what can be killed."""
-    there = "it runs elsewhere, and the grader has started none of its processes"
+    """What the verdict on a system at --url does not cover, and why. ``names``: what can be killed."""
+    there = "the grader did not start the system at --url"
     left = [
-        ("what it may read, write and reach", f"no sandbox: {there}"),
+        ("what it may read, write and reach", f"no sandbox, as {there}"),
         ("limits on its memory, disk and files", there),
-        ("a start from nothing, and a process that exits by itself", there),
-        ("cores that it takes", there),
+        ("a first start, and a process that exits by itself", there),
+        ("cores that it uses", there),
     ]
     if names:
-        left.append(
-            (f"pauses (SIGSTOP) of {', '.join(names)}", "there are commands to kill and to restart, none to pause")
-        )
-        left.append(("kills of anything else that it consists of", "no --kill and --restart names it"))
+        left.append((f"pauses (SIGSTOP) of {', '.join(names)}", "commands can kill and restart, but not pause"))
+        left.append(("kills of its other processes", "no --kill and --restart name them"))
     return left
 
 
 class Elsewhere:
-    """What faults need of processes, by commands."""
+    """Kills and restarts by commands, with the interface of a Supervisor."""
 
     can_pause = False
 
@@ -75,32 +73,32 @@ class Elsewhere:
         limits: Limits,
         note: Callable[[str, str, str], None],
     ) -> None:
-        """``targets``: where the services answer; all must accept before one counts as ready again."""
+        """``targets``: the addresses of the services. All must accept connections before a restart is complete."""
         self._given, self._targets, self._scout, self._limits, self._note = given, targets, scout, limits, note
 
     @property
     def names(self) -> list[str]:
-        """Of what can be killed."""
+        """The names that can be killed."""
         return list(self._given)
 
     def aim(self, name: str) -> None:
-        """Nothing can be prepared."""
+        """Does nothing: a command cannot be prepared."""
 
     def freeze(self, names: list[str]) -> None:
-        """Nothing is stopped before its kill command runs."""
+        """Does nothing: only the kill command stops a process."""
 
     def kill(self, name: str) -> None:
-        """Run the kill command. Raises SubmissionError where it fails."""
+        """Run the kill command. Raises SubmissionError if it fails."""
         self._note(name, "kill", "")
         self._run(name, self._given[name][0])
 
     def restart(self, name: str) -> None:
-        """Run the restart command. Raises SubmissionError where it fails."""
+        """Run the restart command. Raises SubmissionError if it fails."""
         self._run(name, self._given[name][1])
         self._note(name, "started", "after the grader killed it")
 
     def wait_ready(self, name: str) -> None:
-        """Until every address accepts connections. Raises SubmissionError."""
+        """Wait until every address accepts connections. Raises SubmissionError after the limit."""
         if silent := closed(self._targets, self._scout, self._limits.ready):
             raise SubmissionError(
                 f"{name}: {silent} accepts no connection {self._limits.ready:.0f} s after its restart"
@@ -108,17 +106,17 @@ class Elsewhere:
         self._note(name, "ready", "")
 
     def pause(self, name: str) -> None:
-        """Raises UsageError: there is no command for it."""
-        raise UsageError("a system that runs elsewhere cannot be paused")
+        """Raises UsageError: there is no command to pause."""
+        raise UsageError("a system at --url cannot be paused")
 
     resume = pause
 
     def cpu(self) -> float:
-        """Unknown here: 0."""
+        """0, as it is unknown here."""
         return 0.0
 
     def _run(self, name: str, words: list[str]) -> None:
-        # Not a pipe: what a restart starts would hold it open, and its end would never come.
+        # Not a pipe: the restarted process would keep it open, and reading would never end.
         with tempfile.TemporaryFile() as said:
             try:
                 done = subprocess.run(
@@ -127,11 +125,11 @@ class Elsewhere:
                     stdout=said,
                     stderr=said,
                     timeout=_LONGEST,
-                    start_new_session=True,  # Ctrl-C is for the grader, not for what has been started again
+                    start_new_session=True,  # Ctrl-C must reach only the grader
                 )
             except (OSError, subprocess.TimeoutExpired) as error:
                 raise SubmissionError(f"{name}: {shlex.join(words)}: {error}") from error
             if done.returncode:
                 said.seek(max(0, said.tell() - _TOLD))
                 words_ = said.read().decode(errors="replace").strip()
-                raise SubmissionError(f"{name}: {shlex.join(words)} ended with {done.returncode}: {words_}")
+                raise SubmissionError(f"{name}: {shlex.join(words)} exited with {done.returncode}: {words_}")

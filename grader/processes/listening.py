@@ -1,4 +1,4 @@
-"""Wait until a system listens, whoever started it."""
+"""Wait until a system accepts connections."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from ..wire.client import Generator
 from ..wire.jobs import Target
 
 _GLANCE = 0.05
-"""Seconds between two knocks at a port: one that begins to listen announces nothing, so it can only be asked again."""
+"""Seconds between two tries. A port that begins to listen sends no event, so it must be polled."""
 
 
 def closed(targets: Sequence[Target], scout: Generator, seconds: float, tend: Callable[[], None] | None = None) -> str:
-    """Wait until every address accepts connections; one that does not within so many seconds, "" if all do.
+    """Wait until every address accepts connections. Returns one that did not within ``seconds``, "" if all did.
 
-    Meanwhile ``tend`` is called, for processes that have no other sign of being ready.
+    ``tend`` is called meanwhile, to restart processes that exit.
     """
     until = time.monotonic() + seconds
     while silent := next((target for target in targets if not scout.knock(target)), None):
@@ -23,5 +23,5 @@ def closed(targets: Sequence[Target], scout: Generator, seconds: float, tend: Ca
             return f"{silent.host}:{silent.port}"
         if tend is not None:
             tend()
-        time.sleep(_GLANCE)  # a port that begins to listen announces nothing: it can only be knocked at again
+        time.sleep(_GLANCE)  # see _GLANCE
     return ""

@@ -1,6 +1,6 @@
-"""What processes print: read by one thread, kept with a cap, so that nobody can fill the disk or block on a pipe.
+"""The output of all processes. One thread reads it, so that no process blocks on a pipe; a cap bounds its size.
 
-Of a long log the first part and the last part are kept.
+A long log keeps its first and its last part.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import threading
 from collections import deque
 
 FIRST, LAST = 200_000, 400_000
-"""Bytes kept of the beginning and of the end."""
+"""Bytes that are kept of the beginning and of the end."""
 _PIECE, _PIPE = 65_536, 1 << 20
-"""Bytes read at once, and the most that a pipe holds."""
+"""Bytes to read at once, and the most that a pipe holds."""
 
 
 class _Log:
@@ -41,7 +41,7 @@ class _Log:
 
 
 class Logs:
-    """One thread that reads every process's output."""
+    """Reads the output of all processes in one thread."""
 
     def __init__(self) -> None:
         self._logs: dict[str, _Log] = {}
@@ -54,7 +54,7 @@ class Logs:
         self._thread.start()
 
     def pipe(self, name: str) -> int:
-        """A descriptor that a process may write to; close it once the process has it."""
+        """A descriptor for the output of a process. Close it after the process has inherited it."""
         read, write = os.pipe()
         os.set_blocking(read, False)
         with self._lock:
@@ -64,12 +64,12 @@ class Logs:
         return write
 
     def note(self, name: str, text: str) -> None:
-        """A line of the grader's own."""
+        """Add a line of the grader to a log."""
         with self._lock:
             self._logs.setdefault(name, _Log()).add(f"-- {text} (the grader)\n".encode())
 
     def texts(self) -> dict[str, str]:
-        """Each log: whatever was printed before this call is in it."""
+        """All logs, with everything that was printed before this call."""
         with self._lock:
             for key in self._selector.get_map().values() if self._open else ():
                 if key.data is not None:
@@ -77,13 +77,13 @@ class Logs:
             return {name: log.text() for name, log in sorted(self._logs.items())}
 
     def tail(self, name: str, lines: int = 15) -> str:
-        """The last lines of one."""
+        """The last lines of a log."""
         return "\n".join(self.texts().get(name, "").splitlines()[-lines:])
 
     def _pump(self) -> None:
         while self._open:
             for key, _ in self._selector.select():
-                with self._lock:  # a reading by texts() is before this one or after it
+                with self._lock:  # texts() reads the same pipes
                     try:
                         data = os.read(key.fd, _PIECE)
                     except BlockingIOError:
@@ -97,7 +97,7 @@ class Logs:
                         os.close(key.fd)
 
     def _rest(self, pipe: int, log: _Log) -> None:
-        """What is in a pipe by now, and no more: its writer may go on for ever."""
+        """Read what a pipe holds now, and not more, as its writer may never stop."""
         for _ in range(_PIPE // _PIECE):
             try:
                 data = os.read(pipe, _PIECE)
@@ -108,7 +108,7 @@ class Logs:
             log.add(data)
 
     def close(self) -> None:
-        """Stop reading, also from who never closes its end. What was read stays; a second time nothing happens."""
+        """Stop reading, even if a process keeps its end open. The logs stay readable. Idempotent."""
         if not self._open:
             return
         self._open = False

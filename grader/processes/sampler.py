@@ -1,6 +1,6 @@
-"""Who took the CPU, second by second: the generator, the services, and everything that is neither they nor the grader.
+"""CPU time for each second, of the generator, the services, and all programs other than those and the grader.
 
-Linux: from /proc. Steal counts as foreign: another machine's work took it.
+From /proc. Steal time counts as foreign, as another virtual machine used it.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ EVERY = 1.0
 
 
 def busy() -> float:
-    """CPU seconds that the whole machine has been busy, steal included, since it started."""
+    """Busy CPU seconds of the whole machine since it started, including steal."""
     user, nice, system, _, _, irq, softirq, steal = (int(n) for n in Path("/proc/stat").read_text().split(None, 9)[1:9])
     return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
 
 
 def used(pid: int) -> float:
-    """CPU seconds of one process, 0 when it has ended."""
+    """CPU seconds of a process; 0 if it has ended."""
     try:
         text = Path("/proc", str(pid), "stat").read_text(errors="replace")
     except OSError:
@@ -32,7 +32,7 @@ def used(pid: int) -> float:
 
 
 class Sampler:
-    """Writes a row of the record's samples a second; call ``tick`` as often as you like."""
+    """Adds one row per second to the record's samples. Call ``tick`` more often than that."""
 
     def __init__(self, record: Record, generator: int, services: Callable[[], float], now: Callable[[], int]) -> None:
         """``generator``: its pid. ``services``: their CPU seconds so far. ``now``: nanoseconds of the run."""
@@ -44,13 +44,13 @@ class Sampler:
         return generator, services, busy() - generator - services - used(os.getpid())
 
     def tick(self) -> None:
-        """A row, if a second has passed."""
+        """Add a row, if a second has passed."""
         if time.monotonic() < self._due:
             return
         self._due = time.monotonic() + EVERY
         read = self._read()
         names = ("generator", "services", "foreign")
-        # A service that was killed takes its seconds with it.
+        # The CPU seconds of a killed service are gone, so a difference may be negative.
         row = {n: max(0.0, round(b - a, 3)) for n, a, b in zip(names, self._last, read, strict=True)}
         self._last = read
         self._record.samples.append(at=self._now(), **row)

@@ -1,7 +1,6 @@
-"""The services of one run: started in order, watched, killed with their children, restarted on the same ports.
+"""The services of one run: start in order, watch, kill with all children, restart on the same ports.
 
-Everything happens in the thread that calls; ``tend`` is to be called a few times a second, and starts again
-what exited by itself.
+Everything runs in the calling thread. Call ``tend`` a few times a second: it restarts processes that exited.
 """
 
 from __future__ import annotations
@@ -28,11 +27,11 @@ from .bounds import Bounds
 from .logs import Logs
 
 _GLANCE = 0.05
-"""Seconds between two looks at whether a service is ready."""
+"""Seconds between two checks whether a service is ready. A port sends no event when it begins to listen."""
 
 
 _NO_PROGRAM, _FIRST_EXITS = 127, 3
-"""The exit status that says so, as in a shell; and exits at its start after which a service is not started again."""
+"""The exit status of a missing program, as in a shell; and the exits after which a first start fails."""
 
 
 @dataclass
@@ -41,7 +40,7 @@ class _Service:
     popen: subprocess.Popen[bytes] | None = None
     tree: Tree | None = None
     wanted: bool = False
-    """It should run; if it does not, it exited by itself."""
+    """Whether it should run. If it does not, it exited by itself."""
     began: float = 0.0
     exits: int = 0
     seen_ready: bool = False
@@ -63,9 +62,9 @@ class Supervisor:
         note: Callable[[str, str, str], None],
         data: Path | None = None,
     ) -> None:
-        """``scout`` knocks at ports where the services live; ``note(process, what, detail)`` writes events down.
+        """``scout``: probes ports in the services' network; ``note(process, what, detail)``: records an event.
 
-        The folders {data} are in ``data``, or else in ``scratch``, whose size is limited.
+        The {data} folders are in ``data``, by default in ``scratch``, whose size is limited.
         """
         self._sandbox, self._scout, self._limits, self._note = sandbox, scout, limits, note
         self._folder, self._scratch, self._all_data = folder, scratch, data or scratch / "data"
@@ -78,11 +77,11 @@ class Supervisor:
 
     @property
     def names(self) -> list[str]:
-        """Of the services, in the order in which they start."""
+        """The services in the order of their start."""
         return list(self._services)
 
     def role(self, name: str) -> str:
-        """Of a service."""
+        """The role of a service."""
         return self._services[name].process.role
 
     def _data(self, name: str) -> str:
@@ -95,12 +94,12 @@ class Supervisor:
         for name, service in self._services.items():
             port = self.places.ports[name]
             if service.process.port and self._scout.knock(Target("127.0.0.1", port), 0.2):
-                raise VoidError(f"port {port}, which {name} asks for, is in use by something else; end that first")
+                raise VoidError(f"another program uses port {port}, which {name} asks for; end it first")
             self.start(name)
             self.wait_ready(name)
 
     def start(self, name: str) -> None:
-        """Start one service; it need not be ready when this returns. Raises SubmissionError."""
+        """Start one service, without waiting until it is ready. Raises SubmissionError."""
         service = self._services[name]
         process = service.process
         fill = self.places.fill
@@ -108,7 +107,7 @@ class Supervisor:
         home.mkdir(parents=True, exist_ok=True)
         where = (self._folder / fill(process.cwd, name)).resolve()
         if not where.is_dir():
-            raise SubmissionError(f"{name}: its cwd {process.cwd!r} is no folder")
+            raise SubmissionError(f"{name}: its cwd {process.cwd!r} is not a folder")
         output = self.logs.pipe(name)
         try:
             command = Command(
@@ -129,10 +128,10 @@ class Supervisor:
         service.wanted, service.began = True, time.monotonic()
 
     def wait_ready(self, name: str) -> None:
-        """Wait until a service is ready; one that exits is started again, as it would be later.
+        """Wait until a service is ready. If it exits, it is restarted.
 
-        Raises SubmissionError when it is not ready within its time, and at its first start also when there is no such
-        program or it has exited three times: a student should not wait a minute for that.
+        Raises SubmissionError if it is not ready in time. A first start also fails at once if the program is missing,
+        or after three exits, so that a student need not wait a minute.
         """
         service = self._services[name]
         ready = service.process.ready
@@ -155,12 +154,12 @@ class Supervisor:
                 raise SubmissionError(
                     f"{name} is not ready after {seconds:.0f} s: {asked} {got}; it printed:\n" + self.logs.tail(name)
                 )
-            time.sleep(_GLANCE)  # a port that begins to listen announces nothing: it can only be asked again
+            time.sleep(_GLANCE)  # see _GLANCE
         service.seen_ready = True
         self._note(name, "ready", "")
 
     def is_ready(self, name: str) -> bool:
-        """Whether a service says that it is ready, now."""
+        """Whether a service is ready now."""
         ready = self._services[name].process.ready
         if ready.http:
             return 200 <= self._asked(self.places.fill(ready.http, name)) < 300
@@ -179,7 +178,7 @@ class Supervisor:
         return int(self._scout.run(job).status[0])
 
     def ended(self) -> str:
-        """What became of services that exited by themselves, and the last that they printed; "" if none did."""
+        """The services that exited by themselves, with the end of their output; "" if none did."""
         return "".join(
             f"\n{name} exited, {service.exits} times; it printed:\n{self.logs.tail(name)}"
             for name, service in self._services.items()
@@ -187,9 +186,9 @@ class Supervisor:
         )
 
     def tend(self) -> None:
-        """Start again what exited by itself, at once the first time and then at most once a second.
+        """Restart services that exited: the first time at once, later at most once a second.
 
-        Raises SubmissionError where the services take too much memory or disk.
+        Raises SubmissionError if the services use too much memory or disk.
         """
         self._bounds.tick()
         self.tend_others("")
@@ -198,7 +197,7 @@ class Supervisor:
         return set().union(*(service.tree.pids(0.5) for service in self._services.values() if service.tree is not None))
 
     def tend_others(self, but: str) -> None:
-        """The same for all but one, which is being waited for."""
+        """Do the same for all services except one, without checking the limits."""
         for name, service in self._services.items():
             if name != but and service.wanted and service.popen is not None and service.popen.poll() is not None:
                 if service.exits and time.monotonic() - service.began < self._limits.restart:
@@ -210,20 +209,20 @@ class Supervisor:
                 self._note(name, "started", "it had exited by itself")
 
     def aim(self, name: str) -> None:
-        """Make the next kill or pause of a service begin at once."""
+        """Find the processes of a service now, so that its next kill or pause begins at once."""
         tree = self._services[name].tree
         if tree is not None:
             tree.aim()
 
     def freeze(self, names: list[str]) -> None:
-        """Stop services at once, as of their last aim; kill or pause them after that."""
+        """Stop the processes that the last `aim` found. A kill or a pause follows."""
         for name in names:
             tree = self._services[name].tree
             if tree is not None:
                 tree.strike(signal.SIGSTOP)
 
     def kill(self, name: str) -> None:
-        """SIGKILL for a service and all its children."""
+        """Kill a service and all its children."""
         service = self._services[name]
         service.wanted = False
         self.freeze([name])
@@ -232,7 +231,7 @@ class Supervisor:
         self.logs.note(name, "killed")
 
     def pause(self, name: str) -> None:
-        """SIGSTOP for a service and all its children, until none of them runs."""
+        """Pause a service and all its children, and wait until none of them runs."""
         tree = self._services[name].tree
         if tree is not None:
             self.freeze([name])
@@ -241,14 +240,14 @@ class Supervisor:
                 tree.signal(signal.SIGSTOP)
 
     def resume(self, name: str) -> None:
-        """SIGCONT."""
+        """Resume a paused service."""
         tree = self._services[name].tree
         if tree is not None:
             tree.signal(signal.SIGCONT)
             self._note(name, "resume", "")
 
     def restart(self, name: str) -> None:
-        """Start a killed service again; ``wait_ready`` waits for it."""
+        """Restart a killed service. ``wait_ready`` waits for it."""
         self.start(name)
         self._note(name, "started", "after the grader killed it")
 
@@ -259,11 +258,11 @@ class Supervisor:
             service.popen.wait()
 
     def cpu(self) -> float:
-        """Seconds of CPU that the living processes have taken since they started."""
+        """CPU seconds of all live processes since their start."""
         return sum(service.tree.cpu() for service in self._services.values() if service.tree is not None)
 
     def close(self) -> None:
-        """End everything; a second time nothing happens."""
+        """End all services. Idempotent."""
         for service in self._services.values():
             service.wanted = False
         for service in self._services.values():

@@ -1,13 +1,13 @@
-"""A student's functions, called where they cannot decide what they are worth.
+"""Call a student's functions in a sandboxed process, so that they cannot influence their grade.
 
     tier, sandbox = choose(uuid.uuid4().hex, scratch, folder)
     with Worker(sandbox, tier, folder, "solution", scratch) as worker:
         answer = worker.call("total", [1, 2, 3])        # Answer("value", 6)
         answer.same(6)                                   # compared here, by exact types
 
-Student code runs in a process of the sandbox. It is asked over a socket, in JSON, each question with a fresh number,
-and answers with that number. `answers` says what an answer is and when two values are the same, `child` is the
-program that runs inside, `client` asks. No answer is "crash" or "timeout": never a pass, and never the grader's end.
+The student's code runs in a process of the sandbox. Questions are JSON over a socket, each with a fresh number that
+the answer must repeat. `answers` defines answers and the comparison of values, `child` is the program in the sandbox,
+`client` asks. A missing answer is "crash" or "timeout", which is never a pass and never ends the grader.
 """
 
 from .answers import Answer, same

@@ -1,4 +1,4 @@
-"""What an answer is: bytes that were JSON, as plain values of exact types, or why there is none."""
+"""Answers: a JSON value, or the reason why there is none."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from dataclasses import dataclass
 from typing import Any
 
 VALUE, ERROR, CRASH, TIMEOUT, BAD = "value", "error", "crash", "timeout", "bad"
-"""What became of a call: a value, an exception of the student's, an end of the process, silence, no answer of ours."""
+"""Kinds of answers: a value, an exception, a process that ended, no answer in time, and an invalid answer."""
 _DEEPEST = 50
-"""Lists in lists, at most."""
+"""The deepest nesting of lists and objects."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """``value`` where there is one, else ``why``."""
+    """The answer to one call: a ``value``, or ``why`` there is none."""
 
     kind: str
     value: Any = None
     why: str = ""
 
     def same(self, expected: Any) -> bool:
-        """Whether it is this value, of this type: no other kind of answer ever is."""
+        """Whether the answer is a value equal to ``expected``, of the same type."""
         return self.kind == VALUE and same(self.value, expected)
 
 
 def same(got: Any, expected: Any) -> bool:
-    """Equal, type by type: 1 is not True and not 1.0; nothing is NaN. Lists in order, objects by key."""
+    """Whether two JSON values are equal, with equal types: 1 differs from True and from 1.0."""
     if type(got) is not type(expected):
         return False
     if type(expected) is list:
@@ -38,7 +38,7 @@ def same(got: Any, expected: Any) -> bool:
 
 
 def _no(word: str) -> Any:
-    raise ValueError(f"{word} is no number")
+    raise ValueError(f"{word} is not a number")
 
 
 def _deep(value: Any) -> int:
@@ -55,21 +55,21 @@ def _deep(value: Any) -> int:
 
 
 def read(raw: bytes, number: str) -> Answer:
-    """An answer to the question of this number; anything else is BAD."""
+    """Parse the answer to the question of this number. Anything else is BAD."""
     try:
         said = json.loads(raw.decode(), parse_constant=_no)
         if _deep(said) > _DEEPEST:
-            raise ValueError(f"more than {_DEEPEST} lists or objects in one another")
-        json.dumps(said, allow_nan=False)  # 1e999 is read as an infinite number, which is refused here
+            raise ValueError(f"nested more than {_DEEPEST} levels deep")
+        json.dumps(said, allow_nan=False)  # refuses 1e999, which is parsed as infinity
     except (ValueError, RecursionError) as error:
-        return Answer(BAD, why=f"no JSON: {error or type(error).__name__}"[:200])
+        return Answer(BAD, why=f"invalid JSON: {error or type(error).__name__}"[:200])
     if type(said) is not dict or set(said) - {"number", "value", "error"} or said.get("number") != number:
-        return Answer(BAD, why="an answer to another question, or to none")
+        return Answer(BAD, why="not an answer to this question")
     if "error" in said:
         return Answer(ERROR, why=str(said["error"])[:1000])
     return Answer(VALUE, said.get("value"))
 
 
 def close(got: Any, expected: float, within: float) -> bool:
-    """Whether a number is near another; a bool is none."""
+    """Whether ``got`` is a number (not a bool) within a distance of ``expected``."""
     return type(got) in (int, float) and math.isfinite(got) and abs(got - expected) <= within

@@ -1,9 +1,8 @@
-"""Not imported: its text is the program that runs inside, `python3 -I -c TEXT FOLDER MODULE MOST`.
+"""Never imported: its text is the program in the sandbox, `python3 -I -c TEXT FOLDER MODULE MOST`.
 
-Descriptor 0 is a socket: a message is its length in four bytes, then JSON. A question is {number, function, args}; the
-answer {number, value} or {number, error}. Before the first one a byte says that the process is there: until then no
-code of the student's has run. What student code prints goes elsewhere. Nothing here is a guard: whatever the
-student's code does to this process, it can only answer or not.
+Descriptor 0 is a socket. A message is its length in four bytes, then JSON. A question is {number, function, args}, an
+answer {number, value} or {number, error}. One byte comes first, to show that the process runs, before any code of the
+student. This program protects nothing: whatever the student's code does to it, it can only send answers or none.
 """
 
 import importlib
@@ -39,8 +38,8 @@ def main() -> None:
             said = {"number": asked["number"], "value": getattr(module, asked["function"])(*asked["args"])}
             raw = json.dumps(said, allow_nan=False).encode()
             if len(raw) > most:
-                raise ValueError(f"an answer of {len(raw):,} bytes; {most:,} are the most")
-        except Exception as error:  # whatever the student's code raises is its answer, and is told
+                raise ValueError(f"the answer has {len(raw):,} bytes; the limit is {most:,}")
+        except Exception as error:  # an exception is the answer too
             said = {"number": asked["number"], "error": f"{type(error).__name__}: {error}"[:1000]}
             raw = json.dumps(said).encode()
         LINE.sendall(struct.pack("!I", len(raw)) + raw)

@@ -1,4 +1,4 @@
-"""The parent's end: starts the worker in a sandbox, asks, and waits so long and no longer."""
+"""The parent's side: starts the worker in a sandbox, asks, and waits with a time limit."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from .answers import BAD, CRASH, TIMEOUT, Answer, read
 
 _CHILD = (Path(__file__).resolve().parent / "child.py").read_text()
 MOST = 1 << 20
-"""Bytes of an answer."""
+"""The most bytes of an answer."""
 START = 60.0
-"""Seconds that a process of the sandbox may take to be there, which is the machine's time and not the student's."""
+"""Seconds for a process of the sandbox to start, which do not count as the student's."""
 
 
 class Worker:
-    """One student's module, in a process that is started again when it has crashed or kept silent."""
+    """One student's module in a process, which is restarted after a crash or a timeout."""
 
     def __init__(self, sandbox: Sandbox, tier: Tier, folder: Path, module: str, scratch: Path) -> None:
-        """``folder`` is what the sandbox lets it read; ``scratch`` is a folder for what it writes."""
+        """``folder``: what it may read; ``scratch``: where it may write."""
         self._sandbox, self.tier, self._folder, self._module = sandbox, tier, folder, module
         self._data = scratch / "worker"
         self._data.mkdir(exist_ok=True)
@@ -47,13 +47,13 @@ class Worker:
 
     @property
     def printed(self) -> str:
-        """What the student's code has printed, capped."""
+        """The output of the student's code, capped."""
         return self._logs.texts().get(self._module, "")
 
     def call(self, function: str, *args: Any, seconds: float = 5.0) -> Answer:
-        """Ask once. ``args`` are JSON values; whatever happens inside, an Answer comes back within ``seconds``.
+        """Call a function with JSON values. Returns an Answer within ``seconds``, whatever the function does.
 
-        They begin when the process is there. Raises VoidError where the machine does not start it.
+        The time begins when the process runs. Raises VoidError if the machine does not start it.
         """
         if self._line is None:
             self._start()
@@ -63,7 +63,7 @@ class Worker:
         try:
             self._send(struct.pack("!I", len(question)) + question, until)
             (size,) = struct.unpack("!I", self._take(4, until))
-            answer = Answer(BAD, why=f"{size:,} bytes; {MOST:,} are the most")
+            answer = Answer(BAD, why=f"the answer has {size:,} bytes; the limit is {MOST:,}")
             if size <= MOST:
                 answer = read(self._take(size, until), number)
         except TimeoutError:
@@ -71,13 +71,13 @@ class Worker:
         except (EOFError, OSError):
             answer = Answer(CRASH, why="the process ended")
         if answer.kind in (BAD, CRASH, TIMEOUT):
-            self._end()  # what it would still say belongs to no later question
+            self._end()  # a late answer must not reach a later question
         return answer
 
     def _start(self) -> None:
         ours, theirs = socket.socketpair()
         output = self._logs.pipe(self._module)
-        # Printed at once: a process that is ended loses what it keeps back, and -I is deaf to PYTHONUNBUFFERED.
+        # -u, as a killed process loses its buffered output, and -I ignores PYTHONUNBUFFERED.
         words = ("python3", "-I", "-u", "-c", _CHILD, str(self._folder), self._module, str(MOST))
         command = Command(self._module, words, self._data, output, {}, self._data, (self._data,), input=theirs.fileno())
         try:
@@ -91,7 +91,7 @@ class Worker:
             self._take(1, time.monotonic() + START)
         except (TimeoutError, EOFError, OSError) as error:
             self._end()
-            raise VoidError(f"no process was started for {self._module}; it printed:\n{self.printed}") from error
+            raise VoidError(f"the process for {self._module} did not start; it printed:\n{self.printed}") from error
 
     def _ready(self, until: float, event: int) -> socket.socket:
         assert self._line is not None

@@ -88,19 +88,16 @@ def test_the_seed_goes_through_an_engine() -> None:
 @pytest.mark.parametrize(
     ("table", "named"),
     [
-        (pd.DataFrame([[1, 2]], columns=["a", "A"]), "column a is there twice; names are compared without case"),
-        (pd.DataFrame([[1, 2, 3]], columns=["b", "a", "a"]), "column a is there twice"),
-        (pa.table([[1], [2]], names=["a", "a"]), "column a is there twice"),
-        (pd.DataFrame({"diff": [1]}), "there is no column but diff and time"),
-        (pa.table({"time": [1], "diff": [1]}), "there is no column but diff and time"),
+        (pd.DataFrame([[1, 2]], columns=["a", "A"]), "two columns are called a, and case does not count"),
+        (pa.table([[1], [2]], names=["a", "a"]), "two columns are called a"),
+        (pd.DataFrame({"diff": [1]}), "needs a column other than diff and time"),
         (pd.DataFrame({"": [1]}), "a column has no name"),
-        (pd.DataFrame({"a": [1, "x"]}), "no one type .*column a.*; cast it first"),
-        (pd.DataFrame({"a": ["\ud800"]}), r"'\\ud800' has a lone surrogate.*; mend it first"),
-        ([1], "list is no table"),
+        (pd.DataFrame({"a": [1, "x"]}), "values of several types .*column a.*; cast it first"),
+        ([1], "list is not a table"),
     ],
 )
-def test_a_table_that_declares_nothing_is_told_why(table: Any, named: str) -> None:
-    """What no catalog would take is refused before it, with the cause and with no word of a schema."""
+def test_a_table_without_a_declaration(table: Any, named: str) -> None:
+    """A table that no catalog can declare is refused with the cause, not with an error about a schema."""
     with pytest.raises(Error, match=f"^declaration: .*{named}") as caught:
         declaration(table)
     assert "schema" not in str(caught.value)

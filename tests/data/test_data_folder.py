@@ -81,7 +81,7 @@ def _halve(shop: Path) -> None:
 
 
 DAMAGES: list[tuple[Callable[[Path], object], str]] = [
-    (lambda shop: folder.part(shop, "visit", 2).unlink(), "part.parquet: the manifest names it and it is gone"),
+    (lambda shop: folder.part(shop, "visit", 2).unlink(), "part.parquet: it is in the manifest but missing"),
     (lambda shop: shutil.rmtree(shop / "info" / "epoch=00003"), "epoch=00003"),
     (lambda shop: _rewrite(shop, lambda table: table.slice(1)), "rows, where"),
     (lambda shop: _rewrite(shop, _relabel), "something else"),
@@ -93,7 +93,7 @@ DAMAGES: list[tuple[Callable[[Path], object], str]] = [
     (lambda shop: (shop / "manifest.json").write_text("[" * 100_000), "manifest.json: it cannot be read (maximum"),
     (lambda shop: _rewrite_manifest(shop, epochs=None), "manifest.json: it is not as it was written (TypeError"),
     (lambda shop: _rewrite_manifest(shop, epochs=[{"epoch": 1}]), "it is not as it was written (KeyError"),
-    (lambda shop: _rewrite_manifest(shop, epochs=[]), "its epochs are not those that its totals are of"),
+    (lambda shop: _rewrite_manifest(shop, epochs=[]), "its epochs do not match its totals"),
     (lambda shop: _rewrite_manifest(shop, checksum="0" * 32), "its epochs are not those"),
 ]
 
@@ -121,7 +121,7 @@ def test_a_file_too_many_is_noticed(shop: Path) -> None:
 def test_check_names_what_is_no_folder(shop: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A file, and a path of no letters, are told apart from a folder without a manifest."""
     for given, named in (
-        (str(shop / "manifest.json"), f"{shop / 'manifest.json'}: it is a file; name the folder that was made"),
+        (str(shop / "manifest.json"), f"{shop / 'manifest.json'}: it is a file; name the folder"),
         ("", "'' is no path"),
         (str(shop / "info"), "there is no manifest.json"),
     ):

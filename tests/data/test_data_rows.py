@@ -213,9 +213,9 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"visits": 10, "epochs": 11}, "epochs=11"),
     ({"visits": 10, "epochs": 1, "deletes": 0.1}, "epochs=1"),
     ({"categories": 1, "moves": 0.1}, "categories=1"),
-    ({"visits": None}, "visits=None: it is a whole number"),
-    ({"deletes": None}, "deletes=None: it is a share from 0 to 1"),
-    ({"visit": 10}, "visit: no such option"),
+    ({"visits": None}, "visits=None: pass a whole number"),
+    ({"deletes": None}, "deletes=None: pass a share from 0 to 1"),
+    ({"visit": 10}, "visit: no such parameter"),
 ]
 
 

@@ -27,7 +27,7 @@ def test_memory_of_all_processes_together_is_bounded(tmp_path: Path) -> None:
             assert process.stdout is not None and process.stdout.readline().strip() == str(60 * MIB).encode()
         for pids in ({running[0].pid}, {running[1].pid}):
             Bounds(lambda pids=pids: pids, tmp_path, 100 * MIB, MIB, 9).tick()  # type: ignore[misc]
-        with pytest.raises(SubmissionError, match="MiB of memory; 100 are the most"):
+        with pytest.raises(SubmissionError, match="MiB of memory; the limit is 100 MiB"):
             Bounds(lambda: {process.pid for process in running}, tmp_path, 100 * MIB, MIB, 9).tick()
     finally:
         for process in running:
@@ -43,7 +43,7 @@ def test_disk_and_files_are_bounded(tmp_path: Path) -> None:
     (data / "link").symlink_to(large)
     Bounds(set, data, MIB, 2 * MIB, 9).tick()
     (data / "log").write_bytes(os.urandom(3 * MIB))
-    with pytest.raises(SubmissionError, match=r"\{data\} holds 3 MiB; 2 are the most"):
+    with pytest.raises(SubmissionError, match=r"\{data\} holds 3 MiB; the limit is 2 MiB"):
         Bounds(set, data, MIB, 2 * MIB, 9).tick()
-    with pytest.raises(SubmissionError, match=r"\{data\} holds 2 files; 1 are the most"):
+    with pytest.raises(SubmissionError, match=r"\{data\} holds 2 files; the limit is 1"):
         Bounds(set, data, MIB, 9 * MIB, 1).tick()

@@ -42,7 +42,7 @@ def test_a_link_out_of_the_submission_is_refused(tmp_path: Path, leads: str) -> 
     team = submission(tmp_path / "team")
     (tmp_path / "team" / "inner").mkdir()
     (tmp_path / "team" / "link").symlink_to(leads)
-    with pytest.raises(SubmissionError, match="link: a link that leaves the submission"):
+    with pytest.raises(SubmissionError, match="link is a link that leaves the submission"):
         prepare(team, tmp_path / "cache", 10)
 
 
@@ -50,7 +50,7 @@ def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
     """A pipe would hang who copies it."""
     team = submission(tmp_path / "team")
     os.mkfifo(tmp_path / "team" / "pipe")
-    with pytest.raises(SubmissionError, match="pipe: neither a file nor a folder"):
+    with pytest.raises(SubmissionError, match="pipe is neither a file nor a folder"):
         prepare(team, tmp_path / "cache", 10)
 
 
@@ -81,8 +81,8 @@ def test_what_cannot_be_read_or_kept_is_named(tmp_path: Path, monkeypatch: pytes
 @pytest.mark.parametrize(
     ("command", "said"),
     [
-        (("sh", "-c", "echo no wheel for that; exit 3"), "ended with 3:\nno wheel for that"),
-        (("no-such-program",), "there is no program 'no-such-program'"),
+        (("sh", "-c", "echo no wheel for that; exit 3"), "exited with 3:\nno wheel for that"),
+        (("no-such-program",), "unknown program 'no-such-program'"),
         (("sleep", "60"), "took longer than 1 s"),
     ],
 )
@@ -107,7 +107,7 @@ def test_a_build_has_one_home_which_goes_with_it(tmp_path: Path, monkeypatch: py
     first, second = ("sh", "-c", "echo tool > $HOME/tool"), ("sh", "-c", "cat $HOME/tool > got")
     folder, _ = prepare(submission(tmp_path / "team", first, second), tmp_path / "cache", 10)
     assert (folder / "got").read_text() == "tool\n"
-    with pytest.raises(SubmissionError, match="ended with 1"):
+    with pytest.raises(SubmissionError, match="exited with 1"):
         prepare(submission(tmp_path / "bad", first, ("false",)), tmp_path / "other", 10)
     assert not list(tmp_path.glob("checkout-build-*"))
 
@@ -137,13 +137,13 @@ def test_a_build_without_landlock_reads_and_changes_others(tmp_path: Path, monke
 def test_a_build_without_end_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Output without end does not fill memory, files without end are too many."""
     team = submission(tmp_path / "loud", ("sh", "-c", "head -c 3000000 /dev/zero; exit 1"))
-    with pytest.raises(SubmissionError, match="ended with 1") as raised:
+    with pytest.raises(SubmissionError, match="exited with 1") as raised:
         prepare(team, tmp_path / "cache", 10)
     assert len(str(raised.value)) < 700_000
     monkeypatch.setattr(build, "EVERY", 0.05)
     monkeypatch.setattr(build.Limits, "files", 300)
     team = submission(tmp_path / "many", ("sh", "-c", "n=0; while :; do n=$((n+1)); : > f$n; done"))
-    with pytest.raises(SubmissionError, match="build: its folder holds .* files; 300 are the most"):
+    with pytest.raises(SubmissionError, match="build: its folder holds .* files; the limit is 300"):
         prepare(team, tmp_path / "cache", 60)
 
 

@@ -52,7 +52,7 @@ def test_faults_by_commands_and_what_they_leave_out(tmp_path: Path) -> None:
     assert done.returncode == 0 and report["verdict"] == "pass", done.stdout + done.stderr
     left = {entry["what"]: entry["why"] for entry in report["not_tested"]}
     assert "pauses (SIGSTOP) of shop" in left and "no sandbox" in left["what it may read, write and reach"]
-    assert {"limits on its memory, disk and files", "cores that it takes"} <= set(left)
+    assert {"limits on its memory, disk and files", "cores that it uses"} <= set(left)
     faults = report["phases"]["faults"]["figures"]["faults"]
     assert faults and not any("pause" in str(fault) for fault in faults)
 
@@ -76,7 +76,7 @@ def test_of_a_system_that_hangs_no_other_phase_asks_anything(tmp_path: Path) -> 
 
 @pytest.mark.parametrize(
     ("command", "said"),
-    [(["sh", "-c", "echo it is not there; exit 4"], "ended with 4: it is not there"), (["no-such-program"], "No such")],
+    [(["sh", "-c", "echo it is not there; exit 4"], "exited with 4: it is not there"), (["no-such-program"], "No such")],
 )
 def test_a_command_that_fails_says_why(command: list[str], said: str) -> None:
     """Its name, its words, and what it printed."""

@@ -1,4 +1,4 @@
-"""What a query's start asks of Python: an operator that is declared without the kit, and PySpark from no zip."""
+"""The start of a query: an operator that does not load the kit, and SPARK_HOME without PySpark's zip."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sharedstate_lite.spark.query.lazy_processor import LazyProcessor
 from sharedstate_lite.spark.session import home
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    pass
 
 TEXT = StructType().add("text", StringType())
 
@@ -35,7 +35,7 @@ print([name for name in ("numpy", "pandas", "pyarrow", "sharedstate_lite") if na
 
 
 class Kept:
-    """What is handed to a piece of work, and whether it was ended."""
+    """Work that returns its arguments, and notes that it was closed."""
 
     def __init__(self) -> None:
         self.ended = False
@@ -48,7 +48,7 @@ class Kept:
 
 
 class Handle:
-    """States that are their own names."""
+    """A handle whose state variables are their names."""
 
     def getValueState(self, name: str, schema: StructType) -> str:
         return name
@@ -57,8 +57,8 @@ class Handle:
         return name
 
 
-def test_an_operator_is_declared_by_pyspark_alone(tmp_path: Path) -> None:
-    """The Python that asks for the state variables gets them without the kit, pandas or Arrow."""
+def test_a_lazy_processor_needs_only_pyspark(tmp_path: Path) -> None:
+    """The process that asks for the state variables does not load the kit, pandas or Arrow."""
     raw = cloudpickle.dumps(LazyProcessor(Kept(), {"head": TEXT}, {"runs": (TEXT, TEXT)}))
     done = subprocess.run([sys.executable, "-c", DECLARES], input=raw, capture_output=True, cwd=tmp_path)
     assert done.stderr == b""
@@ -66,8 +66,8 @@ def test_an_operator_is_declared_by_pyspark_alone(tmp_path: Path) -> None:
     assert done.stdout.decode().splitlines() == [str([("head", text), ("runs", text, text)]), "[]"]
 
 
-def test_the_work_is_one_for_all_keys_and_ended() -> None:
-    """It is given the states, each key and its frames; closing is passed on, and harmless before any rows."""
+def test_the_work_is_unpickled_once_and_closed() -> None:
+    """It receives the states, each key and its frames; close is passed on, and does nothing before any rows."""
     operator = LazyProcessor(Kept(), {"head": TEXT}, {"runs": (TEXT, TEXT)})
     operator.init(Handle())  # type: ignore[arg-type]
     operator.close()
@@ -78,20 +78,9 @@ def test_the_work_is_one_for_all_keys_and_ended() -> None:
     assert told[0][0].ended
 
 
-def test_workers_have_pyspark_from_the_package(spark: SparkSession) -> None:
-    """Not from the zip, which is compiled again by each Python."""
-
-    def where(_: int) -> str:
-        import pyspark
-
-        return pyspark.__file__
-
-    assert spark.sparkContext.parallelize([0], 1).map(where).collect() == [str(home.package() / "__init__.py")]
-
-
 @pytest.mark.parametrize("zipped", [False, True])
-def test_a_look_alike_is_the_package(zipped: bool, tmp_path: Path) -> None:
-    """All of its parts are there, but for the zip where it is not wanted; to make it again changes nothing."""
+def test_the_linked_home_is_the_package(zipped: bool, tmp_path: Path) -> None:
+    """All parts are there, with the zip or without; linking again changes nothing."""
     for _ in range(2):
         folder = home.linked(tmp_path / "home", zipped)
         assert folder == tmp_path / "home" and (folder / "jars").samefile(home.package() / "jars")
@@ -100,7 +89,7 @@ def test_a_look_alike_is_the_package(zipped: bool, tmp_path: Path) -> None:
 
 
 def test_without_links_the_package_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A system that makes no links for this user starts Spark all the same."""
+    """Without permission to create links, SPARK_HOME is the package."""
 
     def refuses(*_: object) -> None:
         raise OSError("no links here")

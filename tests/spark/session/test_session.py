@@ -13,6 +13,7 @@ import pytest
 import sharedstate_lite as ss
 import sharedstate_lite.spark as kit
 from sharedstate_lite.errors import Error
+from sharedstate_lite.spark.session import home
 from sharedstate_lite.spark.session.settings import PROVIDER_CLASS
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def test_importing_the_kit_imports_no_pyspark() -> None:
-    """A learner without Java, or without time, can import everything; pyspark comes with the first session."""
+    """Everything can be imported without Java; PySpark is imported by the first session."""
     code = (
         "import sharedstate_lite.spark, sys; sys.exit(any(m.split('.')[0] in ('pyspark', 'py4j') for m in sys.modules))"
     )
@@ -28,7 +29,7 @@ def test_importing_the_kit_imports_no_pyspark() -> None:
 
 
 def test_settings_are_those_of_a_laptop(spark: SparkSession) -> None:
-    """Two shuffle partitions, RocksDB with its changelog, Arrow, UTC, no pages on a port, seldom awake; one may add."""
+    """Two shuffle partitions, RocksDB with its changelog, Arrow, UTC, no web pages; Java options may be added."""
     assert spark.sparkContext.master == os.environ.get("SHAREDSTATE_LITE_MASTER", "local[2]")
     expected = {
         "spark.sql.shuffle.partitions": "2",
@@ -45,8 +46,8 @@ def test_settings_are_those_of_a_laptop(spark: SparkSession) -> None:
     assert added in str(spark.conf.get("spark.driver.extraJavaOptions"))
 
 
-def test_a_session_that_keeps_state_elsewhere_is_told(spark: SparkSession, tmp_path: Path) -> None:
-    """A session made without the kit: what begins there is refused before Spark tries it, with the setting to make."""
+def test_a_session_with_another_state_store_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    """A session made without the kit: a new engine or stream is refused before Spark tries it, with the setting."""
     catalog = ss.Catalog(visit="product STRING")
     views = [catalog.view("CREATE VIEW seen AS SELECT DISTINCT product FROM visit")]
     (tmp_path / "visit").mkdir()
@@ -64,22 +65,25 @@ def test_a_session_that_keeps_state_elsewhere_is_told(spark: SparkSession, tmp_p
 
 
 def test_workers_run_this_python_and_find_the_kit(spark: SparkSession) -> None:
-    """A worker is this environment's Python, and imports the kit from any folder."""
+    """A worker is this environment's Python, imports the kit from any folder, and PySpark from its package, not a zip."""
 
-    def where(_: object) -> tuple[str, str]:
+    def where(_: object) -> tuple[str, str, str]:
+        import pyspark
+
         import sharedstate_lite.errors
 
-        return sys.executable, sharedstate_lite.errors.__file__
+        return sys.executable, sharedstate_lite.errors.__file__, pyspark.__file__
 
     import sharedstate_lite.errors as here
 
-    # By value, since workers cannot import this file.
+    # Pickled by value, because workers cannot import this file.
     where.__module__ = "__main__"
-    assert spark.sparkContext.parallelize([0], 1).map(where).collect() == [(sys.executable, here.__file__)]
+    wanted = (sys.executable, here.__file__, str(home.package() / "__init__.py"))
+    assert spark.sparkContext.parallelize([0], 1).map(where).collect() == [wanted]
 
 
 def test_asking_again_gives_the_same_session(spark: SparkSession) -> None:
-    """session() without wishes, or with those that hold, is the session that runs."""
+    """session() without arguments, or with those of the running session, returns it."""
     assert kit.session() is spark
     assert kit.session(spark.sparkContext.master, app="sharedstate_lite", shuffle_partitions=2) is spark
     assert kit.session(conf={"spark.ui.enabled": False, "spark.sql.session.timeZone": "UTC"}) is spark
@@ -98,7 +102,7 @@ def test_asking_again_gives_the_same_session(spark: SparkSession) -> None:
     ],
 )
 def test_a_session_that_differs_is_refused(spark: SparkSession, wish: dict[str, object], named: str) -> None:
-    """What the running session is not is an error that names it, and the session stays as it was."""
+    """A difference from the running session is an error that names it, and the session stays."""
     with pytest.raises(Error) as caught:
         kit.session(**wish)  # type: ignore[arg-type]
     assert named in str(caught.value) and "stop()" in str(caught.value)
@@ -123,7 +127,7 @@ def test_a_session_that_differs_is_refused(spark: SparkSession, wish: dict[str, 
     ],
 )
 def test_bad_arguments_are_refused_before_anything_starts(wish: dict[str, object], named: str) -> None:
-    """An argument that cannot be right is named, with what would be."""
+    """A wrong argument is named, with a correct one."""
     with pytest.raises(Error) as caught:
         kit.session(**wish)  # type: ignore[arg-type]
     assert named in str(caught.value)
@@ -137,6 +141,7 @@ def test_a_started_session_is_found_by_pyspark(spark: SparkSession) -> None:
     assert Class.builder.getOrCreate() is spark
 
 
+@pytest.mark.slow  # every engine and stream of the fast suite keeps its state there, too
 def test_state_is_kept_in_rocksdb(spark: SparkSession, tmp_path: Path) -> None:
     """A stateful query works at once, and its state is RocksDB's with a changelog."""
     source, checkpoint = tmp_path / "in", tmp_path / "checkpoint"
