@@ -25,7 +25,7 @@ NAMES = ("result", "counts")
 
 
 def test_a_job_keeps_epochs_goes_on_and_names_bad_files(spark: SparkSession, tmp_path: Path) -> None:
-    """Folders keep their epochs; a restart continues; corrupt, lost and empty files are named; no change comes twice."""
+    """Folders keep their epochs, a restart continues, corrupt, lost and empty files are named, nothing comes twice."""
     source, sink = tmp_path / "shop of parquet", tmp_path / "out"
     folders(source, 0)
     folders(source, 1)

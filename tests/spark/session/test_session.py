@@ -65,7 +65,7 @@ def test_a_session_with_another_state_store_is_refused(spark: SparkSession, tmp_
 
 
 def test_workers_run_this_python_and_find_the_kit(spark: SparkSession) -> None:
-    """A worker is this environment's Python, imports the kit from any folder, and PySpark from its package, not a zip."""
+    """A worker is this environment's Python, imports the kit from any folder, and PySpark not from a zip."""
 
     def where(_: object) -> tuple[str, str, str]:
         import pyspark
