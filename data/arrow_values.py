@@ -6,6 +6,7 @@ decimal is converted only if the column is declared. NaN is NULL, and a timestam
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
@@ -40,7 +41,7 @@ def infer(given: pa.DataType) -> Type | None:
     plain = given.value_type if types.is_dictionary(given) else given
     if types.is_integer(plain):
         return Type.BIGINT if plain.bit_width == 64 or plain == pa.uint32() else Type.INT
-    tests = (
+    tests: tuple[tuple[Callable[[pa.DataType], bool], Type], ...] = (
         (types.is_floating, Type.DOUBLE),
         (types.is_boolean, Type.BOOLEAN),
         (types.is_date, Type.DATE),

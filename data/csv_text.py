@@ -38,7 +38,7 @@ def read(path: Path, sep: str) -> pa.Table:
     try:
         table = pyarrow.csv.read_csv(
             # Arrow needs the last line end: without it, an empty last cell would not be NULL after a quoted one.
-            pa.BufferReader(content + b"\n"),
+            io.BytesIO(content + b"\n"),
             read_options=pyarrow.csv.ReadOptions(use_threads=False, block_size=_LONGEST),
             parse_options=pyarrow.csv.ParseOptions(delimiter=sep, newlines_in_values=True),
             convert_options=pyarrow.csv.ConvertOptions(

@@ -252,8 +252,8 @@ def kit(room, telling, lock):
 
     Without it all but a few things work, or are slower, so nothing stops.
     """
-    # sharedstate_lite/spark/session/ivy.py reads a program's output much like this; the set-up imports nothing of the kit,
-    # which needs packages that may not be there yet, and a Python that this one may not be.
+    # spark/session/ivy.py reads a program's output in the same way. The set-up cannot import it: the packages that it
+    # needs may not be installed yet, and this Python may not be the right one.
     command = [str(ENVIRONMENT / "bin" / "python"), "-u", "-m", f"sharedstate_lite.spark.session.{room}"]
     with launched(command, lock, text=True, errors="replace") as child, open(LOG, "a") as log:
         late = threading.Timer(KIT_SECONDS, os.killpg, [child.pid, signal.SIGKILL])

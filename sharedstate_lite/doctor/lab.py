@@ -79,11 +79,11 @@ def lab(*, browser: bool, stopping: Callable[[], bool]) -> None:
     """Run the doctor, the example and JupyterLab, until a signal comes or ``stopping()`` is true. Raises Error."""
     root = checkout() or Path.cwd()
     page = f"lab/tree/{START_HERE}" if (root / START_HERE).is_file() else "lab"
-    server: Server | None = None
+    server: JupyterServer | None = None
     try:
         run_module("sharedstate_lite.doctor", "--short")
         print(flush=True)
-        server = Server(root, page)  # it starts while the example runs
+        server = JupyterServer(root, page)  # it starts while the example runs
         if status := run_module("sharedstate_lite.lessons.demo"):
             raise Error(f"the example ended with status {status}: see the lines above; run make clean, then make lab")
         address = server.ready()
@@ -162,7 +162,7 @@ def open_browser(address: str) -> None:
             webbrowser.open(address)
 
 
-class Server:
+class JupyterServer:
     """JupyterLab in a process of its own, starting in the folder ``root``; ``page`` is the path of its first page."""
 
     def __init__(self, root: Path, page: str) -> None:

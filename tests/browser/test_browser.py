@@ -16,7 +16,7 @@ from typing import Any
 import nbformat
 import pytest
 
-from sharedstate_lite.doctor.lab import Server
+from sharedstate_lite.doctor.lab import JupyterServer
 from sharedstate_lite.system.cache import cache_dir
 
 HERE = Path(__file__).resolve().parent
@@ -47,7 +47,7 @@ def address(tools: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> 
         # Separate settings, so that the user's theme stays; the package of this checkout.
         patch.setenv("SHAREDSTATE_LITE_CACHE", str(tmp_path_factory.mktemp("cache")))
         patch.setenv("PYTHONPATH", str(ROOT))
-        server = Server(root, "lab")
+        server = JupyterServer(root, "lab")
         try:
             yield server.ready()
         finally:

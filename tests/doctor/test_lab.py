@@ -29,8 +29,8 @@ MAKE = ["make", "lab", "SETUP=:", f"VENV={sys.executable}"]
 SERVER = [
     sys.executable,
     "-c",
-    "from pathlib import Path; from sharedstate_lite.doctor.lab import Server; "
-    "server = Server(Path.cwd(), 'lab'); print(server.ready(), flush=True); server._process.wait()",
+    "from pathlib import Path; from sharedstate_lite.doctor.lab import JupyterServer; "
+    "server = JupyterServer(Path.cwd(), 'lab'); print(server.ready(), flush=True); server._process.wait()",
 ]
 """JupyterLab alone, without doctor and example."""
 
@@ -249,7 +249,7 @@ def test_failed_example(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
         def stop(self) -> None:
             calls.append("stop")
 
-    monkeypatch.setattr(lab, "Server", Fake)
+    monkeypatch.setattr(lab, "JupyterServer", Fake)
     monkeypatch.setattr(lab, "run_module", lambda module, *arguments: 3 if module.endswith("demo") else 0)
     assert lab.main(["--no-browser"]) == 1
     assert "the example ended with status 3" in capsys.readouterr().err and calls == ["start", "stop"]
