@@ -1,6 +1,6 @@
 """An interpreter of plans for tests: rows are tuples, operators are loops, and there is no state.
 
-It shares only `kernels.expr` with the engines. If it computes a view correctly and an engine does not, the plan is right.
+It shares only `kernels.expr` with the engines. If its answer is right and an engine's is not, the plan is right.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Row = tuple[int, ...]
 
 
 def interpret(view: View, tables: dict[str, list[tuple[Any, ...]]]) -> pd.DataFrame:
-    """The view over rows of Python values, as a frame of objects."""
+    """Return the view over rows of Python values, as a frame of objects."""
     strings = Strings()
     rows = _run(view.plan, tables, strings)
     values = [[value(w, c.type, strings) for w, c in zip(row, view.schema, strict=True)] for row in rows]

@@ -71,7 +71,7 @@ VIEWS = [
 
 
 def shop() -> Catalog:
-    """The catalog with every view of the list."""
+    """Return the catalog with all views."""
     catalog = Catalog(**RELATIONS)
     for sql in VIEWS:
         catalog.view(sql)
@@ -82,5 +82,5 @@ CATALOG = shop()
 
 
 def bound(select: str, catalog: Catalog | None = None, **options: Any) -> View:
-    """A view over the shop's relations."""
+    """Return a view over the relations."""
     return (catalog or Catalog(**RELATIONS)).view(f"CREATE VIEW v AS {select}", **options)

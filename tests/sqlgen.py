@@ -43,13 +43,13 @@ ROW = st.tuples(*(st.none() | VALUES[kind] for kind, names in COLUMNS.items() fo
 
 
 def frame(rows: list[tuple[Any, ...]]) -> pd.DataFrame:
-    """Drawn rows as a frame of objects."""
+    """Return drawn rows as a frame of objects."""
     names = [n for names in COLUMNS.values() for n in names]
     return pd.DataFrame({n: pd.Series([r[i] for r in rows], dtype=object) for i, n in enumerate(names)})
 
 
 def words(rows: list[tuple[Any, ...]], strings: Strings) -> Words:
-    """Drawn rows as words, by a road of the tests' own."""
+    """Return drawn rows as words, without the library's conversion."""
     kinds = [Type(kind) for kind, names in COLUMNS.items() for _ in names]
     columns = [[word(r[i], kind, strings) for r in rows] for i, kind in enumerate(kinds)]
     return np.array(columns, dtype=np.int64).reshape(len(kinds), len(rows))
@@ -71,7 +71,7 @@ def word(value: Any, kind: Type, strings: Strings) -> int:
 
 
 def value(word: int, kind: Type, strings: Strings) -> Any:
-    """A word as the Python value that it stands for."""
+    """Return a word as a Python value."""
     if word == -(2**63):
         return None
     if kind is Type.STRING:
@@ -111,7 +111,7 @@ CASTS = [
 
 @st.composite
 def expressions(draw: st.DrawFn, kind: str, depth: int = 3) -> str:
-    """The text of an expression of type ``kind`` over :data:`DECLARED`."""
+    """Return the text of an expression of type ``kind`` over `DECLARED`."""
 
     def sub(of: str) -> str:
         return draw(expressions(of, depth - 1))
