@@ -1,13 +1,12 @@
-"""Run as a process of its own: a file system that passes everything on to a folder, until its power is cut.
+"""A process that serves a FUSE file system over a folder, until its power is cut.
 
     python -P -m grader.powercut.serve MOUNT FOLDER
 
-Says "ready" once it is mounted. Reads lines: "cut" undoes what was never synced, says "cut BLOCKS FILES", and from
-then on every request fails. It ends, and the mount with it, when its input does, as it does also where whoever started
-it was killed.
+It prints "ready" once it is mounted. The input line "cut" makes it undo all unsynced writes and print "cut BLOCKS
+FILES"; after that every request fails. It unmounts and ends when its input ends, so also if the grader is killed.
 
-An msync arrives as an fsync of its file. The kernel caches reads, and hands every write on at once, save those
-through a mapping of memory, which are handed on at the latest when they are synced.
+An msync arrives as an fsync of its file. The kernel caches reads and passes every write on at once, except writes
+through a memory mapping, which arrive when they are synced, or earlier.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from mfusepy import FUSE, Operations, fuse_file_info, fuse_get_context
 from .undo import Undo
 
 _HIDDEN = ".fuse_hidden"
-"""libfuse gives such a name to an open file that is removed; after a cut it would not be there."""
+"""libfuse renames a removed open file to such a name. After a cut that file must be gone."""
 _WANTED = os.O_NOFOLLOW | os.O_CLOEXEC
 _TIMES = ("st_atime", "st_mtime", "st_ctime")
 _FIELDS = ("st_mode", "st_ino", "st_nlink", "st_uid", "st_gid", "st_size", "st_blocks", "st_blksize", "st_rdev")
@@ -40,7 +39,7 @@ _R = TypeVar("_R")
 
 
 def _powered(method: Callable[Concatenate[Folder, str, _P], _R]) -> Callable[Concatenate[Folder, str, _P], _R]:
-    """One request at a time, given the path in the folder; with the power cut, none."""
+    """Serialize requests, pass the path in the folder, and fail after a cut."""
 
     @functools.wraps(method)
     def guarded(self: Folder, path: str, /, *rest: _P.args, **named: _P.kwargs) -> _R:
@@ -52,22 +51,22 @@ def _powered(method: Callable[Concatenate[Folder, str, _P], _R]) -> Callable[Con
     return guarded
 
 
-class Folder(Operations):  # type: ignore[misc]  # the library's class has no types
-    """The requests of the kernel, passed on. Descriptors are the folder's own."""
+class Folder(Operations):  # type: ignore[misc]  # the library is untyped
+    """Passes the kernel's requests on to a folder. File handles are descriptors of the folder's files."""
 
     use_ns = True
 
     def __init__(self, root: str) -> None:
         self.root, self._turn, self.off = root, threading.Lock(), False
         self._undo: dict[int, Undo] = {}
-        """By inode, of files with something that was never synced."""
+        """The files with unsynced writes, by inode."""
         self._hidden: set[str] = set()
         self._owned = os.geteuid() == 0
         self.ended = False
-        """The input has ended."""
+        """Whether the input has ended."""
 
     def cut(self) -> tuple[int, int]:
-        """Undo what was never synced, and fail from now on; how many blocks of how many files that were."""
+        """Undo all unsynced writes, and fail every later request. Returns how many blocks of how many files."""
         with self._turn:
             self.off = True
             blocks = sum(undo.undo() for undo in self._undo.values())
@@ -76,18 +75,18 @@ class Folder(Operations):  # type: ignore[misc]  # the library's class has no ty
             return blocks, len(self._undo)
 
     def init(self, path: str) -> None:
-        """Mounted."""
+        """Report that the file system is mounted."""
         print("ready", flush=True)
 
     def _forget(self, path: str) -> None:
-        """The name is about to go, and with a file's last name its data."""
+        """Forget a file's unsynced writes if its last name is about to be removed."""
         with contextlib.suppress(FileNotFoundError):
             found = os.lstat(path)
             if found.st_nlink == 1 and (undo := self._undo.pop(found.st_ino, None)):
                 undo.close()
 
     def _own(self, path: str) -> None:
-        """What root makes for somebody else is theirs."""
+        """Give a new file to the caller, if this process runs as root."""
         if self._owned:
             uid, gid, _ = fuse_get_context()
             os.chown(path, uid, gid, follow_symlinks=False)
@@ -104,7 +103,7 @@ class Folder(Operations):  # type: ignore[misc]  # the library's class has no ty
 
     @_powered
     def open(self, path: str, info: fuse_file_info) -> int:
-        # To write, a file must be read as well: what it held is to be remembered.
+        # Open for reading too, as a write must first store the old content.
         reads = info.flags & os.O_ACCMODE == os.O_RDONLY
         info.fh = os.open(path, (os.O_RDONLY if reads else os.O_RDWR) | _WANTED)
         if info.flags & os.O_TRUNC:
@@ -151,7 +150,7 @@ class Folder(Operations):  # type: ignore[misc]  # the library's class has no ty
     @_powered
     def fallocate(self, path: str, mode: int, offset: int, size: int, info: fuse_file_info) -> int:
         if mode:
-            raise OSError(errno.EOPNOTSUPP, "only making a file longer is supported")
+            raise OSError(errno.EOPNOTSUPP, "fallocate can only extend a file")
         os.posix_fallocate(info.fh, offset, size)
         if undo := self._undo.get(os.fstat(info.fh).st_ino):
             undo.longer(offset + size)
@@ -170,7 +169,7 @@ class Folder(Operations):  # type: ignore[misc]  # the library's class has no ty
 
     @_powered
     def readdir(self, path: str, handle: int) -> list[tuple[str, dict[str, int], int]]:
-        # A name without a number would be hidden by the C library.
+        # The C library hides entries without an inode number.
         with os.scandir(path) as found:
             names = [(one.name, {"st_ino": one.inode(), "st_mode": _kind(one)}, 0) for one in found]
         itself = {"st_ino": os.lstat(path).st_ino, "st_mode": stat.S_IFDIR}
@@ -189,7 +188,7 @@ class Folder(Operations):  # type: ignore[misc]  # the library's class has no ty
     @_powered
     def mknod(self, path: str, mode: int, device: int) -> int:
         if stat.S_ISBLK(mode) or stat.S_ISCHR(mode):
-            raise OSError(errno.EPERM, "a submission makes no devices")
+            raise OSError(errno.EPERM, "a submission must not create devices")
         os.mknod(path, mode)
         self._own(path)
         return 0
@@ -248,14 +247,14 @@ class Folder(Operations):  # type: ignore[misc]  # the library's class has no ty
 
 
 def _kind(entry: os.DirEntry[str]) -> int:
-    """What it is, without asking the disk; 0: look yourself."""
+    """The type of an entry as a mode; 0 if unknown."""
     if entry.is_symlink():
         return stat.S_IFLNK
     return stat.S_IFDIR if entry.is_dir() else stat.S_IFREG if entry.is_file() else 0
 
 
 def _obey(folder: Folder) -> None:
-    """Do what is asked on standard input, and end the process with it."""
+    """Obey the lines of standard input, and end the process when they end."""
     for line in sys.stdin:
         if line == "cut\n":
             print("cut", *folder.cut(), flush=True)
@@ -264,20 +263,20 @@ def _obey(folder: Folder) -> None:
 
 
 def main(mount: str, folder: str) -> None:
-    """Serve until the end of the input."""
+    """Serve until the input ends."""
     os.umask(0)  # the kernel has applied the caller's
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # every unsynced file keeps one
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # each unsynced file keeps a descriptor
     served = Folder(folder)
     threading.Thread(target=_obey, args=(served,), daemon=True, name="power").start()
-    # default_permissions: the kernel checks modes and owners, for whoever asks.
+    # default_permissions: the kernel checks modes and owners.
     options: dict[str, Any] = {"default_permissions": True, "auto_unmount": True, "use_ino": True, "nosuid": True}
     if os.geteuid() == 0:
-        options["allow_other"] = True  # services run as somebody else
+        options["allow_other"] = True  # services run as another user
     try:
         FUSE(served, mount, raw_fi=True, foreground=True, nothreads=True, fsname="powercut", **options)
     except RuntimeError:
-        sys.exit(not served.ended)  # libfuse has said why; ended by a signal it returns an error too
+        sys.exit(not served.ended)  # libfuse printed the reason; it also reports an error after SIGTERM
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""What a file held at its last sync, where that differs from what is in it now: enough to go back to it.
+"""The content of a file at its last sync, where it differs from the current content.
 
-Data alone is undone. A length that was set (truncate, fallocate) is durable at once, as creating, renaming and removing
-a file are; a length that came of a write goes with that write, as on ext4 and XFS, which make a file longer once
-the data is there. An O_DSYNC write makes durable what it wrote and nothing else.
+Only data is undone. Setting a length (truncate, fallocate) is durable at once, as is creating, renaming or removing a
+file. A write that extends a file loses that length when it is undone, as on ext4 and XFS. An O_DSYNC write makes only
+its own data durable.
 """
 
 from __future__ import annotations
@@ -10,30 +10,30 @@ from __future__ import annotations
 import os
 
 BLOCK = 4096
-"""Bytes that are remembered together."""
+"""Bytes that are stored together."""
 
 
 class Undo:
-    """Of one file, from its first unsynced write to its next sync."""
+    """Undoes the writes to one file since its last sync."""
 
     def __init__(self, file: int) -> None:
-        """``file`` is a descriptor for reading and writing; it is copied."""
+        """``file``: a descriptor for reading and writing, which is duplicated."""
         self._file = os.dup(file)
         self._size = os.fstat(file).st_size
-        """The length that the file would have after a cut."""
+        """The length of the file after a cut."""
         self._blocks: dict[int, bytes] = {}
-        """By number, what a block that was written to would hold; the bytes that are missing at its end are zero."""
+        """By block number, the content after a cut. Missing bytes at the end are zero."""
 
     def before(self, offset: int, length: int) -> None:
-        """So many bytes are about to be written there, and not synced."""
+        """Store the blocks that an unsynced write is about to change."""
         for number in range(offset // BLOCK, -(-(offset + length) // BLOCK)):
             if number not in self._blocks:
-                # Beyond the length that the file would have, nothing needs to be read: it would be zero.
+                # Beyond the length after a cut there is nothing to store.
                 kept = min(BLOCK, max(0, self._size - number * BLOCK))
                 self._blocks[number] = os.pread(self._file, kept, number * BLOCK) if kept else b""
 
     def through(self, offset: int, data: bytes) -> None:
-        """This was written there and is durable, whatever is around it."""
+        """Record a durable write. The data around it may stay unsynced."""
         for number in range(offset // BLOCK, -(-(offset + len(data)) // BLOCK)):
             if number in self._blocks:
                 begin = max(offset, number * BLOCK)
@@ -44,11 +44,11 @@ class Undo:
         self.longer(offset + len(data))
 
     def longer(self, size: int) -> None:
-        """The file is at least so long, durably."""
+        """Record that the file durably has at least this length."""
         self._size = max(self._size, size)
 
     def cut_to(self, size: int) -> None:
-        """The file's length was set, durably; what was beyond it is gone."""
+        """Record that the file was durably cut to a length."""
         self._size = size
         for number in [n for n in self._blocks if n * BLOCK >= size]:
             del self._blocks[number]
@@ -56,7 +56,7 @@ class Undo:
             self._blocks[last] = self._blocks[last][: size - last * BLOCK]
 
     def undo(self) -> int:
-        """Make the file what it was; how many blocks that took."""
+        """Restore the content of the last sync. Returns how many blocks that changed."""
         for number, block in self._blocks.items():
             length = min(BLOCK, self._size - number * BLOCK)
             if length > 0:
@@ -65,5 +65,5 @@ class Undo:
         return len(self._blocks)
 
     def close(self) -> None:
-        """Everything is synced, or the file is no more."""
+        """Forget the stored blocks, after a sync or when the file is removed."""
         os.close(self._file)

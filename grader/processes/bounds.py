@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ..errors import SubmissionError
-from ..sandbox.tree import told
+from ..sandbox.tree import read_proc
 
 EVERY = 1.0
 """Seconds between checks."""
@@ -23,7 +23,7 @@ def memory(pids: set[int]) -> int:
     total = 0
     for pid in pids:
         try:
-            lines = told(pid, "smaps_rollup").splitlines()
+            lines = read_proc(pid, "smaps_rollup").splitlines()
         except OSError:
             continue
         total += sum(int(line.split()[1]) for line in lines if line.startswith(b"Pss:")) * 1024

@@ -7,7 +7,7 @@ The page has these parts: `words` (escapes every value), `style`, `timeline` (on
 pattern), `causes` (the usual cause of each rule), `charts`, `powercut`.
 """
 
-from .terminal import told
+from .terminal import summary
 from .write import write
 
-__all__ = ["told", "write"]
+__all__ = ["summary", "write"]

@@ -8,7 +8,7 @@ import json
 
 from ..judge import Judgement
 from ..record import Record
-from .terminal import line, plain, told
+from .terminal import line, plain, summary
 
 GRADEBOOK = ("submission", "hash", "verdict", "score", "sustained_per_s", "violations", "seed", "sandbox_tier")
 
@@ -26,7 +26,7 @@ def results(record: Record, judgement: Judgement) -> str | None:
         tests.append(
             {"name": "cap", "score": score.points - score.total, "max_score": 0, "output": "a safety rule is broken"}
         )
-    content = {"score": score.points, "output": told(record, judgement), "visibility": "visible", "tests": tests}
+    content = {"score": score.points, "output": summary(record, judgement), "visibility": "visible", "tests": tests}
     return json.dumps(content, indent=1, ensure_ascii=True) + "\n"
 
 

@@ -30,7 +30,7 @@ def _sentence(judgement: Judgement) -> list[str]:
     return [f"  {first}", *(f"  | {each}" for each in printed)]
 
 
-def told(record: Record, judgement: Judgement) -> str:
+def summary(record: Record, judgement: Judgement) -> str:
     """The summary: verdict, phases, first violations, score, sandbox, and the command to repeat the run."""
     about = record.about
     lines = [f"{line(about['submission']['name'])}: {judgement.verdict.upper()}", *_sentence(judgement), ""]

@@ -9,7 +9,7 @@ from ..record import load
 from .as_html import as_html
 from .as_json import as_json
 from .gradescope import gradebook, results
-from .terminal import told
+from .terminal import summary
 
 
 def write(record_folder: Path, out: Path) -> tuple[Judgement, str]:
@@ -24,4 +24,4 @@ def write(record_folder: Path, out: Path) -> tuple[Judgement, str]:
             (out / name).unlink(missing_ok=True)  # of an earlier run in the same folder
         else:
             (out / name).write_text(text)
-    return judgement, told(record, judgement)
+    return judgement, summary(record, judgement)

@@ -1,9 +1,9 @@
-"""What a submission's processes can do: a tier is how much of it is prevented, and what it says it does not stop.
+"""The sandbox of a submission's processes, in three tiers of isolation.
 
-`tiers` names the tiers and tries out which one this machine has; `walls` is tier 1, `locked` tier 2, `plain` tier 3;
-`launch`, `lock`, `hold` and `enter` are small programs of their own, `programs` says where submissions find theirs,
-`tree` finds and ends every process of a service. The programs are started by path and with nothing of this package in
-reach, so the few lines about limits that three of them need stand in each.
+`tiers` chooses the tier that works on this machine. `walls` is tier 1 (bubblewrap), `locked` tier 2 (Landlock), `plain`
+tier 3 (limits only). `launch`, `lock`, `hold` and `enter` are small separate programs, `programs` builds the PATH of a
+submission, `tree` finds and ends all processes of a service. The small programs cannot import this package, so three of
+them repeat a few lines about limits.
 """
 
 from .locked import Locked, landlock

@@ -1,13 +1,13 @@
-"""Run by path, not imported: becomes one process of a run's sandbox.
+"""A program, never imported: becomes one process in the sandbox of tier 1.
 
     python -I -S enter.py JSON
 
-The object says: uid (-1: stay who you are), stage (a folder to mount on that every uid can reach), binds ([source,
-destination, writable]), user and net (namespaces to enter, as files), limits, bwrap (its words; the binds' are
-added), command.
+The object holds: uid (-1: keep the current one), stage (a folder that every uid can reach, to mount on), binds
+([source, destination, writable]), user and net (files of the namespaces to enter), limits, bwrap (its words, without
+the binds), command.
 
-As root the binds are first made in a private mount namespace, since the uid that runs the submission cannot read
-folders under a root-only home; then that uid is taken, so that limits on processes count for this run alone.
+As root it first makes the binds in a private mount namespace, since the uid of the submission cannot enter folders
+that are root's alone. Then it takes that uid, so that limits on processes count for this run only.
 """
 
 import ctypes
@@ -22,7 +22,7 @@ LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 def check(code: int, what: str) -> None:
-    """Raise what the C library says went wrong."""
+    """Raise OSError with the C library's errno unless the code is 0."""
     if code:
         raise OSError(ctypes.get_errno(), what)
 
@@ -34,9 +34,9 @@ def mount(source: str, target: str, kind: str, flags: int, data: str = "") -> No
 
 
 def staged(stage: str, binds: list[list[str]]) -> list[tuple[str, str, str]]:
-    """The binds, each reachable by anyone, in a mount namespace of our own."""
+    """Bind all sources below the stage, in a private mount namespace, where any uid can reach them."""
     check(LIBC.unshare(CLONE_NEWNS), "unshare(mount)")
-    # The stage may hide a folder that a source is in.
+    # Open the sources first: the stage may hide them.
     sources = [os.open(source, os.O_PATH | os.O_CLOEXEC) for source, _, _ in binds]
     mount("none", "/", "", MS_REC | MS_PRIVATE)
     mount("tmpfs", stage, "tmpfs", 0, "mode=0755,size=1m")
@@ -53,7 +53,7 @@ def staged(stage: str, binds: list[list[str]]) -> list[tuple[str, str, str]]:
 
 
 def main() -> None:
-    """Stage, drop, enter, limit, become bwrap."""
+    """Stage the binds, drop rights, enter the namespaces, set limits, become bwrap."""
     asked = json.loads(sys.argv[1])
     binds = asked["binds"]
     namespaces = [os.open(asked[name], os.O_RDONLY | os.O_CLOEXEC) for name in ("user", "net")]
@@ -70,7 +70,7 @@ def main() -> None:
     words = list(asked["bwrap"])
     for source, destination, writable in binds:
         words += ["--bind" if writable else "--ro-bind", source, destination]
-    # What is bound keeps its own state; nothing else can be written, or files in memory would fill it.
+    # The binds stay as they are; everything else is read-only, as files there would fill the memory.
     words += ["--remount-ro", "/dev", "--remount-ro", "/"]
     for name, (soft, hard) in asked["limits"].items():
         limit = getattr(resource, f"RLIMIT_{name}")

@@ -1,10 +1,9 @@
-"""Run by path, not imported: sets limits and lowers the priority, then becomes the command.
+"""A program, never imported: sets limits and a lower priority, then becomes the command.
 
     python -I -S launch.py JSON
 
-The object says: limits, env (the command's variables), command. Limits are set here and not between fork and exec
-of the grader, which has threads. The variables are the command's alone: this program starts without any, or the
-loader would do what they say before there is a limit.
+The object holds: limits, env (the command's variables), command. Limits are set here and not between fork and exec of
+the grader, which has threads. This program starts without variables, as the loader would obey them before any limit.
 """
 
 import ctypes
@@ -18,14 +17,14 @@ NICE, PR_SET_PDEATHSIG = 10, 1
 
 
 def main() -> None:
-    """Give up what the object says, then be the command. Exit 127: there is no such program."""
+    """Set the limits and become the command. Exit 127: the program is missing."""
     asked = json.loads(sys.argv[1])
     for name, (soft, hard) in asked["limits"].items():
         limit = getattr(resource, f"RLIMIT_{name}")
         most = resource.getrlimit(limit)[1]
         value = soft if most == resource.RLIM_INFINITY else min(soft, most)
         resource.setrlimit(limit, (value, value if hard else most))
-    # What the grader started ends with it, even if the grader is killed.
+    # The command ends with the grader, even if that is killed.
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     os.nice(NICE)
     command = asked["command"]

@@ -1,14 +1,13 @@
-"""Run by path, not imported: becomes a command that Landlock has locked in.
+"""A program, never imported: restricts itself with Landlock, then becomes the command.
 
     python -I -S lock.py JSON
 
-The object says: abi, readable and writable (files and folders), ports (that TCP may connect to; null: all), uid
-(-1: stay who you are), limits, env (the command's variables), command. Linux only; the rules are those of the kernel's
-page on Landlock, by its ABI's numbers. This program starts without any variable: a submission's LD_PRELOAD would
-be obeyed before the lock.
+The object holds: abi, readable and writable (files and folders), ports (for TCP connects; null: all), uid (-1: keep the
+current one), limits, env (the command's variables), command. The numbers are those of the kernel's documentation of
+Landlock. This program starts without variables, as the loader would obey a submission's LD_PRELOAD before the lock.
 
-Taking another uid keeps the right to pass folders that only root may enter, and no other: what is
-behind them is Landlock's to allow. Rights are given up once and for all, for every child too.
+After a change of uid it keeps only the right to pass folders that only root may enter; Landlock decides what can be
+accessed behind them. All restrictions are final, also for children.
 """
 
 import ctypes
@@ -33,14 +32,14 @@ LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 def check(code: int, what: str) -> int:
-    """The code. Raises what the C library says went wrong."""
+    """Return the code, or raise OSError with the C library's errno if it is negative."""
     if code < 0:
         raise OSError(ctypes.get_errno(), what)
     return code
 
 
 def ruleset(asked: dict[str, Any]) -> int:
-    """A descriptor of the rules; what they do not allow is refused."""
+    """A descriptor of the Landlock rules. Everything that they do not allow is refused."""
     abi = asked["abi"]
     every = EVERY[min(abi, 5)]
     words = [every]
@@ -56,7 +55,7 @@ def ruleset(asked: dict[str, Any]) -> int:
         try:
             place = os.open(path, os.O_PATH | os.O_CLOEXEC)
         except FileNotFoundError:
-            continue  # a machine need not have all of them
+            continue  # some machines lack it
         kept = access & every if os.path.isdir(path) else access & every & FILE
         check(LIBC.syscall(ADD_RULE, rules, PATH_BENEATH, struct.pack("=Qi", kept, place), 0), f"landlock: {path}")
         os.close(place)
@@ -66,13 +65,13 @@ def ruleset(asked: dict[str, Any]) -> int:
 
 
 def held() -> int:
-    """Which capabilities this process may use, as bits."""
+    """The permitted capabilities of this process, as bits."""
     with open("/proc/self/status") as lines:
         return next(int(line.split()[1], 16) for line in lines if line.startswith("CapPrm:"))
 
 
 def become(uid: int) -> None:
-    """Be another user, with the right to pass closed folders as the only one kept."""
+    """Become another user, and keep only the right to pass closed folders."""
     right = next((bit for bit in (DAC_READ_SEARCH, DAC_OVERRIDE) if held() >> bit & 1), None)
     LIBC.prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0)
     os.setgroups([])
@@ -86,7 +85,7 @@ def become(uid: int) -> None:
 
 
 def main() -> None:
-    """Lock, limit, be the command. Exit 127: there is no such program."""
+    """Set rules and limits, and become the command. Exit 127: the program is missing."""
     asked = json.loads(sys.argv[1])
     os.nice(NICE)
     rules = ruleset(asked)
@@ -97,7 +96,7 @@ def main() -> None:
         resource.setrlimit(limit, (value, value if hard else most))
     if asked["uid"] >= 0:
         become(asked["uid"])
-    # What the grader started ends with it; a change of user forgets that, so it comes after.
+    # The command ends with the grader. A change of user resets this, so it follows `become`.
     LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     check(LIBC.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "prctl(no_new_privs)")
     check(LIBC.syscall(RESTRICT_SELF, rules, 0), "landlock_restrict_self")

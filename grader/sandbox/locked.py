@@ -1,9 +1,8 @@
 """Tier 2: Landlock. A process may read /usr, the grader's Python and the submission, and write to its own folders.
 
-For machines whose kernel has Landlock and gives no namespaces (most containers). It connects by TCP to the run's own
-ports only, from ABI 4; it signals nobody outside, from ABI 6. It stops no UDP, and no Unix socket that has a
-path. There is no /tmp and no /dev/shm of one's own: TMPDIR names a folder, and what is shared between
-processes has to be a file there.
+For machines with Landlock but without namespaces, such as most containers. From ABI 4, TCP may connect only to the
+ports of the run. From ABI 6, a process cannot signal others. UDP and Unix sockets with a path are not stopped. There
+is no private /tmp or /dev/shm; TMPDIR names a folder.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from __future__ import annotations
 import ctypes
 import json
 import os
-import pwd
 import sys
 from pathlib import Path
 
@@ -21,31 +19,33 @@ from .programs import settings
 
 _LOCK = Path(__file__).resolve().parent / "lock.py"
 _CREATE_RULESET, _VERSION = 444, 1
+_UNPRIVILEGED = 65_534
+"""The uid that root's runs take. Linux gives it a name, which databases require."""
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/proc")
 _ETC = ("passwd", "group", "hosts", "nsswitch.conf", "ld.so.cache", "localtime")
 _FOLDERS = ("ca-certificates", "ld.so.conf.d", "pki/tls/certs", "ssl/certs", "ssl/openssl.cnf")
-"""Below /etc, for builds: folders without secrets, whatever right of root's a process has kept."""
+"""Folders of /etc that builds may read. They hold no secrets."""
 
 
 def landlock() -> int:
-    """The ABI that the kernel has, 0 where it has none."""
+    """The kernel's Landlock ABI; 0: none."""
     if sys.platform != "linux":
         return 0
     return max(0, int(ctypes.CDLL(None).syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _VERSION)))
 
 
 class Locked(Plain):
-    """Starts commands that Landlock has locked in. Raises VoidError where the kernel has none."""
+    """Starts commands restricted by Landlock. Raises VoidError if the kernel has none."""
 
     def __init__(self, run: str, submission: Path | None, network: bool = False) -> None:
-        """``run`` is unlike any other run's; ``submission`` is what may be read; with the network no port is closed."""
+        """``run``: a unique id; ``submission``: a folder to read; ``network``: allow all ports."""
         super().__init__(run)
         self.abi = landlock()
         if self.abi < 1:
             raise VoidError("this kernel has no Landlock (Linux 5.13 or later, with lsm=landlock)")
         self._submission, self._network = submission, network
-        self.uid = _nobody() if os.geteuid() == 0 else -1
-        """Whom the commands run as; -1: as who calls."""
+        self.uid = _UNPRIVILEGED if os.geteuid() == 0 else -1
+        """The uid of the commands; -1: that of the grader."""
 
     def _words(self, command: Command, env: dict[str, str]) -> list[str]:
         writable = [str(path) for path in dict.fromkeys((*command.writable, command.home))]
@@ -69,14 +69,6 @@ class Locked(Plain):
 
 
 def _for_all() -> list[str]:
-    """What /etc has for everybody: its files that anyone may read, and some folders."""
+    """The files of /etc that every user may read, and some folders."""
     files = [path.name for path in Path("/etc").iterdir() if path.is_file() and path.stat().st_mode & 0o004]
     return [*sorted(files), *_FOLDERS]
-
-
-def _nobody() -> int:
-    """Whom a run of root's becomes: somebody whom the machine knows by name, since databases ask for it."""
-    try:
-        return pwd.getpwnam("nobody").pw_uid
-    except KeyError:
-        return 65_534

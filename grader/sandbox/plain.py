@@ -1,7 +1,7 @@
-"""Tier 3: limits on resources, a session of its own, an empty environment and home, and the tree ended at the end.
+"""Tier 3: limits on resources, a new session, an empty environment and home, and an end for all processes.
 
-It stops accidents: endless output, a fork bomb, a full memory. It hides no file, no port and no process of
-the same user, so its verdicts are for the student's own eyes: no line of a gradebook is written.
+It stops accidents such as endless output, a fork bomb, or a full memory. It hides no file, port or process of the same
+user, so its verdicts are for self-checks only, and no gradebook is written.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ LIMITS = {
     "CORE": 0,
     "CPU": 1800 * (os.cpu_count() or 1),
 }
-"""Of one process; NPROC of all together, threads included: a gateway and three services behind it, with a thread for
-each connection that the grader opens, are half of it. The CPU's is more than a run of twelve minutes can use, and ends
-what goes on after it. The stack's is every thread's, and counts as data: with the usual 8 MiB a thread for each of 508
-connections were the most, and the grader opens twice as many."""
+"""Limits of one process; NPROC counts all processes and threads together. A gateway and three services with a thread
+for each of the grader's connections use half of NPROC. CPU is more than a run of twelve minutes can use. STACK applies
+to each
+thread and counts as DATA: with the usual 8 MiB, 508 threads would be the most, half of the grader's connections."""
 _AT_WILL = {"STACK"}
-"""What a program may raise for itself: a compiler asks for a larger stack."""
+"""Limits that a program may raise: a compiler needs a larger stack."""
 
 
 def limits(*without: str) -> dict[str, tuple[int, bool]]:
-    """For the program that sets them: each limit, and whether it is the most that the process can ever have."""
+    """The limits for the starting program: value, and whether it is the hard limit too."""
     return {name: (value, name not in _AT_WILL) for name, value in LIMITS.items() if name not in without}
 
 
 @dataclass(frozen=True)
 class Command:
-    """What is to run: the words, the folder, the variables, where its output goes."""
+    """A command to start: words, folder, variables, descriptors."""
 
     name: str
     words: tuple[str, ...]
@@ -52,32 +52,32 @@ class Command:
     env: dict[str, str] = field(default_factory=dict)
     home: Path = Path("/tmp")
     writable: tuple[Path, ...] = ()
-    """Folders that it may write to, where others are closed."""
+    """Folders that it may write to."""
     ports: tuple[int, ...] = ()
-    """Ports of the run that it may connect to, where others are closed."""
+    """Ports that it may connect to."""
     input: int = subprocess.DEVNULL
     """A descriptor for standard input."""
 
 
 class Plain:
-    """Starts commands without a wall around them."""
+    """Starts commands with limits only."""
 
     namespaces: tuple[str, ...] = ()
-    """What the generator enters to reach the services."""
+    """The namespaces that the generator must enter to reach the services."""
 
     def __init__(self, run: str) -> None:
         self._run, self._starts = run, 0
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Does nothing."""
 
     def _words(self, command: Command, env: dict[str, str]) -> list[str]:
-        """The command line that limits itself and then becomes the command, with these variables."""
+        """The command line of the program that sets the limits and becomes the command."""
         asked = {"limits": limits(*["NPROC"] * (os.geteuid() == 0)), "env": env, "command": command.words}
         return [sys.executable, "-I", "-S", str(_LAUNCH), json.dumps(asked)]
 
     def start(self, command: Command) -> tuple[subprocess.Popen[bytes], Tree]:
-        """Start it. Its exit status is 127 where there is no such program."""
+        """Start a command. It exits with 127 if the program is missing."""
         self._starts += 1
         mark = f"{self._run}/{command.name}/{self._starts}"
         env = {

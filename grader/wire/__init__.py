@@ -1,5 +1,5 @@
-"""The generator: requests out, times and statuses in.
+"""The load generator: it sends requests, and returns their times and statuses.
 
-`http` reads answers, `line` is one connection, `ticks` a timer, `jobs` what crosses the pipe, `loop` sends,
-`child` runs the loop in a process of its own, `client` is the grader's end of the pipe.
+`http` parses answers, `line` is one connection, `ticks` a timer, `jobs` defines the messages on the pipe, `loop` sends
+the requests, `child` runs the loop in its own process, `client` is the grader's side of the pipe.
 """

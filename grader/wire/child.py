@@ -1,10 +1,9 @@
-"""The generator's process: jobs come in over a pipe, results go back; it ends when the pipe does.
+"""The generator's process: it receives jobs over a pipe, returns results, and ends when the pipe closes.
 
-A process of its own because it lives in the services' network namespace, because its CPU time is a figure of
-the report, and because the grader must be free to kill services while requests are under way. It runs no
-code but this package's, and keeps the answers as bytes.
+It is a separate process because it enters the network namespace of the services, because the report shows its CPU time,
+and because the grader must kill services while requests are in flight.
 
-Run as ``python -m grader.wire.child FD [USER_NAMESPACE NETWORK_NAMESPACE]``, the namespaces as files to enter.
+Run as ``python -m grader.wire.child FD [USER_NAMESPACE NETWORK_NAMESPACE]``, with namespaces as files.
 """
 
 from __future__ import annotations
@@ -25,11 +24,11 @@ from .jobs import Job, Target, Word
 from .loop import Loop
 
 _LEAST_PORT = 10_240
-"""Below it live the services of a machine that people know by number."""
+"""Lower ports are left to well-known services of the machine."""
 
 
 def knock(target: Target, seconds: float) -> bool:
-    """Whether somebody accepts a connection within so many seconds."""
+    """Whether a target accepts a connection within ``seconds``."""
     try:
         with socket.create_connection((target.host, target.port), timeout=seconds):
             return True
@@ -38,10 +37,10 @@ def knock(target: Target, seconds: float) -> bool:
 
 
 def free_ports(count: int) -> list[int]:
-    """So many ports of the loopback interface that nobody listens on now, all different.
+    """Different free ports of the loopback interface.
 
-    Below those that the kernel gives to connections: while a service is down, one of these could take its port, and a
-    connection to a port that nobody listens on could even be given that port, and meet itself.
+    They lie below the kernel's ephemeral ports. Otherwise a connection could take the port of a service that is down,
+    and a connection to that port could even connect to itself.
     """
     below = range(_LEAST_PORT, int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0]))
     wanted = iter(random.SystemRandom().sample(below, len(below)))
@@ -50,10 +49,10 @@ def free_ports(count: int) -> list[int]:
         while len(held) < count:
             sock = socket.socket()
             try:
-                sock.bind(("127.0.0.1", next(wanted, 0)))  # 0: whichever the kernel has, where none is left below
+                sock.bind(("127.0.0.1", next(wanted, 0)))  # 0: any port, if none is left below
                 held.append(sock)
             except OSError:
-                sock.close()  # somebody has it
+                sock.close()  # in use
         return [int(sock.getsockname()[1]) for sock in held]
     finally:
         for sock in held:
@@ -61,7 +60,7 @@ def free_ports(count: int) -> list[int]:
 
 
 def enter(paths: list[str]) -> None:
-    """Enter namespaces, in the order given. Raises OSError."""
+    """Enter namespaces in this order. Raises OSError."""
     libc = ctypes.CDLL(None, use_errno=True)
     for path in paths:
         namespace = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -71,7 +70,7 @@ def enter(paths: list[str]) -> None:
 
 
 def serve(pipe: Connection) -> None:
-    """Do what the pipe asks until it closes."""
+    """Serve the requests of the pipe until it closes."""
     loop = Loop()
     stop = False
 
@@ -79,7 +78,7 @@ def serve(pipe: Connection) -> None:
         nonlocal stop
         if not stop and pipe.poll():
             if pipe.recv() != "stop":
-                raise RuntimeError("only a stop may come while a job runs")
+                raise RuntimeError("only stop may be sent while a job runs")
             stop = True
         return stop
 
@@ -95,7 +94,7 @@ def serve(pipe: Connection) -> None:
             stop = False
             pipe.send(loop.run(asked, word, stopped))
         elif asked == "stop":
-            continue  # the job that it meant has just ended
+            continue  # the job has just ended
         elif asked == "hang up":
             loop.hang_up()
             pipe.send(True)
@@ -104,22 +103,22 @@ def serve(pipe: Connection) -> None:
         elif asked[0] == "ports":
             pipe.send(free_ports(asked[1]))
         else:
-            raise RuntimeError(f"{asked!r} is nothing that the generator does")
+            raise RuntimeError(f"unknown request {asked!r}")
 
 
 def main() -> None:
-    """The process, from start to end."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the grader says when to end
+    """Run the generator's process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # only the grader ends this process
     enter(sys.argv[2:])
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    gc.disable()  # a collection would be late requests; a job makes no cycles
+    gc.disable()  # a collection would delay requests, and a job makes no cycles
     pipe = Connection(int(sys.argv[1]))
     try:
         pipe.send(time.monotonic_ns())
         serve(pipe)
     except (BrokenPipeError, ConnectionResetError, EOFError):
-        return  # the grader is gone, and so is the reason to send
+        return  # the grader has ended
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The grader's end of the generator: one job at a time, and the grader goes on with its work meanwhile."""
+"""The grader's side of the generator. It runs one job at a time, while the grader does other work."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from .jobs import Job, Result, Target, Word
 
 _PACKAGE = Path(__file__).resolve().parent.parent.parent
 _START = 30.0
-"""Seconds that the child may take to start."""
+"""Seconds for the child to start."""
 
 
 class Generator:
-    """The child process, and what it is asked. Not for two threads."""
+    """The generator's process. Not thread-safe."""
 
     def __init__(self, namespaces: tuple[str, ...] = ()) -> None:
-        """Start the child, inside the namespaces if any are given. Raises VoidError where it does not start."""
+        """Start the process, in the namespaces if given. Raises VoidError if it does not start."""
         ours, theirs = socket.socketpair()
-        # -P: the folder that the grader is called in may be a submission, with a numpy.py of its own.
+        # -P: the current folder may be a submission with its own numpy.py.
         command = [sys.executable, "-P", "-m", "grader.wire.child", str(theirs.fileno()), *namespaces]
         environment = {"PATH": os.environ.get("PATH", ""), "PYTHONPATH": str(_PACKAGE), "OMP_NUM_THREADS": "1"}
-        # A session of its own: Ctrl-C is for the grader, which then ends the child.
+        # A new session: Ctrl-C must reach only the grader, which then ends the child.
         self._process = subprocess.Popen(
             command, pass_fds=[theirs.fileno()], env=environment, stdin=subprocess.DEVNULL, start_new_session=True
         )
@@ -37,12 +37,12 @@ class Generator:
         self._busy = False
         if not self._pipe.poll(_START):
             self.close()
-            raise VoidError("the generator's process did not start; see what it printed above")
+            raise VoidError("the generator's process did not start; its output is above")
         self._receive()
 
     @property
     def pid(self) -> int:
-        """Of the child."""
+        """The process id of the generator."""
         return self._process.pid
 
     def _receive(self) -> Any:
@@ -52,34 +52,34 @@ class Generator:
             raise VoidError(f"the generator's process ended by itself (exit {self._process.wait(5)})") from error
 
     def ask(self, what: object) -> Any:
-        """A question that is answered at once."""
+        """Send a request that is answered at once, and return the answer."""
         if self._busy:
             raise RuntimeError("a job is running")
         self._pipe.send(what)
         return self._receive()
 
     def knock(self, target: Target, seconds: float = 1.0) -> bool:
-        """Whether somebody accepts a connection there."""
+        """Whether a target accepts a connection within ``seconds``."""
         return bool(self.ask(("knock", target, seconds)))
 
     def ports(self, count: int) -> list[int]:
-        """Free ports, where the services will run."""
+        """Free ports in the network of the services."""
         return list(self.ask(("ports", count)))
 
     def start(self, job: Job) -> None:
-        """Hand a job over; ``result`` waits for it."""
+        """Start a job. `poll` returns its result."""
         if self._busy:
             raise RuntimeError("a job is running")
         self._busy = True
         self._pipe.send(job)
 
     def stop(self) -> None:
-        """Send nothing more of the job that runs; what is not sent yet is dropped."""
+        """Drop the unsent requests of the running job."""
         if self._busy:
             self._pipe.send("stop")
 
     def poll(self, seconds: float) -> Word | Result | None:
-        """What the child says within so many seconds: word of progress, the result, or nothing."""
+        """Wait up to ``seconds`` for progress or the result; None if neither came."""
         if not self._pipe.poll(seconds):
             return None
         said: Word | Result = self._receive()
@@ -88,7 +88,7 @@ class Generator:
         return said
 
     def run(self, job: Job, tend: Callable[[], None] = lambda: None) -> Result:
-        """Send a job and wait for its end; ``tend`` is called at least ten times a second meanwhile."""
+        """Run a job and return its result. ``tend`` is called at least ten times a second meanwhile."""
         self.start(job)
         while True:
             said = self.poll(0.1)
@@ -97,7 +97,7 @@ class Generator:
             tend()
 
     def close(self) -> None:
-        """End the child, whatever it does."""
+        """Kill the process."""
         self._pipe.close()
         self._process.kill()
         self._process.wait()

@@ -1,7 +1,8 @@
-"""HTTP/1.1 answers, read from bytes as they come: heads, lengths, chunks.
+"""Parse HTTP/1.1 answers incrementally: heads, lengths, chunks.
 
-Refuses nothing that a client can live with: any reason phrase, any case of names, chunked or until the
-connection closes, interim 1xx answers before the real one. What is not HTTP at all is ``Malformed``.
+It accepts everything that common clients accept: any reason phrase, any case of header names, bodies in chunks or up
+to the end of the connection, and interim 1xx answers. Anything else raises ``Malformed``.
+
 Source: RFC 9112, sections 2 to 7.
 """
 
@@ -11,17 +12,17 @@ from typing import NamedTuple
 
 CHUNKED, TO_EOF = -1, -2
 LONGEST_HEAD, LONGEST_BODY = 65_536, 262_144
-"""Bytes of a head and of a body; a longer answer is none. The assignment's are some hundred bytes, and a thousand
-connections may each be in the middle of one."""
+"""The most bytes of a head and of a body. Answers of the assignment have some hundred bytes, and a thousand connections
+may each be receiving one."""
 BODYLESS = (204, 304)
 
 
 class Malformed(ValueError):
-    """Bytes that are not an HTTP answer."""
+    """The bytes are not an HTTP answer."""
 
 
 class Head(NamedTuple):
-    """What an answer's head says: status, length of the body (or CHUNKED, TO_EOF), whether the connection stays."""
+    """The head of an answer: status, length of the body (or CHUNKED, TO_EOF), whether the connection is kept."""
 
     status: int
     length: int
@@ -29,17 +30,17 @@ class Head(NamedTuple):
 
 
 def read_head(raw: bytes) -> Head:
-    """The head without its empty line. Raises Malformed."""
+    """Parse a head, without its final empty line. Raises Malformed."""
     lines = raw.split(b"\r\n")
     parts = lines[0].split(b" ", 2)
     if len(parts) < 2 or not parts[0].startswith(b"HTTP/1.") or not parts[1].isdigit() or len(parts[1]) != 3:
-        raise Malformed(f"{lines[0][:60]!r} is no status line")
+        raise Malformed(f"{lines[0][:60]!r} is not a status line")
     status = int(parts[1])
     length, keep = TO_EOF, parts[0] != b"HTTP/1.0"
     for line in lines[1:]:
         name, colon, value = line.partition(b":")
         if not colon:
-            raise Malformed(f"{line[:60]!r} is no header")
+            raise Malformed(f"{line[:60]!r} is not a header")
         name, value = name.strip().lower(), value.strip().lower()
         if name == b"transfer-encoding":
             length = CHUNKED if b"chunked" in value else TO_EOF
@@ -55,7 +56,7 @@ def read_head(raw: bytes) -> Head:
 
 
 class Answer(NamedTuple):
-    """A whole answer."""
+    """A complete answer."""
 
     status: int
     body: bytes
@@ -63,7 +64,7 @@ class Answer(NamedTuple):
 
 
 def read_chunks(raw: bytes) -> bytes | None:
-    """The body that the chunks make, None while the last one is missing. Raises Malformed."""
+    """The body of a chunked answer; None while it is incomplete. Raises Malformed."""
     body: list[bytes] = []
     at = 0
     while True:
@@ -93,15 +94,15 @@ def read_chunks(raw: bytes) -> bytes | None:
 
 
 def read_answer(raw: bytes, closed: bool) -> Answer | None:
-    """The first final answer in the bytes, None while it is not whole; ``closed``: no more bytes will come.
+    """The first final answer in the bytes; None while it is incomplete. ``closed``: no more bytes will come.
 
-    Raises Malformed, for bytes after the answer too: nothing was asked that they could answer.
+    Raises Malformed, also for bytes after a chunked answer.
     """
     while True:
         head, found, rest = raw.partition(b"\r\n\r\n")
         if not found:
             if len(raw) > LONGEST_HEAD or not b"HTTP/1."[: len(raw)] == raw[:7]:
-                raise Malformed(f"{raw[:60]!r} is no HTTP answer")
+                raise Malformed(f"{raw[:60]!r} is not an HTTP answer")
             return None
         said = read_head(head)
         if said.status >= 200 or said.status == 101:
@@ -110,7 +111,7 @@ def read_answer(raw: bytes, closed: bool) -> Answer | None:
         if not raw:
             return None
     if len(rest) > LONGEST_BODY:
-        raise Malformed("a body that is too long")
+        raise Malformed("the body is too long")
     if said.length == TO_EOF:
         return Answer(said.status, rest, False) if closed else None
     if said.length == CHUNKED:

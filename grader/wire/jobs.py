@@ -1,8 +1,8 @@
-"""What the generator is asked to do, and what it brings back: plain values that cross a pipe.
+"""The messages between the grader and the generator: jobs, progress and results.
 
-A job is n requests. Request i is ``shapes[shape[i]]`` around ``middles[i]``; it is due at ``start`` + ``due[i]``
-on the machine's monotonic clock. With every due time 0 and few connections a job is a closed loop: the next
-request leaves as soon as a connection is free.
+A job has n requests. Request i is ``shapes[shape[i]]`` around ``middles[i]``, due at ``start`` + ``due[i]`` on the
+monotonic clock. If all due times are 0 and there are few connections, the job is a closed loop: the next request is
+sent as soon as a connection is free.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 Longs = NDArray[np.int64]
 
 ROOM, EACH = 64 << 20, 1024
-"""Bytes of bodies that a job keeps: a system that answers megabytes should not fill the memory of who asks."""
+"""Bytes of bodies that a job keeps: ROOM, and EACH for a request. Longer answers would fill the memory."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """An address that requests go to."""
+    """The address of a service."""
 
     host: str
     port: int
@@ -28,7 +28,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Shape:
-    """The bytes of a request before and after its middle, and its place in the job's targets."""
+    """The bytes of a request before and after its middle, and the index of its target."""
 
     target: int
     before: bytes
@@ -44,30 +44,30 @@ class Job:
     shape: Longs
     middles: list[bytes]
     due: Longs
-    """Not falling. After ``start``."""
+    """Ascending, relative to ``start``."""
     start: int = 0
-    """On the clock of time.monotonic_ns; 0: now."""
+    """A time of time.monotonic_ns; 0: now."""
     connections: int = 1024
-    """Open at once, over all targets."""
+    """The most open connections, over all targets."""
     timeout: int = 10_000_000_000
-    """From the sending of a request to its whole answer."""
+    """From sending a request to its complete answer."""
     patience: int = 10_000_000_000
-    """What could not be sent so long after it was due is dropped; 0: never dropped."""
+    """A request that could not be sent so long after it was due is dropped; 0: never."""
     silence: int = 0
-    """Once so many requests in a row have timed out, and none has ended otherwise, the rest is dropped; 0: never."""
+    """After so many timeouts in a row, all unsent requests are dropped; 0: never."""
     bodies: bool = False
-    """Whether answers' bodies come back. Beyond ROOM bytes, and EACH a request, they come back empty."""
+    """Whether to return bodies. Beyond ROOM bytes, plus EACH for a request, they are returned empty."""
     tell_after: int = 0
-    """Send word when so many requests have ended; 0: no word."""
+    """Report progress when so many requests have ended; 0: not."""
     tell_sent: int = 0
-    """Send word when so many requests have been sent; 0: no word."""
+    """Report progress when so many requests have been sent; 0: not."""
     beat: int = 500_000_000
-    """Word of progress each so often."""
+    """Nanoseconds between reports of progress."""
 
 
 @dataclass
 class Result:
-    """What became of the requests of a job; times are of time.monotonic_ns, 0 where it never came to that."""
+    """The results of a job's requests. Times are of time.monotonic_ns; 0: never."""
 
     sent: Longs
     done: Longs
@@ -76,16 +76,16 @@ class Result:
     """1: no connection was free when it was due."""
     bodies: list[bytes] = field(default_factory=list)
     due: Longs = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    """Filled in by who asked."""
+    """Filled in by the caller."""
     cpu: float = 0.0
-    """Seconds of CPU that the generator took."""
+    """CPU seconds of the generator."""
     opened: int = 0
-    """Connections opened."""
+    """How many connections were opened."""
 
 
 @dataclass(frozen=True)
 class Word:
-    """Said while a job runs: how many requests were sent and have ended, and when."""
+    """Progress of a running job: how many requests were sent and have ended, and when."""
 
     sent: int
     ended: int

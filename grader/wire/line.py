@@ -1,7 +1,7 @@
-"""One connection of the generator: a socket that never blocks, and the request that it carries.
+"""One connection of the generator: a non-blocking socket, and the request on it.
 
-What only sockets know is here: opening, refusal, reset. A line carries one request at a time; an idle line
-that becomes readable has been closed by the other side, or says something that nobody asked.
+A line carries one request at a time. If an idle line becomes readable, the other side has closed it or sent unexpected
+bytes.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ _PENDING = (errno.EINPROGRESS, errno.EWOULDBLOCK, errno.EAGAIN, errno.EALREADY)
 
 
 class Refused(OSError):
-    """Nobody listens: no byte was written."""
+    """The connection was refused, and no byte was written."""
 
 
 class Line:
-    """A connection to one target. ``fd`` is -1 once it is closed."""
+    """A connection to one target. ``fd`` is -1 after it is closed."""
 
     __slots__ = (
         "at",
@@ -40,7 +40,7 @@ class Line:
     )
 
     def __init__(self, target: int, where: Target) -> None:
-        """Start to connect. Raises Refused, or another OSError where no connection can be made."""
+        """Start to connect. Raises Refused, or OSError if no connection is possible."""
         family = socket.AF_INET6 if ":" in where.host else socket.AF_INET
         self.sock = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
         self.target, self.where, self.request = target, where, IDLE
@@ -61,7 +61,7 @@ class Line:
         self.send, self.recv = self.sock.send, self.sock.recv
 
     def connected(self) -> None:
-        """After the socket became writable: raises Refused or OSError unless the connection stands."""
+        """Complete the connection when the socket is writable. Raises Refused, or OSError if it failed."""
         code = self.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
         if code == errno.ECONNREFUSED:
             raise Refused(code, "refused")
@@ -70,20 +70,20 @@ class Line:
         self.connecting = False
 
     def closes_always(self, now: int) -> bool:
-        """It was closed, unsaid, right after its first answer: so will the next ones be."""
+        """Whether the server closed the line right after its first answer, as it then does for all lines."""
         return self.served == 1 and now - self.at < 100_000_000
 
     def more(self, data: bytes) -> Answer | None:
-        """Bytes came, or none: the other side closed. The answer if it is whole.
+        """Add received bytes; b"" means that the other side closed. Returns the answer if it is complete.
 
-        Raises Malformed, and ConnectionResetError where the answer will never be whole.
+        Raises Malformed, and ConnectionResetError if the answer can never be complete.
         """
         if data:
             self.parts.append(data)
             self.size += len(data)
             if self.size > LONGEST_HEAD + LONGEST_BODY:
-                raise Malformed("an answer without end")
-            # A long answer in many pieces is read when it doubled, or reading it would be quadratic.
+                raise Malformed("the answer is too long")
+            # A long answer in many pieces is parsed only after it doubled, which avoids quadratic time.
             if len(self.parts) > 8 and len(data) * 2 < self.size and not data.endswith((b"\r\n", b"}", b"]", b'"')):
                 return None
         whole = b"".join(self.parts)
@@ -96,18 +96,18 @@ class Line:
         return answer
 
     def ready(self) -> None:
-        """The answer is read: the line is free."""
+        """Free the line after its answer."""
         self.served += 1
         self.request = IDLE
         if self.parts:
             self.parts, self.size = [], 0
 
     def watch(self, epoll: select.epoll) -> None:
-        """Tell epoll what to wait for."""
+        """Register the line with epoll."""
         epoll.register(self.fd, select.EPOLLOUT if self.connecting else select.EPOLLIN)
 
     def close(self) -> None:
-        """Close it; epoll forgets a closed descriptor by itself."""
+        """Close the line. epoll forgets a closed descriptor by itself."""
         if self.fd >= 0:
             self.fd = -1
             self.sock.close()

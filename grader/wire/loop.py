@@ -1,12 +1,12 @@
-"""The open-loop generator: one thread, one epoll, requests sent when they are due, whatever became of earlier ones.
+"""The open-loop generator: one thread with one epoll, which sends each request when it is due.
 
-Latency is counted from the due time by whoever reads the result, so a system that stalls cannot slow down
-the clock that measures it (coordinated omission; Gil Tene, "How NOT to measure latency"). Connections are
-opened when a request is due and none is free, and kept. A line that has just answered is used again only
-after one more look at it, so that one which the other side closed after its answer is replaced, not written to.
+Earlier requests may still be unanswered. Latency counts from the due time, so a system that stalls cannot slow down the
+measurement (coordinated omission). A connection is opened when a request is due and none is free, and then kept. A line
+that has just answered is checked once more before it is used again, as the other side may close it after the answer.
 
-The middle of ``run`` is one long function on purpose: at 10,000 requests a second each call costs half a percent
-of a core.
+``run`` is one long function on purpose: at 10,000 requests a second each call costs half a percent of a core.
+
+Source: Gil Tene, How NOT to Measure Latency, 2013.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from .line import IDLE, Line, Refused
 from .ticks import Timer
 
 _TICK = 0.02
-"""Seconds between two looks at what has timed out."""
+"""Seconds between two checks for timeouts."""
 _BATCH = 128
-"""Requests sent, or answers read, before the other is looked at."""
+"""The most requests to send before reading answers, and the other way round."""
 _READ = 16_384
 
 
 class Loop:
-    """Sends jobs, one after the other; connections stay open between them."""
+    """Runs jobs one after the other. Connections stay open between them."""
 
     def __init__(self) -> None:
         self._epoll = select.epoll()
         self._timer = Timer()
-        # Edge-triggered, the timer need not be read: being armed anew is what makes it ready anew.
+        # Edge-triggered, so that the timer need not be read: arming it again makes it ready again.
         self._epoll.register(self._timer.fd, select.EPOLLIN | select.EPOLLET)
         self._lines: dict[int, Line] = {}
         self._idle: dict[Target, list[Line]] = {}
@@ -54,12 +54,12 @@ class Loop:
         self._timer.close()
 
     def hang_up(self) -> None:
-        """Close every idle connection, before what stood behind them is judged anew."""
+        """Close all connections between two jobs."""
         for line in list(self._lines.values()):
             self._drop(line)
 
     def run(self, job: Job, word: Callable[[Word], None], stopped: Callable[[], bool]) -> Result:
-        """Send a job and wait for the end of each of its requests. ``stopped`` true: what is not sent is dropped."""
+        """Run a job. ``word`` receives progress. When ``stopped`` returns true, unsent requests are dropped."""
         n = len(job.middles)
         clock, poll = time.monotonic_ns, self._epoll.poll
         start = job.start or clock()
@@ -78,7 +78,7 @@ class Loop:
         self._oldest = self._late = self._before = 0
         began, order, heads, lines, timer = self._began, self._order, self._heads, self._lines, self._timer
         while len(lines) > job.connections and self._free_one(None):
-            continue  # what an earlier, wider job left open
+            continue  # close connections of an earlier job with more of them
         waiting: deque[int] = deque()
         cooling: list[tuple[list[Line], Line]] = []
         upcoming, armed, beat, tick = 0, 0, start, 0
@@ -198,7 +198,7 @@ class Loop:
         return self._result(bodies, waited, cpu)
 
     def _result(self, bodies: list[bytes] | None, waited: bytearray, cpu: float) -> Result:
-        """The columns of the job that ended."""
+        """The result of the job that has ended."""
         return Result(
             np.frombuffer(self._sent, np.int64).copy(),
             np.frombuffer(self._done, np.int64).copy(),
@@ -210,24 +210,24 @@ class Loop:
         )
 
     def _end(self, i: int, status: int) -> None:
-        """A request is over, not by the short way."""
+        """Record the end of a request, outside the fast path."""
         self._status[i] = status
         self._done[i] = time.monotonic_ns()
         self._ended += 1
 
     def _drop(self, line: Line) -> None:
-        """Close a line; whoever holds it in a pool sees that by its fd."""
+        """Close a line. Pools recognize it by its fd."""
         self._lines.pop(line.fd, None)
         line.close()
 
     def _closed(self, line: Line) -> None:
-        """The other side closed. One that does so after every answer is asked over a new line each time."""
+        """Close a line that the other side closed. A server that closes after each answer gets a new line each time."""
         if line.closes_always(time.monotonic_ns()):
             self._closers.add(line.where)
         self._drop(line)
 
     def _free_one(self, wanted: list[Line] | None) -> bool:
-        """Close an idle line that is not of the wanted pool; false if there is none."""
+        """Close an idle line of another pool; false if there is none."""
         for pool in self._idle.values():
             while pool is not wanted and pool:
                 line = pool.pop()
@@ -237,7 +237,7 @@ class Loop:
         return False
 
     def _open(self, i: int, target: int) -> None:
-        """Open a line for request i, and send it where that goes at once."""
+        """Open a line for request i, and send the request if the connection is immediate."""
         self._began[i] = time.monotonic_ns()
         self._order.append(i)
         try:
@@ -254,7 +254,7 @@ class Loop:
             self._send(line)
 
     def _connected(self, line: Line) -> None:
-        """A line that was opened stands now, or never will."""
+        """Send the request of a line that has connected, or end it if the connection failed."""
         i = line.request
         try:
             line.connected()
@@ -265,7 +265,7 @@ class Loop:
         self._send(line)
 
     def _send(self, line: Line) -> None:
-        """Write the request of a new line."""
+        """Send the request of a new line."""
         i = line.request
         shape = self._job.shapes[int(self._job.shape[i])]
         self._sent[i] = time.monotonic_ns()
@@ -276,7 +276,7 @@ class Loop:
             self._end(i, Status.RESET)
 
     def _slowly(self, line: Line, data: bytes, bodies: list[bytes] | None) -> bool:
-        """An answer in pieces, with a head not seen before, or none at all; true if the line is free again."""
+        """Parse an answer that comes in pieces or has a new head. True if the line is free again."""
         i = line.request
         try:
             answer = line.more(data)
@@ -297,14 +297,14 @@ class Loop:
             return False
         said = read_head(head)
         if said.status >= 200 and said.length > TO_EOF + 1 and said.length == len(body):
-            if len(self._heads) > 256:  # dates change each second
+            if len(self._heads) > 256:  # the Date header changes every second
                 self._heads.clear()
             self._heads[head] = said.length << 10 | said.status
         line.ready()
         return True
 
     def _expire(self, now: int, ended: int) -> None:
-        """End what has waited for an answer, or for a connection, beyond the timeout; ``ended`` have ended so far."""
+        """End requests that have waited longer than the timeout; ``ended``: how many have ended so far."""
         order, done, began, timeout = self._order, self._done, self._began, self._job.timeout
         at, late = self._oldest, set()
         while at < len(order) and (done[order[at]] or began[order[at]] + timeout < now):

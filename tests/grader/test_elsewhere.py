@@ -76,7 +76,7 @@ def test_of_a_system_that_hangs_no_other_phase_asks_anything(tmp_path: Path) -> 
 
 @pytest.mark.parametrize(
     ("command", "said"),
-    [(["sh", "-c", "echo it is not there; exit 4"], "exited with 4: it is not there"), (["no-such-program"], "No such")],
+    [(["sh", "-c", "echo not there; exit 4"], "exited with 4: not there"), (["no-such-program"], "No such")],
 )
 def test_a_command_that_fails_says_why(command: list[str], said: str) -> None:
     """Its name, its words, and what it printed."""

@@ -12,7 +12,7 @@ from records import SECOND, right, shots, snapshot, value
 from grader.judge import Judgement, judge
 from grader.judge.story import story
 from grader.record import Record, load, save
-from grader.report import told, write
+from grader.report import summary, write
 from grader.terms import JUDGED, SHED_AGAIN, Entity, Kind, State, Status
 
 
@@ -233,8 +233,8 @@ def test_nothing_of_a_submission_writes_a_line_of_the_report() -> None:
     record.about["submission"]["name"] = f"team{forged}"
     question = {"title": "a user", "service": "payment", "request": "POST /create_user", "expected": "2xx"}
     record.exchanges.append({**question, "got": f"answered 200{forged}", "agreed": False})
-    said = told(record, judge(record))
+    said = summary(record, judge(record))
     assert "contract: no single order: a user: " in said and forged.strip() in said
     record.about["failure"] = {"kind": "submission", "why": f"shop is not ready; it printed:{forged}"}
-    for text in (said, told(record, judge(record))):
+    for text in (said, summary(record, judge(record))):
         assert [line for line in text.splitlines() if line.startswith("  score 100.0")] == []

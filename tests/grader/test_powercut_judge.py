@@ -12,7 +12,7 @@ from grader.errors import RecordError
 from grader.judge import judge
 from grader.judge.powercut import Example
 from grader.record import Record, load, save
-from grader.report import told, write
+from grader.report import summary, write
 from grader.report.as_html import as_html
 from grader.report.powercut import sentence
 from grader.terms import POWER_CUT, Entity
@@ -88,7 +88,7 @@ def test_a_system_that_does_not_come_back_is_told_without_its_markup() -> None:
     record.powercut.phases[POWER_CUT]["not_back"] = NASTY
     judgement = judge(record)
     assert judgement.verdict == "pass" and not judgement.powercut.came_back
-    page, words = as_html(record, judgement), told(record, judgement)
+    page, words = as_html(record, judgement), summary(record, judgement)
     assert "after cut 2 the system did not come back" in page and "<script" not in page
     assert "VERDICT: PASS" not in words
 
@@ -100,7 +100,7 @@ def test_a_record_without_it_says_not_tested() -> None:
     record.about[POWER_CUT] = {"skipped": "this machine has no /dev/fuse"}
     judgement = judge(record)
     assert dict(judgement.not_tested)["power cut"] == "this machine has no /dev/fuse"
-    assert "power cut   not tested  this machine has no /dev/fuse" in told(record, judgement)
+    assert "power cut   not tested  this machine has no /dev/fuse" in summary(record, judgement)
     del record.about[POWER_CUT]
     record.about["failure"] = {"kind": "submission", "why": "it does not start"}
     assert dict(judge(record).not_tested)["power cut"] == "the run ended before it"
