@@ -27,11 +27,11 @@ from pathlib import Path
 from ...errors import Error
 from ...system.cache import cache_dir
 from ...system.command import command
+from ...system.example import SCHEMA, SQL
 from . import home
 from .java import Java, find_java
 
 AGAIN = "python -m sharedstate_lite.spark.session.classes"
-VISIT = "product STRING, user STRING, length INT"
 BASE_SECONDS = 120
 """Archiving Java's own classes takes about 3 s."""
 BRIEF = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
@@ -112,13 +112,9 @@ def _exercise(java_options: str, scratch: Path) -> None:
     """Run a session that loads the usual classes: files, SQL, Arrow, Python workers, streams, RocksDB."""
     import sharedstate_lite as ss
 
-    catalog = ss.Catalog(info="product STRING, category STRING", visit=VISIT)
-    view = catalog.view(
-        "CREATE VIEW result AS SELECT category, MAX(length) AS max_length "
-        "FROM info JOIN visit USING (product) GROUP BY category"
-    )
+    view = ss.Catalog(**SCHEMA).view(SQL)
     with ss.spark.session("local[2]", conf={"spark.driver.extraJavaOptions": java_options}) as spark:
-        frame = spark.createDataFrame([("Apple", "Alice", 10), ("Apple", "Bob", None)], VISIT)
+        frame = spark.createDataFrame([("Apple", "Alice", 10), ("Apple", "Bob", None)], SCHEMA["visit"])
         frame.write.parquet(str(scratch / "visit"))
         visits = spark.read.parquet(str(scratch / "visit"))
         visits.createOrReplaceTempView("visit")

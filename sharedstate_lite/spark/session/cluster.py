@@ -16,28 +16,23 @@ import signal
 import subprocess
 import sys
 import time
-from typing import Any, NoReturn
+from typing import Any
 
 from ...errors import Error
 from ...system.command import command
+from ...system.example import SCHEMA, SQL
 from .settings import VARIABLE
 from .standalone import Cluster
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        """Print one line, and exit with code 2."""
-        self.exit(2, f"{self.prog}: error: {message}\n")
-
-
 def _arguments(given: list[str]) -> argparse.Namespace:
-    parser = _Parser(
+    parser = argparse.ArgumentParser(
         prog="python -m sharedstate_lite.spark.session.cluster", description="A standalone cluster on this machine."
     )
     parser.add_argument("--workers", type=int, default=2, metavar="N", help="how many (default 2)")
     parser.add_argument("--cores", type=int, default=1, metavar="N", help="of each worker (default 1)")
     parser.add_argument("--memory", default="1g", metavar="SIZE", help="of each worker (default 1g)")
-    commands = parser.add_subparsers(dest="what", required=True, parser_class=_Parser)
+    commands = parser.add_subparsers(dest="what", required=True)
     commands.add_parser("try", help="run one job on it and in this process, and compare")
     run = commands.add_parser("run", help=f"run a command with {VARIABLE} set to it")
     run.add_argument("command", nargs=argparse.REMAINDER, metavar="COMMAND ...", help="for example: python job.py")
@@ -82,11 +77,7 @@ def _try(url: str) -> int:
     """Step the shopping view in one process and on the cluster, and compare."""
     import sharedstate_lite as ss
 
-    catalog = ss.Catalog(info="product STRING, category STRING", visit="product STRING, user STRING, length INT")
-    view = catalog.view(
-        "CREATE VIEW result AS SELECT category, MAX(length) AS max_length "
-        "FROM info JOIN visit USING (product) GROUP BY category"
-    )
+    view = ss.Catalog(**SCHEMA).view(SQL)
     epochs: list[dict[str, Any]] = [
         {
             "info": [((f"product {n}", f"category {n % 5}"), 1) for n in range(50)],

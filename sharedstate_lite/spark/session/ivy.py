@@ -8,7 +8,6 @@ standard library.
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 import subprocess
@@ -20,6 +19,7 @@ from urllib.parse import urlsplit
 from xml.sax.saxutils import quoteattr
 
 from ...errors import Error
+from . import home
 from .java import find_java
 
 VARIABLE = "SHAREDSTATE_LITE_MAVEN"
@@ -40,7 +40,7 @@ def retrieve(wanted: str, scratch: Path, say: Callable[[str], None]) -> list[Pat
     NotInRepository, or Error with another reason.
     """
     scratch.mkdir()
-    resolver = next(iter(sorted(pyspark_jars().glob("ivy-*.jar"))), None)
+    resolver = next(iter(sorted((home.package() / "jars").glob("ivy-*.jar"))), None)
     if resolver is None:
         raise Error("this version of PySpark contains no ivy jar")
     group, artifact, version = wanted.split(":")
@@ -66,14 +66,6 @@ def repository() -> str | None:
     if not named:
         return None
     return named if re.match(r"\w[\w+.-]+:/", named) else Path(named).expanduser().absolute().as_uri()
-
-
-def pyspark_jars() -> Path:
-    """The folder of PySpark's own jars."""
-    spec = importlib.util.find_spec("pyspark")
-    if spec is None or spec.origin is None:
-        raise Error("the package pyspark is not installed")
-    return Path(spec.origin).parent / "jars"
 
 
 def _run(command: list[str], folder: Path, say: Callable[[str], None]) -> str | None:

@@ -26,7 +26,7 @@ from pathlib import Path
 from ...errors import Error
 from ...system.cache import cache_dir
 from ...system.command import command
-from . import ivy
+from . import home, ivy
 
 AGAIN = "python -m sharedstate_lite.spark.session.jars"
 ODD = frozenset("[]{}*?#,")
@@ -173,7 +173,7 @@ def _own(package: Package, named: str) -> Found:
 
 def _spark() -> tuple[str, str]:
     """The major version of Spark and the version of Scala in PySpark's jars, such as 4 and 2.13."""
-    for jar in ivy.pyspark_jars().glob("spark-core_*.jar"):
+    for jar in (home.package() / "jars").glob("spark-core_*.jar"):
         found = re.fullmatch(r"spark-core_([\d.]+)-(\d+)\..*", jar.name)
         if found:
             return found[2], found[1]
