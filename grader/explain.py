@@ -30,7 +30,7 @@ def explanation() -> str:
         lines.append(f"  {number} {phase:<11} {_TEXTS[phase]}{there}")
     lines += [
         "",
-        f"  apart {POWER_CUT:<7} {_APART}",
+        f"  + {POWER_CUT:<11} {_APART}",
         "",
         "Phases 1 to 5 make the verdict. A run is accepted if every order answered 2xx is paid, no order answered",
         "only 4xx is, every user's credit and every item's stock is what was acknowledged less the paid orders, and",

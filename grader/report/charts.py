@@ -15,7 +15,7 @@ from ..judge import Judgement
 from ..judge.story import fault_of, faults
 from ..record import Record
 from ..terms import GOODPUT, SLOWEST_MS, Kind
-from .words import row, seconds
+from .words import counted, row, seconds
 
 BOTTOM, TOP = 1.0, 10_000.0
 """Milliseconds at the lower and upper edge of the chart."""
@@ -107,7 +107,7 @@ def waiting(record: Record, judgement: Judgement) -> str:
     svg.append(f"<path d='{_path(xs, [_height(v) for v in p50], bins)}' class='p50'/>")
     marks = _marks(known, guilty, end)
     told = (
-        f"Each mark at the bottom is one of {len(known)} faults (a kill or a pause). "
+        f"The marks at the bottom are {counted(len(known), 'fault')} (kills and pauses). "
         + ("Red marks with a cross and the fault's number left violations." if guilty else "")
         if known
         else "This run had no faults."

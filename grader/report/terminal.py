@@ -6,6 +6,7 @@ from ..judge import Judgement
 from ..record import Record
 from .model import found, sentence
 from .powercut import sentence as sentence_of_cut
+from .words import counted
 
 _MARKS = {"pass": "pass", "fail": "FAIL", "void": "void", "not_tested": "not tested", "measured": "measured"}
 _SHOWN = 5
@@ -45,7 +46,7 @@ def summary(record: Record, judgement: Judgement) -> str:
     said = line(sentence_of_cut(cut).partition("\n")[0])
     lines.append(f"  {'power cut':<11} {'separate' if cut.tested else 'not tested':<11} {said}")
     if judgement.violations:
-        lines += ["", f"  {len(judgement.violations):,} violations; the first:"]
+        lines += ["", f"  {counted(len(judgement.violations), 'violation')}; the first:"]
         for v in judgement.violations[:_SHOWN]:
             whose = v.label or (f"one of {', '.join(v.candidates[:4])}, ..." if v.candidates else "no single order")
             lines.append(f"    {v.rule}: {whose}: {line(v.detail)}")
