@@ -106,7 +106,7 @@ def added(*bags: Bag) -> Bag:
 
 @st.composite
 def valid_changes(draw: Any, rows: st.SearchStrategy[Row], there: Bag, most: int = 8) -> list[tuple[Row, int]]:
-    """Changes after which no row of ``there`` is there less than zero times; ``there`` is brought up to date."""
+    """Changes after which no row of ``there`` has a negative multiplicity; updates ``there``."""
     out = []
     for _ in range(draw(st.integers(0, most))):
         if there and draw(st.integers(0, 2)) == 0:

@@ -1,7 +1,6 @@
-"""The views that the rules are tested over: joins, aggregates, unions, views over views, with small value domains.
+"""The views that the rules are tested with: joins, aggregates, unions, views over views, over small value domains.
 
-Domains are small on purpose: collisions, duplicates, ties and NULL keys then happen in
-nearly every drawn sequence instead of never.
+Domains are small, so that collisions, duplicates, ties and NULL keys occur in nearly every drawn sequence.
 """
 
 from __future__ import annotations
@@ -52,10 +51,10 @@ DOMAINS: dict[str, list[Any]] = {
 
 @dataclass(frozen=True)
 class Case:
-    """Views in the order of declaration; the last one, ``result``, is the case's own.
+    """Views in the order of declaration; the last one is ``result``.
 
-    ``partial`` is False where partial state refuses the key; ``multi`` where the joins
-    share one key, so that full state can run them without intermediate state.
+    ``partial`` is False if partial state refuses the key; ``multi`` is True if the joins share one key, so that full
+    state can run them without intermediate state.
     """
 
     sql: tuple[str, ...]
@@ -69,7 +68,7 @@ class Case:
         return catalog, self.declare_in(catalog, "result")
 
     def declare_in(self, catalog: ss.Catalog, name: str) -> list[ss.View]:
-        """This case's views in a catalog: the last one under ``name``, those below it under names made of it."""
+        """The views of this case in a catalog: the last one under ``name``, those below it under derived names."""
         below = "v" if name == "result" else f"{name}_"
         out = []
         for n, sql in enumerate(self.sql):

@@ -1,8 +1,8 @@
-"""Where an engine runs: in one process, over the bins of Spark without Spark, or on Spark. One test serves them all.
+"""Where an engine runs: in one process, over the bins of Spark without Spark, or on Spark; one test serves all.
 
-A label says strategy, join and place; :func:`make` and :func:`restored` give what it
-names. Over bins the worker "processes" change places all the time (see
-:mod:`rehearsal`). On Spark a micro-batch takes a second, so few tests go there.
+A label stands for strategy, join and place; :func:`make` and :func:`restored` build the engine. In bins the worker
+"processes" are exchanged all the time (see :mod:`rehearsal`). A micro-batch on Spark takes a second, so few tests run
+there.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ every_place = pytest.mark.parametrize("place", [ENGINES, IN_BINS], ids=["in one 
 
 
 def partial(label: str) -> bool:
-    """Whether it keeps what was asked for and no more, so that its views are read, and emit, by key."""
+    """Whether the engine keeps partial state, so that its views are read and emit by key."""
     return EVERY[label][0] == "partial"
 
 
@@ -66,7 +66,7 @@ def make(label: str, views: Sequence[ss.View], **more: Any) -> Any:
 
 
 def restored(label: str, path: Path) -> Any:
-    """What an engine of that label left at ``path`` by checkpoint()."""
+    """The engine of that label that checkpoint() wrote to ``path``."""
     rehearsal = PartialRehearsal if partial(label) else Rehearsal
     restore: Any = ss.spark.restore if label in ON_SPARK else rehearsal.restore if label in IN_BINS else ss.restore
     return restore(path)

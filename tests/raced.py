@@ -1,4 +1,4 @@
-"""What the tests of races start from: three relations, and what is in them before a race begins."""
+"""The three relations of the tests of races, and their rows before a race begins."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""What the tests of the engines share: engines side by side, sequences of changes, and the questions asked of them.
+"""Shared by the tests of the engines: engines side by side, drawn sequences of changes, and checks.
 
-A :class:`Fleet` runs one case's views under several engines beside the DuckDB oracle. A
-sequence is a plain list of operations, so that a failing one shrinks to something to
-read. :func:`sequences` draws them; every retraction in them meets a row that is there.
+A :class:`Fleet` runs the views of one case in several engines beside the DuckDB oracle. A sequence is a list of
+operations, so a failing one shrinks to something readable. Every drawn retraction meets a stored row.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ def examples(count: int) -> settings:
 
 
 def labels(case: Case, view: View, wanted: Iterable[str] = ENGINES) -> list[str]:
-    """The engines that run a case, of those wanted: all that differ in how they run it."""
+    """The engines of ``wanted`` that can run a case and differ in how they run it."""
     joins = sum(isinstance(node, Join) for node in set(view.plan.walk()))
     able = {"full multi": case.multi, "partial": case.partial}
 
@@ -54,13 +53,13 @@ def relations_of(view: View) -> list[str]:
 
 
 def tuples(frame: pd.DataFrame) -> list[Row]:
-    """A frame's rows as tuples of Python values, None for NULL."""
+    """The rows of a frame as tuples of Python values, None for NULL."""
     lines = [column.array.to_numpy(dtype=object, na_value=None).tolist() for _, column in frame.items()]
     return list(zip(*lines, strict=True)) if lines else [()] * len(frame)
 
 
 def pairs(changes: ss.Changes) -> list[tuple[Row, int]]:
-    """Changes as rows with their diffs, in the order in which they show them."""
+    """Changes as rows with diffs, in their order."""
     lines = [column.to_pylist() for column in changes.to_arrow().columns]
     return list(zip(zip(*lines[:-2], strict=True), lines[-1], strict=True))
 
@@ -73,7 +72,7 @@ def only(frame: pd.DataFrame, view: View, keys: Iterable[Row]) -> pd.DataFrame:
 
 
 def bag(changes: ss.Changes) -> Counter[Row]:
-    """Changes as row -> diff, time left out."""
+    """Changes as row -> diff, without time."""
     out: Counter[Row] = Counter()
     for row, diff in pairs(changes):
         out[row] += diff
@@ -81,7 +80,7 @@ def bag(changes: ss.Changes) -> Counter[Row]:
 
 
 def integrate(total: Counter[Row], changes: ss.Changes) -> None:
-    """Add changes to what was integrated so far; rows that cancel are left out."""
+    """Add changes to integrated ones; rows that cancel are removed."""
     for row, diff in bag(changes).items():
         total[row] += diff
         if not total[row]:
@@ -95,7 +94,7 @@ def in_order(frame: pd.DataFrame) -> bool:
 
 
 def expected_kinds(view: View, before: Counter[Row], after: Counter[Row]) -> Counter[tuple[str, Row, int]]:
-    """The changelog between two contents of a view, worked out from the contents alone."""
+    """The changelog between two contents of a view, derived from the contents alone."""
     diffs = after.copy()
     diffs.subtract(before)
     rows = {row: diff for row, diff in diffs.items() if diff}
@@ -119,7 +118,7 @@ def shown_kinds(changes: ss.Changes) -> Counter[tuple[str, Row, int]]:
 
 
 def fingerprint(engine: ss.Engine) -> dict[str, Any]:
-    """All that can be seen of an engine: its epoch, state, every operator's rows, every view."""
+    """Everything that an engine shows: epoch, state, the rows of every operator and view."""
     table = engine.state()
     seen: dict[str, Any] = {"epoch": engine.epoch, "state": table.to_dict("list")}
     for operator in table.operator:
@@ -139,7 +138,7 @@ def filled(engine: ss.Engine, view: str) -> list[Row]:
 
 @contextmanager
 def unchanged(engine: ss.Engine, error: type[BaseException] = ss.Error, match: str = "") -> Iterator[None]:
-    """The block raises, and leaves the engine as it was."""
+    """The block raises, and leaves the engine as before."""
     before = fingerprint(engine)
     with pytest.raises(error, match=match):
         yield
@@ -157,7 +156,7 @@ def rows_of(relation: str) -> st.SearchStrategy[Row]:
 
 @st.composite
 def inputs(draw: Any, relations: Sequence[str], there: dict[str, Counter[Row]], most: int = 6) -> Input:
-    """One epoch over some relations, valid on top of ``there``, which is brought up to date."""
+    """One epoch over some relations, valid on top of ``there``, which is updated."""
     out: Input = {}
     for _ in range(draw(st.integers(1, most))):
         relation = draw(st.sampled_from(list(relations)))
@@ -187,7 +186,7 @@ def epochs(draw: Any, relations: Sequence[str], least: int = 1, most: int = 6) -
 
 
 def keys_of(view: View) -> st.SearchStrategy[Row]:
-    """Keys of a view: mostly such that occur, sometimes one that is nowhere."""
+    """Keys of a view, mostly ones that occur."""
     pools: dict[Type, list[Any]] = {
         Type.STRING: ["a", "b", "", "\uffff", None, "nowhere"],
         Type.INT: [-1, 0, 1, 2, None, 99],
@@ -204,7 +203,7 @@ def keys_of(view: View) -> st.SearchStrategy[Row]:
 
 
 class Fleet:
-    """The views of one case under several engines, beside the oracle; checks after every operation."""
+    """The views of one case in several engines, beside the oracle; checked after every operation."""
 
     def __init__(self, case: Case, which: Iterable[str] = ENGINES, oracle: bool = True) -> None:
         self.catalog, views = case.declare()
@@ -221,7 +220,7 @@ class Fleet:
         self._truth: dict[str, pd.DataFrame] = {}
 
     def step(self, given: Mapping[str, list[tuple[Row, int]]]) -> None:
-        """One epoch through every engine; checks what is emitted."""
+        """Run one epoch in every engine, and check the emitted changes."""
         before = {label: {n: Counter(t) for n, t in views.items()} for label, views in self.totals.items()}
         held = {n: filled(e, n) for e in self._partial() for n in e.views}
         for label, engine in self.engines.items():
@@ -248,7 +247,7 @@ class Fleet:
         return [e for label, e in self.engines.items() if partial(label)]
 
     def _check_partial(self, name: str, keys: list[Row]) -> None:
-        """What partial emitted is what another engine emitted, on the keys that were filled and still are."""
+        """Partial state emits what another engine emits, for the keys that were filled and still are."""
         other = next((label for label in self.engines if not partial(label)), None)
         if other is None:
             return
@@ -270,7 +269,7 @@ class Fleet:
         return self._truth[view.name]
 
     def check(self) -> None:
-        """Every engine's answer is the oracle's (rule 1), and its integrated changes (rule 4)."""
+        """Every engine's answer equals the oracle's (rule 1) and its integrated changes (rule 4)."""
         for label, engine in self.engines.items():
             for view in engine.views.values():
                 self._check_view(label, engine, view)
@@ -296,17 +295,17 @@ class Fleet:
             assert found is None, f"{who}: {view.name}: {found}"
 
     def read(self, key: Row, name: str = "result") -> None:
-        """A point read of a view: every engine that has it gives the oracle's rows."""
+        """Read one key of a view in every engine that has it, and compare with the oracle."""
         for label, engine in self.engines.items():
             if name in engine.views:
                 self._compare(engine.read(name, key=key), engine.views[name], [key], label)
 
     def view_of(self, name: str) -> View:
-        """A view of that name, as one of the engines has it."""
+        """A view of that name, from one of the engines."""
         return next(e.views[name] for e in self.engines.values() if name in e.views)
 
     def install(self, case: Case) -> None:
-        """The views of another case, late, under names of their own; each engine's are there at once."""
+        """Install the views of another case under new names, and check their contents."""
         name = f"late{len(self.tops)}"
         self.tops.append(name)
         for label, engine in self.engines.items():
@@ -321,7 +320,7 @@ class Fleet:
                 self.totals[label][below] = Counter(held) if below != name else bag(arrived)
 
     def each(self, act: Callable[[ss.Engine], Any]) -> None:
-        """The same call on every engine."""
+        """Call a function on every engine."""
         for engine in self.engines.values():
             act(engine)
 

@@ -130,8 +130,8 @@ class JoinNode(InnerNode):
             rows, by, filled = cache
             fresh = keys.compress(~filled.mask(keys, self.flow.strings), axis=1)
             schema, ask = self.plan.inputs[side].schema, self.inputs[side].ask
-            meant = delta.take(self.flow.among(delta.rows[list(ask)], fresh, schema, ask))
-            self._write(rows, by, meant)
+            wanted = delta.take(self.flow.among(delta.rows[list(ask)], fresh, schema, ask))
+            self._write(rows, by, wanted)
             filled.add(fresh, self.flow.strings, self.flow.clock)
 
     def _write(self, rows: Arrangement, by: Arrangement, delta: Delta) -> None:
@@ -223,11 +223,11 @@ class JoinNode(InnerNode):
         schema = self.plan.inputs[side].schema
         if side == self.route.primary and upquery.primary is not None:
             keys = upquery.keys[list(self.route.answers)]
-            meant = self.flow.among(delta.rows[list(self.route.columns)], keys, schema, self.route.columns)
-            upquery.primary = concat([upquery.primary, delta.take(meant)], len(schema))
+            wanted = self.flow.among(delta.rows[list(self.route.columns)], keys, schema, self.route.columns)
+            upquery.primary = concat([upquery.primary, delta.take(wanted)], len(schema))
         elif side != self.route.primary and upquery.covered is not None and upquery.other is not None:
-            meant = self.flow.among(delta.rows[list(self.keys[side])], upquery.covered, schema, self.keys[side])
-            upquery.other = concat([upquery.other, delta.take(meant)], len(schema))
+            wanted = self.flow.among(delta.rows[list(self.keys[side])], upquery.covered, schema, self.keys[side])
+            upquery.other = concat([upquery.other, delta.take(wanted)], len(schema))
 
     def _lost(self, side: int, delta: Delta) -> tuple[Delta, Words | None] | None:
         """Split a primary change: the part that can be joined, and the keys to evict for the rest (None: all)."""

@@ -104,8 +104,8 @@ class ReduceNode(InnerNode):
         strings = self.flow.strings
         fresh = keys.compress(~self.filled.mask(keys, strings), axis=1)
         if fresh.shape[1]:
-            meant = self.flow.among(delta.rows[list(edge.ask)], fresh, edge.source.plan.schema, edge.ask)
-            self._reduce(delta.take(meant))
+            wanted = self.flow.among(delta.rows[list(edge.ask)], fresh, edge.source.plan.schema, edge.ask)
+            self._reduce(delta.take(wanted))
             self.filled.add(fresh, strings, self.flow.clock)
             self._correct(fresh)
         if tag in self.open_upqueries:
@@ -118,10 +118,10 @@ class ReduceNode(InnerNode):
             back = self.flow.among(keys, fresh, self.plan.schema, self.ask)
             mine = keys.compress(back, axis=1)
             if mine.shape[1]:
-                meant = self.flow.among(known.rows[list(self.ask)], mine, self.plan.schema, self.ask)
-                old, new = known.take(meant), self._output(mine)
+                wanted = self.flow.among(known.rows[list(self.ask)], mine, self.plan.schema, self.ask)
+                old, new = known.take(wanted), self._output(mine)
                 self.send_change(self._net(concat([Delta(old.rows, -old.diffs), new], len(self.plan.schema))))
-                keys, known = keys.compress(~back, axis=1), known.take(~meant)
+                keys, known = keys.compress(~back, axis=1), known.take(~wanted)
             if keys.shape[1]:
                 rest.append((keys, known))
         self.rereads = rest

@@ -247,7 +247,7 @@ class MessageScheduler(Engine):
             reader = self.reader(view)
             parts = reader.emitted.pop(op, [])
             delta, layout = concat(parts, len(view.schema)), reader.rows.layout
-            if len(parts) > 1:  # each is consolidated; one may take back what another brought
+            if len(parts) > 1:  # each is consolidated; one may retract rows of another
                 delta = layout.delta(layout.body(delta.rows, delta.diffs, self.strings))
             out[name] = self._changes(view, delta)
         return out

@@ -1,4 +1,4 @@
-"""changes: a batch of rows with diffs, as a caller sees it."""
+"""changes: rows with diffs, as a caller sees them."""
 
 import numpy as np
 import pandas as pd
@@ -8,7 +8,7 @@ import sharedstate_lite as ss
 
 
 def test_changes_round_trip() -> None:
-    """Changes turn into pandas and Arrow and back, negate, and tell their kinds without a unique key."""
+    """Changes convert to pandas and Arrow and back, negate, and give their kinds without a unique key."""
     catalog = ss.Catalog(visit="product STRING, user STRING, length INT")
     engine = ss.engine("full", [catalog.view("CREATE VIEW v0 AS SELECT product, length FROM visit")])
     out = engine.step({"visit": [(("b", "x", 2), 3), ((None, "x", None), 1), (("a", "x", 1), 1)]})["v0"]
@@ -23,7 +23,7 @@ def test_changes_round_trip() -> None:
 
 
 def test_what_is_no_table_makes_no_changes() -> None:
-    """Anything but a table, a column without one type and a schema that is none are refused in one sentence."""
+    """Anything but a table, a column of mixed types, and an invalid schema raise RowError."""
     mixed = pd.DataFrame({"a": [1, "x"], "diff": [1, 1]})
     for given, schema in ((None, None), ([1], None), (mixed, None), (mixed, "a INT"), (mixed, 3)):
         with pytest.raises(ss.RowError, match="^changes: "):
@@ -31,7 +31,7 @@ def test_what_is_no_table_makes_no_changes() -> None:
 
 
 def test_a_schema_is_given_in_any_form() -> None:
-    """A list, a tuple or a generator of columns are one schema."""
+    """A list, a tuple and a generator of columns are the same schema."""
     schema, rows = ss.Catalog(r="a STRING").schema("r"), pd.DataFrame({"a": ["x"], "diff": [1]})
     forms = [tuple(schema), list(schema), (column for column in schema)]
     made = [ss.Changes.from_pandas(rows, form) for form in forms]  # type: ignore[arg-type]
@@ -39,7 +39,7 @@ def test_a_schema_is_given_in_any_form() -> None:
 
 
 def test_a_time_is_a_whole_number() -> None:
-    """What is no time is refused where it is given, not where it is shown; numpy's numbers are numbers."""
+    """An invalid time raises TimeError at once; numpy integers are valid."""
     rows = pd.DataFrame({"a": ["x"], "diff": [1]})
     for odd in ("x", 1.5, True, 2**70):
         with pytest.raises(ss.TimeError, match="^changes: .* is no time"):

@@ -1,4 +1,4 @@
-"""columns: values in and out; one value has one word, whatever it came in."""
+"""convert: columns in and out; a value has the same word in every form of input."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ FORMS: dict[str, Callable[[list[Any], Type], Any]] = {
 
 @pytest.mark.parametrize("kind", DRAWN)
 def test_every_way_in_gives_the_same_words(kind: Type) -> None:
-    """Python values, pandas and Arrow in all their forms come to the same words, and back out as what they were."""
+    """Python values, pandas and Arrow in all their forms give the same words, and convert back unchanged."""
     column = Column("c", kind)
 
     @examples(15)
@@ -98,7 +98,7 @@ NARROW: list[tuple[Type, Any, list[Any]]] = [
 
 @pytest.mark.parametrize("at", range(len(NARROW)))
 def test_other_types_that_hold_the_values_are_taken(at: int) -> None:
-    """A narrower or wider type is taken where each value fits the declared one, and comes back as that."""
+    """A narrower or wider type is accepted if each value fits the declared type."""
     kind, given_, wanted = NARROW[at]
     convert: Any = from_series if isinstance(given_, pd.Series) else from_arrow
     strings = Strings()
@@ -138,7 +138,7 @@ BAD: list[tuple[Type, Any, str]] = [
 
 @pytest.mark.parametrize("at", range(len(BAD)))
 def test_what_does_not_fit_is_refused_by_name(at: int) -> None:
-    """A value that its type does not hold is a RowError with relation, column and rule, whatever it came in."""
+    """A value that its type cannot hold raises RowError with relation, column and reason, in every form."""
     kind, given_, text = BAD[at]
     catalog = ss.Catalog(r=f"c {kind.value}")
     engine = ss.engine("full", [catalog.view("CREATE VIEW v AS SELECT c FROM r")])
@@ -150,16 +150,16 @@ def test_what_does_not_fit_is_refused_by_name(at: int) -> None:
 
 
 class Named(str):
-    """A string that writes itself as something else, as a member of a string Enum does."""
+    """A string with another str(), as a member of a string Enum has."""
 
     def __str__(self) -> str:
-        """Its name."""
+        """Another text."""
         return "Fruit.APPLE"
 
 
 @pytest.mark.parametrize("text", [Named("apple"), np.str_("apple")])
 def test_a_string_of_a_class_of_its_own_keeps_its_text(text: str) -> None:
-    """What comes in by value, and what is asked for, is the text, as in a column of pandas or Arrow."""
+    """A subclass of str is stored, and looked up, by its text."""
     engine = ss.engine("full", [ss.Catalog(r="c STRING").view("CREATE VIEW v AS SELECT c FROM r")])
     engine.step({"r": [((text,), 1)]})
     assert list(map(type, engine.read("v", key=text)["c"])) == [str]
@@ -168,7 +168,7 @@ def test_a_string_of_a_class_of_its_own_keeps_its_text(text: str) -> None:
 
 @pytest.mark.parametrize("kind", [Type.DATE, Type.TIMESTAMP])
 def test_the_first_and_last_moment_are_in(kind: Type) -> None:
-    """The years 1 and 9999 are within, in every unit that says so exactly."""
+    """The first and the last moment of the years 1 to 9999 are accepted in every unit that can express them."""
     least: Any = dt.datetime.min if kind is Type.TIMESTAMP else dt.date.min
     most: Any = dt.datetime.max if kind is Type.TIMESTAMP else dt.date.max
     column, strings = Column("c", kind), Strings()

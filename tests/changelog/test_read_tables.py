@@ -33,7 +33,7 @@ def frame(pairs: list[Any]) -> pd.DataFrame:
 @examples(40)
 @given(st.lists(st.tuples(ROWS, DIFFS), max_size=10))
 def test_all_forms_are_the_same_delta(pairs: list[Any]) -> None:
-    """Pairs, a frame, an Arrow table and Changes of the same rows are the same bag of words."""
+    """Pairs, a frame, an Arrow table and Changes of the same rows give the same delta."""
     strings = Strings()
     wanted = bag(*read_tables.pairs(pairs, SCHEMA, "r", strings))
     assert sum(wanted.values()) == sum(diff for _, diff in pairs)
@@ -50,7 +50,7 @@ def test_all_forms_are_the_same_delta(pairs: list[Any]) -> None:
 
 
 def test_a_time_is_the_same_throughout() -> None:
-    """A time column gives the epoch's time, or is an error; a relation that declares such a column keeps it."""
+    """A time column gives the time of the epoch, or raises; a relation that declares such a column stores it."""
     some, strings = frame([(("a", 1), 1), (("b", 1), 1)]), Strings()
     assert read_tables.table(some.assign(Time=[5, 5]), SCHEMA, "r", strings)[1] == 5
     with pytest.raises(ss.TimeError, match="r: .*5, 6"):
@@ -83,7 +83,7 @@ BAD: dict[str, tuple[Any, str]] = {
 
 @pytest.mark.parametrize("name", BAD)
 def test_what_is_no_input_is_refused_by_name(name: str) -> None:
-    """Whatever is not rows with diffs is one error that names the relation and what is wrong."""
+    """Invalid input raises one RowError that names the relation and the fault."""
     data, text = BAD[name]
     engine = ss.engine(
         "full", [ss.Catalog(visit="product STRING, Length INT").view("CREATE VIEW v AS SELECT product FROM visit")]
@@ -97,7 +97,7 @@ def test_what_is_no_input_is_refused_by_name(name: str) -> None:
 @examples(40)
 @given(st.lists(st.lists(st.tuples(ROWS, st.integers(-2, 3).filter(bool)), max_size=6), max_size=5))
 def test_an_epoch_is_taken_exactly_when_its_net_leaves_nothing_negative(epochs: list[Any]) -> None:
-    """An epoch is refused exactly if base plus net would hold a row less than zero times, and then changes nothing."""
+    """An epoch is refused exactly if a row of the base table would be negative, and then changes nothing."""
     catalog = ss.Catalog(r="product STRING, length INT")
     engine = ss.engine("full", [catalog.view("CREATE VIEW v AS SELECT product, length FROM r")])
     there: Counter[Any] = Counter()
@@ -118,7 +118,7 @@ def test_an_epoch_is_taken_exactly_when_its_net_leaves_nothing_negative(epochs: 
 
 
 def test_types_are_read_off_a_table() -> None:
-    """Without a schema, types are those of the columns; what has no type of the kit is refused by name."""
+    """Without a schema the types are those of the columns; an unknown type is refused by name."""
     some = pd.DataFrame({"s": ["x"], "i": pd.array([1], dtype="Int32"), "n": [1], "x": [1.5], "b": [True], "diff": [1]})
     assert [c.type.value for c in read_tables.infer(some)] == ["STRING", "INT", "BIGINT", "DOUBLE", "BOOLEAN"]
     with pytest.raises(ss.RowError, match=r"column l has the type list.*STRING"):
@@ -127,7 +127,7 @@ def test_types_are_read_off_a_table() -> None:
 
 @pytest.mark.parametrize("kind", ["full", "shared", "partial"])
 def test_a_refused_epoch_gives_back_what_its_strings_took(kind: str) -> None:
-    """State is as before to the byte, however many new strings came beside the row that was refused."""
+    """After a refused epoch the state has the same size in bytes, however many new strings it brought."""
     engine = ss.engine(kind, [ss.Catalog(r="s STRING, i INT").view("CREATE VIEW v AS SELECT s FROM r")])
     engine.step({"r": [((f"s{n}", n), 1) for n in range(20)]})
     before = engine.state()

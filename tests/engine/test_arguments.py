@@ -1,4 +1,4 @@
-"""What a caller hands an engine by mistake: one short error that says what was meant."""
+"""Wrong arguments of engines: each raises one short error that says what is expected."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ def view() -> ss.View:
 
 @pytest.mark.parametrize("views", [[None], [view(), None], ["v"]])
 def test_an_engine_takes_views_alone(views: list[Any]) -> None:
-    """None among the views, as a look-up of a name that is not there gives it, is refused like any other stranger."""
+    """Anything but a view among the views raises ViewError, None included."""
     with pytest.raises(ss.ViewError, match=f"made by catalog.view.*, not {type(views[-1]).__name__}$"):
         ss.engine("full", views)
 
 
 @pytest.mark.parametrize("label", [*ENGINES, *IN_BINS])
 def test_a_view_is_read_by_its_name_at_a_number(label: str) -> None:
-    """A view itself, and a time that is no number, are told in a line; a number of numpy's is a number."""
+    """A view object as a name, and a time that is no integer, raise a short error; numpy integers are valid."""
     it = view()
     with make(label, [it]) as engine:
         engine.step({"r": [(("a", 1), 1)]})
@@ -41,7 +41,7 @@ def test_a_view_is_read_by_its_name_at_a_number(label: str) -> None:
 
 @pytest.mark.parametrize("label", ENGINES)
 def test_more_rows_than_a_frame_holds(label: str) -> None:
-    """A read of more than 100 million rows names the view and what to call instead; the engine goes on."""
+    """A read of more than 100 million rows names the view and the call to use instead; the engine goes on."""
     with make(label, [ss.Catalog(r="k STRING, n INT").view("CREATE VIEW v AS SELECT k, n FROM r")]) as engine:
         engine.step({"r": [(("a", 1), 2**31 - 1), ((None, 2), 1)]})
         with pytest.raises(ss.Error, match=r"^view v has 2147483647 rows, .*; state\('v'\) shows"):
@@ -51,7 +51,7 @@ def test_more_rows_than_a_frame_holds(label: str) -> None:
 
 @pytest.mark.parametrize("odd", [None, 3, ["v"], {"v"}, "w"])
 def test_the_filled_keys_of_no_operator(odd: Any) -> None:
-    """Whatever is no operator's name is a ViewError that says which there are."""
+    """An unknown operator raises ViewError with the list of operators."""
     engine = make("partial", [view()])
     with pytest.raises(ss.ViewError, match="^no partial operator is called .*; there are: v.group1, v$"):
         engine.filled(odd)

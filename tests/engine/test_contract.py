@@ -1,4 +1,4 @@
-"""The contract of the engines, sentence by sentence: inputs, outputs, errors, and state as before a refusal."""
+"""The interface of the engines: inputs, outputs, errors, and the state after a refused call."""
 
 import datetime
 from typing import Any
@@ -22,14 +22,14 @@ every_kind = pytest.mark.parametrize("kind", KINDS)
 
 
 def made(kind: str, *sql: str, **options: Any) -> ss.Engine:
-    """An engine over views v0, v1, ... (default: the seed's result)."""
+    """An engine over views v0, v1, ... (default: the view of the first example)."""
     catalog = ss.Catalog(**RELATIONS)
     views = [catalog.view(f"CREATE VIEW v{n} AS {text}") for n, text in enumerate(sql or (RESULT,))]
     return ss.engine(kind, views, **options)
 
 
 def start(engine: ss.Engine) -> ss.Engine:
-    """The engine after one epoch, with what partial state would be asked for."""
+    """The engine after one epoch, with keys filled under partial state."""
     engine.step({"info": [(("a", "F"), 1), (("b", "G"), 1)], "visit": [(("a", "x", 1), 2), (("b", "y", 5), 1)]})
     if engine.kind == "partial":
         for view in engine.views:
@@ -38,7 +38,7 @@ def start(engine: ss.Engine) -> ss.Engine:
 
 
 def fingerprint(engine: ss.Engine) -> list[Any]:
-    """All that can be seen of an engine."""
+    """Everything that an engine shows."""
     state = engine.state()
     rows = [engine.state(name).to_json() for name in state["operator"]]
     return [engine.epoch, state.to_json(), rows, [engine.read(view).to_json() for view in engine.views]]
@@ -59,7 +59,7 @@ GOOD: dict[str, Any] = {
 @every_kind
 @pytest.mark.parametrize("form", GOOD)
 def test_every_form_of_input_is_the_same_change(kind: str, form: str) -> None:
-    """Pairs, frames, Arrow tables and Changes of one row all come to the same emission."""
+    """Pairs, frames, Arrow tables and Changes of one row emit the same change."""
     engine = start(made(kind))
     out = engine.step({"VISIT": GOOD[form]})["v0"]
     assert out.kinds() == ["-U", "+U"]
@@ -120,7 +120,7 @@ BAD: dict[str, tuple[Any, type[ss.Error], str]] = {
 @every_kind
 @pytest.mark.parametrize("case", BAD)
 def test_bad_input_is_one_error_and_state_is_as_before(kind: str, case: str) -> None:
-    """A refused epoch names relation, row and rule, and leaves everything as it was."""
+    """A refused epoch raises one error with relation and reason, and leaves the engine as before."""
     data, error, text = BAD[case]
     views = [RESULT]
     if case == "a sum past BIGINT":
@@ -141,7 +141,7 @@ def test_bad_input_is_one_error_and_state_is_as_before(kind: str, case: str) -> 
 
 @every_kind
 def test_an_interrupt_leaves_state_as_before(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ctrl-C in the middle of an epoch, after the base table was written, undoes the epoch."""
+    """Ctrl-C in the middle of an epoch, after the base table was written, rolls the epoch back."""
     import sharedstate_lite.kernels.aggregate
 
     engine = start(made(kind))
@@ -160,7 +160,7 @@ def test_an_interrupt_leaves_state_as_before(kind: str, monkeypatch: pytest.Monk
 
 @every_kind
 def test_an_epoch_is_netted_before_it_is_judged(kind: str) -> None:
-    """A retraction before its insertion in the same epoch is fine; a net of zero stores and emits nothing."""
+    """A retraction may stand before its insertion in one epoch; rows that cancel store and emit nothing."""
     engine = start(made(kind))
     before = fingerprint(engine)[1:]
     assert len(engine.step({"visit": [(("q", "q", 9), -1), (("q", "q", 9), 1)]})["v0"]) == 0
@@ -180,7 +180,7 @@ VALUES = (
 
 @every_kind
 def test_values_of_every_type_come_back(kind: str) -> None:
-    """The extremes of each type and NULL come back as they went in, with the dtypes of the contract."""
+    """The extremes of each type, and NULL, are read back unchanged, with the documented dtypes."""
     engine = made(kind, EVERY)
     if kind == "partial":
         for key in (VALUES[0], None):
@@ -199,7 +199,7 @@ def test_values_of_every_type_come_back(kind: str) -> None:
 
 @every_kind
 def test_minus_zero_and_nan(kind: str) -> None:
-    """-0.0 is 0.0, and NaN is NULL, coming in and grouping."""
+    """-0.0 is 0.0, and NaN is NULL, in input and in groups."""
     engine = made(kind, "SELECT d, COUNT(*) AS n FROM every GROUP BY d")
     if kind == "partial":
         for key in (0.0, None):
@@ -212,7 +212,7 @@ def test_minus_zero_and_nan(kind: str) -> None:
 
 @every_kind
 def test_point_reads(kind: str) -> None:
-    """A key is a tuple or a scalar, NULL matches NULL, an absent key is empty; wrong keys are refused."""
+    """A key is a tuple or a scalar, NULL matches NULL, an absent key is empty; wrong keys raise."""
     engine = made(kind, "SELECT product, user, COUNT(*) AS n FROM visit GROUP BY product, user")
     engine.step({"visit": [(("a", "x", 1), 2), (("b", "y", 5), 1)]})
     engine.step({"visit": [((None, "x", 1), 1)]})
@@ -228,7 +228,7 @@ def test_point_reads(kind: str) -> None:
 
 @every_kind
 def test_install_and_drop(kind: str) -> None:
-    """A view brings those it stands on; names, catalogs and standing views are checked."""
+    """Installing a view installs the views that it reads; names, catalogs and dependent views are checked."""
     engine = start(made(kind))
     catalog = engine.catalog
     below = catalog.view("CREATE VIEW below AS SELECT product, MAX(length) AS m FROM visit GROUP BY product")
@@ -253,7 +253,7 @@ def test_install_and_drop(kind: str) -> None:
 
 @every_kind
 def test_a_relation_that_no_view_uses(kind: str) -> None:
-    """It is accepted and checked, and a view installed on it later has its rows."""
+    """Its rows are checked and stored, and a view that is installed later has them."""
     engine = made(kind)
     engine.step({"unused": [((1,), 2)]})
     with pytest.raises(ss.RowError):
@@ -266,7 +266,7 @@ def test_a_relation_that_no_view_uses(kind: str) -> None:
 
 @every_kind
 def test_times(kind: str) -> None:
-    """Full and partial state answer for the last epoch only; shared for since <= t < upper."""
+    """Full and partial state answer for the last epoch; shared state for since <= t < upper."""
     engine = start(made(kind))
     assert not engine.read("v0", at=1).empty
     with pytest.raises(ss.TimeError):
@@ -287,7 +287,7 @@ def test_times(kind: str) -> None:
 
 
 def test_options_are_checked() -> None:
-    """A strategy, a join or an option that cannot be is refused by name."""
+    """An unknown strategy, join or option raises an error that names it."""
     cases: list[tuple[str, dict[str, Any]]] = [
         ("whole", {}),
         ("full", {"join": "delta"}),
@@ -308,7 +308,7 @@ def test_options_are_checked() -> None:
 
 @every_kind
 def test_evict_is_for_partial_state(kind: str) -> None:
-    """On full and shared state evict raises; on partial state a hole is no error."""
+    """evict raises on full and shared state; evicting a hole is no error."""
     engine = start(made(kind))
     if kind == "partial":
         assert engine.evict("v0", key="nowhere") == {}
@@ -321,7 +321,7 @@ def test_evict_is_for_partial_state(kind: str) -> None:
 
 
 def test_partial_refuses_a_key_it_cannot_trace() -> None:
-    """A computed key, an aggregate, and the right side of a LEFT JOIN are refused and named; others do not mind."""
+    """Partial state refuses a computed key, an aggregate, and the right side of a LEFT JOIN; others accept them."""
     for sql, column in (
         ("SELECT length + 1 AS more, user FROM visit", "more"),
         ("SELECT v.user, i.product FROM info i LEFT JOIN visit v ON i.product = v.product", "user"),
@@ -334,7 +334,7 @@ def test_partial_refuses_a_key_it_cannot_trace() -> None:
 
 @every_kind
 def test_the_shape_of_state(kind: str) -> None:
-    """state() has its columns, says which rows are base tables, and state(operator) shows rows with their diff."""
+    """state() has its columns and marks base tables; state(operator) shows rows with their diffs."""
     engine = start(made(kind))
     state = engine.state()
     assert list(state.columns) == ["operator", "relation", "key", "rows", "bytes", "kind", "base"]
@@ -352,7 +352,7 @@ def test_the_shape_of_state(kind: str) -> None:
 
 @every_kind
 def test_a_closed_engine_says_so(kind: str) -> None:
-    """After close() every call is one plain error; closing twice is fine."""
+    """After close() every call raises Error; closing twice is no error."""
     with start(made(kind)) as engine:
         assert "engine" in repr(engine)
         assert "<table" in engine._repr_html_()

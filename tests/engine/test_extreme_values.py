@@ -1,4 +1,4 @@
-"""The bounds of every type: as MIN and MAX, in the order of read() and of Changes, with NULLs beside them."""
+"""The smallest and largest values of every type, with NULL: in MIN and MAX, and in the order of read() and Changes."""
 
 import datetime
 import itertools
@@ -34,14 +34,14 @@ VIEWS = {
 
 
 def plain(values: Any) -> list[Any]:
-    """Values of a column as Python's own, None for NULL."""
+    """Values of a column as Python values, None for NULL."""
     return [
         None if v is None or v is pd.NA or v is pd.NaT else getattr(v, "to_pydatetime", lambda v=v: v)() for v in values
     ]
 
 
 def started(label: str, kind: str, views: Iterable[str] = VIEWS, keys: Iterable[str] = ("p",)) -> ss.Engine:
-    """An engine over views, these keys of them filled."""
+    """An engine over views, with these keys filled."""
     catalog = ss.Catalog(a=f"s STRING, x {kind}, i INT")
     engine: ss.Engine = make(label, [catalog.view(f"CREATE VIEW {name} AS {VIEWS[name]}") for name in views])
     for view in engine.views.values() if partial(label) else []:
@@ -51,7 +51,7 @@ def started(label: str, kind: str, views: Iterable[str] = VIEWS, keys: Iterable[
 
 
 def pairs(label: str, kind: str) -> list[tuple[Any, Any]]:
-    """Any two values at the bounds, or NULL; over bins each with one."""
+    """All pairs of values at the bounds, NULL included; in bins each value once."""
     values = [*BOUNDS[kind], None]
     if label in ENGINES:
         return list(itertools.combinations_with_replacement(values, 2))
@@ -59,7 +59,7 @@ def pairs(label: str, kind: str) -> list[tuple[Any, Any]]:
 
 
 def extremes(there: Iterable[Any]) -> tuple[Any, Any]:
-    """MIN and MAX of some values, NULL left out."""
+    """MIN and MAX of some values, NULL ignored."""
     some = [v for v in there if v is not None]
     return (min(some), max(some)) if some else (None, None)
 
@@ -67,7 +67,7 @@ def extremes(there: Iterable[Any]) -> tuple[Any, Any]:
 @pytest.mark.parametrize("label", [*LABELS, "shared in bins"])
 @pytest.mark.parametrize("kind", BOUNDS)
 def test_extremes_at_the_bounds_of_a_type(label: str, kind: str) -> None:
-    """In each of many groups MIN and MAX are right as two values come and as they go; once one was NULL."""
+    """MIN and MAX of many groups are right while two values are inserted and deleted."""
     groups = {f"p{n}": pair for n, pair in enumerate(pairs(label, kind))}
     with started(label, kind, ["both", "least", "behind", "filtered"], groups) as engine:
         for turn, diff, there in ((0, 1, [0]), (1, 1, [0, 1]), (0, -1, [1]), (1, -1, [])):
@@ -86,7 +86,7 @@ def test_extremes_at_the_bounds_of_a_type(label: str, kind: str) -> None:
 @pytest.mark.parametrize("label", LABELS)
 @pytest.mark.parametrize("kind", BOUNDS)
 def test_extremes_of_everything_at_the_bounds_of_a_type(label: str, kind: str) -> None:
-    """MIN and MAX without groups, of one pair after the other."""
+    """MIN and MAX without groups are right, for one pair after the other."""
     with started(label, kind, ["whole"]) as engine:
         for x, y in pairs(label, kind):
             for value, diff, there in ((x, 1, [x]), (y, 1, [x, y]), (x, -1, [y]), (y, -1, [])):
@@ -98,7 +98,7 @@ def test_extremes_of_everything_at_the_bounds_of_a_type(label: str, kind: str) -
 @pytest.mark.parametrize("label", LABELS)
 @pytest.mark.parametrize("kind", BOUNDS)
 def test_order_at_the_bounds_of_a_type(label: str, kind: str) -> None:
-    """read() and Changes put the greatest value last but for NULL."""
+    """read() and Changes sort values in ascending order, NULL last."""
     values = [*BOUNDS[kind], None]
     with started(label, kind) as engine:
         out = engine.step({"a": [(("p", value, 1), 1) for value in reversed(values)]})["plain"]

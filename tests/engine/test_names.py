@@ -1,4 +1,4 @@
-"""What the pieces of an engine's state are called: a checkpoint, and the bins on Spark, tell them apart by that."""
+"""Names of the parts of an engine's state: checkpoints, and bins on Spark, identify state by name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import sharedstate_lite as ss
 
 @pytest.mark.parametrize("label", [*ENGINES, *IN_BINS])
 def test_every_operator_has_a_name_of_its_own(label: str) -> None:
-    """Extremes of columns of one name, and of columns called like a part of the aggregate, are told apart."""
+    """Extremes of columns with equal names, and of columns named like a part of the aggregate, have different names."""
     catalog = ss.Catalog(visit="product STRING, output INT")
     view = catalog.view(
         "CREATE VIEW v AS SELECT a.product, MAX(a.output) AS most, MIN(b.output) AS least FROM visit a "
@@ -56,7 +56,7 @@ CLASHES = {
 
 @pytest.mark.parametrize("clash", CLASHES)
 def test_two_pieces_of_state_never_have_one_name(clash: str) -> None:
-    """A view called like another piece of state is refused, first or late, and the engine stays as it was."""
+    """A view with the name of another part of the state is refused, at the start or later; the engine is unchanged."""
     given, kinds = CLASHES[clash]
     for kind in kinds:
         with pytest.raises(ss.ViewError, match=r"would name both the .* of .* and the .* of .*rename"):
@@ -76,7 +76,7 @@ def test_two_pieces_of_state_never_have_one_name(clash: str) -> None:
 
 
 def test_a_checkpoint_loses_no_part_of_one_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What an engine did not refuse in time is refused when it is written, and when it is restored."""
+    """Two parts with one name are refused at the latest when a checkpoint is written or restored."""
     given = CLASHES["a side of a join"][0]
     with monkeypatch.context() as patch:
         patch.setattr(ENGINE, "check_names", lambda *_: None)

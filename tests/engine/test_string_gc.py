@@ -1,4 +1,4 @@
-"""Handles on a whole engine while views come and go, what a closed engine lets go of, and what its trace keeps."""
+"""Handles while views are installed and dropped, what a closed engine releases, and what its trace keeps."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_a_base_table_that_a_handle_holds_keeps_its_past(join: str) -> None:
 
 @pytest.mark.parametrize("label", ENGINES)
 def test_a_closed_engine_holds_nothing(label: str) -> None:
-    """Its arrangements and its dictionary are gone, and what it emitted can still be read."""
+    """Its arrangements and its dictionary are released; emitted Changes stay readable."""
     engine = engine_of(label, TOP, "CREATE VIEW w AS SELECT s, y FROM a JOIN b USING (s)")
     out = engine.step({"a": [(("p", 7), 1)]})["v"]
     kept = [weakref.ref(a) for a in engine.all_arrangements()]
@@ -88,7 +88,7 @@ def test_a_closed_engine_holds_nothing(label: str) -> None:
 
 
 def test_a_closed_engine_owes_no_answer() -> None:
-    """What was asked of a paused engine is refused once it is closed, the answers that are there are not."""
+    """Closing a paused engine makes open results raise; available ones stay."""
     engine = engine_of("partial", TOP)
     engine.pause()
     there, waits, done = engine.read("v", key="q"), engine.read("v", key="r"), engine.step({})

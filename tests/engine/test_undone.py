@@ -1,4 +1,4 @@
-"""What is done to a whole engine is done, or leaves all as it was: compact and drop above all."""
+"""A call on an engine happens completely or not at all: compact, drop and install."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SQL = (
 
 
 def begun(label: str) -> Any:
-    """An engine whose dictionary has lost a string in the middle, so that compaction gives new codes."""
+    """An engine with a removed string in the middle of its dictionary, so that compaction changes codes."""
     catalog = ss.Catalog(**RELATIONS)
     engine = make(label, [catalog.view(sql) for sql in SQL])
     if engine.kind == "partial":
@@ -39,7 +39,7 @@ def begun(label: str) -> Any:
 
 @contextmanager
 def interrupted(at: int) -> Iterator[list[int]]:
-    """Ctrl-C at line ``at`` of the kit's own, counted as they run; yields their count."""
+    """Raise KeyboardInterrupt at line ``at`` that the library executes; yields the count of lines."""
     count = [0]
 
     def trace(frame: Any, event: str, _: Any) -> Any:
@@ -64,7 +64,7 @@ ACTS: dict[str, Callable[[Any], None]] = {"compact": lambda e: e.compact(), "dro
 @pytest.mark.parametrize("act", ACTS)
 @pytest.mark.parametrize("label", ["full", "shared", "partial"])
 def test_an_interrupt_at_any_line_leaves_all_as_it_was(label: str, act: str) -> None:
-    """Compaction, and a drop, that are cut short have not begun, or are done; the same call then goes through."""
+    """An interrupted compact or drop has no effect or is complete; the same call then succeeds."""
     engine = begun(label)
     with interrupted(-1) as lines:
         ACTS[act](engine)
@@ -87,7 +87,7 @@ def test_an_interrupt_at_any_line_leaves_all_as_it_was(label: str, act: str) -> 
 
 @pytest.mark.parametrize("label", ENGINES)
 def test_memory_that_runs_out_in_a_compaction(label: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows never show the strings of other rows: codes are exchanged everywhere, or nowhere."""
+    """After a MemoryError codes are replaced everywhere or nowhere, so rows keep their strings."""
     from sharedstate_lite.storage.arrangement import Arrangement
 
     engine = begun(label)
@@ -110,7 +110,7 @@ def test_memory_that_runs_out_in_a_compaction(label: str, monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize("label", [name for name in ENGINES if name != "partial"])
 def test_a_view_dropped_and_installed_before_step_1(label: str) -> None:
-    """Install has returned its one row, so step 1 changes that row and does not emit it anew."""
+    """Install returned the row of the view, so step 1 changes it and does not emit it again."""
     catalog = ss.Catalog(a="x INT")
     count, rows = (catalog.view(f"CREATE VIEW {n} AS SELECT {w} FROM a") for n, w in (("g", "COUNT(*) AS n"), "wx"))
     with make(label, [rows, count]) as engine:
@@ -121,7 +121,7 @@ def test_a_view_dropped_and_installed_before_step_1(label: str) -> None:
 
 @pytest.mark.parametrize("label", [*ENGINES, *IN_BINS])
 def test_a_view_of_another_catalog_is_not_dropped(label: str) -> None:
-    """Its name alone does not make it the view that is installed here."""
+    """A view of another catalog with the same name is not dropped."""
     mine, other = ss.Catalog(**RELATIONS), ss.Catalog(**RELATIONS)
     with make(label, [mine.view(sql) for sql in SQL]) as engine:
         with pytest.raises(ss.ViewError, match="view w is of another catalog"):

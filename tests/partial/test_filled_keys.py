@@ -1,4 +1,4 @@
-"""holes: the set of filled keys."""
+"""filled_keys: the set of filled keys."""
 
 import numpy as np
 
@@ -13,7 +13,7 @@ def keys(*values: int) -> np.ndarray:
 
 
 def test_a_key_named_twice_goes_once() -> None:
-    """Removing returns each key once however often it is named, or its rows would be retracted twice (a bug once)."""
+    """Removing a key twice in one call returns it once; its rows would be retracted twice otherwise."""
     filled, strings = FilledKeys((Type.BIGINT,)), Strings()
     filled.add(keys(1, 2, 3, 2), strings, 1)
     assert len(filled) == 3
@@ -23,7 +23,7 @@ def test_a_key_named_twice_goes_once() -> None:
 
 
 def test_the_empty_key_is_a_key() -> None:
-    """A view without key columns has the one key (), a hole until it is filled."""
+    """A view without key columns has one key, (), which is a hole until it is filled."""
     filled, strings = FilledKeys(()), Strings()
     empty = np.empty((0, 1), dtype=np.int64)
     assert not filled.mask(empty, strings).any()
@@ -34,7 +34,7 @@ def test_the_empty_key_is_a_key() -> None:
 
 
 def test_use_is_remembered() -> None:
-    """Each key keeps the count of the operation that used it last; filling again does not touch it."""
+    """Each key keeps the operation that last used it; filling it again changes nothing."""
     filled, strings = FilledKeys((Type.BIGINT,)), Strings()
     filled.add(keys(1, 2), strings, 1)
     filled.touch(keys(2), strings, 5)

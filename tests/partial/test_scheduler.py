@@ -19,7 +19,7 @@ SQL = "CREATE VIEW result AS SELECT category, MAX(length) AS m FROM info JOIN vi
 
 
 def paused() -> Any:
-    """A partial engine with two epochs and one filled key, and its messages waiting from here on."""
+    """A paused partial engine after two epochs, with one filled key."""
     catalog = ss.Catalog(info="product STRING, category STRING", visit="product STRING, length INT")
     engine: Any = ss.engine("partial", [catalog.view(SQL)])
     engine.step({"info": [(("a", "F"), 1), (("b", "G"), 1)], "visit": [(("a", 1), 1)]})
@@ -30,7 +30,7 @@ def paused() -> Any:
 
 
 def test_messages_say_what_is_under_way() -> None:
-    """A message has its edge (sender, receiver), kind, view, keys and number of rows, in the order sent."""
+    """A message has an edge (sender, receiver), kind, view, keys and number of rows; messages are in the order sent."""
     engine = paused()
     engine.step({"visit": [(("a", 5), 2), (("a", 6), 1)], "info": [(("c", "F"), 1)]})
     engine.read("result", key="G")
@@ -66,7 +66,7 @@ def test_answers_are_there_when_their_messages_have_arrived() -> None:
 
 
 def test_an_edge_is_first_in_first_out() -> None:
-    """Only the oldest message of an edge may arrive; other numbers, and engines that run by themselves, are refused."""
+    """Only the oldest message of an edge can be delivered; other numbers, and engines that are not paused, raise."""
     engine = paused()
     for length in (5, 6):
         engine.step({"visit": [(("a", length), 1)]})
@@ -88,7 +88,7 @@ def test_an_edge_is_first_in_first_out() -> None:
 
 
 def test_a_pause_holds_the_base_tables() -> None:
-    """While messages wait, what they will have to look up is held; afterwards since goes on."""
+    """While messages wait, base tables keep the past that they will read; afterwards since advances."""
     engine = paused()
     engine.step({"visit": [(("a", 5), 1)]})
     engine.step({"visit": [(("a", 5), -1)]})
@@ -99,7 +99,7 @@ def test_a_pause_holds_the_base_tables() -> None:
 
 
 def test_numbers_of_numpys_are_numbers(tmp_path: Path) -> None:
-    """As options, as how many keys to evict and as the number of a message; a checkpoint writes them as any other."""
+    """numpy integers work as options, as n of evict, as message numbers, and in checkpoints."""
     view = ss.Catalog(r="a INT").view("CREATE VIEW v AS SELECT a FROM r")
     options: Any = {"max_rows": np.int64(9), "max_bytes": np.int32(10**6), "seed": np.uint8(7)}
     make = import_module("sharedstate_lite.spark")._blueprint
@@ -134,7 +134,7 @@ def test_numbers_of_numpys_are_numbers(tmp_path: Path) -> None:
     ],
 )
 def test_options_that_cannot_be_are_refused(odd: dict[str, Any]) -> None:
-    """What is no fix and what is no seed is one error that names the option."""
+    """An unknown fix and an invalid seed raise an error that names the option."""
     view = ss.Catalog(r="a INT").view("CREATE VIEW v AS SELECT a FROM r")
     with pytest.raises(ss.ViewError, match=next(iter(odd))):
         ss.engine("partial", [view], **odd)
@@ -145,7 +145,7 @@ def test_options_that_cannot_be_are_refused(odd: dict[str, Any]) -> None:
 @pytest.mark.parametrize("place", ["in one process", "in bins"])
 @pytest.mark.parametrize("both", ["a.g = b.g", "a.g = b.g AND a.h = b.h"])
 def test_evict_tells_the_keys_of_each_side_of_a_join(both: str, place: str) -> None:
-    """A join that holds both sides tells what each forgot, as keys of that side, under its name in state()."""
+    """A join with two cached sides reports the evicted keys of each side under its name in state()."""
     catalog = ss.Catalog(r="k STRING, g INT, h DATE", s="g INT, h DATE, m INT")
     on = ["g", "h"][: both.count("=")]
     a = catalog.view("CREATE VIEW a AS SELECT k, g, h, COUNT(*) AS n FROM r GROUP BY k, g, h", key="k")
@@ -176,7 +176,7 @@ def test_evict_tells_the_keys_of_each_side_of_a_join(both: str, place: str) -> N
 
 
 def test_evict_of_what_a_join_meets_twice_tells_both_sides() -> None:
-    """A view joined with itself loses keys on both sides, and each side's are told."""
+    """A view joined with itself loses keys on both sides, and both are reported."""
     catalog = ss.Catalog(r="k STRING, g INT")
     d = catalog.view("CREATE VIEW d AS SELECT DISTINCT k, g FROM r", key="k")
     v = catalog.view("CREATE VIEW v AS SELECT x.k, y.k AS k2 FROM d x JOIN d y ON x.g = y.g", key="k")
@@ -195,7 +195,7 @@ MOST = 2**31 - 1
 
 
 def doubled() -> Any:
-    """A paused engine over a view that computes with what comes, in which key a is filled."""
+    """A paused engine over a view that can overflow, with key a filled."""
     catalog = ss.Catalog(r="k STRING, n INT")
     most = catalog.view("CREATE VIEW most AS SELECT k, MAX(n) AS n FROM r GROUP BY k")
     engine: Any = ss.engine("partial", [catalog.view("CREATE VIEW v AS SELECT k, n * 2 AS d FROM most"), most])
@@ -206,7 +206,7 @@ def doubled() -> Any:
 
 
 def seen(engine: Any) -> Any:
-    """What an engine shows of itself."""
+    """Everything that an engine shows."""
     tables = {name: engine.state(name).to_dict("list") for name in engine.state().operator}
     filled = [engine.filled(name) for name in ("v", "most.group1")]
     return tables, filled, engine.messages(), engine.epoch, engine.paused, engine.read("v", key="a")["d"].tolist()
@@ -214,7 +214,7 @@ def seen(engine: Any) -> Any:
 
 @pytest.mark.parametrize("by_hand", [False, True])
 def test_a_row_that_refuses_takes_its_step_back(by_hand: bool) -> None:
-    """Paused, what overflows is refused once: the engine is as before that step, and goes on from there."""
+    """On a paused engine, a step whose row overflows is rolled back once; the engine goes on from there."""
     engine = doubled()
     good = engine.step({"r": [(("a", 2), 1)]})
     before = seen(engine)
@@ -234,7 +234,7 @@ def test_a_row_that_refuses_takes_its_step_back(by_hand: bool) -> None:
             lost.result()
     engine.resume()
     assert good.result()["v"].to_pandas()[["d", "diff"]].values.tolist() == [[2, -1], [4, 1]]
-    # Who held an epoch that was taken back holds the last one that there is.
+    # A handle on an epoch that was rolled back moves to the last epoch.
     assert {index.since for index in engine.indexes.values()} == {2}
     hold.close()
     assert engine.step({"r": [(("a", 3), 1), (("new", 9), 1)]})["v"].to_pandas()["d"].tolist() == [4, 6]
@@ -247,7 +247,7 @@ def test_a_row_that_refuses_takes_its_step_back(by_hand: bool) -> None:
 
 
 def test_a_read_that_refuses_is_taken_back() -> None:
-    """A hole whose answer overflows is refused once and stays a hole; an answer taken back with it comes again."""
+    """A read that overflows raises once and leaves a hole; a result rolled back with it can be read again."""
     engine = doubled()
     first = engine.read("v", key="b")
     engine.step({"r": [(("c", MOST), 1)]})

@@ -1,4 +1,4 @@
-"""Some rules are tested on Spark too: the kit's session, which those tests start, ends with the tests."""
+"""Ends the Spark session that some rules' tests start."""
 
 from __future__ import annotations
 

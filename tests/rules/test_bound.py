@@ -1,4 +1,4 @@
-"""What an arrangement may store: rule 3's bound on rows, rule 11's batches, under patterns made to break them."""
+"""Rule 3's bound on stored rows and rule 11's batches, under patterns that stress merging."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def both(*parts: Epoch) -> Epoch:
 
 
 def grow_then_shrink(n: int, epochs: int) -> Iterator[Epoch]:
-    """Rows come, then go, oldest first."""
+    """Rows are inserted, then deleted, oldest first."""
     for e in range(epochs // 2):
         yield of(range(e * n, e * n + n))
     for e in range(epochs // 2):
@@ -48,7 +48,7 @@ def grow_then_shrink(n: int, epochs: int) -> Iterator[Epoch]:
 
 
 def delete_the_newest(n: int, epochs: int) -> Iterator[Epoch]:
-    """Rows come, then go, newest first."""
+    """Rows are inserted, then deleted, newest first."""
     for e in range(epochs // 2):
         yield of(range(e * n, e * n + n))
     for e in reversed(range(epochs // 2)):
@@ -56,14 +56,14 @@ def delete_the_newest(n: int, epochs: int) -> Iterator[Epoch]:
 
 
 def sliding_window(n: int, epochs: int) -> Iterator[Epoch]:
-    """Each epoch brings rows and takes those of eight epochs ago."""
+    """Each epoch inserts rows and deletes those of eight epochs before."""
     for e in range(epochs):
         new = of(range(e * n, e * n + n))
         yield new if e < 8 else both(new, of(range((e - 8) * n, (e - 7) * n), -1))
 
 
 def all_gone_then_trickle(n: int, epochs: int) -> Iterator[Epoch]:
-    """Everything goes in one epoch; then one row comes and goes."""
+    """Everything is deleted; then one row is inserted and deleted many times."""
     yield of(range(n * 40))
     for e in range(epochs // 4):
         yield of(range(e * n // 2, (e + 1) * n // 2), -1)
@@ -73,7 +73,7 @@ def all_gone_then_trickle(n: int, epochs: int) -> Iterator[Epoch]:
 
 
 def updates_of_one_row(n: int, epochs: int) -> Iterator[Epoch]:
-    """One row among many takes a new value each epoch; then many epochs of one value, there and back."""
+    """One row among many changes its value in each epoch."""
     yield of(range(n * 10))
     at = 0
     for e in range(epochs * 5):
@@ -83,7 +83,7 @@ def updates_of_one_row(n: int, epochs: int) -> Iterator[Epoch]:
 
 
 def duplicates(n: int, epochs: int) -> Iterator[Epoch]:
-    """The same rows again and again, then their retraction."""
+    """The same rows are inserted many times, then retracted."""
     for _ in range(epochs // 2):
         yield of(range(n))
     for _ in range(epochs // 2):
@@ -91,7 +91,7 @@ def duplicates(n: int, epochs: int) -> Iterator[Epoch]:
 
 
 def large_and_small_epochs(n: int, epochs: int) -> Iterator[Epoch]:
-    """A large epoch, many small ones that undo it, and again."""
+    """A large epoch, then many small ones that undo it, repeated."""
     for e in range(4):
         yield of(range(e * n * 10, (e + 1) * n * 10))
         for part in np.array_split(np.arange(e * n * 10, (e + 1) * n * 10 - n), epochs):
@@ -110,14 +110,14 @@ PATTERNS: list[Callable[[int, int], Iterator[Epoch]]] = [
 
 
 def insert(arrangement: Arrangement, epoch: Epoch, strings: Strings) -> None:
-    """One epoch of numbered rows; a few hundred keys."""
+    """One epoch of numbered rows with a few hundred keys."""
     ids, diffs = epoch
     arrangement.insert(np.stack([ids % 311, ids // 311, ids]), diffs, strings)
     arrangement.commit(arrangement.upper + 1)
 
 
 class Bound:
-    """Counts what ought to be there, and holds the arrangement to it."""
+    """Counts the expected rows, and checks the arrangement against them."""
 
     def __init__(self, rows: int) -> None:
         self.arrangement, self.strings = Arrangement("a", LAYOUT), Strings()
@@ -125,7 +125,7 @@ class Bound:
         self.largest = self.updates = 0
 
     def step(self, epoch: Epoch) -> None:
-        """One epoch, and all that holds after it."""
+        """One epoch, and the checks after it."""
         np.add.at(self.counts, *epoch)
         self.largest = max(self.largest, len(epoch[0]))
         self.updates += len(epoch[0])
@@ -184,9 +184,9 @@ def test_rule_03_stored_rows_are_bounded_in_any_storm(phases: list[tuple[int, in
 
 @pytest.mark.parametrize("label", ["full", "shared", "partial", "shared in bins"])
 def test_rule_03_bound_holds_for_every_arrangement(label: str) -> None:
-    """Every arrangement of every engine keeps the bound, though one input row may change thousands inside.
+    """Every arrangement of an engine keeps the bound, although one input row may change thousands of rows.
 
-    Over bins each bin keeps it: two epochs and 1,000 rows are allowed to each.
+    In bins the bound allows two epochs and 1,000 rows for each bin.
     """
     catalog = ss.Catalog(info="product INT, category INT", visit="product INT, user INT, length INT")
     sql = "SELECT category, MAX(length) AS most, COUNT(*) AS n FROM info JOIN visit USING (product) GROUP BY category"
@@ -222,7 +222,7 @@ def test_rule_03_bound_holds_for_every_arrangement(label: str) -> None:
 
 
 def categories(engine: ss.Engine, product: int) -> list[int]:
-    """The categories that a product has now."""
+    """The present categories of a product."""
     base = next(
         o for o, r, b in engine.state()[["operator", "relation", "base"]].itertuples(index=False) if b and r == "info"
     )
@@ -232,7 +232,7 @@ def categories(engine: ss.Engine, product: int) -> list[int]:
 
 @pytest.mark.parametrize("n", [1, 60, 2500])
 def test_rule_11_batches_are_contiguous_and_few(n: int) -> None:
-    """Batches do not overlap, leave no gap, and their number is logarithmic in updates, with readers that lag too."""
+    """Batches do not overlap or leave gaps, and their number is logarithmic in updates, also with slow readers."""
     arrangement, strings = Arrangement("a", LAYOUT), Strings()
     updates, handle = 0, None
     for e in range({1: 3000, 60: 1200, 2500: 60}[n]):
@@ -246,7 +246,7 @@ def test_rule_11_batches_are_contiguous_and_few(n: int) -> None:
 
 
 def bins_of(engine: Any) -> Iterator[tuple[list[tuple[int, int]], int]]:
-    """Every arrangement in every bin, as its store tells it: (lower time, rows) of each run, and the bin's time."""
+    """Every arrangement in every bin, from its store: (lower time, rows) of each run, and the time of the bin."""
     for head in engine._heads().values():
         for runs in head["runs"].values():
             yield [(lower, rows) for _, _, rows, lower in runs], head["time"]
@@ -254,7 +254,7 @@ def bins_of(engine: Any) -> Iterator[tuple[list[tuple[int, int]], int]]:
 
 @pytest.mark.parametrize(("label", "epochs"), [*((label, 60) for label in IN_BINS), ("full on Spark", 3)])
 def test_rule_11_runs_in_a_store_are_few(label: str, epochs: int) -> None:
-    """The runs that a bin has in its store begin at time 0, follow one another, and are logarithmic in number."""
+    """The runs in the store of a bin start at time 0, are contiguous, and their number is logarithmic."""
     catalog = ss.Catalog(visit="product STRING, user STRING, length INT")
     view = catalog.view("CREATE VIEW result AS SELECT product, MAX(length) AS most FROM visit GROUP BY product")
     updates = 0

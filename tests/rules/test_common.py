@@ -1,4 +1,4 @@
-"""Rules 1 to 5, which every engine keeps; the bound of rule 3 on stored rows is in test_bound.py."""
+"""Rules 1 to 5, for every engine; the bound of rule 3 is tested in test_bound.py."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def act(fleet: Fleet, data: st.DataObject, there: dict[str, Counter[Any]], folde
 @every_place
 @case_names
 def test_rule_01_equals_recomputation(name: str, place: Place, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """After every epoch each engine equals recomputation as a bag; partial on the keys that are filled."""
+    """After every epoch each engine equals recomputation as a bag; partial state for the filled keys."""
 
     @examples(3 if place is ENGINES else 1)
     @given(st.data())
@@ -86,7 +86,7 @@ def test_rule_01_equals_recomputation(name: str, place: Place, tmp_path_factory:
 
 
 def contents(label: str, name: str, steps: list[Input], keys: list[Any]) -> list[Any]:
-    """What a case's view holds after some steps; of partial state, the rows of some keys."""
+    """The rows of a case's view after some steps; under partial state the rows of some keys."""
     with make(label, [CASES[name].declare()[1][-1]]) as engine:
         if partial(label):
             for key in keys[::2]:
@@ -100,7 +100,7 @@ def contents(label: str, name: str, steps: list[Input], keys: list[Any]) -> list
 
 @case_and_place
 def test_rule_02_epochs_split_and_merged(name: str, place: Place) -> None:
-    """Splitting epochs at valid prefixes, or merging them into one, leaves the final contents."""
+    """Splitting epochs at valid prefixes, or merging them into one, leaves the same final contents."""
     view = CASES[name].declare()[1][-1]
 
     @examples(2)
@@ -120,7 +120,7 @@ def test_rule_02_epochs_split_and_merged(name: str, place: Place) -> None:
 
 
 def settled(engine: ss.Engine, keys: list[Any]) -> tuple[Any, ...]:
-    """The view, and the size of all state after compaction; partial state is asked for the same keys each time."""
+    """The view, and the size of all state after compaction; partial state reads the same keys each time."""
     if engine.kind == "partial":
         rows: Any = [tuples(engine.read("result", key=key)) for key in keys]
     else:
@@ -132,7 +132,7 @@ def settled(engine: ss.Engine, keys: list[Any]) -> tuple[Any, ...]:
 
 @case_and_place
 def test_rule_03_insert_then_delete_restores(name: str, place: Place) -> None:
-    """Inserting and then deleting rows restores view and, after compact(), state size."""
+    """Inserting and then deleting rows restores the view and, after compact(), the size of the state."""
     view = CASES[name].declare()[1][-1]
 
     @examples(2)
@@ -158,7 +158,7 @@ def test_rule_03_insert_then_delete_restores(name: str, place: Place) -> None:
 
 @case_and_place
 def test_rule_04_multiplicities_are_not_negative(name: str, place: Place) -> None:
-    """Integrated multiplicities are never negative at the end of an epoch: in what is emitted and in all state."""
+    """At the end of an epoch no multiplicity is negative, in the integrated changes and in all state."""
     view = CASES[name].declare()[1][-1]
 
     @examples(2)
@@ -182,7 +182,7 @@ def test_rule_04_multiplicities_are_not_negative(name: str, place: Place) -> Non
 
 @case_and_place
 def test_rule_05_installed_late_equals_early(name: str, place: Place) -> None:
-    """A view installed late equals one installed early: its contents at once, its changes from then on."""
+    """A view installed late equals one installed early: its contents, and its changes from then on."""
     view = CASES[name].declare()[1][-1]
 
     @examples(2)
@@ -198,7 +198,7 @@ def test_rule_05_installed_late_equals_early(name: str, place: Place) -> None:
 
 
 def late_install(label: str, name: str, steps: list[Input], when: int, keys: list[Any]) -> None:
-    """The case's view early in one engine; in another beside an unrelated view, late, and later once more."""
+    """Install the view early in one engine; in another late, beside another view, and once more after a drop."""
     catalog, views = CASES[name].declare()
     other = catalog.view("CREATE VIEW other AS SELECT country, COUNT(*) AS n FROM place GROUP BY country")
     with make(label, [views[-1]]) as early, make(label, [other]) as late:
@@ -231,7 +231,7 @@ def late_install(label: str, name: str, steps: list[Input], when: int, keys: lis
 
 @pytest.mark.parametrize("label", [*ENGINES, *IN_BINS])
 def test_rule_05_on_relations_that_no_view_used(label: str) -> None:
-    """Rows of relations that no view uses are there for a view that is installed later."""
+    """A view that is installed later has the rows of relations that no view used before."""
     catalog = ss.Catalog(**RELATIONS)
     first = catalog.view("CREATE VIEW first AS SELECT country, COUNT(*) AS n FROM place GROUP BY country")
     later = catalog.view("CREATE VIEW later AS SELECT category, MAX(length) AS m FROM info JOIN visit USING (product) "

@@ -1,4 +1,4 @@
-"""docs/rules.md names a test for every rule, here and on Spark, and every test it names is there."""
+"""docs/rules.md names a test for every rule, in process and on Spark, and every named test exists."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PLACES = {"bins": "in bins", "Spark": "on Spark"}
 
 @pytest.fixture(scope="module")
 def collected() -> list[str]:
-    """The tests of the folders that the table names, with their parameters."""
+    """The tests of the folders in the table, with their parameters."""
     folders = sorted({str(Path(file).parent) for file in re.findall(r"`([\w/.]+)::", TEXT)})
     command = [sys.executable, "-m", "pytest", "--collect-only", "-q", *folders]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
@@ -27,12 +27,12 @@ def collected() -> list[str]:
 
 
 def test_every_rule_has_its_row() -> None:
-    """Rules 1 to 23 are each in the table once."""
+    """Rules 1 to 23 are in the table once each."""
     assert [int(number) for number, _, _, _ in TABLE] == list(range(1, 24))
 
 
 def test_every_named_test_exists(collected: list[str]) -> None:
-    """The tests that the table names are there, and those of the rules have the rule's number."""
+    """The named tests exist, and those of a rule have its number."""
     named = {line.split("[")[0] for line in collected}
     for number, file, name, _ in TABLE:
         assert name.startswith(f"test_rule_{int(number):02d}_")
@@ -42,7 +42,7 @@ def test_every_named_test_exists(collected: list[str]) -> None:
 
 
 def test_what_is_said_of_spark_holds(collected: list[str]) -> None:
-    """Where the last column says bins or Spark, the test beside it has a parameter that says so; or a test is named."""
+    """If the last column says bins or Spark, the test beside it has such a parameter; otherwise it names a test."""
     for number, file, name, cell in TABLE:
         for said in cell.split("; "):
             if said in PLACES:

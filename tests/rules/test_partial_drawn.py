@@ -1,6 +1,6 @@
-"""Rules 16, 17, 19 and 21 over every view that partial state takes, in drawn sequences of writes, reads and evictions.
+"""Rules 16, 17, 19 and 21 in drawn sequences of writes, reads and evictions, over every view of partial state.
 
-What each rule means is in test_partial.py, one small example each.
+test_partial_rules.py has one small example of each rule.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FULL_AND_PARTIAL = ["full", "partial"]
 
 
 def pairs_of_a_chain(engine: Any) -> list[tuple[str, str]]:
-    """Of operators that keep filled keys and are asked by the same ones: (above, below)."""
+    """Pairs (above, below) of operators with filled keys that are asked by the same columns."""
     out = []
     for node in engine.nodes.values():
         above = chains.same_key_above(node)
@@ -51,13 +51,13 @@ def check_holes(engine: ss.Engine) -> None:
 
 
 def some_key(fleet: Fleet, view: ss.View) -> st.SearchStrategy[Row]:
-    """A key of a view: mostly one that has rows now."""
+    """A key of a view, mostly one with rows."""
     there = {tuple(row[i] for i in view.key) for row in tuples(fleet.truth(view))}
     return st.sampled_from(sorted(there, key=repr)) | keys_of(view) if there else keys_of(view)
 
 
 def read(fleet: Fleet, key: Row, name: str) -> None:
-    """A point read: right (rule 16); a hit asks nobody, and after a miss the key is filled, empty or not."""
+    """A point read is right (rule 16); a hit sends no upquery, and after a miss the key is filled, empty or not."""
     engine = fleet.engines["partial"]
     hit = key in filled(engine, name)
     engine.trace.clear()
@@ -71,7 +71,7 @@ def read(fleet: Fleet, key: Row, name: str) -> None:
 
 
 def evict(fleet: Fleet, data: st.DataObject) -> None:
-    """One key of a view, some at random, or all of them become holes."""
+    """Evict one key of a view, some at random, or all."""
     engine, name = fleet.engines["partial"], data.draw(st.sampled_from(list(fleet.engines["partial"].views)))
     action = data.draw(st.sampled_from(["key", "some", "all"]))
     if action == "key":
@@ -88,7 +88,7 @@ def evict(fleet: Fleet, data: st.DataObject) -> None:
 
 @pytest.mark.parametrize("name", PARTIAL)
 def test_rules_16_17_19_21_in_any_sequence(name: str) -> None:
-    """Through writes, reads and evictions answers are the oracle's, hits ask nobody, holes hold and emit nothing."""
+    """Answers equal the oracle's, hits send no upquery, and holes store and emit nothing."""
 
     @examples(2)
     @given(st.data())
@@ -118,7 +118,7 @@ def test_rules_16_17_19_21_in_any_sequence(name: str) -> None:
 
 
 def test_the_chains_are_there() -> None:
-    """Rule 19 has something to be about: aggregates below readers in most of the views, in some of them several."""
+    """Rule 19 is not vacuous: most views have an aggregate below the reader, some have several."""
     found = {}
     for name in PARTIAL:
         with ss.engine("partial", [CASES[name].declare()[1][-1]]) as engine:
@@ -133,7 +133,7 @@ def test_the_chains_are_there() -> None:
     "name", ["shopping", "left join of an aggregate", "union of aggregates", "view over views over views"]
 )
 def test_rule_21_random_evictions_never_change_an_answer(name: str, budget: dict[str, int]) -> None:
-    """Random evictions, and those of a budget that is kept after every operation, never change an answer."""
+    """Random evictions, and those of a budget, never change an answer."""
 
     @examples(2)
     @given(st.data())
@@ -161,7 +161,7 @@ def test_rule_21_random_evictions_never_change_an_answer(name: str, budget: dict
 
 
 def deliver_one(engine: Any, data: st.DataObject) -> None:
-    """Hand over the oldest message of one of the edges."""
+    """Deliver the oldest message of one of the edges."""
     first: dict[tuple[str, str], int] = {}
     for number, message in enumerate(engine.messages()):
         first.setdefault(message.edge, number)
@@ -171,7 +171,7 @@ def deliver_one(engine: Any, data: st.DataObject) -> None:
 
 @pytest.mark.parametrize("name", PARTIAL)
 def test_rule_18_in_drawn_orders(name: str) -> None:
-    """Writes, reads and evictions whose messages arrive in any order end in the right answer once all have arrived."""
+    """Whatever order messages are delivered in, the answers are right once all are delivered."""
 
     @examples(2)
     @given(st.data())

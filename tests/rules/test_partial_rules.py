@@ -32,13 +32,13 @@ def shop(**views: str) -> tuple[ss.Engine, ss.Engine]:
 
 
 def own(engine: ss.Engine) -> pd.DataFrame:
-    """State beside the base tables."""
+    """The state beside the base tables."""
     state = engine.state()
     return state[~state.base]
 
 
 def test_rule_16_a_read_after_a_miss_equals_recomputation() -> None:
-    """The first read of a key asks the base tables, equals full state, and the second asks nobody."""
+    """The first read of a key asks the base tables and equals full state; the second sends no upquery."""
     partial, full = shop()
     assert own(partial)["rows"].sum() == 0
     for _ in range(2):
@@ -51,7 +51,7 @@ def test_rule_16_a_read_after_a_miss_equals_recomputation() -> None:
 
 
 def test_rule_16_an_empty_answer_is_cached_as_present() -> None:
-    """A key without rows is filled and empty after a read: the next read asks nobody, a write to it is applied."""
+    """A key without rows is filled after a read: the next read sends no upquery, and a write to it is applied."""
     partial, full = shop()
     assert partial.read("result", key="Nut").empty
     assert partial.filled("result") == [("Nut",)]
@@ -65,7 +65,7 @@ def test_rule_16_an_empty_answer_is_cached_as_present() -> None:
 
 
 def test_rule_16_an_upquery_reads_the_nearest_filled_ancestor() -> None:
-    """A view over a filled view is answered from it: no row of a base table is read again."""
+    """A view over a filled view is answered from it; no base table is read again."""
     by_product = "SELECT product, MAX(length) AS m FROM visit GROUP BY product"
     partial, full = shop(top=by_product, above="SELECT product, m FROM top WHERE m > 5")
     partial.read("top", key="Kiwi")
@@ -75,7 +75,7 @@ def test_rule_16_an_upquery_reads_the_nearest_filled_ancestor() -> None:
 
 
 def test_rule_17_a_write_to_a_hole_changes_nothing() -> None:
-    """A change of a key that is a hole alters no state and emits nothing; of a filled key, it updates it."""
+    """A change of a hole changes no state and emits nothing; a change of a filled key updates it."""
     partial, full = shop()
     partial.read("result", key="Fruit")
     before = own(partial)
@@ -97,7 +97,7 @@ def chained() -> tuple[ss.Engine, ss.Engine]:
 
 
 def test_rule_19_filled_below_means_filled_above() -> None:
-    """Along a chain of traceable keys, what is filled downstream is filled upstream, and eviction keeps it so."""
+    """Along a chain of operators with the same key, filled below means filled above, also after evictions."""
     partial, full = chained()
     draw = random.Random(19)
     for _ in range(60):
@@ -111,7 +111,7 @@ def test_rule_19_filled_below_means_filled_above() -> None:
 
 
 def test_rule_19_evicting_above_evicts_below() -> None:
-    """What is evicted from an operator is evicted from everything that stands on it."""
+    """A key evicted from an operator is evicted from all operators below it."""
     partial, _ = shop(result=RESULT, long="SELECT category, max_length FROM result WHERE max_length > 15")
     for view in ("result", "long"):
         partial.read(view, key="Fruit")
@@ -142,7 +142,7 @@ def test_rule_19_evicting_an_aggregate_evicts_what_was_joined_with_it(n: int | N
 
 
 def test_rule_21_deleting_the_extremum_reads_the_parent_again() -> None:
-    """The maximum of a filled key is deleted: the second is emitted within the step, as full state emits it."""
+    """After the maximum of a filled key is deleted, the step emits the second largest value, as full state does."""
     partial, full = shop()
     partial.read("result", key="Fruit")
     partial.trace.clear()
@@ -158,7 +158,7 @@ def test_rule_21_deleting_the_extremum_reads_the_parent_again() -> None:
 
 @pytest.mark.parametrize("place", ["in one process", "in bins"])
 def test_the_least_recently_used_key_goes_first(place: str) -> None:
-    """Under a budget the key whose last use lies furthest back, counted in operations, becomes a hole, in any bin."""
+    """A budget evicts the key whose last use is the oldest, counted in operations, in any bin."""
     catalog = ss.Catalog(**RELATIONS)
     view = catalog.view("CREATE VIEW v AS SELECT product, COUNT(*) AS n FROM visit GROUP BY product")
     engine: Any = (
@@ -174,7 +174,7 @@ def test_the_least_recently_used_key_goes_first(place: str) -> None:
 
 
 def test_eviction_at_random_is_drawn_by_seed() -> None:
-    """The same seed evicts the same keys; another seed, other ones."""
+    """The same seed evicts the same keys; another seed evicts others."""
     catalog = ss.Catalog(**RELATIONS)
     view = catalog.view("CREATE VIEW v AS SELECT product, COUNT(*) AS n FROM visit GROUP BY product")
     gone = []

@@ -1,8 +1,8 @@
-"""Rules 18, 20 and 22: the races of partial state, in every order of delivery that its edges allow.
+"""Rules 18, 20 and 22: the races of partial state, in every delivery order that the edges allow.
 
-Each scenario runs from one paused engine through all interleavings by depth-first search;
-in each, what is filled at the end must equal full state, which sees no messages. Each fix
-is then switched off, and some order must go wrong: a check that cannot fail proves nothing.
+Each scenario starts from one paused engine and runs all interleavings by depth-first search. At the end the filled
+keys must equal full state. With the fix switched off some order must give a wrong answer, which shows that the
+check can fail.
 """
 
 import copy
@@ -25,7 +25,7 @@ VIEWS = {
 
 
 class Race:
-    """A partial engine beside a full one, with the actions that are still to come."""
+    """A partial engine beside a full one, with the remaining actions."""
 
     def __init__(self, name: str, filled: list[Any], actions: list[Any], without: tuple[str, ...] = ()) -> None:
         catalog = ss.Catalog(**RELATIONS)
@@ -56,7 +56,7 @@ class Race:
         return [*first.values(), *([None] if self.actions else [])]
 
     def wrong(self) -> str | None:
-        """What is wrong once everything has been delivered: an answer that differs from full state's."""
+        """The faults once everything is delivered: answers that differ from full state's."""
         self.partial.resume()
         for key in self.partial.filled(self.name):
             got, want = self.partial.read(self.name, key=key), self.full.read(self.name, key=key)
@@ -66,7 +66,7 @@ class Race:
 
 
 def endings(race: Race, deliveries: int) -> Iterator[Race]:
-    """Every way to take ``deliveries`` turns; what is left after them is delivered oldest first."""
+    """Every way to take ``deliveries`` turns; the remaining messages are delivered oldest first."""
     options = race.choices()
     if not options or not deliveries:
         while race.actions:
@@ -85,7 +85,7 @@ def endings(race: Race, deliveries: int) -> Iterator[Race]:
 def outcomes(
     name: str, filled: list[Any], actions: list[Any], without: tuple[str, ...], turns: int
 ) -> list[str | None]:
-    """What is wrong at the end of each order."""
+    """The faults at the end of each order."""
     return [race.wrong() for race in endings(Race(name, filled, actions, without), turns)]
 
 
@@ -108,7 +108,7 @@ RULE_18 = {
 
 @pytest.mark.parametrize("scenario", RULE_18)
 def test_rule_18_each_change_counts_once_in_any_order(scenario: str) -> None:
-    """Whatever the order in which a response and forward changes arrive, each change is applied once."""
+    """Each change is applied once, in whatever order a response and changes arrive."""
     name, filled, actions, turns = RULE_18[scenario]
     found = outcomes(name, filled, actions, (), turns)
     assert len(found) > 1
@@ -118,7 +118,7 @@ def test_rule_18_each_change_counts_once_in_any_order(scenario: str) -> None:
 # Asked after the change, a question gets the right version by luck; a row that moves on one side meets no other.
 @pytest.mark.parametrize("scenario", [s for s in RULE_18 if "moves" not in s and "then a read" not in s])
 def test_rule_18_fails_without_its_fix(scenario: str) -> None:
-    """If bases are read without regard to what is under way, some order loses a change or applies it twice."""
+    """If base tables are read without regard to messages in flight, some order loses or repeats a change."""
     name, filled, actions, turns = RULE_18[scenario]
     assert any(outcomes(name, filled, actions, ("rule18",), turns))
 
@@ -127,7 +127,7 @@ TO_TALIA = {"story": [((7, "Elena"), -1), ((7, "Talia"), 1)]}
 
 
 def test_rule_20_an_incongruent_join_evicts_what_it_cannot_update() -> None:
-    """Story 7 moves to an author who is a hole: the next read of story 7 is not empty, in any order of delivery."""
+    """Story 7 moves to an author who is a hole: the next read of story 7 is not empty, in any order."""
     for race in endings(Race("stories", [(7,)], [TO_TALIA]), 4):
         race.partial.resume()
         got = race.partial.read("stories", key=7)
@@ -136,7 +136,7 @@ def test_rule_20_an_incongruent_join_evicts_what_it_cannot_update() -> None:
 
 
 def test_rule_20_fails_without_its_fix() -> None:
-    """If the join takes a hole for an absence, story 7 is empty and cached as present."""
+    """If the join treats a hole as absence, story 7 is empty and cached."""
     race = Race("stories", [(7,)], [TO_TALIA], ("rule20",))
     race.act()
     race.partial.resume()
@@ -147,7 +147,7 @@ RULE_22 = [("b",), {"visit": [(("b", "q", 2), 1)]}, {"info": [(("b", "Z"), 1)]}]
 
 
 def asked_both(without: tuple[str, ...]) -> Race:
-    """A union that has asked both its inputs for key b, before either has answered."""
+    """A union that has asked both its inputs for key b, and received no response."""
     race = Race("both", [], RULE_22, without)
     race.act()
     while [m.edge for m in race.partial.messages()].count(("both", "both.union1")) or len(race.partial.messages()) < 2:
@@ -156,12 +156,12 @@ def asked_both(without: tuple[str, ...]) -> Race:
 
 
 def test_rule_22_changes_between_the_halves_of_a_union() -> None:
-    """Changes that arrive between a union's two answers are added for the answered side, and only for it."""
+    """A change between the two responses of a union is added only for the side that has answered."""
     found = [race.wrong() for race in endings(asked_both(()), 5)]
     assert len(found) > 30
     assert set(found) == {None}
 
 
 def test_rule_22_fails_without_its_fix() -> None:
-    """If the half that is held is not kept current, some order loses a change."""
+    """If the stored half is not kept current, some order loses a change."""
     assert any(race.wrong() for race in endings(asked_both(("rule22",)), 5))

@@ -35,7 +35,7 @@ SAME_KEY = [
 
 
 def arranged(engine: ss.Engine) -> dict[tuple[str, tuple[str, ...]], int]:
-    """(relation, key) -> rows of the arrangements of base relations; each must be there once."""
+    """(relation, key) -> rows, of the arrangements of base relations; each exists once."""
     table = engine.state()
     table = table[(table.kind == "arrangement") & table.relation.isin(list(RELATIONS))]
     found = list(zip(table.relation, table.key, strict=True))
@@ -45,7 +45,7 @@ def arranged(engine: ss.Engine) -> dict[tuple[str, tuple[str, ...]], int]:
 
 @pytest.mark.parametrize("label", [*SHARED, "shared in bins", "shared on Spark"])
 def test_rule_10_one_arrangement_serves_all_views(label: str) -> None:
-    """N views over one (relation, key) hold one arrangement; each next view adds no arranged input row."""
+    """N views over one (relation, key) share one arrangement; another view adds no arranged row."""
     catalog = ss.Catalog(**RELATIONS)
     views = [catalog.view(f"CREATE VIEW w{n} AS {sql}") for n, sql in enumerate(SAME_KEY)]
     if "Spark" in label:
@@ -70,7 +70,7 @@ def test_rule_10_one_arrangement_serves_all_views(label: str) -> None:
 
 
 def identities(engine: ss.Engine) -> set[int]:
-    """The objects that arrange visit and info by product; over bins each bin has its own, in whatever process."""
+    """The ids of the arrangements of visit and info by product; in bins every bin has its own."""
     if not isinstance(engine, ss.Engine):
         return set()
     return {id(a) for a in engine.arrangements() if a.name in ("visit[product]", "info[product]")}
@@ -78,7 +78,7 @@ def identities(engine: ss.Engine) -> set[int]:
 
 @every_shared
 def test_rule_10_views_installed_together_share_too(label: str) -> None:
-    """It does not matter whether the views come one by one or together, or in which order."""
+    """Views share arrangements whether they are installed together or one by one, in any order."""
     for order in (SAME_KEY, SAME_KEY[::-1]):
         catalog = ss.Catalog(**RELATIONS)
         views = [catalog.view(f"CREATE VIEW w{n} AS {sql}") for n, sql in enumerate(order)]
@@ -89,7 +89,7 @@ def test_rule_10_views_installed_together_share_too(label: str) -> None:
 
 @pytest.mark.parametrize(("shared", "full"), [("shared", "full"), ("shared in bins", "full in bins")])
 def test_rule_10_another_key_is_another_arrangement(shared: str, full: str) -> None:
-    """Re-keying costs a further arrangement of all rows, and full state shares nothing at all."""
+    """Another key costs another arrangement of all rows; full state shares nothing."""
     catalog = ss.Catalog(**RELATIONS)
     by_product = catalog.view(f"CREATE VIEW one AS {SAME_KEY[0]}")
     by_user = catalog.view(
@@ -113,7 +113,7 @@ def test_rule_10_another_key_is_another_arrangement(shared: str, full: str) -> N
 @examples(15)
 @given(st.sampled_from(list(CASES)), st.data())
 def test_rules_12_and_13_reads_in_the_past(name: str, data: st.DataObject) -> None:
-    """A read at t in [since, upper) is what was read then, compacted or not; since is the slowest reader's time."""
+    """A read at t in [since, upper) gives what was read then, compacted or not; since is the slowest handle's time."""
     view = CASES[name].declare()[1][-1]
     with make("shared", [view]) as engine:
         history: list[Any] = [tuples(engine.read("result"))]
@@ -134,7 +134,7 @@ def test_rules_12_and_13_reads_in_the_past(name: str, data: st.DataObject) -> No
 
 
 def act_on_handles(engine: ss.Engine, handles: list[Any], data: st.DataObject) -> None:
-    """Open, advance or close one."""
+    """Open, advance or close a handle."""
     action = data.draw(st.sampled_from(["open", "advance", "close", "nothing"]))
     if action == "open" and len(handles) < 3:
         since = min([h.time for h in handles], default=engine.epoch)
@@ -147,7 +147,7 @@ def act_on_handles(engine: ss.Engine, handles: list[Any], data: st.DataObject) -
 
 
 def check_history(engine: ss.Engine, history: list[Any], since: int) -> None:
-    """Every time that may be read gives what was read then; every other is a TimeError."""
+    """Every readable time gives what was read then; every other time raises TimeError."""
     for time in range(-1, engine.epoch + 2):
         if since <= time <= engine.epoch:
             assert tuples(engine.read("result", at=time)) == history[time], time
@@ -157,7 +157,7 @@ def check_history(engine: ss.Engine, history: list[Any], since: int) -> None:
 
 
 def test_rule_12_a_point_read_in_the_past() -> None:
-    """A point read at t is that key's part of the whole read at t."""
+    """A point read at t is the key's part of the whole read at t."""
     view = CASES["shopping"].declare()[1][-1]
     with make("shared", [view]) as engine:
         engine.step({"info": [(("a", "x"), 1)], "visit": [(("a", "u", 1), 1)]})
@@ -171,7 +171,7 @@ def test_rule_12_a_point_read_in_the_past() -> None:
 
 
 def test_rule_13_the_slowest_reader_decides() -> None:
-    """Since is the least of the open handles' times; dropping the slowest reader lets it advance, and rows go."""
+    """since is the smallest time of the open handles; closing the slowest lets since advance, and rows go."""
     view = CASES["shopping"].declare()[1][-1]
     with make("shared", [view]) as engine:
         engine.step({"visit": [(("a", "u", n), 1) for n in range(10)]})
@@ -193,7 +193,7 @@ def test_rule_13_the_slowest_reader_decides() -> None:
 
 
 def test_rule_13_closing_twice_and_after_a_drop() -> None:
-    """Closing a handle again does nothing; dropping a view lets go of the handles on what only it needed."""
+    """Closing a handle twice is no error; dropping a view closes the handles on what only it needed."""
     catalog = ss.Catalog(**RELATIONS)
     views = [catalog.view(f"CREATE VIEW w{n} AS {SAME_KEY[n]}") for n in (0, 4)]
     with make("shared", views) as engine:
@@ -212,7 +212,7 @@ def test_rule_13_closing_twice_and_after_a_drop() -> None:
 
 
 class Shifted:
-    """A side that answers every look-up as of one time, whatever time is asked for."""
+    """A side that answers every lookup as of one time, whatever time is asked for."""
 
     def __init__(self, arrangement: Arrangement, strings: Strings, at: int | None) -> None:
         self.arrangement, self.strings, self.at, self.columns = arrangement, strings, at, 2
@@ -223,7 +223,7 @@ class Shifted:
 
 @pytest.mark.parametrize(("at", "times"), [(-1, 1), (None, 3), (0, 0)], ids=["<= later, < earlier", "all <=", "all <"])
 def test_rule_14_simultaneous_changes_count_once(at: int | None, times: int) -> None:
-    """Of changes to all three inputs at once a delta join counts each combination once; all-<= triples, all-< loses."""
+    """Changes to all three inputs of a delta join count once; with <= everywhere three times, with < never."""
     catalog = ss.Catalog(r="k INT, a INT", s="k INT, b INT", t="k INT, c INT")
     view = catalog.view("CREATE VIEW v AS SELECT * FROM r JOIN s USING (k) JOIN t USING (k)")
     joined = flatten(next(n for n in view.plan.walk() if isinstance(n, Join) and isinstance(n.left, Join)))
@@ -266,7 +266,7 @@ def test_rule_14_in_every_engine(label: str) -> None:
 
 
 def count_arrangements(n: int, label: str, one_key: bool) -> int:
-    """Arrangements of a chain of n inputs, the reduce's own not counted."""
+    """The number of arrangements of a chain of n inputs, without the reduce's own."""
     names = [f"r{i}" for i in range(n)]
     catalog = ss.Catalog(**{name: f"k INT, c{i} INT, c{i + 1} INT, d{i} INT" for i, name in enumerate(names)})
     on = [f"r{i}.k = r0.k" if one_key else f"r{i - 1}.c{i} = r{i}.c{i}" for i in range(1, n)]
@@ -279,7 +279,7 @@ def count_arrangements(n: int, label: str, one_key: bool) -> int:
 @pytest.mark.parametrize("linear", ["shared linear", "shared in bins"])
 @pytest.mark.parametrize("n", [2, 3, 4, 5])
 def test_rule_15_arrangements_of_a_chain(n: int, linear: str) -> None:
-    """A linear chain of n inputs holds 2n-2 arrangements, a delta join one per distinct (relation, key)."""
+    """A linear join of n inputs has 2n - 2 arrangements, a delta join one for each (relation, key)."""
     for one_key in (True, False):
         assert count_arrangements(n, linear, one_key) == 2 * n - 2
     assert count_arrangements(n, "shared delta", one_key=True) == n
@@ -288,7 +288,7 @@ def test_rule_15_arrangements_of_a_chain(n: int, linear: str) -> None:
 
 
 def test_rule_15_auto_takes_the_plan_with_fewer_new_arrangements() -> None:
-    """On one key auto is a delta join; its intermediate results are nowhere."""
+    """On one key auto is a delta join; it stores no intermediate result."""
     assert count_arrangements(4, "shared", one_key=True) == 4
     view = CASES["chain of three, one key"].declare()[1][-1]
     with make("shared delta", [view]) as engine:

@@ -1,4 +1,4 @@
-"""Rule 23: a checkpoint, a restore and a replay come to the same as a run without failure."""
+"""Rule 23: restoring a checkpoint and replaying equals the run without failure."""
 
 import hashlib
 import json
@@ -71,7 +71,7 @@ def schedule(seed: int, length: int) -> list[Any]:
 
 
 def run(engine: ss.Engine, operations: list[Any]) -> list[str]:
-    """What each operation answered, as text."""
+    """The answer of each operation, as text."""
     out = []
     for name, what in operations:
         if name == "step":
@@ -93,7 +93,7 @@ def run(engine: ss.Engine, operations: list[Any]) -> list[str]:
 def test_rule_23_restore_and_replay_equals_the_failure_free_run(
     label: str, options: dict[str, Any], cuts: tuple[int, ...], tmp_path: Path
 ) -> None:
-    """Wherever a run is cut, restoring the last checkpoint and repeating the rest gives the same answers."""
+    """At every cut, restoring the last checkpoint and repeating the rest gives the same answers."""
     operations = schedule(23, cuts[-1] + 1)
     whole = made(label.replace("on Spark", "linear"), options)
     whole.step({})
@@ -113,7 +113,7 @@ def test_rule_23_restore_and_replay_equals_the_failure_free_run(
 
 @pytest.mark.parametrize("kind", ["full", "shared", "partial"])
 def test_rule_23_history_leaves_nothing(kind: str, tmp_path: Path) -> None:
-    """Hundreds of inserts and deletes of one row leave state and checkpoint as they were."""
+    """Many inserts and deletes of one row leave state and checkpoint as before."""
     engine = made(kind, {})
     row = ("a", "x", 1, 0.5)
     engine.step({"info": [(("a", "F"), 1)]})
@@ -132,7 +132,7 @@ def test_rule_23_history_leaves_nothing(kind: str, tmp_path: Path) -> None:
 
 
 def broken(path: Path) -> dict[str, Any]:
-    """Ways to damage a checkpoint: name -> what it does to the folder."""
+    """Ways to damage a checkpoint: name -> function that damages the folder."""
     part = sorted(path.glob("*.arrow"))[0]
 
     def flip() -> None:
@@ -157,7 +157,7 @@ def broken(path: Path) -> dict[str, Any]:
     "damage", ["a flipped bit", "a lost part", "a lost manifest", "an altered manifest", "half a manifest"]
 )
 def test_rule_23_a_damaged_checkpoint_is_refused(damage: str, tmp_path: Path) -> None:
-    """A checkpoint that is not what was written is refused before anything is made of it, naming the file."""
+    """A damaged checkpoint is refused before an engine is built; the error names the file."""
     engine = made("full", {})
     engine.step({"info": [(("a", "F"), 1)]})
     engine.checkpoint(tmp_path / "c")
@@ -172,7 +172,7 @@ def test_rule_23_a_damaged_checkpoint_is_refused(damage: str, tmp_path: Path) ->
     ids=str,
 )
 def test_rule_23_a_manifest_of_another_make_is_refused(manifest: Any, tmp_path: Path) -> None:
-    """A manifest that is signed and yet none of this kit's, or is nested past reading, is refused by name."""
+    """A manifest with a valid checksum but other contents, or nested too deeply, raises CheckpointError."""
     made("full", {}).checkpoint(tmp_path / "c")
     file = tmp_path / "c" / "manifest.json"
     if isinstance(manifest, dict):
@@ -185,7 +185,7 @@ def test_rule_23_a_manifest_of_another_make_is_refused(manifest: Any, tmp_path: 
 
 
 def test_rule_23_a_checkpoint_never_overwrites(tmp_path: Path) -> None:
-    """A folder with anything in it is refused and stays as it was; an empty one is taken."""
+    """A folder that is not empty is refused and unchanged; an empty one is used."""
     engine = made("shared", {})
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "mine.txt").write_text("mine")
@@ -204,7 +204,7 @@ def test_rule_23_a_checkpoint_never_overwrites(tmp_path: Path) -> None:
 
 
 def test_rule_23_after_views_came_and_went(tmp_path: Path) -> None:
-    """What a restored engine shares does not depend on the views that were dropped before the checkpoint."""
+    """What a restored engine shares does not depend on views dropped before the checkpoint."""
     catalog = ss.Catalog(**RELATIONS)
     views = {name: catalog.view(f"CREATE VIEW {name} AS {sql}") for name, sql in VIEWS.items()}
     for kind in ("full", "shared", "partial"):
@@ -224,7 +224,7 @@ def test_rule_23_after_views_came_and_went(tmp_path: Path) -> None:
 
 
 def test_rule_23_a_base_table_that_nobody_reads_by_its_key_any_more(tmp_path: Path) -> None:
-    """The view that gave a base table its key may be gone; a late one's own arrangement is then restored beside it."""
+    """If the view that gave a base table its key was dropped, a later view's arrangement is restored beside it."""
     catalog = ss.Catalog(**RELATIONS)
     pairs = catalog.view(f"CREATE VIEW pairs AS {VIEWS['pairs']}")
     late = catalog.view("CREATE VIEW late AS SELECT a.length FROM visit a JOIN visit b ON a.user = b.user")
