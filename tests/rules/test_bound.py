@@ -252,7 +252,9 @@ def bins_of(engine: Any) -> Iterator[tuple[list[tuple[int, int]], int]]:
             yield [(lower, rows) for _, _, rows, lower in runs], head["time"]
 
 
-@pytest.mark.parametrize(("label", "epochs"), [*((label, 60) for label in IN_BINS), ("full on Spark", 3)])
+@pytest.mark.parametrize(
+    ("label", "epochs"), [*((label, 60) for label in IN_BINS), pytest.param("full on Spark", 3, marks=pytest.mark.slow)]
+)
 def test_rule_11_runs_in_a_store_are_few(label: str, epochs: int) -> None:
     """The runs in the store of a bin start at time 0, are contiguous, and their number is logarithmic."""
     catalog = ss.Catalog(visit="product STRING, user STRING, length INT")
