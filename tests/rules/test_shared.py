@@ -243,7 +243,11 @@ def test_rule_14_simultaneous_changes_count_once(at: int | None, times: int) -> 
 
 @pytest.mark.parametrize(
     "label",
-    ["full", "full multi", *SHARED, "partial", "full in bins", "full multi in bins", "shared in bins", *ON_SPARK],
+    [
+        *["full", "full multi", *SHARED, "partial", "full in bins", "full multi in bins", "shared in bins"],
+        "full on Spark",
+        *(pytest.param(label, marks=pytest.mark.slow) for label in ON_SPARK if label != "full on Spark"),
+    ],
 )
 def test_rule_14_in_every_engine(label: str) -> None:
     """Insertions, updates and deletions of all inputs in one epoch count once, in every engine."""
