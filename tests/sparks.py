@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Start = Callable[..., "subprocess.Popen[str]"]
-"""What the fixture ``start`` gives: starts a script in a process of its own."""
+"""The fixture ``start``: starts a script in its own process."""
 
 PLACES = {"local": "local[2]", "local-cluster": "local-cluster[2,1,1024]", "standalone": ""}
-"""By the parameter of ``everywhere``; a test that wants some of them only says so with ``indirect=True``."""
+"""By the parameter of ``everywhere``; a test that needs only some of them uses ``indirect=True``."""
 
 
 def session_on(master: str = "") -> SparkSession:
-    """The kit's session on a master, by default on this machine; one that runs elsewhere is ended."""
+    """The kit's session on a master, by default on this machine; a session on another master ends."""
     where = master or os.environ.get(VARIABLE) or MASTER
     if kit.log_file() is not None:
         try:
@@ -61,12 +61,12 @@ def everywhere(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
 
 
 def last(items: list[pytest.Item]) -> None:
-    """Put the tests that exchange the session behind all others; for ``pytest_collection_modifyitems``."""
+    """Move the tests that replace the session to the end; for ``pytest_collection_modifyitems``."""
     items.sort(key=lambda item: "everywhere" in getattr(item, "fixturenames", ()))
 
 
 def until(process: subprocess.Popen[str], happened: Callable[[], bool], seconds: float = 180) -> None:
-    """Wait until something has happened, which the process brings about; fails where that ends first."""
+    """Wait until ``happened`` is true; fails if the process ends first, or after ``seconds``."""
     deadline = time.monotonic() + seconds
     while not happened():
         assert process.poll() is None and time.monotonic() < deadline, process.stderr
@@ -75,7 +75,7 @@ def until(process: subprocess.Popen[str], happened: Callable[[], bool], seconds:
 
 
 def processes(word: str, among: Iterable[psutil.Process] | None = None) -> list[psutil.Process]:
-    """The processes, of these or of those below this one, whose command line has the word; at least one."""
+    """The processes, among these or this one's descendants, with the word in their command line; at least one."""
     found = []
     for process in psutil.Process().children(recursive=True) if among is None else among:
         with contextlib.suppress(psutil.ZombieProcess, psutil.NoSuchProcess):
@@ -86,7 +86,7 @@ def processes(word: str, among: Iterable[psutil.Process] | None = None) -> list[
 
 
 def kill(word: str, most: int | None = None) -> int:
-    """Kill those processes, or as many of them; returns how many were killed."""
+    """Kill these processes, ``most`` of them; returns how many were killed."""
     killed = 0
     for process in processes(word)[:most]:
         with contextlib.suppress(psutil.NoSuchProcess):
@@ -97,7 +97,7 @@ def kill(word: str, most: int | None = None) -> int:
 
 @pytest.fixture
 def kill_workers(spark: SparkSession) -> Iterator[Callable[[], int]]:
-    """Kills the Python workers of the shared session, with what starts them; none of them is met by a later test.
+    """Kills the Python workers of the shared session and the process that forks them; later tests meet none of them.
 
     Spark keeps idle workers, and a task that is given one whose starter is gone fails; on one machine its job with it.
     """
@@ -127,5 +127,5 @@ def kill_workers(spark: SparkSession) -> Iterator[Callable[[], int]]:
 
 
 WORKER = "pyspark.worker"
-"""The last argument of the process that forks workers, whichever it is, and so of its forks."""
+"""The last argument of the process that forks workers, and so of the workers."""
 EXECUTOR = "CoarseGrainedExecutorBackend"

@@ -1,4 +1,4 @@
-"""One Spark session for all tests that use it, and a way to try what needs a process of its own."""
+"""One Spark session for all tests that use it, and a fixture for scripts that need their own process."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that exchange the session come last."""
+    """Tests that replace the session come last."""
     last(items)
 
 

@@ -1,4 +1,4 @@
-"""The shop in four epochs, as rows for ``step`` and files for ``stream``, and what one process makes of it."""
+"""The shop in four epochs, as rows for ``step`` and files for ``stream``, and the changes of an engine in process."""
 
 from __future__ import annotations
 
@@ -73,14 +73,14 @@ def folders(source: Path, number: int) -> None:
 
 
 def changelog(folder: Path, view: str) -> list[Counter[Any]]:
-    """What a changelog folder says, batch by batch."""
+    """The changes in a sink's folder, batch by batch."""
     out = []
     for file in sorted((folder / view).glob("batch-*.parquet")):
-        told: Counter[Any] = Counter()
+        counts: Counter[Any] = Counter()
         for row in pq.read_table(file).to_pylist():
             values = list(row.values())
-            told[tuple(values[:-2])] += values[-1]
-        out.append(told)
+            counts[tuple(values[:-2])] += values[-1]
+        out.append(counts)
     return out
 
 

@@ -19,7 +19,7 @@ NAMES = ("result", "counts")
 
 @pytest.mark.slow
 def test_an_engine_and_a_stream_give_the_same_everywhere(everywhere: SparkSession, tmp_path: Path) -> None:
-    """Steps, reads, a refusal, state and a restart on other machines' processes are those of one process."""
+    """Steps, reads, a refusal, state and a restart give the same with executors in other processes."""
     with ss.engine("shared", views()) as here:
         with ss.spark.engine("shared", views(), everywhere, checkpoint=tmp_path / "c") as there:
             for epoch in EPOCHS[:2]:

@@ -1,4 +1,4 @@
-"""A relation's file, read by each task that has bins for its rows."""
+"""A relation's file, read by each task with bins for its rows."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ VISITS = [*EPOCHS[0]["visit"], *EPOCHS[0]["visit"][:7], *EPOCHS[1]["visit"], *EP
 
 @pytest.fixture(params=["full", "shared"])
 def route(request: pytest.FixtureRequest) -> Any:
-    """Where the rows of two views go."""
+    """The route of two views."""
     return Blueprint(request.param, views()).route()
 
 
@@ -37,23 +37,23 @@ def write(file: Path, pairs: list[Any]) -> None:
 
 
 def take(file: Path, route: Any, bins: int) -> tuple[dict[tuple[int, int, int], Delta], Strings, list[BinMessage]]:
-    """What each bin takes, in the words of one dictionary, and what is told."""
+    """The rows of each bin, as codes of one dictionary, and the messages with counts."""
     strings, counts, out = Strings(), [], {}
     for number, stage, channel in files.receivers(route, "visit", bins):
         message = BinMessage(stage, number, channel, files.FILE, f"file:{file}".encode())
-        out[number, stage, channel], told = files.rows_for_bin(message, route, bins, strings)
-        counts += told
+        out[number, stage, channel], sent = files.rows_for_bin(message, route, bins, strings)
+        counts += sent
     return out, strings, counts
 
 
 def bag(delta: Delta) -> Counter[Any]:
-    """Rows, with their diffs, and how often each is there."""
+    """(row, diff) -> how often it occurs."""
     return Counter(zip(*delta.rows.tolist(), delta.diffs.tolist(), strict=True))
 
 
 @pytest.mark.parametrize("bins", [1, 2, 5])
 def test_bins_take_what_one_task_would_send_them(tmp_path: Path, route: Any, bins: int) -> None:
-    """Out of a file the bins take, each by itself, what a task before them sends; each row is counted once."""
+    """The bins take the same rows from a file as a task before them would send; each row is counted once."""
     write(tmp_path / "a.parquet", VISITS)
     taken, strings, counts = take(tmp_path / "a.parquet", route, bins)
     schema = route.engine.catalog.schema("visit")
@@ -67,7 +67,7 @@ def test_bins_take_what_one_task_would_send_them(tmp_path: Path, route: Any, bin
 
 
 def test_a_file_is_kept_while_it_is_the_same(tmp_path: Path, route: Any) -> None:
-    """Another file in a file's place is read anew; one that is gone has no rows; one that is none is named."""
+    """A replaced file is read again, a missing one has no rows, and one that is not Parquet is named."""
     file = tmp_path / "a b.parquet"
     write(file, VISITS)
     whole = sum(len(delta.diffs) for delta in take(file, route, 2)[0].values())
@@ -82,8 +82,8 @@ def test_a_file_is_kept_while_it_is_the_same(tmp_path: Path, route: Any) -> None
         take(file, route, 2)
 
 
-def test_a_value_that_cannot_be_is_told_by_its_row_in_the_file(tmp_path: Path, route: Any) -> None:
-    """Whichever bin meets it, a refused value is told as in process: relation, row of the file, rule."""
+def test_a_wrong_value_is_named_by_its_row_in_the_file(tmp_path: Path, route: Any) -> None:
+    """Every bin raises the in-process error for a wrong value: relation, row of the file, rule."""
     table = arrow("visit", VISITS)
     bad = table.set_column(3, "diff", pa.array([1] * (len(VISITS) - 1) + [0]))
     pq.write_table(bad, tmp_path / "bad.parquet")
@@ -98,8 +98,8 @@ def test_a_value_that_cannot_be_is_told_by_its_row_in_the_file(tmp_path: Path, r
 
 @pytest.mark.parametrize("dictionary", [True, False])
 @pytest.mark.parametrize("groups", [7, 1_000])
-def test_texts_are_read_as_they_stand_in_the_file(tmp_path: Path, dictionary: bool, groups: int) -> None:
-    """Columns that a file holds once each are read so, others are not, and the rows are those of any other reader."""
+def test_dictionary_encoded_texts_are_read_as_dictionaries(tmp_path: Path, dictionary: bool, groups: int) -> None:
+    """Dictionary-encoded columns are read as dictionaries, others are not, and the rows are those of another reader."""
     count = 1_000
     columns: dict[str, Any] = {
         "once": pa.array([f"https://a.place/{n}" for n in range(count)]),

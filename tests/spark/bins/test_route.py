@@ -1,4 +1,4 @@
-"""Where operators are placed: stages where keys change and nowhere else, one arrangement by relation and key."""
+"""The placement of operators: a new stage only where the key changes, one arrangement per relation and key."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ STAGES = {
 @pytest.mark.parametrize("kind", ["full", "shared"])
 @pytest.mark.parametrize("sql", STAGES)
 def test_a_stage_begins_where_the_key_changes(sql: str, kind: str) -> None:
-    """Rows that stay in their bin stay in their stage; a view's own rows cost none."""
+    """Rows that stay in their bin stay in their stage; a view's own rows need no stage."""
     assert route(kind, sql).stages == STAGES[sql]
 
 
 def test_views_take_no_more_stages_together() -> None:
-    """Several views have the stages of the deepest."""
+    """Several views have as many stages as the deepest one."""
     assert route("full", *STAGES).stages == max(STAGES.values())
 
 
@@ -51,7 +51,7 @@ def test_every_piece_of_state_has_one_place(name: str, kind: str) -> None:
 
 
 def test_rule_10_one_arrangement_serves_all_views() -> None:
-    """Views over one relation and key share its arrangement, in one stage; the next adds none."""
+    """Views over one relation and key share its arrangement, in one stage; another view adds none."""
     many = route(
         "shared",
         "SELECT category, MAX(length) AS m FROM info JOIN visit USING (product) GROUP BY category",
@@ -63,8 +63,8 @@ def test_rule_10_one_arrangement_serves_all_views() -> None:
     assert {h.kind for h in many.engine.state_parts() if h.relation in RELATIONS and not h.base} == {"reader"}
 
 
-def test_what_stands_on_itself_has_a_copy() -> None:
-    """An arrangement that two stages want is there twice, and only then."""
+def test_an_arrangement_that_two_stages_need_has_a_copy() -> None:
+    """A view above another one that reads the same arrangement, by another key in between, gets a copy."""
     catalog = ss.Catalog(**RELATIONS)
     below = catalog.view(
         "CREATE VIEW below AS SELECT user, COUNT(*) AS n FROM info JOIN visit USING (product) GROUP BY user"
@@ -78,8 +78,8 @@ def test_what_stands_on_itself_has_a_copy() -> None:
     assert info == ["info[product]", "info[product]#2"]
 
 
-def test_an_arrangement_of_what_was_computed_may_be_there_twice() -> None:
-    """The copy of an arrangement over a view has a name of its own, so no two pieces of state are taken for one."""
+def test_an_arrangement_over_a_view_may_have_a_copy() -> None:
+    """The copy of an arrangement over a view has its own name, so that state() lists both."""
     catalog = ss.Catalog(**RELATIONS)
     catalog.view("CREATE VIEW last AS SELECT product, MAX(user) AS user FROM visit GROUP BY product")
     catalog.view("CREATE VIEW near AS SELECT city FROM person JOIN last USING (user)")
@@ -91,7 +91,7 @@ def test_an_arrangement_of_what_was_computed_may_be_there_twice() -> None:
     assert twice == ["γ(visit)[user]", "γ(visit)[user]#2"]
 
 
-def test_what_spark_cannot_do_is_said_by_name() -> None:
-    """Delta joins are refused, and named with the joins that there are."""
+def test_delta_joins_are_refused() -> None:
+    """The error names the joins that Spark has."""
     with pytest.raises(ss.ViewError, match="join='delta'.*on Spark the shared engine joins auto, linear"):
         route("shared", "SELECT user FROM visit", join="delta")

@@ -1,4 +1,4 @@
-"""A bin that another process has in memory: worked on there under the store's token, else read from the store."""
+"""A bin in the memory of another worker: it runs there if the store's token matches, else it is read from the store."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ STEPS: list[dict[str, Any]] = [
 
 
 class Owner:
-    """A process that has bins, with its memory; whoever asks it has another memory."""
+    """A worker with its own cache of bins; the caller has another cache."""
 
     def __init__(self) -> None:
-        self.door = SocketRpc()
+        self.rpc = SocketRpc()
         self.port, self.memory, self.asked = 1, OrderedDict[Any, Any](), 0
 
     def call(self, port: int, bin_id: BinId, token: str, messages: list[BinMessage]) -> BinResult | None:
-        """Over a real line, to a thread that sees the owner's memory. See :class:`~.messages.WorkerRpc`."""
+        """Over a real connection, to a thread that sees the owner's cache. See `WorkerRpc.call`."""
         mine, worker_cache._cached = worker_cache._cached, self.memory
         try:
-            done = self.door.call(port, bin_id, token, messages)
+            done = self.rpc.call(port, bin_id, token, messages)
         finally:
             worker_cache._cached = mine
         self.asked += done is not None
@@ -61,13 +61,13 @@ def sent(plan: Blueprint, step: dict[str, Any]) -> list[BinMessage]:
 
 
 @pytest.mark.parametrize("kind", ["full", "shared"])
-def test_it_says_what_the_store_would_have_said(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is asked of a neighbour, and what it writes, equal a bin read anew; without its token it does nothing."""
+def test_a_call_gives_what_the_store_would_give(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call's messages and writes equal those of a bin read from the store; with another token it does nothing."""
     monkeypatch.setattr(worker_cache, "_cached", OrderedDict[Any, Any]())
     blueprint, owner = Blueprint(kind, [VIEW]), Owner()
     plan, store = Plan("near", 1, blueprint.route), Dict()
     first = sent(blueprint, STEPS[0])
-    worker_cache.run_bin(plan, 1, 0, first, store, owner.door)
+    worker_cache.run_bin(plan, 1, 0, first, store, owner.rpc)
     owner.memory, worker_cache._cached = worker_cache._cached, OrderedDict()
     alone = store.copy()
     plain = Plan("alone", 1, blueprint.route)
@@ -78,7 +78,7 @@ def test_it_says_what_the_store_would_have_said(kind: str, monkeypatch: pytest.M
         )
         assert owner.asked == n and store.told != alone.told and not worker_cache._has(("near", 1, 0), token(store))
         assert sorted(store.runs.values()) == sorted(alone.runs.values())
-    assert owner.call(owner.door.port, ("near", 1, 0), "another token", first) is None
+    assert owner.call(owner.rpc.port, ("near", 1, 0), "another token", first) is None
 
 
 def token(store: Dict) -> str:
@@ -87,12 +87,12 @@ def token(store: Dict) -> str:
     return str(json.loads(store.told)["token"])
 
 
-def test_refusals_come_back_and_silence_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A neighbour's refusal is the kit's error, and it forgets the bin; where nobody listens the store is read."""
+def test_refusals_come_back_and_a_closed_port_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other worker's refusal is raised here, and it drops the bin; with a closed port the store is read."""
     monkeypatch.setattr(worker_cache, "_cached", OrderedDict[Any, Any]())
     blueprint, owner = Blueprint("full", [VIEW]), Owner()
     plan, store = Plan("refused", 1, blueprint.route), Dict()
-    worker_cache.run_bin(plan, 1, 0, sent(blueprint, STEPS[0]), store, owner.door)
+    worker_cache.run_bin(plan, 1, 0, sent(blueprint, STEPS[0]), store, owner.rpc)
     owner.memory, worker_cache._cached = worker_cache._cached, OrderedDict()
     with pytest.raises(ss.Error, match="visit"):
         worker_cache.run_bin(plan, 1, 0, sent(blueprint, {"visit": [(("a", "nobody", 1), -1)]}), store, owner)
@@ -101,4 +101,4 @@ def test_refusals_come_back_and_silence_is_no_answer(monkeypatch: pytest.MonkeyP
     assert worker_cache._cached["refused", 1, 0].found == "missing"
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
-    assert owner.door.call(port, ("refused", 1, 0), "any", []) is None
+    assert owner.rpc.call(port, ("refused", 1, 0), "any", []) is None

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from looking import KEYS, WAIT, here, looked_up
+from lookups import KEYS, WAIT, here, looked_up
 from shopping import COUNTS, RELATIONS, RESULT, changelog, folders, rows, views
 from sparks import Start
 

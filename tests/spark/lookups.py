@@ -1,4 +1,4 @@
-"""Keys that are looked up in streams of partial state, and what one process tells of them; for tests."""
+"""Helpers for streams of partial state: the keys that tests look up, and the changes and rows of one process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sharedstate_lite.spark.partial.job import PartialJob
 
 WAIT = 180
 KEYS = {"result": ["c1", "c2"], "counts": ["u1", "u9"]}
-"""What is looked up after the first epoch; the third moves a product from one category to the other."""
+"""The keys that are looked up after the first epoch; the third epoch moves a product between the two categories."""
 
 
 def looked_up(engine: Any) -> dict[str, list[tuple[Any, ...]]]:
@@ -24,22 +24,22 @@ def looked_up(engine: Any) -> dict[str, list[tuple[Any, ...]]]:
     return {view: [row for key in keys for row in rows(engine.read(view, key=key))] for view, keys in KEYS.items()}
 
 
-def told(changes: dict[str, ss.Changes]) -> dict[str, Counter[Any]]:
-    """An epoch's changes, of all views."""
+def bags(changes: dict[str, ss.Changes]) -> dict[str, Counter[Any]]:
+    """The changes of an epoch: view -> {row: diff}."""
     return {name: bag(each) for name, each in changes.items()}
 
 
 def here() -> tuple[list[dict[str, Counter[Any]]], dict[str, list[tuple[Any, ...]]]]:
-    """What one process tells: the changes of each epoch, and the keys' rows at the end."""
+    """From an engine in one process: the changes of each epoch, and the keys' rows at the end."""
     with ss.engine("partial", views()) as engine:
-        out = [told(engine.step(EPOCHS[0]))]
+        out = [bags(engine.step(EPOCHS[0]))]
         looked_up(engine)
-        out += [told(engine.step(epoch)) for epoch in EPOCHS[1:]]
+        out += [bags(engine.step(epoch)) for epoch in EPOCHS[1:]]
         return out, looked_up(engine)
 
 
 def appear(folder: Path, name: str, pairs: list[Any] | bytes) -> Path:
-    """A file of visits that is whole as soon as a running stream can see it."""
+    """A file of visits that appears complete in a folder that a running stream reads."""
     aside, file = folder.with_name(f"{name} unfinished"), folder / name
     if isinstance(pairs, bytes):
         aside.write_bytes(pairs)
