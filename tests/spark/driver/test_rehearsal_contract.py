@@ -148,7 +148,7 @@ def test_what_answers_for_the_last_epoch_only(kind: str) -> None:
         there.read("v0", at=1)
     with pytest.raises(ss.TimeError, match="on Spark"):
         there.handle()
-    with pytest.raises(ss.ViewError, match="no holes"):
+    with pytest.raises(ss.ViewError, match="only the partial engine evicts"):
         there.evict("v0", key="F")
     there.close()
     with pytest.raises(ss.Error, match="closed"):
