@@ -22,7 +22,7 @@ RESULT = (
 USERS = "CREATE VIEW users AS SELECT user, COUNT(*) AS n FROM visit GROUP BY user"
 
 
-@pytest.mark.parametrize("kind", ["full", "shared", "partial"])
+@pytest.mark.parametrize("kind", ["full", pytest.param("shared", marks=pytest.mark.slow), "partial"])
 def test_the_plan_names_each_piece_of_state_once(spark: SparkSession, tmp_path: Path, kind: str) -> None:
     """All own state stands in one stage each, stages are what Spark's metadata list, and the join comes first."""
     view = ss.Catalog(**data.SCHEMA).view(RESULT)

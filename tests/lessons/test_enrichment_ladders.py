@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING
 
 import duckdb
@@ -26,8 +27,9 @@ def events(spark: SparkSession, count: int) -> DataFrame:
     return ids.ids(spark, count, tasks=2, **SKEW).repartition(2).cache()
 
 
+@functools.cache
 def expected(spark: SparkSession, count: int) -> ladder.Answer:
-    """The digest of what DuckDB answers to the same events."""
+    """The digest of DuckDB's answer to the same events."""
     event, product = ids.table(count, **SKEW), products.table(PRODUCTS, categories=CATEGORIES)
     best = """SELECT category, list(id ORDER BY hits DESC, id)[:5] AS top FROM product GROUP BY category"""
     query = f"""SELECT id, name, category, top FROM event JOIN product USING (id)

@@ -1,4 +1,4 @@
-"""An application without Spark for most tests, Spark in three places for the others; nothing is left behind."""
+"""An application without Spark for most tests, Spark in three places for the others."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def running() -> Iterator[DriverServer]:
-    """A driver's side without Spark; when it is closed, nothing is left."""
+    """A driver's server without Spark; checks that its end leaves nothing."""
     driver = DriverServer("127.0.0.1", "127.0.0.1", lambda: True)
     yield driver
     driver.close()
@@ -28,8 +28,8 @@ def running() -> Iterator[DriverServer]:
 
 
 application = pytest.fixture(running)
-lasting = pytest.fixture(running, scope="module")
-"""One application for all tests of a module, and for all examples of a test."""
+common = pytest.fixture(running, scope="module")
+"""One application, with one runtime, for the tests of a module that do not kill it."""
 
 
 @pytest.fixture(scope="module")
@@ -47,9 +47,9 @@ def server() -> Iterator[postgres.Server]:
     params=["local", *(pytest.param(name, marks=pytest.mark.slow) for name in PLACES if name != "local")],
 )
 def anywhere(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
-    """A session in each of the places; those that take long to start are slow."""
+    """A session in each of the places; the clusters are slow."""
     if PLACES[request.param]:
-        # Here, too, a task is tried again.
+        # local[2] alone does not retry failed tasks.
         yield session_on(PLACES[request.param].replace("local[2]", "local[2,3]"))
         return
     with kit.Cluster(workers=2) as cluster:
@@ -57,4 +57,4 @@ def anywhere(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
         kit.stop()
 
 
-__all__ = ["anywhere", "application", "lasting", "server", "spark"]
+__all__ = ["anywhere", "application", "common", "server", "spark"]

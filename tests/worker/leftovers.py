@@ -1,4 +1,4 @@
-"""What an application has left on this host, looked at from outside; and waiting for what shall happen."""
+"""What an application has left on this host, as seen from outside; and waiting for a condition."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ SECONDS = 20
 
 
 def until(happened: Callable[[], bool], seconds: float = SECONDS) -> None:
-    """Wait until something has happened; fails where it does not."""
+    """Wait until a condition holds; fail after ``seconds``."""
     deadline = time.monotonic() + seconds
     while not happened():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.01)
+        assert time.monotonic() < deadline, f"it did not happen within {seconds} s"
+        time.sleep(0.05)
 
 
 def runtimes(driver: DriverServer) -> list[int]:
-    """The process ids of an application's runtimes, found from outside: by their argument and their connection."""
+    """The pids of an application's runtimes, found by their argument and their connection."""
     found = []
     for process in psutil.process_iter(["cmdline"]):
         if (process.info["cmdline"] or [])[-1:] == [MARK]:
@@ -38,7 +38,7 @@ def runtimes(driver: DriverServer) -> list[int]:
 
 
 def left(driver: DriverServer) -> list[str]:
-    """What an application has left on this host: names of sockets, and files in memory that somebody holds."""
+    """Sockets, and files in memory with the processes that hold them."""
     names = [driver.application.runtime_name(), driver.application.driver_name()]
     sockets = Path("/proc/net/unix").read_text()
     out = [name for name in names if host.address(name)[1:] in sockets]
@@ -46,7 +46,7 @@ def left(driver: DriverServer) -> list[str]:
 
 
 def held(application: str) -> list[tuple[int, str]]:
-    """The files in memory of an application that processes hold open."""
+    """Pid and target of each open file in memory of an application."""
     out = []
     for process in psutil.process_iter():
         with contextlib.suppress(OSError, psutil.Error):

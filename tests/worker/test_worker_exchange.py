@@ -40,22 +40,22 @@ def test_all_get_the_whole(application: DriverServer) -> None:
     assert not application.registered
 
 
-def test_a_slice_may_come_again(application: DriverServer) -> None:
+def test_a_slice_may_come_again(common: DriverServer) -> None:
     """Another attempt that puts its slices again is told what the first one was, and nobody else is disturbed."""
-    with w.Exchange(application, 2) as slices, ThreadPoolExecutor(2) as pool:
+    with w.Exchange(common, 2) as slices, ThreadPoolExecutor(2) as pool:
         for _ in range(2):
             asked = [pool.submit(slices.all, 0, part, pa.table({"n": [part]})) for part in (1, 0)]
             assert [one.result().column("n").to_pylist() for one in asked] == [[0, 1]] * 2
         assert slices.all(0, 1, pa.table({"n": [1]})).num_rows == 2
 
 
-def test_a_whole_that_cannot_be_made_is_told_to_all(application: DriverServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_whole_that_cannot_be_made_is_told_to_all(common: DriverServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """There is no memory for a round: each of its tasks hears why, at once, and not that a slice never came."""
 
     def full(*of: object) -> None:
         raise OSError(28, "No space left on device")
 
-    with w.Exchange(application, 2) as slices, ThreadPoolExecutor(2) as pool:
+    with w.Exchange(common, 2) as slices, ThreadPoolExecutor(2) as pool:
         with monkeypatch.context() as patched:
             patched.setattr(exchange, "Immutable", full)
             asked = [pool.submit(slices.all, 0, part, pa.table({"n": [part]})) for part in range(2)]
@@ -64,10 +64,10 @@ def test_a_whole_that_cannot_be_made_is_told_to_all(application: DriverServer, m
                     one.result(timeout=30)
 
 
-def test_what_does_not_fit_is_told(application: DriverServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_does_not_fit_is_told(common: DriverServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """A part that is not there, a slice of other columns, one that never comes: an error says which."""
     monkeypatch.setattr(exchange, "ROUND_SECONDS", 0.2)
-    with w.Exchange(application, 2) as slices, ThreadPoolExecutor(2) as pool:
+    with w.Exchange(common, 2) as slices, ThreadPoolExecutor(2) as pool:
         with pytest.raises(Error, match="part 2 of 2"):
             slices.all(0, 2, pa.table({"n": [1]}))
         with pytest.raises(Error, match="round -1. Rounds are numbered from 0"):
@@ -81,12 +81,12 @@ def test_what_does_not_fit_is_told(application: DriverServer, monkeypatch: pytes
         with pytest.raises(Error, match="round 'a', part 0. Pass two integers"):
             slices.all("a", 0, pa.table({"n": [1]}))  # type: ignore[arg-type]
     with pytest.raises(Error, match="parts=0"):
-        w.Exchange(application, 0)
+        w.Exchange(common, 0)
 
 
-def test_closing_ends_the_wait(application: DriverServer) -> None:
+def test_closing_ends_the_wait(common: DriverServer) -> None:
     """close() while a slice is missing: whoever waits is told at once, and numbers may be numpy's."""
-    with w.Exchange(application, 2) as slices, ThreadPoolExecutor(1) as pool:
+    with w.Exchange(common, 2) as slices, ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(slices.all, np.int64(0), np.int64(1), pa.table({"n": [1]}))  # type: ignore[arg-type]
         until(lambda: bool(slices._rounds))
         slices.close()

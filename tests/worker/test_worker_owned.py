@@ -27,9 +27,9 @@ from sharedstate_lite.worker.runtime import cache, protocol
 
 
 @pytest.fixture(scope="module")
-def wide(lasting: DriverServer) -> w.Cache:
+def wide(common: DriverServer) -> w.Cache:
     """A cache that forgets nothing."""
-    return w.Cache(lasting, capacity=1_000_000)
+    return w.Cache(common, capacity=1_000_000)
 
 
 def doubled(keys: pa.Array[Any]) -> pa.Table:

@@ -20,9 +20,9 @@ from sharedstate_lite.worker.handles.driver import DriverServer
 PRODUCTS = 1_000
 
 
-def test_answers_come_in_the_order_of_their_questions(application: DriverServer, server: postgres.Server) -> None:
+def test_answers_come_in_the_order_of_their_questions(common: DriverServer, server: postgres.Server) -> None:
     """Many rows of parameters over several connections: each answer says which row it is to; none is missing."""
-    pool = w.ConnectionPool(application, server.dsn, size=3)
+    pool = w.ConnectionPool(common, server.dsn, size=3)
     rng = np.random.default_rng(1)
     asked = rng.integers(0, PRODUCTS + 100, 5_000)
     answer = pool.query("SELECT id, name, price FROM product WHERE id = %(id)s", pa.table({"id": asked}))
@@ -32,9 +32,9 @@ def test_answers_come_in_the_order_of_their_questions(application: DriverServer,
     assert answer.column("name").to_pylist() == [f"product {n}" for n in asked[there]]
 
 
-def test_never_more_connections_than_its_size(application: DriverServer, server: postgres.Server) -> None:
+def test_never_more_connections_than_its_size(common: DriverServer, server: postgres.Server) -> None:
     """Twelve threads ask at once, and the server itself counts the connections that they take."""
-    pool = w.ConnectionPool(application, server.dsn, size=2)
+    pool = w.ConnectionPool(common, server.dsn, size=2)
     sql = "SELECT count(*) AS n FROM pg_stat_activity WHERE pid <> %s AND query LIKE '%%pg_sleep%%', pg_sleep(0.001)"
     sql = "SELECT (SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%%pg_sleep%%') AS n, pg_sleep(%s)::text"
     with ThreadPoolExecutor(12) as threads:
@@ -44,9 +44,9 @@ def test_never_more_connections_than_its_size(application: DriverServer, server:
     assert [counts[name] for name in ("connections", "most", "opened", "queries")] == [2, 2, 2, 240]
 
 
-def test_a_pool_that_only_reads_says_how_to_write(application: DriverServer, server: postgres.Server) -> None:
+def test_a_pool_that_only_reads_says_how_to_write(common: DriverServer, server: postgres.Server) -> None:
     """An INSERT is refused unless the pool is made for it; then a batch is one transaction."""
-    reads, writes = (w.ConnectionPool(application, server, size=1, writes=writes) for writes in (False, True))
+    reads, writes = (w.ConnectionPool(common, server, size=1, writes=writes) for writes in (False, True))
     with server.connect(autocommit=True) as connection:
         connection.execute("CREATE TABLE IF NOT EXISTS mark (n int PRIMARY KEY)")
     insert = "INSERT INTO mark VALUES (%s)"
@@ -80,22 +80,22 @@ def test_writes_that_a_kill_interrupts_are_reported(application: DriverServer, s
 def test_a_connection_that_the_server_ends_is_replaced(application: DriverServer, server: postgres.Server) -> None:
     """Connections that were ended from outside, as when a server starts again, cost those who only read nothing."""
     pool = w.ConnectionPool(application, server, size=1)
-    one = pa.table({"id": [1]})
-    assert pool.query("SELECT name FROM product WHERE id = %s", one).num_rows == 1
+    sql, one = "SELECT name /* by name */ FROM product WHERE id = %s", pa.table({"id": [1]})
+    assert pool.query(sql, one).num_rows == 1
     with server.connect(autocommit=True) as connection:
-        others = "FROM pg_stat_activity WHERE query LIKE '%product%' AND pid <> pg_backend_pid()"
+        others = "FROM pg_stat_activity WHERE query LIKE '%by name%' AND pid <> pg_backend_pid()"
         assert len(connection.execute(f"SELECT pg_terminate_backend(pid) {others}").fetchall()) == 1
-    assert pool.query("SELECT name FROM product WHERE id = %s", one).num_rows == 1
+    assert pool.query(sql, one).num_rows == 1
     assert pool.stats()["connections"] == 1
 
 
 @pytest.mark.parametrize("writes", [False, True])
 @pytest.mark.parametrize("sql", ["BEGIN READ WRITE", "SET default_transaction_read_only = off", "SET search_path = x"])
 def test_a_connection_is_handed_on_as_it_was(
-    application: DriverServer, server: postgres.Server, sql: str, writes: bool
+    common: DriverServer, server: postgres.Server, sql: str, writes: bool
 ) -> None:
     """What would stay with the connection is refused, and the next task's connection knows nothing of it."""
-    pool, nothing = w.ConnectionPool(application, server, size=1, writes=writes), pa.table({"n": [1]}).select([])
+    pool, nothing = w.ConnectionPool(common, server, size=1, writes=writes), pa.table({"n": [1]}).select([])
     with pytest.raises(Error, match=f"{sql.split()[0]} changes the session of a connection that other tasks use next"):
         pool.query(sql, nothing)
     asked = "SELECT count(*) AS n, current_setting('transaction_read_only') AS reads FROM product"
@@ -106,9 +106,9 @@ def test_a_connection_is_handed_on_as_it_was(
     assert pool.stats()["connections"] == 1
 
 
-def test_numbers_of_any_width_are_one_column(application: DriverServer, server: postgres.Server) -> None:
+def test_numbers_of_any_width_are_one_column(common: DriverServer, server: postgres.Server) -> None:
     """PostgreSQL tells a small parameter as a smallint and a large one as a bigint; the answer has room for all."""
-    pool = w.ConnectionPool(application, server, size=2)
+    pool = w.ConnectionPool(common, server, size=2)
     numbers = [1] * 250 + [100_000, None, 2**40, 2]
     answer = pool.query("SELECT %s AS x", pa.table({"n": pa.array(numbers, pa.int64())}))
     assert answer.column("x").to_pylist() == numbers and answer.schema.field("x").type == pa.int64()
@@ -121,26 +121,26 @@ def test_numbers_of_any_width_are_one_column(application: DriverServer, server: 
         pool.query("SELECT %(n)s", twice)
 
 
-def test_a_bracket_after_a_per_cent_sign_is_no_name(application: DriverServer, server: postgres.Server) -> None:
+def test_a_bracket_after_a_per_cent_sign_is_no_name(common: DriverServer, server: postgres.Server) -> None:
     """Of ``%%(`` the per cent sign is the pattern's: parameters go by their order, and two may have one name."""
-    pool = w.ConnectionPool(application, server, size=1)
+    pool = w.ConnectionPool(common, server, size=1)
     twice = pa.Table.from_arrays([pa.array(["a(b"]), pa.array([5])], ["n", "n"])
     answer = pool.query("SELECT %s LIKE '%%(b' AS found, %s AS n", twice)
     assert answer.select(["found", "n"]).to_pylist() == [{"found": True, "n": 5}]
 
 
-def test_nothing_asked_has_columns_all_the_same(application: DriverServer, server: postgres.Server) -> None:
+def test_nothing_asked_has_columns_all_the_same(common: DriverServer, server: postgres.Server) -> None:
     """An empty batch, as an empty partition has it, is answered with the columns of a full one."""
-    pool = w.ConnectionPool(application, server, size=1)
+    pool = w.ConnectionPool(common, server, size=1)
     sql = "SELECT id, name, price FROM product WHERE id = %s"
     empty = pool.query(sql, pa.table({"id": pa.array([], pa.int64())}))
     assert empty.num_rows == 0 and empty.schema == pool.query(sql, pa.table({"id": [1]})).schema
 
 
-def test_an_open_connection_is_refused(application: DriverServer, server: postgres.Server) -> None:
+def test_an_open_connection_is_refused(common: DriverServer, server: postgres.Server) -> None:
     """A connection is not safe to share: the message has the expression, its type, and both ways out."""
     with server.connect() as connection:
         assert isinstance(connection, psycopg.Connection)
         said = r"connection is a psycopg.Connection.*w.share\(table\).*w.ConnectionPool\(session, dsn\)"
         with pytest.raises(Error, match=f"ConnectionPool: {said}"):
-            w.ConnectionPool(application, connection)  # type: ignore[arg-type]
+            w.ConnectionPool(common, connection)  # type: ignore[arg-type]

@@ -108,9 +108,9 @@ COLUMNS: list[Callable[[list[int]], Any]] = [
 
 
 @pytest.mark.parametrize("made", COLUMNS)
-def test_columns_of_many_kinds(application: DriverServer, made: Callable[[list[int]], Any]) -> None:
+def test_columns_of_many_kinds(common: DriverServer, made: Callable[[list[int]], Any]) -> None:
     """numpy, pandas, Arrow and lists, of numbers, texts, times and bytes: True for the first of each value."""
-    seen = w.ConcurrentSet(application)
+    seen = w.ConcurrentSet(common)
     assert seen.add_new(made([3, 1, 3, 2, 1])).tolist() == [True, True, False, True, False]
     assert seen.add_new(made([2, 4])).tolist() == [False, True]
     assert seen.add_new(made([])[:0] if len(made([1])) else []).tolist() == []
@@ -129,15 +129,15 @@ def test_columns_of_many_kinds(application: DriverServer, made: Callable[[list[i
         (pd.DataFrame({"id": [1]}), "DataFrame.* is not a column of one type"),
     ],
 )
-def test_what_is_no_column_is_refused(application: DriverServer, values: Any, said: str) -> None:
+def test_what_is_no_column_is_refused(common: DriverServer, values: Any, said: str) -> None:
     """NULL, mixed types, a single value and a number beyond int64 are named, and nothing is added."""
     with pytest.raises(Error, match=said):
-        w.ConcurrentSet(application).add_new(values)
+        w.ConcurrentSet(common).add_new(values)
 
 
-def test_values_that_look_alike(application: DriverServer) -> None:
+def test_values_that_look_alike(common: DriverServer) -> None:
     """0.0 and -0.0 are one; an hour that clocks show twice has two of each time; a text is one however it lies."""
-    numbers, times, texts = (w.ConcurrentSet(application) for _ in range(3))
+    numbers, times, texts = (w.ConcurrentSet(common) for _ in range(3))
     assert numbers.add_new([0.0, -0.0, 1.0]).tolist() == [True, False, True]
     assert numbers.add_new([-0.0, 2.0]).tolist() == [False, True]
     hours = pa.array([1_603_584_000 + 3_600 * n for n in range(6)], pa.timestamp("s", "Europe/Berlin"))
@@ -157,6 +157,6 @@ def test_many_tasks_add_at_once(many: w.ConcurrentSet, seed: int) -> None:
 
 
 @pytest.fixture(scope="module")
-def many(lasting: DriverServer) -> w.ConcurrentSet:
+def many(common: DriverServer) -> w.ConcurrentSet:
     """A set that all examples of a test add to."""
-    return w.ConcurrentSet(lasting)
+    return w.ConcurrentSet(common)

@@ -284,7 +284,8 @@ def test_one_machine_as_two_hosts(anywhere: SparkSession, monkeypatch: pytest.Mo
     drivers.driver(anywhere).close()
 
 
-@pytest.mark.parametrize("place", ["local", *(pytest.param(name, marks=pytest.mark.slow) for name in ELSEWHERE)])
+@pytest.mark.parametrize("place", ["local", *ELSEWHERE])
+@pytest.mark.slow  # test_worker_unsafe ends a context, and test_worker_runtime a driver, without Spark
 def test_nothing_is_left_when_the_session_stops(place: str, tmp_path: Path) -> None:
     """A session that stops in a Python that goes on takes its runtime along, with sockets and memory."""
     if PLACES[place]:

@@ -26,22 +26,22 @@ class Prices:
 
 
 @pytest.mark.parametrize("ways", [r"which every task maps read-only \(w\.share\(", "let the runtime own it"])
-def test_the_message_has_the_callers_expression(application: DriverServer, ways: str) -> None:
+def test_the_message_has_the_callers_expression(common: DriverServer, ways: str) -> None:
     """However the argument is written, over several lines too, it stands in the message as it was written."""
     prices, rows = {"a": 1}, [[1], [2]]
     with pytest.raises(Error, match=rf"^share: prices is a dict, which is not safe to share.*{ways}"):
-        w.share(prices, application)
+        w.share(prices, common)
     with pytest.raises(Error, match=rf"^share: rows\[0\] is a list, .*{ways}"):
-        w.share(rows[0], application)
+        w.share(rows[0], common)
     with pytest.raises(Error, match=rf"^share: Prices.table is a dict, .*{ways}"):
         w.share(
-            spark=application,
+            spark=common,
             what=Prices.table,
         )
     with pytest.raises(Error, match=rf"^share: what is a dict, .*{ways}"):
         list(map(w.share, [prices]))
     with pytest.raises(Error, match=rf"^share: np.zeros\(3\) is a numpy.ndarray, .*{ways}"):
-        w.share(np.zeros(3), application)
+        w.share(np.zeros(3), common)
 
 
 @pytest.mark.parametrize(
@@ -56,27 +56,28 @@ def test_the_message_has_the_callers_expression(application: DriverServer, ways:
         (None, "is a NoneType"),
     ],
 )
-def test_everything_else_is_refused(application: DriverServer, value: Any, said: str) -> None:
+def test_everything_else_is_refused(common: DriverServer, value: Any, said: str) -> None:
     """Whatever is neither an Arrow table nor a graph is refused by its type, with a way out that suits it."""
+    before = dict(common.registered)
     with pytest.raises(Error, match=f"share: value {said}"):
-        w.share(value, application)
-    assert not application.registered
+        w.share(value, common)
+    assert common.registered == before
 
 
-def test_what_is_shared_is_a_copy(application: DriverServer) -> None:
+def test_what_is_shared_is_a_copy(common: DriverServer) -> None:
     """A numpy array that a table was made from can be changed afterwards: the shared table cannot."""
     values = np.arange(5)
-    shared = w.share(pa.table({"a": values}), application)
+    shared = w.share(pa.table({"a": values}), common)
     values[0] = 99
     assert shared.table().column("a").to_pylist() == [0, 1, 2, 3, 4]
-    batch = w.share(pa.record_batch({"a": values}), application)
+    batch = w.share(pa.record_batch({"a": values}), common)
     assert batch.table().column("a").to_pylist() == [99, 1, 2, 3, 4] and batch.rows == 5
 
 
-def test_pieces_with_dictionaries_of_their_own(application: DriverServer) -> None:
+def test_pieces_with_dictionaries_of_their_own(common: DriverServer) -> None:
     """A column that came from several files has a dictionary in each piece; a file in memory has one for all."""
     pieces = [pa.array(texts).dictionary_encode() for texts in (["x", "y"], ["z", "x"])]
-    with w.share(pa.table({"a": pa.chunked_array(pieces)}), application) as shared:
+    with w.share(pa.table({"a": pa.chunked_array(pieces)}), common) as shared:
         table = shared.table()
         assert table.column("a").to_pylist() == ["x", "y", "z", "x"]
     with pytest.raises(Error, match="it is closed"):  # also where this process has it mapped
@@ -134,25 +135,25 @@ def test_a_graph_has_the_edges_that_it_was_made_of() -> None:
     assert graph.out_degrees().tolist() == np.bincount(source, minlength=50).tolist()
 
 
-def test_a_table_is_no_graph(application: DriverServer) -> None:
+def test_a_table_is_no_graph(common: DriverServer) -> None:
     """csr() of a table says what was shared and how to read it."""
-    shared = w.share(pa.table({"a": [1]}), application)
+    shared = w.share(pa.table({"a": [1]}), common)
     with pytest.raises(Error, match=r"it is a table \(a\), not a graph. Read it with .table\(\)"):
         shared.csr()
 
 
-def test_a_handle_is_an_address(application: DriverServer) -> None:
+def test_a_handle_is_an_address(common: DriverServer) -> None:
     """A handle pickles in under a kilobyte whatever it stands for, without a DSN, and its text has no secret."""
     handles = [
-        w.share(pa.table({"a": np.arange(100_000)}), application),
-        w.ConcurrentSet(application),
-        w.ConnectionPool(application, "postgresql://user:hidden@127.0.0.1:1/db"),
-        w.Cache(application),
+        w.share(pa.table({"a": np.arange(100_000)}), common),
+        w.ConcurrentSet(common),
+        w.ConnectionPool(common, "postgresql://user:hidden@127.0.0.1:1/db"),
+        w.Cache(common),
     ]
     for handle in handles:
         arrived = pickle.loads(pickle.dumps(handle))
         assert len(pickle.dumps(handle)) < 1_000 and b"hidden" not in pickle.dumps(handle)
-        assert repr(arrived) == repr(handle) and application.application.secret.hex() not in repr(handle)
+        assert repr(arrived) == repr(handle) and common.application.secret.hex() not in repr(handle)
         with pytest.raises(Error, match="only the driver that created a handle can close it"):
             arrived.close()
 

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 @pytest.mark.parametrize(
     "way",
-    # Notebook 10 goes the last way on every run.
-    [by_mailbox, by_files, pytest.param(by_source, marks=pytest.mark.slow)],
+    # test_killed_workers_lose_nothing and notebook 10 run the slow ones every time.
+    [pytest.param(by_mailbox, marks=pytest.mark.slow), by_files, pytest.param(by_source, marks=pytest.mark.slow)],
     ids=["mailbox", "files", "source"],
 )
 def test_ways_on_spark(
