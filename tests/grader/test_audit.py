@@ -1,4 +1,4 @@
-"""The rule of acceptance, against a search over all executions; the digits, against orders that took effect m times."""
+"""The rule of acceptance against a search over all executions; the digits against orders with m effects."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def view(
     outcome: list[int], paid: list[int], owner: list[int], lines: list[tuple[int, int, int]],
     credit: tuple[list[int], list[int]], stock: tuple[list[int], list[int]],
 ) -> View:  # fmt: skip
-    """A small instance, everything in scope and read; price 1. credit and stock are (initial, as read)."""
+    """A small instance in which everything was read, with price 1. ``credit`` and ``stock`` are (initial, read)."""
     orders, users, items = len(paid), len(credit[0]), len(stock[0])
     cost = [sum(quantity for order, _, quantity in lines if order == o) for o in range(orders)]
     long = lambda values: np.array(values, dtype=np.int64)  # noqa: E731
@@ -37,7 +37,7 @@ def view(
 def reachable(
     outcome: list[int], owner: list[int], lines: list[tuple[int, int, int]], credit: list[int], stock: list[int]
 ) -> set[tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]]:
-    """Every (paid, credit, stock) that some execution of a right system ends in, by trying all of them."""
+    """Every end state (paid, credit, stock) of a right system, found by trying all executions."""
     found = set()
     for sequence in permutations(range(len(outcome))):
         for chosen in range(1 << len(outcome)):
@@ -61,7 +61,7 @@ def reachable(
 
 @given(st.data())
 def test_accepts_exactly_what_a_right_system_can_end_in(data: st.DataObject) -> None:
-    """Of all end states near a small instance, the audit accepts those that some execution reaches, and no other."""
+    """Among all states near a small instance, the audit accepts exactly those that some execution reaches."""
     orders = data.draw(st.integers(1, 3))
     outcome = data.draw(st.lists(st.sampled_from([NONE, FAIL, INDETERMINATE, OK]), min_size=orders, max_size=orders))
     owner = data.draw(st.lists(st.integers(0, 1), min_size=orders, max_size=orders))
@@ -85,14 +85,14 @@ def test_accepts_exactly_what_a_right_system_can_end_in(data: st.DataObject) -> 
 
 
 def test_who_alone_brought_a_balance_below_zero_is_named() -> None:
-    """A user or an item with one order: that order; with several: all of them, among whom it is."""
+    """A wrong balance with one order names it. With several orders all of them are candidates."""
     judged = view([FAIL, FAIL, FAIL], [0, 0, 0], [0, 1, 1], [(0, 0, 3)], ([0, 0], [-3, -1]), ([2], [-1]))
     found = {(f.entity, f.subject): (f.order, f.candidates) for f in audit(judged) if f.rule == "negative"}
     assert found == {(Entity.USER, 0): (0, ()), (Entity.USER, 1): (-1, (1, 2)), (Entity.ITEM, 0): (0, ())}
 
 
 def test_a_refusal_does_not_settle_an_earlier_attempt() -> None:
-    """OK if any 2xx, FAIL if all are 4xx or never written, NONE without one, INDETERMINATE else; -1 is nobody."""
+    """OK: any 2xx. FAIL: all are 4xx or unwritten. NONE: no attempt. INDETERMINATE: the rest. -1 is ignored."""
     attempts = {
         0: [400, Status.REFUSED, 429],
         1: [400, Status.TIMEOUT],
@@ -109,7 +109,7 @@ def test_a_refusal_does_not_settle_an_earlier_attempt() -> None:
 
 
 def blocks_view(blocks: Blocks, paid: np.ndarray, stock_times: np.ndarray, money_times: np.ndarray) -> View:
-    """A run of whole blocks, each order having taken effect so many times in stock and in money."""
+    """A run of whole blocks, in which each order took effect a given number of times in stock and in money."""
     n, users, cold_items = len(blocks), int(blocks.user.max()) + 1, int(blocks.item.max()) + 1
     items = cold_items + HOT_ITEMS
     credit_initial = np.full(users, CREDIT)
@@ -135,8 +135,8 @@ def named(findings: list[Finding], rule: str) -> set[int]:
 
 
 @given(st.integers(0, 10_000))
-def test_within_minus_one_and_six_the_guilty_are_named_and_nobody_else(seed: int) -> None:
-    """Orders that took effect -1 to 6 times, in stock and in money apart, are exactly those that are named."""
+def test_from_minus_one_to_six_effects_exactly_the_wrong_orders_are_named(seed: int) -> None:
+    """The audit names exactly the orders that took effect a wrong number of times, -1 to 6, in stock or in money."""
     rng = np.random.default_rng(seed)
     blocks = Blocks.draw([seed], 0, 2)
     paid = rng.integers(0, 2, len(blocks)).astype(np.bool_)
@@ -153,7 +153,7 @@ def test_within_minus_one_and_six_the_guilty_are_named_and_nobody_else(seed: int
 
 @given(st.integers(0, 10_000), st.sampled_from([-100, -9, -8, -3, -2, 7, 8, 9, 10, 15, 63, 64, 65, 500]))
 def test_beyond_six_it_never_passes_and_the_guilty_one_is_among_the_suspects(seed: int, times: int) -> None:
-    """One order that took effect more often than can be read is named, or is among the candidates; never a pass."""
+    """An order that took effect more than 6 times is named or is a candidate. It never passes."""
     rng = np.random.default_rng(seed)
     blocks = Blocks.draw([seed], 0, 2)
     paid = rng.integers(0, 2, len(blocks)).astype(np.bool_)
@@ -169,7 +169,7 @@ def test_beyond_six_it_never_passes_and_the_guilty_one_is_among_the_suspects(see
 
 
 def test_many_doubled_at_once_never_cancel() -> None:
-    """Of many orders one is charged twice and another never: the sums of a test of sums agree, and both are named."""
+    """One order is charged twice and another never, so the total is right. Both are named."""
     blocks = Blocks.draw([3], 0, 28)
     n = len(blocks)
     paid = np.ones(n, dtype=np.bool_)

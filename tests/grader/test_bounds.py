@@ -1,4 +1,4 @@
-"""What services take together is bounded: memory, disk, files."""
+"""All services together have limits on memory, disk and files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MIB = 1 << 20
 
 
 def test_memory_of_all_processes_together_is_bounded(tmp_path: Path) -> None:
-    """Two processes of 60 MiB each are more than 100 MiB, though none of them alone is."""
+    """Two processes of 60 MiB exceed 100 MiB together, although neither does alone."""
     code = "import sys; held = bytearray(b'x') * (60 << 20); print(len(held), flush=True); sys.stdin.read()"
     running = [
         subprocess.Popen([sys.executable, "-S", "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -35,7 +35,7 @@ def test_memory_of_all_processes_together_is_bounded(tmp_path: Path) -> None:
 
 
 def test_disk_and_files_are_bounded(tmp_path: Path) -> None:
-    """Bytes that are written count, a link to a large file does not, and neither do too many small ones escape."""
+    """Written bytes count, a link to a large file does not, and the number of files has a limit too."""
     large = tmp_path / "large"
     large.write_bytes(os.urandom(3 * MIB))
     data = tmp_path / "data"

@@ -1,4 +1,4 @@
-"""The copy of a submission that runs: nothing from outside gets into it, and it is built once."""
+"""The copy of a submission contains nothing from outside, and is built once."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def submission(folder: Path, *build: tuple[str, ...]) -> Submission:
 
 
 def test_it_is_built_once_a_content(tmp_path: Path) -> None:
-    """The same files are not built again, other files are, and the path does not change between runs."""
+    """The same files are built once, at the same path. Other files are built again."""
     made = "echo {submission} > where; head -c 16 /dev/urandom > made"
     team = submission(tmp_path / "team", ("sh", "-c", made))
     first, mark = prepare(team, tmp_path / "cache", 10)
@@ -37,7 +37,7 @@ def test_it_is_built_once_a_content(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("leads", ["/etc/passwd", "/etc", "../secret", "../../..", "inner/../../secret"])
 def test_a_link_out_of_the_submission_is_refused(tmp_path: Path, leads: str) -> None:
-    """To a file or a folder, absolute or relative: what it leads to never becomes part of the copy."""
+    """A link to a file or folder outside, absolute or relative, never gets into the copy."""
     (tmp_path / "secret").write_text("hidden checks")
     team = submission(tmp_path / "team")
     (tmp_path / "team" / "inner").mkdir()
@@ -46,16 +46,16 @@ def test_a_link_out_of_the_submission_is_refused(tmp_path: Path, leads: str) -> 
         prepare(team, tmp_path / "cache", 10)
 
 
-def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
-    """A pipe would hang who copies it."""
+def test_a_pipe_is_refused(tmp_path: Path) -> None:
+    """Copying a pipe would hang."""
     team = submission(tmp_path / "team")
     os.mkfifo(tmp_path / "team" / "pipe")
     with pytest.raises(SubmissionError, match="pipe is neither a file nor a folder"):
         prepare(team, tmp_path / "cache", 10)
 
 
-def test_what_is_too_large_is_not_read(tmp_path: Path) -> None:
-    """A database of 40 GB in the folder is refused by its size, which is all that is looked at."""
+def test_a_large_file_is_refused_unread(tmp_path: Path) -> None:
+    """A database of 40 GB is refused by its size, without reading it."""
     team = submission(tmp_path / "team")
     with (tmp_path / "team" / "dump.sql").open("wb") as file:
         file.truncate(40 << 30)
@@ -63,8 +63,8 @@ def test_what_is_too_large_is_not_read(tmp_path: Path) -> None:
         prepare(team, tmp_path / "cache", 10)
 
 
-def test_what_cannot_be_read_or_kept_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file of the submission is the submission's mistake, the place for copies is not."""
+def test_unreadable_files_and_caches_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An unreadable file is an error of the submission; a missing cache folder is one of the user."""
     team = submission(tmp_path / "team")
     (tmp_path / "cache").write_text("a file")
     with pytest.raises(UsageError, match="XDG_CACHE_HOME"):
@@ -87,22 +87,22 @@ def test_what_cannot_be_read_or_kept_is_named(tmp_path: Path, monkeypatch: pytes
     ],
 )
 def test_a_build_that_fails_says_why(tmp_path: Path, command: tuple[str, ...], said: str) -> None:
-    """The command, what became of it, and its last words; and it is tried again the next time."""
+    """The error shows the command, its exit status and its last output. The next run builds again."""
     team = submission(tmp_path / "team", command)
     for _ in range(2):
         with pytest.raises(SubmissionError, match=said):
             prepare(team, tmp_path / "cache", 1)
 
 
-def test_a_build_has_a_folder_for_what_is_temporary(tmp_path: Path) -> None:
-    """Also below a home that is root's alone: compilers ask whether they may write there, and not by trying."""
+def test_a_build_has_a_temporary_folder(tmp_path: Path) -> None:
+    """TMPDIR is writable by access(2) too, which compilers ask, even below a folder that only root can enter."""
     asks = "import os; open('got', 'w').write(str(os.access(os.environ['TMPDIR'], os.R_OK | os.W_OK | os.X_OK)))"
     folder, _ = prepare(submission(tmp_path / "team", ("python3", "-c", asks)), tmp_path / "cache", 10)
     assert (folder / "got").read_text() == "True"
 
 
-def test_a_build_has_one_home_which_goes_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What one command installs there the next one finds; nothing of it is left, nor of a build that failed."""
+def test_a_build_has_one_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command finds what an earlier one installed in HOME. The home is removed after each build."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     first, second = ("sh", "-c", "echo tool > $HOME/tool"), ("sh", "-c", "cat $HOME/tool > got")
     folder, _ = prepare(submission(tmp_path / "team", first, second), tmp_path / "cache", 10)
@@ -113,7 +113,7 @@ def test_a_build_has_one_home_which_goes_with_it(tmp_path: Path, monkeypatch: py
 
 
 def stolen(tmp_path: Path) -> tuple[str, bool]:
-    """What a build read of a file beside its folder, and whether it wrote another one there."""
+    """What a build read from a file beside its folder, and whether it wrote one there."""
     secret, forged = tmp_path / "secret", tmp_path / "results.json"
     secret.write_text("hidden checks")
     steals = ("sh", "-c", f"cat {secret} > got; echo forged > {forged}; true")
@@ -122,20 +122,20 @@ def stolen(tmp_path: Path) -> tuple[str, bool]:
 
 
 def test_a_build_reads_and_changes_nothing_else(tmp_path: Path) -> None:
-    """Where the kernel has Landlock."""
+    """With Landlock, a build cannot read or write files beside its folder."""
     if not landlock():
         pytest.skip("this kernel has no Landlock: run this on Linux 5.13 or later, booted with lsm=landlock")
     assert stolen(tmp_path) == ("", False)
 
 
 def test_a_build_without_landlock_reads_and_changes_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same build gets at both with that guard off, and the page says so."""
+    """Without Landlock the same build reads and writes both."""
     monkeypatch.setattr("grader.sandbox.locked.landlock", lambda: 0)
     assert stolen(tmp_path) == ("hidden checks", True)
 
 
-def test_a_build_without_end_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Output without end does not fill memory, files without end are too many."""
+def test_a_build_has_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Endless output does not fill the memory, and endless files reach the limit."""
     team = submission(tmp_path / "loud", ("sh", "-c", "head -c 3000000 /dev/zero; exit 1"))
     with pytest.raises(SubmissionError, match="exited with 1") as raised:
         prepare(team, tmp_path / "cache", 10)
@@ -160,8 +160,8 @@ print("done")
 """
 
 
-def test_what_a_build_leaves_running_is_ended(tmp_path: Path) -> None:
-    """A daemon that holds the build's output open neither keeps the grader waiting nor outlives the build."""
+def test_processes_that_a_build_leaves_are_ended(tmp_path: Path) -> None:
+    """A daemon that keeps the build's output open does not delay the grader, and ends with the build."""
     submission(tmp_path / "team")
     words = [sys.executable, "-c", LEAVES, str(tmp_path / "team"), str(tmp_path / "cache")]
     done = subprocess.run(words, capture_output=True, text=True, timeout=60)

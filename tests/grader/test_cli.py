@@ -1,4 +1,4 @@
-"""The command line with what people type: each mistake is told in a sentence, and none has the status of a verdict."""
+"""Mistakes in the command line: each gets a sentence, and none has the exit status of a verdict."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from grader.record import folder, load, save
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder to be in, with a file and a submission that has no process."""
+    """The current folder, with a file and a submission without processes."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "file").touch()
     (tmp_path / "team").mkdir()
@@ -53,7 +53,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_mistake_in_the_command_line_is_named(
     here: Path, capsys: pytest.CaptureFixture[str], words: str, said: str
 ) -> None:
-    """64, one sentence, and nothing is left behind: no report's folder in which nothing is."""
+    """Exit 64 with one sentence, and no empty report folder is left."""
     before = sorted(here.rglob("*"))
     assert cli.main(words.split()) == 64
     err = capsys.readouterr().err
@@ -74,33 +74,33 @@ def test_arguments_that_cannot_be_parsed_are_64(
 @pytest.mark.parametrize(
     "words", ["--rate -5", "--rate 0", "--require -1", "--require 1e3", "--timeout nan", "--ready soon"]
 )
-def test_a_number_that_cannot_be_is_refused(here: Path, capsys: pytest.CaptureFixture[str], words: str) -> None:
-    """By its option's name, with what it should be."""
+def test_an_invalid_number_is_refused(here: Path, capsys: pytest.CaptureFixture[str], words: str) -> None:
+    """The error names the option and the rule."""
     with pytest.raises(SystemExit) as ended:
         cli.main(["checkout", "team", *words.split()])
     option, value = words.split()
     assert ended.value.code == 64 and f"argument {option}: '{value}' is not a " in capsys.readouterr().err
 
 
-def test_nobody_at_the_address_is_a_fail_that_says_so(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Instead of a report in which every exchange is a refused connection."""
+def test_an_address_without_a_listener_fails_with_the_reason(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The report says that the address accepts no connection, instead of listing refused exchanges."""
     words = "checkout --url http://localhost:1 --phases contract --ready 0.1 --report out"
     assert cli.main(words.split()) == 1
     assert "127.0.0.1:1 accepts no connection; start the system first" in capsys.readouterr().out
 
 
-def test_a_failure_of_the_graders_own_is_no_verdict(
+def test_an_error_of_the_grader_is_void(
     here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Python ends with 1 after an exception, which would be a fail: it is a void, with the traceback."""
+    """An exception of the grader is a void with a traceback. Python's own exit status 1 would be a fail."""
     monkeypatch.setattr(cli, "run", lambda *of: 1 / 0)
     assert cli.main(["checkout", "team"]) == 2
     err = capsys.readouterr().err
     assert "ZeroDivisionError" in err and "no verdict" in err
 
 
-def test_a_record_that_was_cut_off_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Written over an earlier one and stopped half way, the folder holds neither; whole, it holds the new one alone."""
+def test_an_incomplete_record_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An interrupted write over an earlier record leaves no record. A complete one leaves only the new record."""
     old = right(("contract",))
     old.logs["old"] = "printed by a process of the earlier run"
     save(old, tmp_path)
@@ -133,10 +133,10 @@ def test_a_record_that_was_cut_off_is_none(tmp_path: Path, monkeypatch: pytest.M
         ("exchanges.json", None, "holds no record"),
     ],
 )
-def test_a_record_that_was_damaged_is_told_and_not_judged(
+def test_a_damaged_record_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], file: str, content: bytes | None, said: str
 ) -> None:
-    """Replay ends with 64 and names what is wrong; the earlier reports stay as they are."""
+    """A replay of a damaged record exits with 64 and the reason, and leaves the earlier reports."""
     save(right(), tmp_path)
     (tmp_path / file).unlink() if content is None else (tmp_path / file).write_bytes(content)
     before = {path.name for path in tmp_path.iterdir()}
@@ -146,8 +146,8 @@ def test_a_record_that_was_damaged_is_told_and_not_judged(
     assert {path.name for path in tmp_path.iterdir()} == before
 
 
-def test_a_log_that_is_no_text_is_shown_all_the_same(tmp_path: Path) -> None:
-    """A log was edited, or its disk was: the run is judged nevertheless."""
+def test_a_log_with_invalid_bytes_is_shown(tmp_path: Path) -> None:
+    """A log with invalid UTF-8 does not stop the judgement."""
     save(right(), tmp_path)
     (tmp_path / "logs" / "shop.txt").write_bytes(b"\xff\xfe said")
     assert load(tmp_path).logs["shop"].endswith(" said")

@@ -1,4 +1,4 @@
-"""Phase 1 against systems that are made up: one that hangs, one whose answers lag behind."""
+"""Phase 1 against simulated systems: one that hangs, and one whose reads lag behind."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from grader.wire.jobs import Result
 
 
 class Counter:
-    """Every request takes as long as it may, and is not answered; but for those of some titles, which get a 400."""
+    """Every request times out, except those with some titles, which get a 400."""
 
     def __init__(self, answered: tuple[str, ...] = ()) -> None:
         self.asked: list[str] = []
@@ -34,7 +34,7 @@ class Counter:
 
 
 class Shop:
-    """The assignment, right, in a few lines; each answer to a read is given so many times more before the next."""
+    """A right system in a few lines. Each read keeps returning an old value for some more reads."""
 
     def __init__(self, lag: int) -> None:
         self._lag, self._kept = lag, dict[tuple[Kind, str], list[Any]]()
@@ -114,7 +114,7 @@ class Shop:
 
 
 class ReadModel(Shop):
-    """The same with a clock of its own, and reads of what was ``behind`` seconds ago; ``loses`` one of a crowd."""
+    """The same with a clock; reads lag ``behind`` seconds. ``loses``: one concurrent change is lost."""
 
     def __init__(self, behind: float, loses: Kind | None = None) -> None:
         super().__init__(0)
@@ -151,7 +151,7 @@ class ReadModel(Shop):
 
 
 class FreeOnes(Shop):
-    """Orders made many at once say what they cost, and cost nothing."""
+    """A system that charges nothing for its batch orders."""
 
     def _change(self, wants: list[tuple[str, int]]) -> None:
         super()._change([(name, 0 if name == "u9" else amount) for name, amount in wants])
@@ -170,8 +170,8 @@ def exchanges(counter: Any, limits: Limits = Limits()) -> list[dict[str, Any]]: 
 
 
 @pytest.mark.parametrize("lost", ["", "u0", "i29", "u9", "un70", "in71"])
-def test_what_was_done_is_still_so_when_everything_is_over(lost: str) -> None:
-    """Of what was made many at once, and of what was paid or taken without an order."""
+def test_right_reads_are_repeated_at_the_end_of_the_run(lost: str) -> None:
+    """A batch value, a payment or a subtraction that changes by itself is found at the end of the run."""
     shop = Shop(0)
     live = asked(shop, Limits(convergence=0.05))
     before = len(live.record.exchanges)
@@ -192,7 +192,7 @@ def test_an_order_of_many_can_be_checked_out_and_is_charged() -> None:
 
 @pytest.mark.parametrize("behind", [0.0, 1.0, 3.0, 15.0, 19.0])
 def test_reads_may_come_from_a_model_that_follows(behind: float) -> None:
-    """However many reads lag: what there is no time to wait for is asked at the end, or has changed since."""
+    """Reads may lag. Those without time to wait are repeated at the end, or dropped if their thing has changed."""
     counter = ReadModel(behind)
     found = exchanges(counter, Limits(convergence=20.0))
     assert not [one for one in found if not one["agreed"] and one.get("asked", True)]
@@ -202,7 +202,7 @@ def test_reads_may_come_from_a_model_that_follows(behind: float) -> None:
 
 @pytest.mark.parametrize("behind", [0.0, 3.0, 30.0])
 def test_reads_that_follow_hide_nothing(behind: float) -> None:
-    """What is wrong for good is found, whether there was time to wait for each read or not."""
+    """A value that stays wrong is found, with or without time to wait for each read."""
     found = exchanges(ReadModel(behind, Kind.ADD_FUNDS), Limits(convergence=20.0))
     wrong = [one["title"] for one in found if not one["agreed"] and one.get("asked", True)]
     assert any(title.startswith("credit after") for title in wrong), wrong
@@ -210,14 +210,14 @@ def test_reads_that_follow_hide_nothing(behind: float) -> None:
 
 @pytest.mark.parametrize(("lag", "seconds", "right"), [(0, 0.0, True), (3, 60.0, True), (10**9, 0.05, False)])
 def test_answers_may_lag_behind_but_not_for_ever(lag: int, seconds: float, right: bool) -> None:
-    """A read that does not agree is asked again until the convergence limit; what never agrees is shown."""
+    """A wrong read is repeated until the convergence limit. If it stays wrong, it is reported."""
     found = exchanges(Shop(lag), Limits(convergence=seconds))
     assert all(one["agreed"] for one in found) == right, [one for one in found if not one["agreed"]]
     assert all(one["request"].startswith("GET") for one in found if not one["agreed"])
 
 
 def test_a_system_that_hangs_is_not_asked_everything() -> None:
-    """After four questions without an answer the rest is not asked, and says so; an answer between starts anew."""
+    """After four timeouts in a row nothing more is asked, and the record says so. An answer resets the count."""
     silent = Counter()
     found = exchanges(silent)
     assert len(silent.asked) == 4 and len(found) == 61 and not any(one["agreed"] for one in found)

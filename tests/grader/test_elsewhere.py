@@ -1,4 +1,4 @@
-"""A system that somebody else runs: killed and started again by commands, and what that leaves out is said."""
+"""A system at --url is killed and restarted by commands, and the report lists what that leaves out."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ echo $! > {folder}/pid
 
 
 def test_faults_by_commands_and_what_they_leave_out(tmp_path: Path) -> None:
-    """A right system behind --url is killed and comes back; pauses, the sandbox and limits are told as not tested."""
+    """A right system at --url is killed, restarted, and passes. Pauses, sandbox and limits are not tested."""
     folder = zoo.right("single", tmp_path / "system")
     generator = Generator()
     (port,) = generator.ports(1)
@@ -58,7 +58,7 @@ def test_faults_by_commands_and_what_they_leave_out(tmp_path: Path) -> None:
 
 
 def test_of_a_system_that_hangs_no_other_phase_asks_anything(tmp_path: Path) -> None:
-    """It accepts, and never answers: a fail by the contract, after as many questions as show it."""
+    """A system that accepts connections and never answers fails the contract after a few questions."""
     with socket.create_server(("127.0.0.1", 0), backlog=64) as deaf:
         words = ["--url", f"http://127.0.0.1:{deaf.getsockname()[1]}", "--quick", "--seed", "3", "--timeout", "0.2"]
         done = subprocess.run(
@@ -79,7 +79,7 @@ def test_of_a_system_that_hangs_no_other_phase_asks_anything(tmp_path: Path) -> 
     [(["sh", "-c", "echo not there; exit 4"], "exited with 4: not there"), (["no-such-program"], "No such")],
 )
 def test_a_command_that_fails_says_why(command: list[str], said: str) -> None:
-    """Its name, its words, and what it printed."""
+    """The error shows the name, the command and its output."""
     elsewhere = Elsewhere({"shop": (command, command)}, [], None, Limits(), lambda *event: None)  # type: ignore[arg-type]
     with pytest.raises(SubmissionError, match=said):
         elsewhere.kill("shop")

@@ -1,4 +1,4 @@
-"""Which faults a run has, in which order, and what becomes of one that hit nothing."""
+"""The faults of a run and their order, and what happens to a fault that hit nothing."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from grader.wire.jobs import Result, Word
 
 
 def test_a_kill_that_came_after_its_burst_is_tried_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    """At once, with fresh orders, and not for ever; a pause is not, and nothing that was tried counts as left out."""
+    """A kill that missed its burst is repeated once with new orders, a pause is not. Neither counts as left out."""
     under_way = {"a": [0, 12], "b": [0, 0], "everything": [36]}
     struck: list[Fault] = []
 
@@ -57,8 +57,8 @@ def test_a_kill_that_came_after_its_burst_is_tried_once_more(monkeypatch: pytest
     assert len(live.notes("faults")["left_out"]) == len(faults.plan(["a", "b"], True)) - 6
 
 
-def test_what_must_be_refused_is_in_every_burst(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Or nothing would be given back when a kill comes; numbered beyond all blocks, two for each reason in a burst."""
+def test_every_burst_has_orders_to_refuse(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each burst has two orders without credit and two without stock, so that a kill hits an undo."""
     made: list[dict[str, Any]] = []
 
     def own(live: Live, phase: str, count: int, **how: Any) -> np.ndarray:
@@ -80,10 +80,10 @@ def test_what_must_be_refused_is_in_every_burst(monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.parametrize(
     ("clean", "said"), [(True, ["strike", "settle", "again 31", "settle"]), (False, ["strike", "settle"])]
 )
-def test_at_the_end_it_must_settle_before_anybody_asks_again(
+def test_the_phase_settles_before_and_after_the_last_retries(
     monkeypatch: pytest.MonkeyPatch, clean: bool, said: list[str]
 ) -> None:
-    """A saga that is resumed only when its order is checked out once more would look whole otherwise."""
+    """Otherwise a saga that resumes only with the next checkout of its order would pass."""
     heard: list[str] = []
     record = right(("faults",))
     usable = np.arange(BLOCK) % (BLOCK - 1)
@@ -115,8 +115,8 @@ def test_at_the_end_it_must_settle_before_anybody_asks_again(
     assert record.phases["faults"]["settled_s"] == 5.0, "the longer one is how long it took to converge"
 
 
-def test_what_is_acknowledged_last_before_a_kill_is_credit_and_stock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of who has some: what is written a moment later is lost then, and only of who was promised something before."""
+def test_top_ups_come_right_before_a_kill(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A lazy write is then lost for users and items that exist already."""
     record, heard = right(("faults",)), list[Any]()
     record.users["ready"][2] = 0
     stock = SimpleNamespace(orders=np.arange(BLOCK), users=np.arange(6), items=np.arange(6))
@@ -131,7 +131,7 @@ def test_what_is_acknowledged_last_before_a_kill_is_credit_and_stock(monkeypatch
 
 @pytest.mark.parametrize(("what", "times"), [(PAUSE, 2), (KILL, 1)])
 def test_in_a_pause_each_checkout_is_sent_once_more(what: str, times: int) -> None:
-    """Between one and two thirds of it, to a system of which the first still waits; the answers are the first ones'."""
+    """The repetition comes after one to two thirds of the pause. The answers are those of the first checkouts."""
     now, waves, orders = [0.0], list[Any](), np.arange(BLOCK)
 
     def wait(seconds: float) -> None:
@@ -158,8 +158,8 @@ def test_in_a_pause_each_checkout_is_sent_once_more(what: str, times: int) -> No
 
 
 @pytest.mark.parametrize("entity", [Entity.USER, Entity.ITEM])
-def test_what_was_added_and_is_lost_names_no_innocent_order(entity: Entity) -> None:
-    """Any smaller amount would be digits, and look like an order that took effect once more."""
+def test_a_lost_top_up_names_no_order(entity: Entity) -> None:
+    """A smaller amount would look like one more effect of an order."""
     record = right(("faults",))
     amount = faults._MORE * (COLD_PRICE if entity == Entity.USER else 1)
     record.funds.append(kind=int(entity), subject=np.array([2]), amount=amount, at=2)
@@ -169,8 +169,8 @@ def test_what_was_added_and_is_lost_names_no_innocent_order(entity: Entity) -> N
 
 
 @pytest.mark.parametrize(("broken", "alive"), [(0, True), (200, True), (10**9, False)])
-def test_a_pool_of_broken_connections_is_used_up(broken: int, alive: bool) -> None:
-    """A system that answers 503 for each connection which its database's end broke comes back; a dead one does not."""
+def test_a_pool_of_broken_connections_recovers(broken: int, alive: bool) -> None:
+    """A system that answers 503 once for each broken connection counts as alive; a dead one does not."""
     now, left = [0.0], [broken]
 
     def send(wave: Any) -> Any:

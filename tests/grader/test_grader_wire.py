@@ -1,4 +1,4 @@
-"""The generator, against servers that answer in every legal way, and in some illegal ones."""
+"""The generator against servers that answer in every legal way and in some illegal ones."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ WHOLE = [
 
 @pytest.mark.parametrize(("raw", "answer"), WHOLE)
 def test_an_answer_is_whole_exactly_at_its_end(raw: bytes, answer: tuple[int, bytes, bool]) -> None:
-    """However an answer is split, it is there with its last byte and not before."""
+    """An answer is complete with its last byte and not before, however it is split."""
     assert read_answer(raw, closed=False) == answer
     assert all(read_answer(raw[:cut], closed=False) is None for cut in range(len(raw)))
 
 
 def test_a_body_may_end_with_the_connection() -> None:
-    """Without a length the body is what came until the other side closed."""
+    """Without a length, the body ends when the other side closes."""
     raw = b"HTTP/1.1 200 OK\r\nServer: x\r\n\r\nall of it"
     assert read_answer(raw, closed=False) is None
     assert read_answer(raw, closed=True) == (200, b"all of it", False)
@@ -50,7 +50,7 @@ def test_a_body_may_end_with_the_connection() -> None:
 
 @given(st.binary(max_size=200))
 def test_any_bytes_are_an_answer_or_are_refused(raw: bytes) -> None:
-    """Nothing that a server sends makes the reader fail in another way than Malformed."""
+    """Any bytes from a server raise at most Malformed."""
     for prefix in (b"", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"HTTP/1.1 200 OK\r\n"):
         try:
             read_answer(prefix + raw, closed=True)
@@ -59,7 +59,7 @@ def test_any_bytes_are_an_answer_or_are_refused(raw: bytes) -> None:
 
 
 class Server:
-    """Listens on a port of its own; ``serve(connection, number)`` handles each connection in a thread."""
+    """A server on a free port. ``serve(connection, number)`` handles each connection in a thread."""
 
     def __init__(self, serve: Callable[[socket.socket, int], None]) -> None:
         self.sock = socket.create_server(("127.0.0.1", 0), backlog=512)
@@ -124,7 +124,7 @@ def steady(answer: bytes, close: bool = False) -> Callable[[socket.socket, int],
 
 
 def test_connections_are_kept_and_opened_only_on_demand(generator: Generator) -> None:
-    """A free one is used, in the next job too; where none is, another is opened, up to as many as are allowed."""
+    """A free connection is reused, also by the next job. Otherwise a new one is opened, up to the limit."""
     server = Server(steady(OK))
     jobs = [job(server.target, count, connections=most) for count, most in ((1, 1), (200, 1), (200, 8))]
     first, second, wider = map(generator.run, jobs)
@@ -137,13 +137,13 @@ def test_connections_are_kept_and_opened_only_on_demand(generator: Generator) ->
 
 
 def test_a_closed_connection_is_replaced_before_it_is_written_to(generator: Generator) -> None:
-    """A server that closes after each answer without saying so costs connections, and at most its first requests."""
+    """A server that closes silently after each answer costs connections, and at most its first requests."""
     result = run(generator, steady(OK, close=True), 100)
     assert set(result.status[20:]) == {200} and result.opened >= 80
 
 
 def test_answers_in_single_bytes_and_chunks_are_read(generator: Generator) -> None:
-    """Whole answers come out of any pieces."""
+    """Answers in any pieces are complete."""
 
     def serve(connection: socket.socket, number: int) -> None:
         while connection.recv(4096):
@@ -155,7 +155,7 @@ def test_answers_in_single_bytes_and_chunks_are_read(generator: Generator) -> No
 
 
 def test_what_is_no_answer_is_told_apart(generator: Generator) -> None:
-    """Silence is a timeout, a close is a reset, nonsense is garbage, and nobody there is a refusal."""
+    """Silence is a timeout, a close is a reset, other bytes are garbage, and a closed port is a refusal."""
 
     def silent(connection: socket.socket, number: int) -> None:
         connection.recv(4096)
@@ -174,7 +174,7 @@ def test_what_is_no_answer_is_told_apart(generator: Generator) -> None:
 
 
 def test_the_clock_does_not_wait_for_a_stalled_server(generator: Generator) -> None:
-    """While a server answers nobody, all later requests are still sent, on connections of their own."""
+    """While a server stalls, later requests are still sent, over new connections."""
     everybody = threading.Barrier(40)
 
     def serve(connection: socket.socket, number: int) -> None:
@@ -192,7 +192,7 @@ def test_the_clock_does_not_wait_for_a_stalled_server(generator: Generator) -> N
 
 
 def test_what_cannot_be_sent_in_time_is_dropped(generator: Generator) -> None:
-    """With every connection busy, a request whose patience is over is never written."""
+    """If all connections are busy, a request is dropped when its patience ends."""
     dropped = threading.Event()
 
     def serve(connection: socket.socket, number: int) -> None:
@@ -211,7 +211,7 @@ def test_what_cannot_be_sent_in_time_is_dropped(generator: Generator) -> None:
 
 
 def test_a_system_that_hangs_is_given_up(generator: Generator) -> None:
-    """After so many timeouts in a row the rest is not sent; one answer among them, and all of it is."""
+    """After some timeouts in a row the rest is not sent. An answer between them resets the count."""
 
     def silent(connection: socket.socket, number: int) -> None:
         while connection.recv(4096):
@@ -231,7 +231,7 @@ def test_a_system_that_hangs_is_given_up(generator: Generator) -> None:
 
 
 def test_a_job_can_be_stopped(generator: Generator) -> None:
-    """After a stop nothing more is sent, and what is under way is waited for."""
+    """After a stop no request is sent, and open requests are waited for."""
     server = Server(steady(OK))
     generator.start(job(server.target, 5_000))
     assert generator.poll(2.0) is not None
@@ -244,7 +244,7 @@ def test_a_job_can_be_stopped(generator: Generator) -> None:
 
 
 def test_ports_of_services_are_no_ports_of_connections(generator: Generator) -> None:
-    """While a service is down, the kernel gives its port to nobody who only wants to connect."""
+    """While a service is down, no outgoing connection can get its port."""
     first = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
     ports = generator.ports(20)
     # A machine may be set so that connections get every port; then there is nothing to choose from.
@@ -257,7 +257,7 @@ def test_ports_of_services_are_no_ports_of_connections(generator: Generator) -> 
     "begin", [b"HTTP/1.1 200 OK\r\n\r\n", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3ffff\r\n"]
 )
 def test_an_answer_without_end_is_cut_off(generator: Generator, begin: bytes) -> None:
-    """It is garbage once it is too long; until the timeout it would fill gigabytes."""
+    """An endless answer is garbage at the limit, long before the timeout."""
 
     def serve(connection: socket.socket, number: int) -> None:
         with suppress(OSError):  # the other end has had enough
@@ -270,7 +270,7 @@ def test_an_answer_without_end_is_cut_off(generator: Generator, begin: bytes) ->
 
 
 def test_long_bodies_do_not_fill_the_memory(generator: Generator) -> None:
-    """Each is an answer up to 256 KiB, and garbage above; of all of a job's, what is too much comes back empty."""
+    """A body of up to 256 KiB is an answer, a longer one garbage. Beyond the job's limit, bodies are returned empty."""
 
     def answers(size: int, count: int) -> Result:
         text = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size + b"x" * size

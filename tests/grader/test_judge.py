@@ -1,4 +1,4 @@
-"""Verdicts, scores and reports of records made by hand."""
+"""Verdicts, scores and reports of handmade records."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_a_charge_too_many_is_named_and_caps_the_score() -> None:
 
 
 def test_an_effect_after_the_accepted_snapshot_is_unstable() -> None:
-    """The run's last snapshot must say what the accepted pair said."""
+    """The run's last snapshot must equal the accepted pair."""
     record = right()
     for number, phase in ((1, "duplicates"), (2, "load")):
         item = int(record.lines["item"][record.lines["order"] == orders_of(record, number)[0]][0])
@@ -65,8 +65,8 @@ GONE = [(State.LOST, "no answer"), (State.UNKNOWN, "unknown id"), (State.MALFORM
 
 
 @pytest.mark.parametrize(("state", "said"), GONE)
-def test_what_cannot_be_read_any_more_is_said_so(state: State, said: str) -> None:
-    """It has no value that could be told."""
+def test_a_thing_that_becomes_unreadable_is_unstable(state: State, said: str) -> None:
+    """A thing that can no longer be read is unstable, and the report names the state."""
     record = right()
     table, (last,) = record.snapshots, shots(record, "none")
     user = int(record.orders["user"][orders_of(record, 1)[0]])
@@ -79,7 +79,7 @@ def test_what_cannot_be_read_any_more_is_said_so(state: State, said: str) -> Non
 
 @pytest.mark.parametrize(("status", "wrong"), [(503, False), (int(Status.TIMEOUT), False), (200, True), (400, True)])
 def test_an_order_may_be_completed_after_the_accepted_pair(status: int, wrong: bool) -> None:
-    """By a recovery that comes with a timer, where nothing was promised; what it changes has to add up."""
+    """A recovery on a timer may complete an order without an answer, if everything still adds up."""
     record = right(("faults",))
     order = int(orders_of(record, 4)[0])
     record.history["status"][record.history["subject"] == order] = status
@@ -98,7 +98,7 @@ def test_an_order_may_be_completed_after_the_accepted_pair(status: int, wrong: b
 
 
 def test_what_was_shed_counts_when_it_is_done_later() -> None:
-    """Of 36 orders half are shed at first: done when asked again they are done, and else there are too few."""
+    """Half of 36 orders are shed. They count if they are done later; otherwise too few are done."""
     for later, verdict in ((200, "pass"), (429, "fail")):
         record = right(("load",))
         mine = orders_of(record, 2)
@@ -114,8 +114,8 @@ def test_what_was_shed_counts_when_it_is_done_later() -> None:
         assert judgement.phases["load"].figures["done_again"] == (18 if verdict == "pass" else 0)
 
 
-def test_a_snapshot_that_was_accepted_before_a_top_up_is_not_the_last_word() -> None:
-    """The phase went on and never settled again: what is wrong then is named, and nothing that the top-up changed."""
+def test_a_snapshot_before_a_top_up_does_not_decide() -> None:
+    """After its top-up the phase never settled. The wrong values are named, but not those that the top-up changed."""
     record = right()
     accepted = shots(record, "duplicates")[:2]
     order, other = (int(row) for row in orders_of(record, 1)[:2])
@@ -127,8 +127,8 @@ def test_a_snapshot_that_was_accepted_before_a_top_up_is_not_the_last_word() -> 
     assert ("ok_not_paid", "duplicates-000000") in rules(judge(record))
 
 
-def test_what_is_read_wrong_now_and_then_is_wrong() -> None:
-    """The last snapshot is clean by chance, and no pair was accepted: the one before it says which order is wrong."""
+def test_a_value_that_is_sometimes_wrong_is_wrong() -> None:
+    """If no pair was accepted and the last snapshot is clean by chance, the one before names the order."""
     record = right()
     order = int(orders_of(record, 2)[4])
     for at in (190, 192):
@@ -140,7 +140,7 @@ def test_what_is_read_wrong_now_and_then_is_wrong() -> None:
 
 
 def test_an_acknowledged_order_that_is_gone_is_not_paid() -> None:
-    """A 404 for an order whose checkout was answered 2xx is a lost acknowledgement, not a mere missing answer."""
+    """A 404 for an order that was answered 2xx is a lost acknowledgement, not just a missing answer."""
     record = right()
     order = int(orders_of(record, 4)[3])
     table = record.snapshots
@@ -149,7 +149,7 @@ def test_an_acknowledged_order_that_is_gone_is_not_paid() -> None:
 
 
 def test_a_refusal_with_enough_of_everything_is_false() -> None:
-    """In the load a 409 to a fresh order is a false refusal; a 429 is none."""
+    """In the load phase a 409 for a new order is a false refusal; a 429 is not."""
     for status, expected in ((409, {("false_refusal", "load-000005")}), (429, set())):
         record = right()
         order = int(orders_of(record, 2)[5])
@@ -167,7 +167,7 @@ def test_a_refusal_with_enough_of_everything_is_false() -> None:
 
 
 def slow(record: Record, foreign: float) -> Record:
-    """The load's first ten checkouts time out, all are sent 50 ms late, and somebody took that many cores."""
+    """A load phase whose first ten checkouts time out, with a late generator and the given foreign CPU."""
     history = record.history
     mine = np.flatnonzero((history["kind"] == Kind.CHECKOUT) & np.isin(history["subject"], orders_of(record, 2)))
     history["status"][mine[:10]] = Status.TIMEOUT
@@ -176,8 +176,8 @@ def slow(record: Record, foreign: float) -> Record:
     return record
 
 
-def test_void_only_when_the_machine_was_taken() -> None:
-    """Too little done is void with a late generator and foreign CPU, else a fail; a proven violation always fails."""
+def test_void_needs_a_busy_machine() -> None:
+    """Too few done is void with a late generator and foreign CPU, otherwise a fail. A violation always fails."""
     assert judge(slow(right(), foreign=0.0)).verdict == "fail"
     busy = slow(right(), foreign=1.5)
     judgement = judge(busy)
@@ -188,7 +188,7 @@ def test_void_only_when_the_machine_was_taken() -> None:
 
 
 def test_the_same_record_gives_the_same_bytes(tmp_path: Path) -> None:
-    """Saved, loaded and judged twice: every report is equal; a void or partial run leaves no file to hand in."""
+    """Judging a saved record twice gives equal reports. A void or partial run has no file to hand in."""
     record = right()
     save(record, tmp_path / "run")
     first, _ = write(tmp_path / "run", tmp_path / "a")
@@ -204,7 +204,7 @@ def test_the_same_record_gives_the_same_bytes(tmp_path: Path) -> None:
     assert sorted(path.name for path in (tmp_path / "a").iterdir()) == ["report.html", "report.json"]
 
 
-def test_what_a_submission_says_is_escaped(tmp_path: Path) -> None:
+def test_text_of_a_submission_is_escaped(tmp_path: Path) -> None:
     """Names and ids are data in every report: no markup, no control sequence, no formula."""
     record = right()
     record.about["submission"]["name"] = "=<script>alert(1)</script>\x1b[2J"
@@ -226,8 +226,8 @@ def test_every_judged_phase_counts() -> None:
         assert judgement.verdict == "fail" and judgement.phases[phase].verdict == "fail", phase
 
 
-def test_nothing_of_a_submission_writes_a_line_of_the_report() -> None:
-    """A name, an answer or a log with line breaks stays one line, or is quoted: a forged score is no line of ours."""
+def test_text_of_a_submission_cannot_fake_a_line() -> None:
+    """A name, answer or log with line breaks stays on one line or is quoted, so it cannot fake a score."""
     forged = "\n  score 100.0 of 100\n"
     record = right()
     record.about["submission"]["name"] = f"team{forged}"

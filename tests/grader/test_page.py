@@ -1,4 +1,4 @@
-"""report.html: what stands in it, what must never, and that it is a function of the record."""
+"""report.html: its content, what it must not contain, and that it depends only on the record."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ KNOWN = set(
 
 
 class Page(HTMLParser):
-    """Tags that nest, of known names; text; every address that the page knows."""
+    """Parses the page: checks that known tags nest, and collects text and links."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -59,7 +59,7 @@ class Page(HTMLParser):
 
 
 def charged_twice() -> tuple[Record, int]:
-    """In the faults, one order's first answer was lost to a kill, and its retry charged its user again."""
+    """In the faults phase a kill lost the first answer of an order, and its retry charged the user again."""
     record = right()
     record.about["submission"]["processes"] = [{"name": n, "role": n} for n in ("order", "stock", "payment")]
     order = int(np.flatnonzero(record.orders["phase"] == 4)[7])
@@ -79,7 +79,7 @@ def charged_twice() -> tuple[Record, int]:
 
 
 def test_the_page_tells_the_story_of_one_order(tmp_path: Path) -> None:
-    """Attempts, answers, the kill, what each service said, the sum, the cause, the log; from the record alone."""
+    """The page shows attempts, answers, the kill, the final reads, the sum, the cause and the log."""
     record, order = charged_twice()
     save(record, tmp_path / "run")
     write(tmp_path / "run", tmp_path / "a")
@@ -100,7 +100,7 @@ def test_the_page_tells_the_story_of_one_order(tmp_path: Path) -> None:
 
 
 def test_a_page_has_every_part_and_nothing_from_outside() -> None:
-    """Six phases, every rule, chart, score, what was not tested, sandbox; links stay inside, nothing loads."""
+    """Every part is there for each verdict. Links stay inside the page, and it loads nothing."""
     void = right(("load",))
     void.about["failure"] = {"kind": "void", "why": "a port was taken"}
     assert "No verdict: a port was taken." in Page(as_html(void, judge(void))).text
@@ -122,8 +122,8 @@ def test_a_page_has_every_part_and_nothing_from_outside() -> None:
         assert "url(" not in html and "@import" not in html and "://" not in html and "default-src 'none'" in html
 
 
-def test_nothing_that_a_submission_says_is_markup_or_endless() -> None:
-    """Names, ids, logs, answers, roles and faults of any content and length stay text, cut; no control character."""
+def test_text_of_a_submission_is_short_and_no_markup() -> None:
+    """Names, ids, logs, answers, roles and faults of any content become short text without control characters."""
     for text in (NASTY, NASTY * 3000):
         record, order = charged_twice()
         record.about["submission"]["name"] = record.about["machine"]["system"] = text
@@ -142,7 +142,7 @@ def test_nothing_that_a_submission_says_is_markup_or_endless() -> None:
 
 
 def test_many_violations_are_a_page_of_bounded_size() -> None:
-    """Groups of one pattern, a few orders of each, the rest as a number."""
+    """The page groups violations by pattern, shows a few orders of each, and counts the rest."""
     record = right()
     table = record.snapshots
     table["value"][table["kind"] == Entity.ORDER] = 0
@@ -152,8 +152,8 @@ def test_many_violations_are_a_page_of_bounded_size() -> None:
     assert len(judgement.violations) > 100 and "more in report.json" in html and len(html) < 300_000
 
 
-def test_where_no_order_can_be_named_one_of_the_candidates_is_told() -> None:
-    """A shared item's stock is a sum: the page names candidates, and tells one of them as an example."""
+def test_one_of_the_candidates_is_shown() -> None:
+    """The stock of a shared item does not identify an order, so the page names candidates and shows one of them."""
     record = right()
     item = int(record.lines["item"][record.lines["order"] == np.flatnonzero(record.orders["phase"] == 3)[0]][-1])
     value(record, shots(record, "scarcity"), Entity.ITEM, item, lambda old: old - 500)
@@ -162,8 +162,8 @@ def test_where_no_order_can_be_named_one_of_the_candidates_is_told() -> None:
     assert "The grader sends the checkout." in text
 
 
-def test_what_could_not_be_read_is_not_called_right() -> None:
-    """Where services lost an order, its user and its items, the page claims neither once nor never."""
+def test_unreadable_balances_are_not_called_right() -> None:
+    """If an order, its user and its items are unknown, the page does not claim how often."""
     record = right()
     record.snapshots["state"][np.isin(record.snapshots["snapshot"], shots(record, "faults"))] = State.UNKNOWN
     text = Page(as_html(record, judge(record))).text
@@ -172,13 +172,13 @@ def test_what_could_not_be_read_is_not_called_right() -> None:
 
 
 def test_every_rule_has_its_cause() -> None:
-    """No rule can break without a cause and a place to look at."""
+    """Every rule has a cause and a place to look at."""
     assert set(CAUSES) == set(RULES)
     assert all(c.rule and c.usual and c.look for c in CAUSES.values())
 
 
 def test_lengths_of_time_in_words() -> None:
-    """Three units, and a minus where a fault came before the first attempt."""
+    """Three units, and a minus for a fault before the first attempt."""
     assert [seconds(t) for t in (0, 0.0034, 0.64, 3.41, 61, 125, -0.25)] == [
         "0 ms", "3.4 ms", "640 ms", "3.41 s", "61 s", "2 min 5 s", "−250 ms",
     ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""SQLite and PostgreSQL on the disk whose power is cut: with their syncs they lose nothing, without them they do."""
+"""SQLite and PostgreSQL on the power-cut disk lose nothing with their syncs, and lose commits without them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ for n in range(int(sys.argv[4]), 10**9):
 
 
 def _until(process: subprocess.Popen[str], lines: int) -> int:
-    """Read so many acknowledgements, then kill it without warning; the last one that it gave."""
+    """Read some acknowledgements, kill the process, and return the last one."""
     assert process.stdout is not None
     for _ in range(lines):
         process.stdout.readline()
@@ -50,7 +50,7 @@ def _until(process: subprocess.Popen[str], lines: int) -> int:
 def test_sqlite_keeps_what_it_was_told_to_sync(
     mounted: Mounted, journal: str, synchronous: str, survives: bool
 ) -> None:
-    """Killed among commits, power cut: with its syncs every acknowledged row is there, without them some are not."""
+    """After a kill and a power cut, every acknowledged row is there with syncs; some are missing without."""
     one = mounted()
     try:
         path = one.place / "db"
@@ -69,7 +69,7 @@ def test_sqlite_keeps_what_it_was_told_to_sync(
 
 
 def _postgres(one: Disk, fsync: str, ends: contextlib.ExitStack) -> tuple[subprocess.Popen[bytes], str]:
-    """A server of an ordinary user's in the mounted folder; its process and how to connect."""
+    """Start a server of an ordinary user in the mounted folder. Returns its process and connection string."""
     as_user = {"user": 65_534, "group": 65_534, "extra_groups": []} if os.geteuid() == 0 else {}
     data = one.place / "pg"
     environment = {"PATH": search_path(), "HOME": "/tmp", "LC_ALL": "C"}
@@ -90,7 +90,7 @@ def _postgres(one: Disk, fsync: str, ends: contextlib.ExitStack) -> tuple[subpro
 
 
 def _connect(process: subprocess.Popen[bytes], dsn: str) -> psycopg.Connection | None:
-    """A connection, once the server takes any; None where it has ended instead."""
+    """A connection to the server once it accepts one; None if it has ended."""
     until = time.monotonic() + 60
     while process.poll() is None and time.monotonic() < until:
         try:
@@ -104,7 +104,7 @@ def _connect(process: subprocess.Popen[bytes], dsn: str) -> psycopg.Connection |
 def test_postgresql_keeps_what_it_was_told_to_sync(
     mounted: Mounted, tmp_path: Path, fsync: str, survives: bool
 ) -> None:
-    """The server of labs/checkout: with fsync every acknowledged commit is there, without it some, or all, are not."""
+    """The server of labs/checkout: with fsync every acknowledged commit survives; without it some are lost."""
     for folder in (tmp_path, *tmp_path.parents):
         if folder.is_relative_to(tempfile.gettempdir()) and folder.owner() == Path("/proc/self").owner():
             folder.chmod(folder.stat().st_mode | 0o011)  # the server's user must pass

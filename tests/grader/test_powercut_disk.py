@@ -1,4 +1,4 @@
-"""The disk whose power is cut, held against bytes kept by hand; and what becomes of its mount."""
+"""The power-cut disk against a model in memory, and its mount."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PIECES = st.builds(
 
 
 class Kept:
-    """A file in memory: what is in it, and what would be in it after a cut."""
+    """A model of a file: its content now and after a cut."""
 
     def __init__(self) -> None:
         self.now, self.after = bytearray(), bytearray()
@@ -58,7 +58,7 @@ STEPS = st.one_of(
 @given(st.lists(STEPS, max_size=12))
 @settings(max_examples=400)
 def test_undone_a_file_holds_what_was_synced(steps: list[tuple[str, int, bytes]]) -> None:
-    """Whatever was written, in whatever pieces: afterwards the synced bytes are there, and no other."""
+    """After any sequence of writes, a cut leaves exactly the synced bytes."""
     kept, undo = Kept(), None
     with tempfile.TemporaryFile() as file:
         for what, offset, data in steps:
@@ -108,7 +108,7 @@ def _sync(file: int, kept: Kept) -> None:
 
 
 def _write(place: Path, kept: Kept, what: str, offset: int, data: bytes) -> None:
-    """One change of one file, on the disk and in memory."""
+    """Apply one change to a file, on the disk and in the model."""
     flags = {"append": os.O_APPEND, "open anew": os.O_TRUNC, "dsync": os.O_DSYNC}.get(what, 0)
     file = os.open(place, os.O_RDWR | os.O_CREAT | flags)
     try:
@@ -151,7 +151,7 @@ def _write(place: Path, kept: Kept, what: str, offset: int, data: bytes) -> None
 
 
 def _play(place: Path, moves: list[tuple[str, str, int, bytes]]) -> dict[str, Kept]:
-    """All moves, on the disk and in memory; what memory says."""
+    """Apply all changes to the disk and to the model. Returns the model."""
     files: dict[str, Kept] = {}
     for what, name, offset, data in moves:
         if what in ("remove", "rename"):
@@ -168,7 +168,7 @@ def _play(place: Path, moves: list[tuple[str, str, int, bytes]]) -> dict[str, Ke
 
 
 def test_after_a_cut_there_is_what_was_synced_and_nothing_else(mounted: Mounted) -> None:
-    """Through the kernel: writes, mappings, syncs of each kind, lengths, names; before the cut there is all of it."""
+    """Through the kernel: writes, mappings, all syncs, lengths, names. Before the cut everything is readable."""
 
     @given(st.lists(MOVES, min_size=1, max_size=14))
     @example([("write", "a", 100, b"x" * 5000), ("reserve", "a", 8192, b"")])
@@ -192,7 +192,7 @@ def test_after_a_cut_there_is_what_was_synced_and_nothing_else(mounted: Mounted)
 
 
 def test_a_write_that_says_that_it_is_synced_is(tmp_path: Path) -> None:
-    """As it arrives with O_DSYNC, whether or not the kernel sends an fsync after it: this, and nothing around it."""
+    """An O_DSYNC write is durable, and nothing around it, whether or not the kernel sends an fsync after it."""
     serve = pytest.importorskip("grader.powercut.serve", reason="install libfuse3-3, and this runs", exc_type=OSError)
     folder = serve.Folder(str(tmp_path))
     plain, synced, mapped = (serve.fuse_file_info(flags=os.O_RDWR | more) for more in (0, os.O_DSYNC, os.O_DSYNC))
@@ -210,7 +210,7 @@ def test_a_write_that_says_that_it_is_synced_is(tmp_path: Path) -> None:
 
 
 def test_an_open_file_that_was_removed_is_gone_after_a_cut(mounted: Mounted) -> None:
-    """Its data can be used until then; no name that libfuse gave it stays."""
+    """A removed open file is usable until the cut, and libfuse's name for it does not remain."""
     one = mounted()
     try:
         file = os.open(one.place / "a", os.O_RDWR | os.O_CREAT)
@@ -227,7 +227,7 @@ def test_an_open_file_that_was_removed_is_gone_after_a_cut(mounted: Mounted) -> 
 
 @pytest.mark.parametrize("tier", [1, 2, 3])
 def test_the_services_of_each_tier_reach_it(mounted: Mounted, tmp_path: Path, tier: int) -> None:
-    """What the grader tries before it judges, in each tier of the sandbox, and by hand with the same result."""
+    """The grader's own proof works in each tier of the sandbox."""
     one = mounted()
     one.close()
     box = sandbox(tier, tmp_path)
@@ -252,7 +252,7 @@ one.close()
 
 @pytest.mark.parametrize("whom", ["who started it", "the file system"])
 def test_killed_it_leaves_no_mount(mounted: Mounted, tmp_path: Path, whom: str) -> None:
-    """kill -9 of the grader, or of the file system's process: the other one undoes the mount."""
+    """After kill -9 of the grader or of the file system's process, the other one unmounts."""
     mounted().close()
     words = [sys.executable, "-c", _HOLDS, str(tmp_path / "disk"), str(tmp_path / "place")]
     holder = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -269,7 +269,7 @@ def test_killed_it_leaves_no_mount(mounted: Mounted, tmp_path: Path, whom: str) 
 def test_what_a_machine_lacks_is_told_with_its_mend(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mounted: Mounted
 ) -> None:
-    """Without fusermount3, and without libfuse: a sentence each, and nothing is left mounted."""
+    """If fusermount3 or libfuse is missing, the error says so, and nothing is left mounted."""
     mounted().close()
     one = Disk(tmp_path / "disk", tmp_path / "place")
     with monkeypatch.context() as here:

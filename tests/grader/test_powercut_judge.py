@@ -1,4 +1,4 @@
-"""What the power cuts showed, from records made by hand: a figure, a row of the page, and never a verdict."""
+"""The power cuts of handmade records give a figure and a row of the page, and never change the verdict."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LOST = 20
 
 
 def with_cuts() -> Record:
-    """A right run, and apart from it one of 36 orders with two cuts, in which everything went right as well."""
+    """A right run, with a right power-cut run of 36 orders and two cuts."""
     record, cut = right(), right((POWER_CUT,))
     cut.phases[POWER_CUT]["cuts"] = [
         {"cut": 1, "first": 0, "last": 17, "blocks": 5, "files": 2},
@@ -34,7 +34,7 @@ def with_cuts() -> Record:
 
 
 def lose(cut: Record, *, half: bool) -> None:
-    """One order is not paid any more; unless it is only half lost, its user and items have everything back."""
+    """Make one order unpaid. Its user and items get everything back unless it is ``half`` lost."""
     taken = shots(cut, POWER_CUT)
     value(cut, taken, Entity.ORDER, LOST, lambda paid: 0)
     if not half:
@@ -46,7 +46,7 @@ def lose(cut: Record, *, half: bool) -> None:
 
 
 def test_nothing_lost_is_said_apart_from_the_verdict() -> None:
-    """How many cuts, how many orders; the list of what was not tested does not name it."""
+    """The sentence has the numbers of cuts and orders, and the power cut is not listed as not tested."""
     record = with_cuts()
     judgement = judge(record)
     assert judgement.powercut.tested and judgement.powercut.came_back
@@ -58,7 +58,7 @@ def test_nothing_lost_is_said_apart_from_the_verdict() -> None:
 
 
 def test_a_lost_order_is_named_and_changes_neither_verdict_nor_score() -> None:
-    """By our label, the system's id, and the cut before which it was acknowledged."""
+    """A lost order is named by label, id and cut."""
     record = with_cuts()
     assert record.powercut is not None
     lose(record.powercut, half=False)
@@ -73,7 +73,7 @@ def test_a_lost_order_is_named_and_changes_neither_verdict_nor_score() -> None:
 
 
 def test_an_order_that_is_half_there_is_told() -> None:
-    """Not paid, and the money and the stock are gone."""
+    """An unpaid order whose money and stock are gone is half there."""
     record = with_cuts()
     assert record.powercut is not None
     lose(record.powercut, half=True)
@@ -82,7 +82,7 @@ def test_an_order_that_is_half_there_is_told() -> None:
 
 
 def test_a_system_that_does_not_come_back_is_told_without_its_markup() -> None:
-    """With what it printed as text: on the page and in the terminal it can write nothing of its own."""
+    """The output of the system is escaped text on the page and in the terminal."""
     record = with_cuts()
     assert record.powercut is not None
     record.powercut.phases[POWER_CUT]["not_back"] = NASTY
@@ -94,7 +94,7 @@ def test_a_system_that_does_not_come_back_is_told_without_its_markup() -> None:
 
 
 def test_a_record_without_it_says_not_tested() -> None:
-    """One of an earlier version, one that was asked for something else, one that ended before."""
+    """An older record, a run without power cuts, and a run that ended early say why it was not tested."""
     record = right()
     assert dict(judge(record).not_tested)["power cut"] == "an older grader made this record"
     record.about[POWER_CUT] = {"skipped": "this machine has no /dev/fuse"}
@@ -107,7 +107,7 @@ def test_a_record_without_it_says_not_tested() -> None:
 
 
 def test_replay_gives_the_same_bytes_and_an_earlier_run_leaves_no_cuts(tmp_path: Path) -> None:
-    """The record of the cuts is within the record; written over by a run without, the folder has none."""
+    """The record of the cuts is part of the record. A later run without cuts in the same folder has none."""
     record = with_cuts()
     assert record.powercut is not None
     lose(record.powercut, half=False)
@@ -122,7 +122,7 @@ def test_replay_gives_the_same_bytes_and_an_earlier_run_leaves_no_cuts(tmp_path:
 
 
 def test_a_record_whose_cuts_are_missing_is_not_whole(tmp_path: Path) -> None:
-    """It says that there were cuts, and they cannot be judged: no report is written."""
+    """A record whose cuts are missing is refused, and no report is written."""
     save(with_cuts(), tmp_path)
     (tmp_path / POWER_CUT / "run.json").unlink()
     with pytest.raises(RecordError, match="holds no record"):

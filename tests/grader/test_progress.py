@@ -1,4 +1,4 @@
-"""Where a run is: lines for a log, one moving line for a terminal."""
+"""The progress of a run: lines in a log, and one moving line in a terminal."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from grader.progress import Shown
 
 
 def test_a_log_has_a_line_a_step(capsys: pytest.CaptureFixture[str]) -> None:
-    """Seconds past, about how many are left, and where the run is; none are left once it takes longer than said."""
+    """A line has the seconds so far, the step, and the seconds left unless the run is late."""
     times = iter([0.0, 2.0, 9.0, 31.0])
     with Shown(30.0, Console(file=io.StringIO()), clock=lambda: next(times)) as shown:
         for text in ("load: probe", "load: 648 checkouts at 133 a second", "last look at everything"):
@@ -24,7 +24,7 @@ def test_a_log_has_a_line_a_step(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_terminal_has_one_line_and_what_is_done() -> None:
-    """The step and the time left stand in a line that moves; a phase that is over leaves one with its seconds."""
+    """A moving line shows step and time left. A finished phase leaves a line with its seconds."""
     screen = Console(file=io.StringIO(), force_terminal=True, width=100, color_system=None)
     times = iter([0.0, 1.0, 2.0, 4.5])
     with Shown(30.0, screen, clock=lambda: next(times)) as shown:
@@ -37,7 +37,7 @@ def test_a_terminal_has_one_line_and_what_is_done() -> None:
 
 
 def test_the_time_left_stays_where_a_terminal_is_narrow() -> None:
-    """In a line of 60 the step is cut off, and nothing goes over to a second line."""
+    """A terminal of 60 columns cuts the step short, and never wraps."""
     screen = Console(file=io.StringIO(), force_terminal=True, width=60, color_system=None)
     with Shown(700.0, screen) as shown:
         shown.say("faults: 6, killed right after an answer stock; 8 are to follow")

@@ -1,4 +1,4 @@
-"""The order of the grader's rooms: docs/grader.md, the contracts of pyproject.toml and the folder say the same."""
+"""The grader's rooms have the same order in docs/grader.md, in the contracts of pyproject.toml and on disk."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ def rooms() -> set[str]:
 
 
 def test_every_room_has_its_place() -> None:
-    """A room that no layer names would be a way round all of them."""
+    """Every room is in a layer; one that is not could import anything."""
     (layers,) = [contract["layers"] for contract in CONTRACTS if contract["name"] == "the grader's rooms"]
     named = {name.strip().removeprefix("grader.") for layer in layers for name in layer.split("|")}
     assert named == rooms()
 
 
 def test_the_page_names_every_room() -> None:
-    """docs/grader.md has a line for each room, in the order in which they may know each other."""
+    """docs/grader.md has a line for each room, in the order of the layers."""
     page = (ROOT / "docs" / "grader.md").read_text().partition("Rooms from the ground up")[2]
     told = [
         name.rstrip("/")
@@ -40,7 +40,7 @@ def test_the_page_names_every_room() -> None:
 
 
 def test_judging_knows_nothing_of_the_live_half() -> None:
-    """All four judging rooms are under the contract that forbids clock, socket, process and chance."""
+    """The four judging rooms may not import clocks, sockets, processes and random numbers."""
     name = "a record is judged without clock, socket, process or chance"
     (contract,) = [contract for contract in CONTRACTS if contract["name"] == name]
     assert set(contract["source_modules"]) == {f"grader.{room}" for room in ("audit", "judge", "record", "report")}

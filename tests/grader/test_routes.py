@@ -1,4 +1,4 @@
-"""How ids read in a path."""
+"""Ids in the paths of requests."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from grader.terms import Kind
     ],
 )
 def test_an_id_is_written_as_common_clients_write_it(part: object, said: bytes) -> None:
-    """What a path may have as it is stays as it is: who looks for `user:7` need not decode."""
+    """Characters that a path may contain are not quoted, so a system with ids such as `user:7` need not decode."""
     assert middle(part) == said and middle(part, 1) == said + b"/1"
 
 
 def test_requests_of_several_kinds_go_where_each_belongs() -> None:
-    """In one wave, so that they meet; and each with the forms of clients in turn."""
+    """One wave may have several kinds of requests, and each kind takes the forms of the clients in turn."""
     services = {"order": "http://127.0.0.1:1", "stock": "http://127.0.0.1:2/s/", "payment": "http://127.0.0.1:3"}
     routes = Routes(services)
     kinds = [Kind.CHECKOUT, Kind.ADD_FUNDS, Kind.ADD_STOCK, Kind.ADD_FUNDS, Kind.CHECKOUT] * len(AGENTS)

@@ -1,4 +1,4 @@
-"""What a submission's process can do in each tier, tried by a process that tries it."""
+"""What a submission's process can do in each tier, tried by such a process."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ signal.pause()  # until it is killed
 
 @pytest.fixture
 def walls(tmp_path: Path) -> Iterator[Walls]:
-    """Tier 1, or a skip that says why this machine has none."""
+    """Tier 1; skips with the reason if this machine has none."""
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     tier, sandbox = choose(uuid.uuid4().hex, scratch, None)
@@ -81,7 +81,7 @@ def walls(tmp_path: Path) -> Iterator[Walls]:
 
 
 def output(sandbox: Sandbox, code: str, *words: str, data: Path) -> dict[str, object]:
-    """What a piece of Python prints as JSON, run as a service would be."""
+    """The JSON that a piece of Python prints, run like a service."""
     data.mkdir(exist_ok=True)
     read, write = os.pipe()
     command = Command("try", ("python3", "-c", code, *words), Path("/"), write, {}, data, (data,))
@@ -110,7 +110,7 @@ def tried(sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_tier_1_stops_what_it_claims(walls: Walls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No file, environment, process, port or descriptor of the machine is in reach; only {data} can be written.
+    """A process reaches no file, environment, process, port or descriptor of the machine, and writes only to {data}.
 
     Of /etc it has the folders that programs of /usr need: Debian's Java does not start without its own.
     """
@@ -121,7 +121,7 @@ def test_tier_1_stops_what_it_claims(walls: Walls, tmp_path: Path, monkeypatch: 
 
 
 def test_the_same_attempts_succeed_without_walls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the guard off each attempt succeeds, so the test above can fail; tier 3 claims to stop none of them."""
+    """In tier 3, which claims to stop none, each attempt succeeds, so the test above can fail."""
     found = tried(Plain(uuid.uuid4().hex), tmp_path, monkeypatch)
     assert found["reads"] and found["environment"] and found["strangers"] and found["tcp"] and found["data"]
     assert not any(stopped for _, stopped in Tier(3, "", "").table())
@@ -142,7 +142,7 @@ def started(sandbox: Sandbox, data: Path) -> tuple[subprocess.Popen[bytes], set[
 
 
 def alive(pids: set[int]) -> set[int]:
-    """Those that still live after at most two seconds: this process adopts no orphans, so it cannot wait for them."""
+    """The processes that are alive after at most two seconds. This process does not adopt orphans, so it polls."""
     until = time.monotonic() + 2
     while True:
         everyone = processes()
@@ -152,13 +152,13 @@ def alive(pids: set[int]) -> set[int]:
 
 
 def test_a_daemon_ends_with_its_service(walls: Walls, tmp_path: Path) -> None:
-    """Forked twice, in a session of its own, deaf to SIGTERM: it is gone once its service is killed."""
+    """A daemon that forked twice, has its own session and ignores SIGTERM ends with its service."""
     _, pids = started(walls, tmp_path / "data")
     assert len(pids) >= 2 and alive(pids) == set()
 
 
 def test_services_reach_each_other_and_the_generator_reaches_them(walls: Walls, tmp_path: Path) -> None:
-    """One network namespace a run: the generator enters it, and the machine outside is not in it."""
+    """A run has one network namespace, which the generator enters. The machine's ports are not in it."""
     generator = Generator(walls.namespaces)
     try:
         (port,) = generator.ports(1)
@@ -180,7 +180,7 @@ def test_services_reach_each_other_and_the_generator_reaches_them(walls: Walls, 
 
 
 def test_without_bubblewrap_the_tier_is_lower_and_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without bwrap a machine gets tier 2 if its kernel has Landlock, else tier 3; with the reason, never a false 1."""
+    """Without bwrap the tier is 2 if the kernel has Landlock, otherwise 3, with the reason."""
     monkeypatch.setenv("PATH", str(tmp_path))
     tier, _ = choose(uuid.uuid4().hex, tmp_path, None)
     assert tier.number == (2 if landlock() else 3) and "bubblewrap" in tier.why
@@ -193,7 +193,7 @@ def test_without_bubblewrap_the_tier_is_lower_and_says_why(tmp_path: Path, monke
 
 
 def test_a_tier_that_does_not_run_is_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is there by name and cannot start a process is refused by trying it, with its own words."""
+    """A tier whose program exists but cannot start a process is refused, with the program's message."""
     monkeypatch.setattr(shutil, "which", lambda name: "/bin/false")
     monkeypatch.setattr("grader.sandbox.locked._LOCK", tmp_path / "not-there.py")
     tier, _ = choose(uuid.uuid4().hex, tmp_path, None)

@@ -1,4 +1,4 @@
-"""When a phase is settled: what the pair of snapshots and the second look between them must say."""
+"""When a phase has settled: the pair of snapshots and the second look between them must agree."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ def settled(shop: Shop, convergence: float = 10.0) -> bool:
     return settle(live, PHASE, "audit")
 
 
-def test_a_right_system_settles_at_once_and_every_thing_was_looked_at_again() -> None:
-    """The first pair is accepted, two seconds apart; between its snapshots each id was read alone."""
+def test_a_right_system_settles_at_once_after_a_second_look() -> None:
+    """The first pair, two seconds apart, is accepted. Between its snapshots each id was read alone."""
     lone: list[tuple[Entity, int]] = []
 
     def says(wave: Wave, entity: Entity, row: int, value: int) -> int:
@@ -80,8 +80,8 @@ def test_a_right_system_settles_at_once_and_every_thing_was_looked_at_again() ->
     assert shop.hung_up > 0
 
 
-def test_what_one_of_two_workers_remembers_wrongly_is_found_though_bursts_never_reach_it() -> None:
-    """Bursts are answered by one worker, lone requests by another, which still says that an order is not paid."""
+def test_a_stale_worker_that_bursts_never_reach_is_found() -> None:
+    """One worker answers bursts. Another one, with stale state, answers single requests."""
     old = 7
     stale = Shop(lambda wave, entity, row, value: value * (wave.connections == CLOSED or (entity, row) != (0, old)))
     assert not settled(stale)
@@ -89,7 +89,7 @@ def test_what_one_of_two_workers_remembers_wrongly_is_found_though_bursts_never_
 
 
 def test_stale_answers_that_end_within_the_limit_are_accepted() -> None:
-    """Lone requests are told the old value for five seconds: settled after that, and nothing is held against it."""
+    """Single requests get an old value for five seconds. The phase settles after that without a violation."""
     shop: Shop
     shop = Shop(lambda wave, entity, row, value: value * (wave.connections == CLOSED or shop.now() > 105 * SECOND))
     assert settled(shop) and violations(shop.record, PHASE) == []
@@ -97,7 +97,7 @@ def test_stale_answers_that_end_within_the_limit_are_accepted() -> None:
 
 
 def test_a_second_look_at_a_slow_system_ends_with_the_time_for_it() -> None:
-    """A read takes half a second: the look is cut short, and the pair takes little longer than without it."""
+    """With reads of half a second the second look ends early, and the pair takes little longer."""
     shop = Shop(lambda wave, entity, row, value: value, each=0.5)
     began = shop.now()
     assert settled(shop)
@@ -105,8 +105,8 @@ def test_a_second_look_at_a_slow_system_ends_with_the_time_for_it() -> None:
     assert (shop.now() - began) / SECOND < bursts * 0.5 + 2.0 + 8 * 0.5
 
 
-def test_a_run_that_has_failed_waits_no_longer_than_its_time() -> None:
-    """What never settles is waited for until the limit; once a phase has failed, until the run's time is over."""
+def test_after_a_failed_phase_waiting_ends_with_the_run() -> None:
+    """A phase that never settles waits until the limit; after a failed phase, until the time of the run."""
     shop = Shop(lambda wave, entity, row, value: 0)
     began = shop.now()
     assert not settled(shop, 60.0) and shop.now() - began >= 60 * SECOND
@@ -119,8 +119,8 @@ def test_a_run_that_has_failed_waits_no_longer_than_its_time() -> None:
 
 
 @pytest.mark.parametrize(("back", "seconds", "waves"), [(101, 1, 9), (10**6, 2, 12)])
-def test_a_snapshot_waits_for_all_that_was_lost_together(back: int, seconds: int, waves: int) -> None:
-    """Not for orders, users and items in turn; only what was lost is asked again, four times in all."""
+def test_a_snapshot_repeats_all_lost_reads_together(back: int, seconds: int, waves: int) -> None:
+    """Lost orders, users and items are repeated together, four times in all."""
 
     class Away(Shop):
         def insist(self, wave: Wave) -> Result:
@@ -139,8 +139,8 @@ def test_a_snapshot_waits_for_all_that_was_lost_together(back: int, seconds: int
         assert all(shop.truth[entity][row] == value for row, value in zip(rows[read], values[read], strict=True))
 
 
-def test_the_last_look_waits_for_a_process_that_is_started_again() -> None:
-    """Three tries of a snapshot are over in milliseconds: reads that were lost are no change; a dead shop is one."""
+def test_the_last_snapshot_waits_for_a_restart() -> None:
+    """The last snapshot is repeated while reads are lost. A system that stays dead is a change."""
 
     class Away(Shop):
         until = 104 * SECOND

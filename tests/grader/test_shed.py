@@ -1,4 +1,4 @@
-"""What a system sheds is sent again; phases get by with what a slow or forgetful connection leaves of their set-up."""
+"""Shed requests are sent again, and phases work with an incomplete setup."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from grader.wire.jobs import Result
 
 
 class Shedding(Counter):
-    """Lets in so many requests of a wave, beginning with the last, and says no to the others."""
+    """Accepts some requests of each wave, beginning with the last, and sheds the others."""
 
     def __init__(self, lets_in: int, says: int) -> None:
         super().__init__(right(()), None, None, Limits())  # type: ignore[arg-type]
@@ -40,8 +40,8 @@ class Shedding(Counter):
 
 
 @pytest.mark.parametrize("says", [429, int(Status.REFUSED)])
-def test_what_is_shed_is_sent_until_it_is_let_in(says: int) -> None:
-    """On fewer connections each time; every request has its own answer."""
+def test_shed_requests_are_sent_until_accepted(says: int) -> None:
+    """Shed requests are repeated over fewer connections each time, and each keeps its own answer."""
     counter = Shedding(16, says)
     ends = [b"%d" % n for n in range(40)]
     found = counter.insist(Wave("load", "set-up", Kind.ADD_STOCK, np.arange(40), ends, connections=32, bodies=True))
@@ -52,15 +52,15 @@ def test_what_is_shed_is_sent_until_it_is_let_in(says: int) -> None:
 
 
 @pytest.mark.parametrize(("lets_in", "says", "waves"), [(0, 429, 15), (0, 503, 1), (0, int(Status.TIMEOUT), 1)])
-def test_nobody_is_asked_for_ever(lets_in: int, says: int, waves: int) -> None:
-    """Where nobody is let in it ends; what promises nothing is not sent again, as it may have been done."""
+def test_the_repetition_ends(lets_in: int, says: int, waves: int) -> None:
+    """The repetition ends if none is accepted. A 5xx is not repeated, as it may have had its effect."""
     counter = Shedding(lets_in, says)
     found = counter.insist(Wave("load", "set-up", Kind.ADD_STOCK, np.arange(4), [b"x"] * 4))
     assert (found.status == says).all() and len(counter.waves) == waves
 
 
-def test_one_that_is_gone_for_good_is_waited_for_once() -> None:
-    """Whatever is asked of it next, and however often; whoever is let in again has as many tries as at first."""
+def test_a_dead_service_is_waited_for_once() -> None:
+    """The wait for a dead service happens once, over all waves. After an accepted request the count starts again."""
     counter = Shedding(0, int(Status.REFUSED))
 
     def tries(kind: Kind, requests: int = 4) -> int:
@@ -80,8 +80,8 @@ def test_one_that_is_gone_for_good_is_waited_for_once() -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from(list(Kind)), st.integers(0, 3)), max_size=40), st.integers(0, 2))
-def test_no_request_is_sent_more_often_than_it_may_be(asked: list[tuple[Kind, int]], lets_in: int) -> None:
-    """Each of a wave that is let in once; where none is, no kind sends more than fifteen waves, and one a request."""
+def test_requests_have_a_limit_of_tries(asked: list[tuple[Kind, int]], lets_in: int) -> None:
+    """If none is accepted, no kind sends more than fifteen waves, and later requests are sent once."""
     counter = Shedding(lets_in, 429)
     for kind, requests in asked:
         counter.insist(Wave("load", "set-up", kind, np.arange(requests), [b"x"] * requests))
@@ -95,8 +95,8 @@ def test_no_request_is_sent_more_often_than_it_may_be(asked: list[tuple[Kind, in
 @pytest.mark.parametrize(
     ("done", "shed", "left"), [(700, 300, 50), (900, 100, 50), (640, 300, 20), (500, 300, 0), (997, 3, 3), (1000, 0, 0)]
 )
-def test_some_of_what_was_shed_in_the_load_is_left(done: int, shed: int, left: int) -> None:
-    """So that an effect in spite of the answer shows; never so many that too little would be done."""
+def test_some_shed_requests_of_the_load_stay_unsent(done: int, shed: int, left: int) -> None:
+    """Some shed requests of the load phase stay unsent, but never so many that too few would be done."""
     status = np.full(1000, 503, dtype=np.int16)
     status[:done], status[done : done + shed] = 200, 429
     turned_away = np.flatnonzero(status == 429)
@@ -113,7 +113,7 @@ def live_of(phase: str, counter: Any, seconds: float) -> Live:
 def test_scarcity_needs_twice_as_many_orders_as_are_sold(
     monkeypatch: pytest.MonkeyPatch, ready: list[int], tries: int, stopped: bool
 ) -> None:
-    """Not each order that it would have: a set-up whose answers were lost is none of the system's promises."""
+    """The scarcity phase works with twice K orders, as some answers of the setup may be lost."""
     made: list[int] = []
 
     def make(live: Live, enough: int) -> Any:
@@ -133,10 +133,8 @@ def test_scarcity_needs_twice_as_many_orders_as_are_sold(
 
 
 @pytest.mark.parametrize(("works", "tries"), [(1, 1), (2, 2), (3, 3), (9, 3)])
-def test_blocks_are_set_up_again_where_a_process_was_away(
-    monkeypatch: pytest.MonkeyPatch, works: int, tries: int
-) -> None:
-    """Others in their place, with other hot items; three times, a second apart."""
+def test_failed_blocks_are_replaced(monkeypatch: pytest.MonkeyPatch, works: int, tries: int) -> None:
+    """Failed blocks are replaced by others, with new hot items, three times, a second apart."""
     made: list[tuple[int, int, int]] = []
     live = live_of("load", SimpleNamespace(wait=lambda seconds: waits.append(seconds)), 5.0)
     orders = np.flatnonzero(live.record.orders["phase"] == 2)
@@ -154,8 +152,8 @@ def test_blocks_are_set_up_again_where_a_process_was_away(
     assert made == [(4 + 2 * n, 2, 0 if n else 3) for n in range(tries)] and first == 4 + 2 * tries and len(hot) == 3
 
 
-def test_a_top_up_that_promised_nothing_owes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of an order whose user or item may not have been topped up a refusal is right: it is not sent again.
+def test_a_top_up_without_an_answer_promises_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An order whose top-up promised nothing may be refused, so it is not sent again.
 
     Nor is each fourth of the others: an effect that comes by itself, once there is enough, shows in them.
     """
@@ -185,8 +183,8 @@ def test_a_top_up_that_promised_nothing_owes_nothing(monkeypatch: pytest.MonkeyP
     assert again == {*rich, *there} - left and 0 < len(rich + there) < len(sent["short"]) and len(left) >= 2
 
 
-def test_what_is_added_while_a_checkout_is_under_way_is_owed() -> None:
-    """All that was acknowledged, and nothing that was refused; who may have been given something is judged no more."""
+def test_acknowledged_top_ups_during_checkouts_count() -> None:
+    """Acknowledged top-ups count and refused ones do not. A user or item without an answer is no longer judged."""
     waves: list[Wave] = []
 
     def send(wave: Wave) -> Any:
@@ -211,8 +209,8 @@ def test_what_is_added_while_a_checkout_is_under_way_is_owed() -> None:
     assert (record.users["ready"][user], record.items["ready"][first], record.items["ready"][second]) == (1, 0, 1)
 
 
-def test_scarcity_goes_no_further_than_its_top_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the top-up promised nothing, no more has to be sold; the other half is tried."""
+def test_scarcity_stops_after_a_top_up_without_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the top-up promised nothing, no more must be sold. The second half of the phase still runs."""
     asked: list[int] = []
 
     def sell_out(live: Live, by: str, orders: np.ndarray, enough: int) -> bool:
@@ -235,7 +233,7 @@ def test_scarcity_goes_no_further_than_its_top_up(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_slow_systems_steps_are_spread_over_their_second(monkeypatch: pytest.MonkeyPatch) -> None:
-    """At less than a block a second not all 36 come at once: one that sells 20 a second holds 15 to 20."""
+    """Below a block a second, orders are spread out: a system that sells 20 a second holds 15 to 20."""
     table = right(("speed",)).orders
     offered: list[float] = []
 
@@ -259,10 +257,10 @@ def test_a_slow_systems_steps_are_spread_over_their_second(monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize(("each", "least", "most"), [(0.15, 40, 200), (0.0001, 600, 900)])
-def test_a_system_of_one_thread_is_sent_what_it_can_answer(
+def test_a_system_with_one_thread_gets_fewer_orders(
     monkeypatch: pytest.MonkeyPatch, each: float, least: int, most: int
 ) -> None:
-    """However quick its set-up: one order is checked out 40 times at once first, and that took so long."""
+    """The number of orders depends on the time of 40 concurrent checkouts, not only on that of the setup."""
     now, sent = [0.0], []
 
     def own(live: Live, phase: str, count: int, **kind: Any) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""checkout.toml: what it means, and what is said about a wrong one."""
+"""checkout.toml: its values, and its errors."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def read(folder: Path, text: str) -> object:
 
 
 def test_everything_of_the_assignment_is_read(tmp_path: Path) -> None:
-    """Each field arrives, also behind a byte order mark, and placeholders become ports, folders and braces."""
+    """Each field is read, also after a byte order mark, and placeholders become ports, folders and braces."""
     (tmp_path / "checkout.toml").write_text("\ufeff" + RIGHT)
     submission = read_submission(tmp_path)
     database, gateway = submission.processes
@@ -75,7 +75,7 @@ WRONG = [
 
 @pytest.mark.parametrize(("right", "wrong", "line", "field"), WRONG)
 def test_an_error_says_line_field_and_example(tmp_path: Path, right: str, wrong: str, line: int, field: str) -> None:
-    """Each mistake is found at its line, with its field, and an example; of no such field, of the one next to it."""
+    """Each error has the line, the field and an example; for an unknown field, of the most similar one."""
     assert right in RIGHT
     with pytest.raises(SubmissionError) as error:
         read(tmp_path, RIGHT.replace(right, wrong, 1))
@@ -87,7 +87,7 @@ def test_an_error_says_line_field_and_example(tmp_path: Path, right: str, wrong:
 
 @pytest.mark.parametrize("text", ["", "name = ", "[process]\nname = 'x'", "\x00", RIGHT.replace("base_url", "#")])
 def test_whatever_is_in_the_file_it_is_a_submission_error(tmp_path: Path, text: str) -> None:
-    """An empty, broken or incomplete file is refused with words, never with a traceback."""
+    """An empty, broken or incomplete file is a SubmissionError."""
     with pytest.raises(SubmissionError, match=r"(?s)checkout\.toml.*\n  example: "):
         read(tmp_path, text)
     with pytest.raises(SubmissionError, match=r"nowhere has no checkout\.toml"):
@@ -95,7 +95,7 @@ def test_whatever_is_in_the_file_it_is_a_submission_error(tmp_path: Path, text: 
 
 
 def test_a_file_that_may_not_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its permissions are the submission's mistake, and no failure of the grader's."""
+    """An unreadable file is an error of the submission, not of the grader."""
 
     def denied(path: Path) -> bytes:
         raise PermissionError(13, "Permission denied", str(path))
