@@ -270,7 +270,7 @@ def partitions(
     """
     from .driver import rescaling
 
-    return rescaling.partitions(checkpoint, batch, session)
+    return rescaling.partitions(_reader(checkpoint, batch, session))
 
 
 def rescale(checkpoint: str | os.PathLike[str], partitions: int, session: SparkSession | None = None) -> None:
@@ -295,7 +295,7 @@ def stages(checkpoint: str | os.PathLike[str], session: SparkSession | None = No
     """
     from .driver import explain
 
-    return explain.stages(checkpoint, session)
+    return explain.stages(_reader(checkpoint, None, session))
 
 
 def batches(checkpoint: str | os.PathLike[str]) -> pd.DataFrame:

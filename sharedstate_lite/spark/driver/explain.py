@@ -6,8 +6,7 @@ operators of each stage, the columns by which rows are partitioned on the way th
 
 from __future__ import annotations
 
-import os
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
@@ -15,26 +14,21 @@ from ...partial.nodes import BaseNode
 from ...plan.graph import describe
 from ..bins import blueprint
 from ..bins.route import Route
-from ..session.paths import absolute
-from .store import opened
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from .store import StateReader
 
 COLUMNS = ["stage", "receives", "operators", "holds", "bins", "Spark's operator", "Spark's name for it", "partitions"]
 
 
-def stages(checkpoint: str | os.PathLike[str], session: SparkSession | None = None) -> pd.DataFrame:
-    """The stages of the query at a checkpoint, in the order in which rows pass them. Raises CheckpointError.
+def stages(reader: StateReader) -> pd.DataFrame:
+    """The stages of the query at a checkpoint, in the order in which rows pass them.
 
     Columns: stage; receives (each sender, and the columns by which its rows are partitioned); operators; holds (names
     of ``state()``); bins; and from Spark's metadata the operator's number (Spark counts from the end of the query), its
     name and its partitions.
     """
-    found = opened(checkpoint, None, session)
-    route: Any = found.route
-    bins = blueprint.read(absolute(checkpoint))["options"]["bins"]
-    metadata: dict[int, Any] = {row["operatorId"]: row for row in found.metadata()}
+    route: Any = reader.route
+    bins = blueprint.read(reader.checkpoint.parents[1])["options"]["bins"]
+    metadata: dict[int, Any] = {row["operatorId"]: row for row in reader.metadata()}
     nodes, _ = route.engine.graph()
     titles = {n["name"]: _titled(n) for n in nodes.to_dict("records")}
     describe = _routed if isinstance(route, Route) else _placed

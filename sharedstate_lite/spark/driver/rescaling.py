@@ -34,7 +34,7 @@ from ..session.checks import usable
 from ..session.paths import absolute
 from ..session.session import session as running
 from . import checkpoint_copy
-from .store import opened
+from .store import StateReader
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -91,32 +91,21 @@ def partition_count(spark: Path, batch: int | None = None) -> int:
     return int(metadata["conf"]["spark.sql.shuffle.partitions"])
 
 
-def partitions(checkpoint: str | os.PathLike[str], batch: int | None, session: SparkSession | None) -> pd.DataFrame:
+def partitions(reader: StateReader) -> pd.DataFrame:
     """See `sharedstate_lite.spark.partitions`."""
-    where = absolute(checkpoint)
-    options = blueprint.read(where)["options"]
-    spark = where / options["generation"] / "spark"
-    if not committed(spark):
+    where = reader.checkpoint.parents[1]
+    if reader.batch < 0:
         raise TimeError(f"{where}: the query has committed no micro-batch yet, so it has no partitions")
-    reader = opened(where, batch, session)
+    options = blueprint.read(where)["options"]
     numbers = {label: n for n, label in enumerate(options["labels"])}
-    rows = []
+    of, rows = partition_count(reader.checkpoint, reader.batch), []
     for stage in range(1, reader.route.stages + 1):
         found = reader.variable(stage, "head").selectExpr("partition_id", "key.bin", "value.head").collect()
         for partition, label, text in found:
             head = json.loads(text)
             runs = [run for part in head["runs"].values() for run in part]
             size = (sum(run[2] for run in runs), sum(run[1] for run in runs))
-            rows.append(
-                (
-                    stage,
-                    numbers[label],
-                    partition,
-                    partition_count(spark, reader.batch),
-                    *size,
-                    *head.get("by", (None, None)),
-                )
-            )
+            rows.append((stage, numbers[label], partition, of, *size, *head["by"]))
     columns = ["stage", "bin", "partition", "of", "rows", "bytes", "process", "found"]
     return pd.DataFrame(sorted(rows), columns=columns)
 

@@ -86,6 +86,7 @@ def test_partial_on_spark_is_the_one_in_process(spark: SparkSession, tmp_path: P
         state = ss.spark.state(place)
         assert state[state.operator == "visit[product]"]["rows"].tolist() == [2]
         assert set(here.state().operator) <= set(state.operator)
+        assert ss.spark.stages(place)["bins"].tolist() == [2, 2] and len(ss.spark.partitions(place)) == 4
         with ss.spark.restore(tmp_path / "copy", spark) as again:
             assert (again.kind, again.epoch, list(again.views)) == ("partial", 3, ["result", "users"])
             assert again.filled("users") == [("b",)]
