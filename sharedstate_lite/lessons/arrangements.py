@@ -4,8 +4,8 @@
     history       the rows of one arrangement as stored: values, time, diff
     simultaneous  one epoch through a delta join, with its lookups read under three conventions
 
-Rules 11 to 14 are about these. `batches` and `history` only read; `simultaneous` steps the engine once, correctly, and
-computes the wrong counts beside it with the engine's own kernel (:func:`~..kernels.join.delta_path`).
+Rules 11 to 14 are about these. `batches` and `history` only read; `simultaneous` steps the engine once, correctly,
+and computes the wrong counts beside it with the engine's own kernel (:func:`~..kernels.join.delta_path`).
 """
 
 from __future__ import annotations

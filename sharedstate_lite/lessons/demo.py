@@ -1,12 +1,11 @@
-"""The shopping visits under the three strategies, in a terminal: the first minute.
+"""The example of the assignment under the three strategies, in a terminal.
 
     python -m sharedstate_lite.lessons.demo
 
-Sends the example's nine rows one at a time to a full, a shared and a partial engine and
-says after each what was emitted, what the answer is and who holds how many rows. Then one
-table, and a sentence for each strategy. Every number is counted from the engines as it is
-printed; DuckDB recomputes the answer from scratch, and the exit status is 1 where anyone
-disagrees. Plain text within 80 columns; colour on a terminal alone, none with NO_COLOR.
+Sends the nine rows one at a time to a full, a shared and a partial engine. After each row it prints what was emitted,
+the answer, and the number of stored rows; then a summary. All numbers come from the engines. DuckDB recomputes the
+answer; the exit status is 1 if an engine disagrees. Output has at most 80 columns; colour only on a terminal without
+NO_COLOR.
 """
 
 from __future__ import annotations
@@ -27,11 +26,11 @@ KINDS = {
     "shared": {"joined": "arrangement", "view": "reader"},
     "partial": {"max": "aggregate", "view": "reader"},
 }
-"""The columns of rows held beside the base tables, and their kind in ``state()``."""
+"""The columns of stored rows, and their kind in ``state()``."""
 INTRODUCTION = {
-    "full": ("as in Flink", "Every operator keeps all that it may need, for itself."),
-    "shared": ("as in Materialize", "Each table is kept once, arranged by a key, and read by whoever needs it."),
-    "partial": ("as in Noria", "Nothing is kept until somebody asks; changes to what is not kept are dropped."),
+    "full": ("as in Flink", "Every operator stores all that it may need."),
+    "shared": ("as in Materialize", "Each table is stored once, arranged by a key, and shared by all operators."),
+    "partial": ("as in Noria", "Nothing is stored until a key is read; changes of other keys are dropped."),
 }
 
 
@@ -43,7 +42,7 @@ LEGEND = (
 
 @dataclass(frozen=True)
 class DemoStep:
-    """What happened at one message or read: the texts and counts of one printed line."""
+    """One printed line: what one message or read did."""
 
     did: str
     emitted: str
@@ -52,17 +51,17 @@ class DemoStep:
     held: dict[str, int]
     dropped: int = 0
     read: bool = False
-    """A read, not a message."""
+    """Whether it is a read."""
 
     @property
     def own(self) -> int:
-        """Rows held beside the base tables."""
+        """Rows stored besides the base tables."""
         return sum(self.held.values())
 
 
 @dataclass(frozen=True)
 class DemoRun:
-    """One strategy's lines, in order, and the answer that it ended with (all keys read)."""
+    """The lines of one strategy, and its final answer with all keys read."""
 
     kind: str
     lines: list[DemoStep]
@@ -70,7 +69,7 @@ class DemoRun:
 
     @property
     def last(self) -> DemoStep:
-        """The line of the last message; a later read is not one."""
+        """The line of the last message; reads after it do not count."""
         return next(line for line in reversed(self.lines) if not line.read)
 
 
@@ -104,7 +103,7 @@ def _asked(engine: ss.Engine, category: str) -> DemoStep:
 
 
 def _emitted(changes: ss.Changes) -> str:
-    """``Fruit +I 10`` or ``Fruit -U 10 +U 20``; categories by commas."""
+    """Changes as text: ``Fruit +I 10`` or ``Fruit -U 10 +U 20``, separated by commas."""
     frame = changes.to_pandas()
     told: dict[str, list[str]] = {}
     for kind, category, value in zip(changes.kinds(), frame["category"], frame["max_length"], strict=True):
@@ -120,7 +119,7 @@ def _line(engine: ss.Engine, did: str, emitted: str, dropped: int = 0, read: boo
     own = state[~state["base"]]
     held = {name: int(own.loc[own["kind"] == kind, "rows"].sum()) for name, kind in KINDS[engine.kind].items()}
     if sum(held.values()) != int(own["rows"].sum()):
-        raise ss.Error(f"the {engine.kind} engine holds state of a kind that this example does not print: {own}")
+        raise ss.Error(f"the {engine.kind} engine stores state that this example does not print: {own}")
     answer = {c: str(there.get(c, absent)) for c in CATEGORIES}
     return DemoStep(did, emitted, answer, int(state.loc[state["base"], "rows"].sum()), held, dropped, read)
 
@@ -129,7 +128,7 @@ def _line(engine: ss.Engine, did: str, emitted: str, dropped: int = 0, read: boo
 
 
 class Style:
-    """Colours of a terminal, or none."""
+    """Terminal colours, or none."""
 
     CODES = {"bold": "1", "faint": "2", "plus": "34", "minus": "33"}
 
@@ -138,7 +137,7 @@ class Style:
 
     @classmethod
     def of(cls, stream: TextIO) -> Style:
-        """Colour where ``stream`` is a terminal that has it and NO_COLOR is not set (no-color.org)."""
+        """Colours if ``stream`` is a terminal that supports them and NO_COLOR is not set (no-color.org)."""
         wanted = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
         return cls(wanted and stream.isatty())
 
@@ -149,7 +148,7 @@ class Style:
 
 
 def table(told: DemoRun, style: Style) -> list[str]:
-    """A strategy's lines as a table at most 80 columns wide."""
+    """The lines of a strategy as a table of at most 80 columns."""
     names = ["base", *KINDS[told.kind]]
     widths = [len(n) for n in names]
     held = " ".join(n.rjust(w) for n, w in zip(names, widths, strict=True))
@@ -171,7 +170,7 @@ def table(told: DemoRun, style: Style) -> list[str]:
 
 
 def summary(runs: list[DemoRun], style: Style) -> list[str]:
-    """One table of who holds how many rows after the last message."""
+    """A table of the rows that each strategy stores after the last message."""
     names = ("base", "own", "total")
     out = [style("WHO HOLDS HOW MANY ROWS", "bold"), style(f"{'':<36}" + "".join(f"{n:>8}" for n in names), "faint")]
     for told in runs:
@@ -185,7 +184,7 @@ def summary(runs: list[DemoRun], style: Style) -> list[str]:
 
 
 def sentences(runs: list[DemoRun]) -> list[str]:
-    """What the counts say of each strategy, from the counts."""
+    """One sentence for each strategy, from its counts."""
     last = {r.kind: r.last for r in runs}
     full, shared, partial = last["full"], last["shared"], last["partial"]
     dropped = sum(line.dropped for r in runs if r.kind == "partial" for line in r.lines)
@@ -202,7 +201,7 @@ def sentences(runs: list[DemoRun]) -> list[str]:
 
 
 def disagreement(runs: list[DemoRun]) -> str:
-    """Empty where every strategy ends with what DuckDB recomputes from the rows, else who does not and how."""
+    """The strategies whose answer differs from DuckDB's, and how; empty if all agree."""
     from .. import oracle
 
     names = {relation: [c.split()[0] for c in schema.split(", ")] for relation, schema in SCHEMA.items()}
@@ -213,7 +212,7 @@ def disagreement(runs: list[DemoRun]) -> str:
 
 
 def report(style: Style) -> tuple[str, int]:
-    """All that is printed, and the exit status."""
+    """The printed text and the exit status."""
     runs = [run(kind) for kind in KINDS]
     lines = [style("How long did anyone look at a product, at most, in each category?", "bold"), ""]
     lines += [f"  {line}" for line in SQL.splitlines()] + ["", *LEGEND, ""]
@@ -235,7 +234,7 @@ def _wrapped(sentence: str, indent: int = 9, columns: int = 79) -> list[str]:
 
 
 def main() -> int:
-    """Print the example; returns 0, or 1 where a strategy disagrees with DuckDB or nobody reads on."""
+    """Print the example. Returns 1 if a strategy disagrees with DuckDB or the output pipe is closed, otherwise 0."""
     text, status = report(Style.of(sys.stdout))
     try:
         sys.stdout.write(text)

@@ -6,8 +6,8 @@
     trace_epoch   one epoch in detail: the rows on each edge, and each write to state
     own_rows      the rows that an engine stores besides the base tables
 
-A message is ``(relation, row, diff)``: one inserted or deleted row. These tables need operators that see every change,
-so they are for full and shared state; :mod:`.reads` is for partial state.
+A message is ``(relation, row, diff)``: one inserted or deleted row. These tables need operators that see every
+change, so they are for full and shared state; :mod:`.reads` is for partial state.
 """
 
 from __future__ import annotations

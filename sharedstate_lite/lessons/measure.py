@@ -10,8 +10,8 @@
     side_by_side  one view under all three strategies
     timed         a call and its seconds
 
-Rows, bytes and hits are the same on every run; seconds depend on the machine. ``bench/`` has measurements with warm-up,
-repetition and separate processes.
+Rows, bytes and hits are the same on every run; seconds depend on the machine. ``bench/`` has measurements with
+warm-up, repetition and separate processes.
 """
 
 from __future__ import annotations

@@ -10,8 +10,8 @@
     deliver      deliver the oldest message on an edge, or on each edge of a path
     orders       the same actions in every order of delivery that the edges allow
 
-An action is an epoch (a mapping from relation to rows, as ``step`` takes it) or a point read ``(view, key)``. Full and
-shared state answer a read from the view, so there is nothing to list; :mod:`.epochs` shows their epochs.
+An action is an epoch (a mapping from relation to rows, as ``step`` takes it) or a point read ``(view, key)``. Full
+and shared state answer a read from the view, so there is nothing to list; :mod:`.epochs` shows their epochs.
 """
 
 from __future__ import annotations

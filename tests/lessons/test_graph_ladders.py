@@ -113,7 +113,7 @@ def test_a_shared_graph_is_in_memory_once(spark: SparkSession) -> None:
 def test_graphframes_are_there_or_told_absent(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Without the jar the rung says why and what mends it, and the variable that names a jar of one's own."""
     monkeypatch.setenv("SHAREDSTATE_LITE_GRAPHFRAMES_JAR", str(tmp_path / "gone.jar"))
-    assert "gone.jar is no file" in dataflow.absent() and "SHAREDSTATE_LITE_GRAPHFRAMES_JAR" in dataflow.absent()
+    assert "gone.jar is not a file" in dataflow.absent() and "SHAREDSTATE_LITE_GRAPHFRAMES_JAR" in dataflow.absent()
     monkeypatch.delenv("SHAREDSTATE_LITE_GRAPHFRAMES_JAR")
     monkeypatch.setenv("SHAREDSTATE_LITE_CACHE", str(tmp_path))
     assert "it was not downloaded yet" in dataflow.absent() and "downloads it" in dataflow.absent()

@@ -1,4 +1,4 @@
-"""The service's six calls as both sides need them: a path, what is asked, what is answered."""
+"""The six calls of the service, for both sides: path, request, answer."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ CALLS: dict[str, tuple[type[Message], type[Message]]] = {
     "resultQ2": (ResultQ2, Empty),
     "endBenchmark": (Benchmark, Empty),
 }
-"""Name -> (what is asked, what is answered); all unary."""
+"""Name -> (request, answer); all unary."""
 
 RECORDS = "SharedStateLite.Records"
-"""Our own second service, beside the organisers': after a benchmark, what happened; see :mod:`.server`."""
+"""A second service, not in the organisers' protocol: the record of a benchmark; see :mod:`.server`."""
 
 UNLIMITED = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
-"""A batch may be larger than gRPC's four megabytes."""
+"""A batch may exceed gRPC's limit of 4 MB."""
 
 
 def stubs(channel: grpc.Channel) -> dict[str, Any]:
-    """A function a call; each has ``.future`` to call without waiting."""
+    """A function for each call; ``.future`` calls without waiting."""
     return {
         name: channel.unary_unary(
             f"/{SERVICE}/{name}", request_serializer=asked.SerializeToString, response_deserializer=answered.FromString

@@ -1,4 +1,4 @@
-"""Starts and ends a challenger on this machine, and has its records."""
+"""Start and stop a challenger on this machine, and read its records."""
 
 from __future__ import annotations
 
@@ -23,55 +23,55 @@ from .challenger_pb2 import Batch, ResultQ1, ResultQ2
 
 ROOT = Path(__file__).resolve().parents[3]
 END_SECONDS = 10
-"""How long its process may take to end by itself, before it is killed."""
+"""How long its process may take to end before it is killed."""
 
 
 @dataclass(frozen=True)
 class Record:
-    """A benchmark as the challenger saw it: from its first call to its last."""
+    """A benchmark as the challenger recorded it."""
 
     name: str
     kind: str
     seconds: float
     """From startBenchmark to endBenchmark."""
     calls: pd.DataFrame
-    """A row for each batch and query: batch, query ("Q1", "Q2"), sent, came (seconds since the start; NaN: never)."""
+    """Columns: batch, query ("Q1", "Q2"), sent, came (seconds since the start; NaN: never)."""
     answers: list[tuple[ResultQ1 | None, ResultQ2 | None]]
-    """By batch; None where none came, or none was to come."""
+    """By batch; None for an answer that did not arrive or was not asked for."""
 
     @property
     def missing(self) -> int:
-        """How many answers never came."""
+        """The number of answers that did not arrive."""
         return int(self.calls["came"].isna().sum())
 
     @property
     def batches(self) -> int:
-        """How many were handed out."""
+        """The number of batches that were handed out."""
         return len(self.answers)
 
     @property
     def latency(self) -> pd.Series:
-        """By batch: seconds from the batch's leaving to the last answer's coming."""
+        """By batch: seconds from sending it to receiving its last answer."""
         by = self.calls.groupby("batch")
         return by["came"].max() - by["sent"].first()
 
     def line(self) -> dict[str, float]:
-        """What the organisers rank by, and what surrounds it: batches, seconds, batches/s, p50, p95, max (ms)."""
+        """The organisers' ranking figures: batches, seconds, batches/s, and latency p50, p95, max in ms."""
         middle, late, most = (1000 * self.latency.quantile([0.5, 0.95, 1.0])).tolist()
         told = {"batches": self.batches, "seconds": self.seconds, "batches/s": self.batches / self.seconds}
         return {**told, "p50 ms": middle, "p95 ms": late, "max ms": most}
 
 
 class Challenger:
-    """The organisers' side with these batches, as a process of its own at ``address``; a context manager.
+    """A server that hands out these batches, in a process of its own at ``address``; a context manager.
 
-    It ends with this one, however this one ends. Raises Error where it does not start.
+    It ends with this process, because it reads a pipe from it. Raises Error if it does not start.
     """
 
     def __init__(self, batches: Iterable[Batch]) -> None:
         messages = [batch.SerializeToString() for batch in batches]
         if not messages:
-            raise Error("Challenger: there are no batches; give it one at least, such as those of batches(ticks)")
+            raise Error("Challenger: there are no batches. Pass one or more, such as batches(ticks).")
         command = [sys.executable, "-m", "sharedstate_lite.lessons.grand_challenge.server"]
         paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
         settings = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "GRPC_VERBOSITY": "NONE"}
@@ -81,7 +81,7 @@ class Challenger:
         assert self._process.stdin is not None and self._process.stdout is not None
         pipe: Any = self._process.stdin
         table = pa.table({"batch": pa.array(messages, pa.binary())})
-        # Where it has ended already, the port that it does not tell says so.
+        # If the process has ended already, the missing port below shows it.
         with contextlib.suppress(OSError), pa.ipc.new_stream(pipe, table.schema) as writer:
             writer.write_table(table, max_chunksize=256)
             writer.close()
@@ -89,13 +89,13 @@ class Challenger:
         told = self._process.stdout.readline()
         if not told:
             self.close()
-            raise Error(f"Challenger: {' '.join(command)} ended with {self._process.returncode}; run it to see why")
+            raise Error(f"Challenger: {' '.join(command)} ended with {self._process.returncode}. Run it to see why.")
         self.address = f"127.0.0.1:{int(told)}"
-        """Where it listens, as gRPC takes it."""
+        """Host and port for gRPC."""
         self._channel = grpc.insecure_channel(self.address, options=UNLIMITED)
 
     def record(self, benchmark: int) -> Record:
-        """What happened in a benchmark that has ended. Raises Error for another one."""
+        """The record of a benchmark that has ended. Raises Error for another number."""
         try:
             call: Any = self._channel.unary_unary(f"/{RECORDS}/record")
             said: bytes = call(str(benchmark).encode())
@@ -115,12 +115,12 @@ class Challenger:
         return Record(about["name"], about["type"], about["seconds"], calls, pairs)
 
     def close(self) -> None:
-        """End it. Harmless when repeated."""
+        """Stop the process. Harmless when repeated."""
         if hasattr(self, "_channel"):
             self._channel.close()
         process = self._process
         assert process.stdin is not None and process.stdout is not None
-        with contextlib.suppress(OSError):  # what could not be written is not missed
+        with contextlib.suppress(OSError):
             process.stdin.close()
         process.stdout.close()
         try:
@@ -137,5 +137,5 @@ class Challenger:
 
 
 def _detail(error: grpc.RpcError) -> str:
-    """What the server said."""
+    """The server's message."""
     return str(error.details()) if isinstance(error, grpc.Call) else str(error)

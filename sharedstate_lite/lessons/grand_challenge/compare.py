@@ -1,11 +1,11 @@
-"""Every way side by side: the same batches, the same answers, and how long each batch waited.
+"""Every way side by side: the same batches, the same answers, and the latency of each batch.
 
     thread     one thread of this process, without Spark (:mod:`.single_thread`)
     files      files in, a streaming query, files out (:mod:`.files`)
-    source     the same query, whose readers and sink ask and tell the driver (:mod:`.source`)
-    mailbox    tasks that ask the driver, and keep running (:mod:`.mailbox`)
+    source     the same query; its readers and its sink ask the driver (:mod:`.source`)
+    mailbox    long-running tasks that ask the driver (:mod:`.mailbox`)
 
-From files to source only the hand-off changes; from source to mailbox, the micro-batches go.
+From files to source only the hand-off changes. From source to mailbox, micro-batches go.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ if TYPE_CHECKING:
 
 WAYS = ("thread", "files", "source", "mailbox")
 Progress = Callable[[str, float], None]
-"""Told which way runs, and which share of all runs is done."""
+"""Called with the running way, and the share of all runs that is done."""
 
 
 def go(way: str, address: str, session: SparkSession | None, **options: Any) -> int:
-    """Answer a whole benchmark one way; returns its number. Raises Error for a way that is none, or that failed."""
+    """Solve a benchmark in one way; returns its number. Raises Error for an unknown way, and if it fails."""
     if way == "thread":
         from .single_thread import by_thread
 
         return by_thread(address, **options)
     if way not in WAYS:
-        raise Error(f"way {way!r}: it is one of {', '.join(WAYS)}")
+        raise Error(f"way {way!r} is unknown. Pass one of {', '.join(WAYS)}.")
     if session is None:
-        raise Error(f"way {way!r}: it needs a Spark session; give it one, such as ss.spark.session()")
+        raise Error(f"way {way!r} needs a Spark session. Pass one, such as ss.spark.session().")
     from .files import by_files
     from .mailbox import by_mailbox
     from .source import by_source
@@ -46,7 +46,7 @@ def go(way: str, address: str, session: SparkSession | None, **options: Any) -> 
 
 
 def correct(record: Record, batches: Iterable[Batch], benchmark: int) -> bool:
-    """Whether every answer came and is the single pass' own."""
+    """Whether every answer arrived and equals the single pass's answer."""
     return record.answers == list(answers(batches, benchmark))
 
 
@@ -57,7 +57,7 @@ def records(
     ahead: Sequence[int] = (1, 16),
     progress: Progress | None = None,
 ) -> Iterator[tuple[str, int, Record, bool]]:
-    """Way, batches ahead, the challenger's record, whether all answers are right: for each way with each bound."""
+    """For each way and each bound: way, bound, the challenger's record, and whether all answers are right."""
     total, done = len(ways) * len(ahead), 0
     with Challenger(batches) as challenger:
         for bound in ahead:
@@ -71,6 +71,6 @@ def records(
 
 
 def table(told: Iterable[tuple[str, int, Record, bool]]) -> pd.DataFrame:
-    """A line a run, by way and ahead: batches, seconds, batches/s, p50, p95 and max (ms), whether answers are equal."""
+    """One row for each run, by way and ahead: batches, seconds, batches/s, p50, p95 and max in ms, equal."""
     lines = [{"way": way, "ahead": ahead, **record.line(), "equal": equal} for way, ahead, record, equal in told]
     return pd.DataFrame(lines).set_index(["way", "ahead"])

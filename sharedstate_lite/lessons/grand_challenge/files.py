@@ -1,11 +1,10 @@
-"""Hand-off through files: what a dataflow without shared state does with a partner that wants to be asked and answered.
+"""Hand-off through files, as a dataflow without shared state needs for request and response.
 
     challenger -> this process -> files -> streaming query -> files -> this process -> challenger
 
-One file a batch goes into a folder that the query lists; its answers are files again,
-which count when Spark's own list of them (``_spark_metadata``) names them: before that
-they may be half written, or of an attempt that failed. A queue such as Kafka in place of the folders is
-the same course with other hops. What it buys: all that is under way lies on disk, whoever dies.
+Each batch is a file in a folder that the query lists. Its answers are files too. An answer counts when Spark's own
+list (``_spark_metadata``) names its file: before, the file may be incomplete or of a failed attempt. A queue such as
+Kafka would replace the folders. The advantage: everything in flight is on disk.
 """
 
 from __future__ import annotations
@@ -29,14 +28,14 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LOOK_SECONDS = 0.005
-"""Between two looks for answers: Spark tells nobody when it has listed a file."""
+"""Polling interval for answers: Spark sends no event when it has listed a file."""
 
 
 def by_files(address: str, session: SparkSession, *, parts: int | None = None, **options: Any) -> int:
-    """Answer a whole benchmark; returns its number. The files are in a temporary folder, which goes at the end.
+    """Solve a benchmark with files in a temporary folder; returns its number.
 
-    ``parts`` is how many parts the symbols are cut into (default: as many as tasks run at
-    once). Options are :class:`.run.Run`'s. Raises Error for what failed, and where Spark did.
+    ``parts``: into how many parts the symbols are divided (default: as many as tasks run at once). Options are those of
+    :class:`.run.Run`. Raises Error if the run or Spark fails.
     """
     marks = part_labels(session, parts)
     with (
@@ -44,7 +43,7 @@ def by_files(address: str, session: SparkSession, *, parts: int | None = None, *
         Run(address, **{"name": "files", **options}) as run,
     ):
         inbox, outbox = InputFolder(Path(home) / "in", marks), OutputFolder(Path(home) / "out")
-        inbox.put(-1, ROWS.empty_table())  # the query's start is not the benchmark's
+        inbox.put(-1, ROWS.empty_table())  # start the query before the benchmark
         answers = answer_stream(session.readStream.schema(WIRE).parquet(str(inbox.path))).writeStream
         query = answers.format("parquet").option("checkpointLocation", f"{home}/spark").start(str(outbox.path))
 
@@ -61,7 +60,7 @@ def by_files(address: str, session: SparkSession, *, parts: int | None = None, *
 
 
 class InputFolder:
-    """The folder that the query reads: one file a batch, with a row a part."""
+    """The folder that the query reads: one file for each batch, with one row for each part."""
 
     def __init__(self, path: Path, marks: list[int]) -> None:
         self.path, self._marks = path, marks
@@ -69,7 +68,7 @@ class InputFolder:
         self._stamp = 0
 
     def put(self, number: int, rows: pa.Table) -> None:
-        """Write a batch's file; it is there whole, and later than those before it."""
+        """Write a batch's file at once, with a later modification time than all before it."""
         file = self.path / f"{number + 1:08d}.parquet"
         blobs = [packed(part) for part in slices(rows, len(self._marks))]
         columns: Any = [
@@ -79,7 +78,7 @@ class InputFolder:
         ]
         unfinished = file.with_name(f".{file.name}")
         pq.write_table(pa.table(columns, names=["label", "upto", "blob"]), unfinished)
-        # Files of one millisecond would be read in any order.
+        # Spark orders files by modification time in milliseconds.
         self._stamp = max(unfinished.stat().st_mtime_ns, self._stamp + 1_000_000)
         os.utime(unfinished, ns=(self._stamp, self._stamp))
         unfinished.replace(file)
@@ -94,7 +93,7 @@ class OutputFolder:
         self._seen: set[str] = set()
 
     def fresh(self) -> Iterator[pa.Table]:
-        """The answers of files that Spark has listed since."""
+        """The answers in files that Spark has listed since the last call."""
         while True:
             lists = [self.path / "_spark_metadata" / f"{self._next}{end}" for end in ("", ".compact")]
             found = next((path for path in lists if path.exists()), None)

@@ -1,16 +1,14 @@
-"""The inner half in Spark's tasks, which ask the driver: request and response, without files and without a broker.
+"""Solve the challenge in Spark tasks that ask the driver: request and response, without files or a broker.
 
-One job of ``parts`` tasks that run from the first batch to the last. Each has the
-symbols of its part, and their state in its own memory. A task's request brings its answers and asks for
-what comes next; the driver's answer is all that has come for it, or it waits. So a task
-that is behind gets several batches at once, and one that is not gets each as it comes.
+One job has ``parts`` tasks that run from the first batch to the last. Each task has the symbols of its part, and
+their state in its own memory. A task's request brings its answers and asks for more; the driver answers with all
+batches that have arrived for it, or waits for one. So a task that is behind gets several batches at once.
 
-All parts have to run at once, for a batch is answered when each part has answered: so
-they are one barrier stage, which Spark starts whole, and starts whole again when a task dies.
-More parts than slots are refused here: Spark would go on looking for slots for ten minutes.
-After a death tasks begin at their last snapshot, which each sends every ``SNAPSHOT`` batches, once
-their answers are there; the driver keeps the batches since. What is answered twice is the same twice,
-and posted once.
+All parts must run at once, because a batch needs the answers of each. So they are one barrier stage: Spark starts it
+as a whole, and restarts it as a whole when a task dies. More parts than slots are refused here; Spark would wait ten
+minutes for slots. After a restart each task continues from its last snapshot, which it sends every ``SNAPSHOT``
+batches, once their answers are posted; the driver keeps the batches since. An answer computed twice is identical, and
+is posted once.
 """
 
 from __future__ import annotations
@@ -34,36 +32,36 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SNAPSHOT = 100
-"""Batches between two snapshots: so many are done again after a death, and so many are kept until then."""
+"""Batches between two snapshots: how many are repeated after a restart, and how many the driver keeps."""
 
 
 def by_mailbox(address: str, session: SparkSession, *, parts: int | None = None, **options: Any) -> int:
-    """Answer a whole benchmark with ``parts`` tasks (default: as many as run at once); returns its number.
+    """Solve a benchmark with ``parts`` tasks (default: the number of slots); returns its number.
 
-    Options are :class:`.run.Run`'s. Raises Error for what failed, in the driver or in a task.
+    Options are those of :class:`.run.Run`. Raises Error if the driver or a task fails.
     """
     context = session.sparkContext
     slots = _slots(session)
     count = slots if parts is None else parts
     if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= slots:
         raise Error(
-            f"parts={parts!r}: all tasks run at once, so it is a number from 1 to the {slots} slots that there are; "
-            "take fewer parts, or a session with more cores"
+            f"parts={parts!r}: all tasks must run at once, and the session has {slots} slots. "
+            "Use fewer parts, or a session with more cores."
         )
     with Run(address, **{"name": "mailbox", **options}) as run, worker.Mailbox(session) as box:
         box.serve(BatchServer(run, count).answer)
         work: Any = MarketTask(box).work
         try:
             took = context.parallelize(range(count), count).barrier().mapPartitions(work)
-            # Spark starts a barrier stage again only where a shuffle follows it: else results may be given away.
+            # Spark restarts a barrier stage only if a shuffle follows it: results may already have left otherwise.
             took.map(lambda batches: (0, batches)).reduceByKey(max, 1).collect()
-        except Exception as error:  # py4j's, or of any kind: the run's own reason comes first
+        except Exception as error:  # the run's own error explains more than py4j's
             raise run.failed or Error(f"by_mailbox: its tasks failed on Spark: {_first(error)}") from error
         return run.wait()
 
 
 class BatchServer:
-    """The driver's half: what has come for each part, since its snapshot. It pulls once each part has a task."""
+    """The driver's half: the batches of each part since its snapshot. It starts to pull when every part has a task."""
 
     def __init__(self, run: Run, parts: int) -> None:
         self._run = run
@@ -85,7 +83,7 @@ class BatchServer:
                         log.append((number, part))
                     self._last = number if last else None
                 self._wake()
-        except Error:  # the run has it, and raises it in wait()
+        except Error:  # the run raises it in wait()
             self._wake()
 
     async def answer(self, request: pa.Table) -> pa.Table:
@@ -143,13 +141,13 @@ class BatchServer:
 
 
 class MarketTask:
-    """A task's half; travels to it."""
+    """The task's half; pickled to it."""
 
     def __init__(self, box: worker.Mailbox, snapshot: int = SNAPSHOT) -> None:
         self._box, self._snapshot = box, snapshot
 
     def work(self, numbers: Iterator[int]) -> Iterator[int]:
-        """All batches of a part, from its snapshot on; yields how many they were."""
+        """Answer all batches of a part from its snapshot on; yields their number."""
         for part in numbers:
             table, said = self._ask(ANSWERS.empty_table(), what="begin", part=part)
             market, upto = Market(table), said["upto"]
@@ -160,7 +158,7 @@ class MarketTask:
                 answers = market.step(rows)
                 count, upto, last = count + said["upto"] - upto, said["upto"], said["last"]
                 if upto - kept >= self._snapshot:
-                    # Answers first: who begins at the snapshot does not give them again.
+                    # Post the answers first: a restart from the snapshot does not compute them again.
                     self._ask(answers, what="post", part=part)
                     self._ask(market.state(), what="keep", part=part, upto=upto)
                     answers, kept = ANSWERS.empty_table(), upto

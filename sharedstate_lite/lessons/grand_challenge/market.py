@@ -1,16 +1,14 @@
-"""Both queries over Arrow rows, a column at a time: a batch costs a few array operations, however many its events.
+"""Both queries over Arrow rows, a column at a time: a batch costs a few array operations.
 
-The rules are those of :mod:`.single`. Per symbol there is a line in arrays: the open
-window with its last trade, both averages, the last three crossovers. What a batch does
-to the symbols that it names, in this order:
+The rules are those of :mod:`.single`. Each symbol has a row in arrays: the open window with its last trade, both
+averages, the last three crossovers. A batch is processed in three steps:
 
-1. Behind the trade that a symbol's open window holds, its trades are put in the order in which
-   they came. A trade counts where no trade before it is of a later window: where its window
-   equals the running maximum.
-2. Those that count are cut into (symbol, window). The last one of each, by timestamp and
-   then by arrival, is its close.
-3. A symbol's last window stays open. The others are closed, every symbol's first one at
-   once, then every symbol's second.
+1. The trades of each symbol follow the last trade of its open window, in order of arrival. A trade counts if no earlier
+   one is in a later window: if its window equals the running maximum.
+2. The counted trades are grouped by (symbol, window). The last trade of each group, by timestamp and then by
+   arrival, is its close.
+3. The last window of a symbol stays open. The others are closed: the first window of every symbol at once, then the
+   second.
 """
 
 from __future__ import annotations
@@ -46,31 +44,31 @@ _STATE = pa.schema(_FIELDS)
 
 
 class Market:
-    """The state of some symbols. ``dropped`` counts trades that came too late, ``empty`` events that are no trades."""
+    """The state of some symbols. ``dropped`` counts late trades, ``empty`` events that are not trades."""
 
     def __init__(self, state: pa.Table | None = None) -> None:
-        """As new, or as ``state()`` told. Raises Error for another table."""
+        """Start empty, or from a table that ``state()`` returned. Raises Error for another table."""
         self.dropped = self.empty = 0
         self._number: dict[str, int] = {}
         self._lines = np.zeros(1, _LINE)
         if state is not None:
             if not state.schema.equals(_STATE):
-                raise Error(f"Market: {', '.join(state.column_names)} are not the columns of its state(); give it that")
+                raise Error(f"Market: {', '.join(state.column_names)} are not the columns of state(). Pass its result.")
             symbols: list[Any] = state.column("symbol").to_pylist()
             lines: list[Any] = state.column("line").to_pylist()
             self._number = {symbol: n for n, symbol in enumerate(symbols)}
-            # One line more than there are symbols: an unknown one is looked up there.
+            # One spare row, for lookups of unknown symbols.
             self._lines = np.frombuffer(b"".join([*lines, bytes(_LINE.itemsize)]), _LINE).copy()
 
     def state(self) -> pa.Table:
-        """All that later answers depend on, a row a symbol."""
+        """All that later answers depend on, one row for each symbol."""
         count, size = len(self._number), _LINE.itemsize
         held = self._lines[:count].tobytes()
         lines = [held[at : at + size] for at in range(0, count * size, size)]
         return pa.table({"symbol": list(self._number), "line": pa.array(lines, _STATE.field("line").type)}, _STATE)
 
     def step(self, rows: pa.Table) -> pa.Table:
-        """Take the rows of one or more batches (:data:`.rows.ROWS`, batches in order), and answer what they ask."""
+        """Process the rows of one or more batches in order; return the answers."""
         numbers = rows.column("batch").to_numpy()
         cuts = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(rows)]
         if not len(rows):
@@ -104,7 +102,7 @@ class Market:
         self.dropped += int(len(counts) - counts.sum())
         order, place = order[counts], place[counts]
 
-        # Both sorts are stable: what came later stands later among equals.
+        # Both sorts are stable, so equal trades keep their order of arrival.
         sequence = np.lexsort((at[order], place))
         order, place = order[sequence], place[sequence]
         close = order[np.append(place[1:] != place[:-1], True)]
@@ -115,7 +113,7 @@ class Market:
         self._lines["at"][who[last]], self._lines["price"][who[last]] = at[last], price[last]
 
     def _who(self, events: pa.Table) -> tuple[Any, Any]:
-        """Each event's line, and those of symbols that had none."""
+        """The row of each event, and the new rows."""
         coded = events.column("symbol").combine_chunks().dictionary_encode()
         codes = coded.indices.to_numpy()
         known = len(self._number)
@@ -131,7 +129,7 @@ class Market:
         return lines[codes], fresh
 
     def _close(self, who: Any, window: Any, price: Any) -> None:
-        """Close windows: ``who`` ascends, and each symbol's windows do."""
+        """Close windows, sorted by symbol and then by window."""
         begins = np.append(True, who[1:] != who[:-1]) if len(who) else np.zeros(0, bool)
         first = np.flatnonzero(begins)
         turn = np.arange(len(who)) - np.repeat(first, np.diff(np.append(first, len(who))))

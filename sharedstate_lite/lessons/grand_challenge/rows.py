@@ -1,9 +1,9 @@
 """Messages as Arrow rows, and answers as messages.
 
-A batch is a table of ``ROWS``, events first, in the order in which they came; then what
-it asks about, as rows without a time. Answers are a table of ``ANSWERS``, one row for
-each symbol that was asked about; ``position`` says which. Rows are what a batch is cut into by symbol:
-:func:`slices`, one table for each part.
+A batch is a table of ``ROWS``: its events in order, then the symbols that it asks about, as rows without a time.
+Answers are a table of ``ANSWERS``, one row for each symbol asked about; ``position`` is its place. :func:`slices`
+divides a
+batch by symbol, one table for each part.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .challenger_pb2 import Batch, CrossoverEvent, Indicator, ResultQ1, ResultQ2
 
 NANO = 1_000_000_000
 FURTHEST = 9_000_000_000
-"""Seconds from 1970, either way: some 285 years, as far as nanoseconds in 64 bits reach; messages go on to 9999."""
+"""Seconds before or after 1970: about 285 years, the range of 64-bit nanoseconds."""
 _ROWS: list[Any] = [
     pa.field("batch", pa.int64()),
     pa.field("position", pa.int32()),
@@ -31,8 +31,8 @@ _ROWS: list[Any] = [
     pa.field("at", pa.int64()),
 ]
 ROWS = pa.schema(_ROWS)
-"""``at``: nanoseconds since 1970; null in a row that asks, whose ``position`` is its place among those that ask.
-An event without a time, or with one that these do not reach, has no price."""
+"""``at``: nanoseconds since 1970; NULL in a row that asks, whose ``position`` counts the rows that ask. An event
+without a time, or outside that range, has a NaN price."""
 CROSSED = pa.list_(pa.struct([("at", pa.int64()), ("security", pa.int32()), ("signal", pa.int8())]))
 _ANSWERS: list[Any] = [
     pa.field("batch", pa.int64()),
@@ -46,7 +46,7 @@ ANSWERS = pa.schema(_ANSWERS)
 
 
 def rows(batch: Batch) -> pa.Table:
-    """A batch's events and questions."""
+    """The events of a batch, and the symbols that it asks about."""
     events, asked = batch.events, list(batch.lookup_symbols)
     count, asking = len(events), len(asked)
     trades = [event.last_trade for event in events]
@@ -56,7 +56,7 @@ def rows(batch: Batch) -> pa.Table:
     price[beyond] = np.nan
     at = np.where(beyond, 0, seconds) * NANO
     at += np.array([trade.nanos for trade in trades], np.int64)
-    # A time of 1970 to the second is most likely none; only then is it worth asking each.
+    # HasField() is slow, so call it only if some time is 0.
     if (at == 0).any():
         price[[not event.HasField("last_trade") for event in events]] = np.nan
     nothing = np.zeros(asking)
@@ -64,7 +64,7 @@ def rows(batch: Batch) -> pa.Table:
         pa.array(np.full(count + asking, batch.seq_id, np.int64)),
         pa.array(np.concatenate([np.arange(count), np.arange(asking)]).astype(np.int32)),
         pa.array([*(event.symbol for event in events), *asked], pa.string()),
-        # Another one than the two that there are is a number of 32 bits.
+        # Unknown enum values are 32-bit integers.
         pa.array(np.array([*(event.security_type for event in events), *nothing], np.int32)),
         pa.array(np.concatenate([price, nothing]).astype(np.float32)),
         pa.array(np.concatenate([at, nothing]).astype(np.int64), mask=np.arange(count + asking) >= count),
@@ -74,7 +74,7 @@ def rows(batch: Batch) -> pa.Table:
 
 @lru_cache(maxsize=1 << 16)
 def part(symbol: str, parts: int) -> int:
-    """Which part a symbol belongs to; the same in every process."""
+    """The part of a symbol; the same in every process."""
     return zlib.crc32(symbol.encode()) % parts
 
 

@@ -1,13 +1,13 @@
-"""The outer half of every solution: pulls batches ahead of the computation, and posts answers as they come.
+"""The client of every solution: pulls batches ahead of the computation, and posts answers as they arrive.
 
     with Run(address, ahead=16) as run:
-        for number, rows, last in run.batches():    # the next one is on its way while this one is worked on
-            run.answer(market.step(rows))           # posts when all of a batch's symbols are answered
+        for number, rows, last in run.batches():    # the next batch is pulled meanwhile
+            run.answer(market.step(rows))           # posts a batch when all of its symbols are answered
         run.wait()
 
-``ahead`` bounds the batches that are handed out and not answered. With 1 nothing is
-pipelined: each waits for the answer to the one before. With more, more are worked on
-at once, and each waits longer: the challenger's clock runs from a batch's leaving.
+``ahead`` bounds the batches that are handed out but not answered. 1 means no pipelining. A larger number raises
+throughput
+and latency: the challenger measures from sending a batch to receiving its answers.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ from .challenger_pb2 import Benchmark, BenchmarkConfiguration
 from .rows import results, rows
 
 AHEAD = 16
-"""Batches pulled before the first of them is answered, so that a call's way is not waited for."""
+"""Batches pulled before the first is answered, so that round trips overlap."""
 QUERIES = ("Q1", "Q2")
 CALL_SECONDS = 30
-"""How long one call may take before the challenger counts as gone."""
+"""Timeout of one call."""
 
 
 class Run:
-    """One benchmark, ``id`` by its number. ``batches`` is for one thread, ``answer`` for any; a context manager.
+    """One benchmark, numbered ``id``; a context manager. ``batches`` is for one thread, ``answer`` for any.
 
-    Raises Error where the challenger cannot be reached, or refuses.
+    Raises Error if the challenger cannot be reached or refuses.
     """
 
     def __init__(
         self, address: str, *, ahead: int = AHEAD, name: str = "", queries: Sequence[str] = QUERIES, token: str = ""
     ) -> None:
         if isinstance(ahead, bool) or not isinstance(ahead, int) or ahead < 1:
-            raise Error(f"ahead={ahead!r}: it is a number of batches from 1; 1 is without pipelining")
+            raise Error(f"ahead={ahead!r}. Pass a number of batches, 1 or more; 1 means no pipelining.")
         if not queries or not set(queries) <= set(QUERIES):
-            raise Error(f"queries={queries!r}: name Q1, Q2 or both")
+            raise Error(f"queries={queries!r}. Pass Q1, Q2 or both.")
         self._address, self._queries = address, set(queries)
         self._channel = grpc.insecure_channel(address, options=UNLIMITED)
         self._calls = stubs(self._channel)
@@ -53,7 +53,7 @@ class Run:
         self._came: dict[int, dict[int, Any]] = {}
         self._last: int | None = None
         self._open = 0
-        # gRPC cancels a call whose future nobody holds.
+        # gRPC cancels a call whose future is garbage-collected.
         self._posted: set[Any] = set()
         self._error: Error | None = None
         asked = BenchmarkConfiguration(
@@ -70,9 +70,9 @@ class Run:
             raise
 
     def batches(self) -> Iterator[tuple[int, pa.Table, bool]]:
-        """Number, rows (:data:`.rows.ROWS`) and whether it is the last; batch after batch. Raises Error.
+        """Yield number, rows (:data:`.rows.ROWS`) and whether it is the last, for each batch. Raises Error.
 
-        The challenger's clock starts with the first one: tasks or a query should be ready by then.
+        The challenger's clock starts with the first batch, so start tasks or a query before.
         """
         self._check()
         self._call("startBenchmark", self._benchmark)
@@ -101,7 +101,7 @@ class Run:
                 coming = self._pull()
 
     def answer(self, answers: pa.Table) -> None:
-        """Rows of :data:`.rows.ANSWERS`, of any batches. What has all is posted; what comes twice counts once."""
+        """Take rows of :data:`.rows.ANSWERS`; post each batch when it is complete. Ignores repeated rows."""
         complete = []
         with self._lock:
             for line in answers.to_pylist():
@@ -116,29 +116,29 @@ class Run:
             self._post(number, came)
 
     def wait(self) -> int:
-        """Until all batches are answered; then the benchmark is ended. Its number. Raises Error for what failed."""
+        """Wait for all answers and end the benchmark; returns its number. Raises Error if the run failed."""
         self._done.wait()
         self._check()
         self._call("endBenchmark", self._benchmark)
         return self.id
 
     def fail(self, error: Error) -> None:
-        """Nothing more will come: ``batches`` and ``wait`` raise this. The first one counts."""
+        """Fail the run: ``batches`` and ``wait`` raise the first error passed here."""
         self._error = self._error or error
         self._done.set()
         self._free.release()
 
     def over(self, seconds: float) -> bool:
-        """Whether all is answered, or failed, before so many seconds have passed."""
+        """Wait up to ``seconds``; whether the run is complete or has failed."""
         return self._done.wait(seconds)
 
     @property
     def failed(self) -> Error | None:
-        """What it failed with."""
+        """The error that the run failed with."""
         return self._error
 
     def close(self) -> None:
-        """Let go of the connection; what was not waited for stays without its end. Harmless when repeated."""
+        """Close the connection; a benchmark that was not waited for stays open. Harmless when repeated."""
         self.fail(Error(f"the run against {self._address} was closed before its end"))
         self._channel.close()
 
@@ -183,9 +183,7 @@ class Run:
 
     def _told(self, what: str, error: Any) -> Error:
         why = f"{error.code().name}: {error.details()}" if isinstance(error, grpc.Call) else str(error)
-        return Error(
-            f"the challenger at {self._address} refused {what}: {why}; look whether it runs, and what it was told"
-        )
+        return Error(f"the challenger at {self._address} refused {what}: {why}. Check whether it runs.")
 
     def _check(self) -> None:
         if self._error is not None:

@@ -1,20 +1,19 @@
-"""The challenger, as a process: hands out batches, takes answers, notes when. Run by :mod:`.challenger`.
+"""The challenger's process: hands out batches, receives answers, and records the times. :mod:`.challenger` starts it.
 
-Standard input carries the batches, an Arrow stream of a column of messages, and then
-nothing: its end is the order to stop, however the owner ends. Standard output carries
-the port, one line.
+Standard input has the batches, as an Arrow stream with a column of messages, and then nothing: its end, which comes
+with the end of the owner, stops the process. Standard output gets one line with the port.
 
-The six calls are the organisers'. Any number of benchmarks may run at once, each with all
-batches; nextBatch may be called several times at once. What breaks the protocol is refused by a gRPC status:
+The six calls are the organisers'. Several benchmarks may run at once, each with all batches, and nextBatch may be
+called several times at once. A call that breaks the protocol gets a gRPC status:
 
-    INVALID_ARGUMENT     no query to answer, or an answer to one that was not asked for
+    INVALID_ARGUMENT     no query, or an answer to a query that was not asked for
     NOT_FOUND            no such benchmark
     FAILED_PRECONDITION  not started, ended already, an answer to a batch that was not handed out
     ALREADY_EXISTS       a second answer
     OUT_OF_RANGE         a batch after the last one
 
-A second service, ``SharedStateLite.Records/record``, answers after a benchmark (its number as
-text) with what happened, as an Arrow stream: see :meth:`BenchmarkState.table`.
+A second service, ``SharedStateLite.Records/record``, takes the number of a benchmark as text and returns its record
+as an Arrow stream: see :meth:`BenchmarkState.table`.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ from .calls import RECORDS, UNLIMITED, handlers
 from .challenger_pb2 import Q1, Q2, Benchmark, BenchmarkConfiguration, ResultQ1, ResultQ2
 
 THREADS = 16
-"""Calls that are answered at a time; others wait their turn."""
+"""Calls answered at once."""
 _RECORD: list[Any] = [
     pa.field("batch", pa.int64()),
     pa.field("query", pa.int8()),
@@ -48,7 +47,7 @@ RECORD = pa.schema(_RECORD)
 
 
 class BenchmarkState:
-    """One benchmark: what was handed out and what came back. Times are seconds since startBenchmark."""
+    """One benchmark: the batches handed out and the answers received. Times are seconds since startBenchmark."""
 
     def __init__(self, asked: BenchmarkConfiguration) -> None:
         self.asked = asked
@@ -59,9 +58,9 @@ class BenchmarkState:
         self.came: dict[tuple[int, int], tuple[float, bytes]] = {}
 
     def table(self) -> pa.Table:
-        """A row for each batch that was handed out and each query: batch, query (0 is Q1), sent, came, answer.
+        """One row for each batch and query: batch, query (0 is Q1), sent, came, answer (the message).
 
-        ``came`` and ``answer`` (the message) are null where no answer came. The metadata say name, type and seconds.
+        ``came`` and ``answer`` are NULL without an answer. The metadata hold name, type and seconds.
         """
         told = [
             (n, q, sent, *self.came.get((n, q), (None, None))) for n, sent in enumerate(self.sent) for q in self.queries
@@ -75,7 +74,7 @@ class BenchmarkState:
 
 
 class Service:
-    """The calls, for gRPC's threads."""
+    """The service; gRPC calls it from several threads."""
 
     def __init__(self, batches: list[bytes], clock: Callable[[], float] = time.perf_counter) -> None:
         self._batches, self._clock = batches, clock
@@ -84,12 +83,12 @@ class Service:
         self._lock = threading.Lock()
 
     def createNewBenchmark(self, asked: BenchmarkConfiguration, context: grpc.ServicerContext) -> Benchmark:
-        """A new benchmark, not started."""
+        """Create a benchmark."""
         if not asked.queries or not set(asked.queries) <= {Q1, Q2}:
             _refuse(
                 context,
                 grpc.StatusCode.INVALID_ARGUMENT,
-                "queries names Q1, Q2 or both, for there is nothing else to answer",
+                "queries must be Q1, Q2 or both",
             )
         with self._lock:
             number = next(self._numbers)
@@ -97,16 +96,16 @@ class Service:
         return Benchmark(id=number)
 
     def startBenchmark(self, asked: Benchmark, context: grpc.ServicerContext) -> Empty:
-        """From now on time counts."""
+        """Start the clock."""
         with self._lock:
             state = self._find(asked.id, context)
             if state.began is not None:
-                _refuse(context, grpc.StatusCode.FAILED_PRECONDITION, f"benchmark {asked.id} has been started before")
+                _refuse(context, grpc.StatusCode.FAILED_PRECONDITION, f"benchmark {asked.id} has already been started")
             state.began = self._clock()
         return Empty()
 
     def nextBatch(self, asked: Benchmark, context: grpc.ServicerContext) -> bytes:
-        """The next one, as it was serialized before anything was measured."""
+        """Return the next batch, which was serialized before the start."""
         with self._lock:
             state = self._running(asked.id, context)
             number = len(state.sent)
@@ -114,21 +113,21 @@ class Service:
                 _refuse(
                     context,
                     grpc.StatusCode.OUT_OF_RANGE,
-                    f"benchmark {asked.id}: batch {number - 1} said that it is the last",
+                    f"benchmark {asked.id}: batch {number - 1} was marked as the last",
                 )
             state.sent.append(self._now(state))
         return self._batches[number]
 
     def resultQ1(self, answer: ResultQ1, context: grpc.ServicerContext) -> Empty:
-        """An answer to Q1."""
+        """Receive an answer to Q1."""
         return self._result(Q1, answer, context)
 
     def resultQ2(self, answer: ResultQ2, context: grpc.ServicerContext) -> Empty:
-        """An answer to Q2."""
+        """Receive an answer to Q2."""
         return self._result(Q2, answer, context)
 
     def endBenchmark(self, asked: Benchmark, context: grpc.ServicerContext) -> Empty:
-        """Time counts no more. Answers may be missing; the record says which."""
+        """Stop the clock; answers may be missing."""
         with self._lock:
             state = self._running(asked.id, context)
             state.ended = self._now(state)
@@ -155,13 +154,13 @@ class Service:
                 _refuse(
                     context,
                     grpc.StatusCode.INVALID_ARGUMENT,
-                    f"Q{query + 1} is no query of benchmark {answer.benchmark_id}",
+                    f"benchmark {answer.benchmark_id} does not ask for Q{query + 1}",
                 )
             if not 0 <= batch < len(state.sent):
                 _refuse(context, grpc.StatusCode.FAILED_PRECONDITION, f"batch {batch} has not been handed out")
             if (batch, query) in state.came:
                 _refuse(
-                    context, grpc.StatusCode.ALREADY_EXISTS, f"Q{query + 1} of batch {batch} has been answered before"
+                    context, grpc.StatusCode.ALREADY_EXISTS, f"Q{query + 1} of batch {batch} has already been answered"
                 )
             state.came[batch, query] = now, message
         return Empty()
@@ -173,7 +172,9 @@ class Service:
     def _find(self, number: int, context: grpc.ServicerContext) -> BenchmarkState:
         state = self._benchmarks.get(number)
         if state is None:
-            _refuse(context, grpc.StatusCode.NOT_FOUND, f"there is no benchmark {number}; createNewBenchmark makes one")
+            _refuse(
+                context, grpc.StatusCode.NOT_FOUND, f"there is no benchmark {number}; call createNewBenchmark first"
+            )
         return state
 
     def _running(self, number: int, context: grpc.ServicerContext) -> BenchmarkState:
@@ -190,7 +191,7 @@ def _refuse(context: grpc.ServicerContext, code: grpc.StatusCode, why: str) -> N
 
 
 def serve(batches: list[bytes]) -> tuple[grpc.Server, int]:
-    """A server on a free port of the loopback interface, started."""
+    """Start a server on a free port of the loopback interface."""
     service = Service(batches)
     server = grpc.server(ThreadPoolExecutor(THREADS), options=UNLIMITED)
     calls = {name: getattr(service, name) for name in dir(service) if not name.startswith("_") and name != "record"}

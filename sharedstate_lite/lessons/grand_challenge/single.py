@@ -1,16 +1,15 @@
-"""Both queries in a single pass: one event after the other, plain Python, messages in and messages out.
+"""Both queries in a single pass over the events, in plain Python: the reference for all other ways.
 
-What every other way must equal, so it shares nothing with them but the messages. The
-rules, which docs/worker.md explains:
+It shares only the messages with the other ways. The rules (docs/worker.md explains them):
 
-- A window is five minutes of event time, aligned to the clock. Its close is the price of its
-  last trade by timestamp; of equal timestamps, the one that came last.
-- A trade of a later window closes the symbol's open one: EMA = close * 2/(1+j) + EMA * (1 - 2/(1+j))
-  for j = 38 and 100, from 0. Windows without trades are passed over.
-- Buy where EMA 38 comes above EMA 100, Sell where it comes below; the time is the window's end.
-- A trade of a window that is closed, or was passed over, is dropped. An event without a
-  price (0 or no number), or without a time within 285 years of 1970, is no trade.
-- A batch's questions are answered after all of its events.
+- A window is five minutes of event time, aligned to the clock. Its close is the price of its last trade by timestamp;
+  of equal timestamps, the last to arrive.
+- A trade in a later window closes the symbol's open one: EMA = close * 2/(1+j) + EMA * (1 - 2/(1+j)) for j = 38 and
+  100, starting at 0. Windows without trades are skipped.
+- Buy if EMA 38 rises above EMA 100, Sell if it falls below; the time is the window's end.
+- A trade in a closed or skipped window is dropped. An event without a price (0 or NaN), or without a time within 285
+  years of 1970, is not a trade.
+- A batch is answered after all of its events.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ FURTHEST = 9_000_000_000
 
 @dataclass
 class Symbol:
-    """One symbol: its open window, its averages, its crossovers, oldest first."""
+    """One symbol: its open window, its averages, and its crossovers, oldest first."""
 
     security: int
     window: int
@@ -39,7 +38,7 @@ class Symbol:
     crossed: list[tuple[int, int]] = field(default_factory=list)
 
     def end(self) -> None:
-        """Close the window that is open."""
+        """Close the open window."""
         before = self.ema_38, self.ema_100
         self.ema_38 = self.close * (2 / (1 + 38)) + self.ema_38 * (1 - 2 / (1 + 38))
         self.ema_100 = self.close * (2 / (1 + 100)) + self.ema_100 * (1 - 2 / (1 + 100))
@@ -51,7 +50,7 @@ class Symbol:
 
 
 def answers(batches: Iterable[Batch], benchmark: int = 0) -> Iterator[tuple[ResultQ1, ResultQ2]]:
-    """Both answers to each batch, in order."""
+    """Yield both answers to each batch, in order."""
     symbols: dict[str, Symbol] = {}
     for batch in batches:
         for event in batch.events:
@@ -73,7 +72,7 @@ def answers(batches: Iterable[Batch], benchmark: int = 0) -> Iterator[tuple[Resu
 
 
 def take(symbols: dict[str, Symbol], event: Event) -> None:
-    """One event into the symbols."""
+    """Process one event."""
     price = event.last_trade_price
     if not event.HasField("last_trade") or price == 0 or not math.isfinite(price):
         return

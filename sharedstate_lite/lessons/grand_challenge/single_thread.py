@@ -1,4 +1,4 @@
-"""The inner half in one thread of this process, without Spark. What the others are held against."""
+"""Solve the challenge in one thread of this process, without Spark: the baseline."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""Request and response with a streaming query: its readers ask the driver, its sink is a function in the driver.
+"""Hand-off without files: the readers of a streaming query ask the driver, and its sink is a function in the driver.
 
-The same operator as by :mod:`.files`, with the same state and the same micro-batches; only the hand-off is another. A
-micro-batch is planned when the driver says that batches have come; the tasks that read ask the driver for their part,
-and the answers are collected. No file is written but Spark's own checkpoint.
+The operator, state and micro-batches are those of :mod:`.files`. A micro-batch is planned when the driver reports new
+batches; the reading tasks ask the driver for their part. Only Spark's checkpoint is written to disk.
 """
 
 from __future__ import annotations
@@ -26,11 +25,11 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 LOOK_SECONDS = 0.05
-"""Between two looks whether the query still runs."""
+"""Interval between two checks whether the query still runs."""
 
 
 def by_source(address: str, session: SparkSession, *, parts: int | None = None, **options: Any) -> int:
-    """Answer a whole benchmark; returns its number. Parameters and errors are those of :func:`.files.by_files`."""
+    """Solve a benchmark; returns its number. Parameters and errors are those of :func:`.files.by_files`."""
     marks = part_labels(session, parts)
     with (
         tempfile.TemporaryDirectory(prefix="sharedstate-lite-") as home,
@@ -38,7 +37,7 @@ def by_source(address: str, session: SparkSession, *, parts: int | None = None, 
         worker.Mailbox(session) as box,
     ):
         queue, first = BatchQueue(marks), threading.Event()
-        queue.put(-1, ROWS.empty_table())  # the query's start is not the benchmark's
+        queue.put(-1, ROWS.empty_table())  # start the query before the benchmark
         box.serve(queue.answer)
 
         def sink(frame: DataFrame, _: int) -> None:
@@ -60,7 +59,7 @@ def by_source(address: str, session: SparkSession, *, parts: int | None = None, 
 
 
 class BatchQueue:
-    """The driver's half: what has come, until Spark has it in a checkpoint. Numbers are the batches' plus one."""
+    """The driver's half: the batches that are not yet in Spark's checkpoint, numbered from 1."""
 
     def __init__(self, marks: list[int]) -> None:
         self._marks = marks
@@ -69,14 +68,14 @@ class BatchQueue:
         self._upto = 0
 
     def put(self, number: int, rows: pa.Table) -> None:
-        """A batch has come."""
+        """Add a batch."""
         parts = slices(rows, len(self._marks))
         with self._lock:
             self._came.append((number + 1, parts))
             self._upto = number + 2
 
     def answer(self, request: pa.Table) -> pa.Table:
-        """What a reader asks: how far it is, the rows of a part, or that some are needed no more."""
+        """Answer a reader: the last offset, the rows of a part, or the release of committed batches."""
         said = json.loads((request.schema.metadata or {})[b"request"])
         with self._lock:
             if said["what"] == "how far":

@@ -1,9 +1,9 @@
-"""The inner half as a streaming query: batches come as rows, a stateful operator answers them.
+"""Solve the challenge in a streaming query: batches arrive as rows, and a stateful operator answers them.
 
-A row is what one batch, or several, have for one part: a table of :data:`.rows.ROWS` as a blob,
-so that the symbols of a part arrive as one columnar batch, and their state is one blob in the state
-store. Spark reads and writes that state once a micro-batch, and keeps a checkpoint of it: a query that
-dies goes on. Where rows come from and answers go to, :mod:`.files` and :mod:`.source` say.
+A row holds what one or more batches have for one part, as a blob: a table of :data:`.rows.ROWS`. So the symbols of a
+part arrive as one columnar batch, and their state is one blob in the state store, read and written once per
+micro-batch. Spark checkpoints it, so a restarted query continues. :mod:`.files` and :mod:`.source` bring the rows and
+take the answers.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 WIRE = "label INT, upto BIGINT, blob BINARY"
-"""The part as Spark groups it, the last batch, the rows."""
+"""The label of the part, the last batch, the rows."""
 
 
 def packed(table: pa.Table) -> bytes:
@@ -48,7 +48,7 @@ class MarketOperator:
     """The market of one part's symbols; the :class:`~...spark.query.lazy_processor.Work` of the operator."""
 
     def rows(self, states: Mapping[str, Any], key: Any, frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
-        """A part's rows of one micro-batch."""
+        """Answer the rows of a part in one micro-batch."""
         frame = pd.concat(frames).sort_values("upto")
         held = states["market"].get()
         market = Market(None if held is None else unpacked(bytes(held[0])))
@@ -58,7 +58,7 @@ class MarketOperator:
         yield pd.DataFrame(told)
 
     def close(self) -> None:
-        """Nothing is held beyond the micro-batch."""
+        """Holds nothing beyond a micro-batch."""
 
 
 def operator() -> LazyProcessor:
@@ -67,26 +67,26 @@ def operator() -> LazyProcessor:
 
 
 def answer_stream(wire: DataFrame) -> DataFrame:
-    """Answers to a stream of rows (``WIRE``), as the same kind of rows."""
+    """The answers to a stream of rows (``WIRE``), in the same form."""
     return wire.groupBy("label").transformWithStateInPandas(
         statefulProcessor=operator(), outputStructType=WIRE, outputMode="Append", timeMode="None"
     )
 
 
 def part_labels(session: SparkSession, parts: int | None) -> list[int]:
-    """A label a part (default: as many parts as tasks run at once). Raises Error for a number that cannot be."""
+    """One label for each part (default: as many parts as tasks run at once). Raises Error for an invalid number."""
     count = session.sparkContext.defaultParallelism if parts is None else parts
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-        raise Error(f"parts={parts!r}: it is a number of parts from 1")
+        raise Error(f"parts={parts!r}. Pass a number of parts, 1 or more.")
     return labels(count)
 
 
 def drive(
     run: Run, query: StreamingQuery, put: Callable[[int, pa.Table], None], look: Callable[[], None], seconds: float
 ) -> int:
-    """Put every batch where the query finds it, and ``look`` every so many seconds beside that; the benchmark's number.
+    """Put every batch where the query finds it, and call ``look()`` every ``seconds``; returns the benchmark's number.
 
-    Raises Error for what failed, also when the query ended or a look did.
+    Raises Error if the run fails, the query ends, or ``look`` raises.
     """
 
     def watch() -> None:
@@ -95,7 +95,7 @@ def drive(
                 look()
                 if not query.isActive:
                     run.fail(Error(f"the query on Spark ended: {str(query.exception())[:300]}"))
-        except Exception as error:  # of whatever kind: else who waits for the run would never hear of it
+        except Exception as error:  # otherwise the waiting run would hang
             run.fail(Error(f"an answer could not be read: {type(error).__name__}: {error}"))
 
     watching = threading.Thread(target=watch, name="sharedstate-lite challenge", daemon=True)

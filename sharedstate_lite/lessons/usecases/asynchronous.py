@@ -1,9 +1,8 @@
-"""Use case 4: questions that are under way at once.
+"""Use case 4: queries in flight at once.
 
-The ladder: a connection of its own for each worker process, one question at a time · the same through the
-host's pool · threads · an asyncio runtime with 1, 4, 16 and 64 calls in flight for the whole host. Pools
-have the same size, and everybody waits ``latency`` seconds in the client before each query, as for a server
-that is further away than this one. Without latency a loop has nothing to wait for, and is what it costs.
+The rungs: one connection for each worker process and one query at a time · the same through the host's pool · threads
+· an asyncio runtime with 1, 4, 16 and 64 calls in flight on the host. All pools have the same size. Each query first
+waits ``latency`` seconds in the client, which simulates a distant server.
 """
 
 from __future__ import annotations
@@ -26,13 +25,13 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 ROWS = 500
-"""Events that a task hands over together."""
+"""Events in one batch of a task."""
 CONNECTIONS = 16
 IN_FLIGHT = (1, 4, 16, 64)
 
 
 def alone(events: DataFrame, dsn: str, latency: float, mark: str) -> DataFrame:
-    """A task asks over its process's own connection, waits, and asks again; ``mark`` as for :mod:`.connections`."""
+    """One query at a time over the connection of the process; ``mark`` as in :mod:`.connections`."""
 
     def work(parts: Iterator[list[int]]) -> Iterator[pa.RecordBatch]:
         connection = connections.kept(dsn, mark)
@@ -46,13 +45,13 @@ def alone(events: DataFrame, dsn: str, latency: float, mark: str) -> DataFrame:
 
 
 def synchronous(events: DataFrame, pool: ConnectionPool, latency: float) -> DataFrame:
-    """A task asks the pool, waits, and asks again."""
+    """One query at a time through the pool."""
     ask = functools.partial(_waited, pool, latency)
     return enrich.over(events, lambda parts: (enrich.enriched(ids, ask) for ids in parts), ROWS)
 
 
 def threaded(events: DataFrame, pool: ConnectionPool, latency: float, threads: int) -> DataFrame:
-    """``threads`` of each task do that."""
+    """The same from ``threads`` threads in each task."""
 
     def work(parts: Iterator[list[int]]) -> Iterator[pa.RecordBatch]:
         ask = functools.partial(_waited, pool, latency)

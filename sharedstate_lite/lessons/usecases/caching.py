@@ -1,10 +1,9 @@
-"""Use case 6: who remembers what the database said.
+"""Use case 6: caches of query results.
 
-The ladder: nobody · each task for itself · all tasks of the host together, in one cache for products by id and
-another for the best of a category. Under all of them the same asynchronous pool loads what is
-missing. Hits are told for either cache: a hundred categories are soon known, and would make a
-cache of ids look better than it is. With a TTL a row is asked for again once it is that old: a bound on how
-stale an answer may be.
+The rungs: no cache · a cache in each task · one cache for all tasks of the host. Each has one cache for products by
+id and one for the top products of a category, because hits on a hundred categories would hide the misses on ids. The
+same asynchronous pool loads missing keys in all rungs. A ttl bounds the age of an answer: an older row is loaded
+again.
 """
 
 from __future__ import annotations
@@ -34,11 +33,11 @@ IN_FLIGHT = CONNECTIONS = 16
 BEST = pa.schema([pa.field("top", pa.list_(pa.int64()))])
 Load = Callable[["pa.Array[Any]"], pa.Table]
 Look = Callable[[Any, Load], pa.Table]
-"""A row for each key, loaded where it is not known."""
+"""A row for each key, loaded if missing."""
 
 
 def loaders(calls: AsyncRuntime, pool: ConnectionPool, latency: float) -> tuple[Load, Load]:
-    """Products by id, and the best of categories, each question after ``latency`` seconds."""
+    """Functions that load products by id, and top products by category, each query after ``latency`` seconds."""
 
     async def product(row: dict[str, Any]) -> dict[str, Any]:
         import asyncio

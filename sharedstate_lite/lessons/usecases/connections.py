@@ -1,9 +1,8 @@
-"""Use case 3: who opens connections to the database, and how many.
+"""Use case 3: connections to the database.
 
-The ladder: a connection for each query · one for each partition · one for each worker
-process · the same, with queries sent ahead of their answers (a pipeline) · one pool for the host, whose
-queries go ahead too. So the chart shows which part of the gain is not connecting, which
-the pipeline, and which the sharing.
+The rungs: one connection for each query · for each partition · for each worker process · the same with pipelined
+queries
+· one pool for the host, pipelined too. So the chart separates three gains: fewer connections, pipelining, sharing.
 """
 
 from __future__ import annotations
@@ -27,13 +26,13 @@ if TYPE_CHECKING:
 
 Connection = psycopg.Connection[Any]
 ROWS = 1_000
-"""Events that a task looks at together."""
+"""Events in one batch of a task."""
 _mine: dict[str, tuple[int, Connection]] = {}
-"""The one connection that this worker process keeps, by what it was opened for."""
+"""The connection that this worker process keeps, by its mark."""
 
 
 def per_query(events: DataFrame, dsn: str, opened: Accumulator[int]) -> DataFrame:
-    """Connect, ask, disconnect: for every query."""
+    """Connect, query, disconnect: for every query."""
 
     def ask(sql: str, keys: Sequence[int]) -> list[list[tuple[Any, ...]]]:
         found = []
@@ -47,7 +46,7 @@ def per_query(events: DataFrame, dsn: str, opened: Accumulator[int]) -> DataFram
 
 
 def per_partition(events: DataFrame, dsn: str, opened: Accumulator[int]) -> DataFrame:
-    """One connection while a partition lasts."""
+    """One connection for each partition."""
 
     def work(parts: Iterator[list[int]]) -> Iterator[pa.RecordBatch]:
         opened.add(1)

@@ -1,8 +1,8 @@
-"""Graphs the dataflow way: GraphX, which PySpark carries, through the gateway; GraphFrames; joins of DataFrames.
+"""Graphs by dataflow: GraphX through the py4j gateway, GraphFrames, and joins of DataFrames.
 
-GraphX has no Python: its Scala objects are called as py4j shows them. GraphFrames wraps it, with a
-jar that PySpark does not bring (spark/jars.py); where it is not had, :func:`absent` says why
-and what mends that. Both read the graph from a file of lines ``source target``.
+GraphX has no Python API, so its Scala objects are called through py4j. GraphFrames needs a jar that PySpark does not
+include (spark/session/jars.py); :func:`absent` says why it is missing. Both read the graph from a file of lines
+``source target``.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 
 def absent() -> str:
-    """Why there are no GraphFrames here, and what mends that; empty where there are."""
+    """Why GraphFrames is not available and what to do; empty if it is available."""
     found = jars.find("graphframes")
     return f"{found.absent}; {found.mend}" if found.absent is not None else ""
 
 
 def write(graph: Graph, path: Path) -> str:
-    """The graph as a file of lines; returns its path."""
+    """Write the graph as a file of lines; returns its path."""
 
     options = csv.WriteOptions(include_header=False, delimiter=" ", quoting_style="none")
     ends = {"source": pa.array(graph.source), "target": pa.array(graph.target)}
@@ -39,14 +39,14 @@ def write(graph: Graph, path: Path) -> str:
 
 
 class Outside:
-    """A graph in Spark's own hands, read once from the file ``edges`` and kept; a node without edges has rank RESET."""
+    """A graph that Spark reads once from the file ``edges`` and caches; a node without edges has rank RESET."""
 
     def __init__(self, session: SparkSession, graph: Graph, edges: str, parts: int) -> None:
         self._session, self._graph, self._path, self._parts = session, graph, edges, parts
         self._nodes = graph.nodes
 
     def graphx_pagerank(self, iterations: int) -> Ranks:
-        """PageRank.run, whose ranks add up to the number of nodes that have an edge."""
+        """GraphX's PageRank; its ranks add up to the number of nodes that have an edge."""
         lib = self._jvm.org.apache.spark.graphx.lib
         tag = self._jvm.scala.reflect.ClassTag.Int()
         ranked = lib.PageRank.run(self._graphx, iterations, graphs.RESET, tag, tag)
@@ -54,7 +54,7 @@ class Outside:
         return self._ranks(ids, values)
 
     def graphx_components(self) -> Labels:
-        """ConnectedComponents.run: the least node of each component."""
+        """GraphX's ConnectedComponents: for each node the smallest node of its component."""
         tag = self._jvm.scala.reflect.ClassTag.Int()
         found = self._jvm.org.apache.spark.graphx.lib.ConnectedComponents.run(self._graphx, tag, tag)
         return self._labels(*self._vertices(found, self._jvm.org.apache.spark.sql.Encoders.scalaLong()))

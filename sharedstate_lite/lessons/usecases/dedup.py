@@ -1,9 +1,8 @@
-"""Use case 2: each id once, out of many repetitions.
+"""Use case 2: each id once.
 
-The ladder: all rows shuffled by id, then a set in each task · Spark's dropDuplicates, which drops what a task has
-seen before it shuffles · a set in each task, then a shuffle of what is left · one set for
-all tasks of the host, then a last global pass, which several hosts need, and runtimes that were
-killed. The answer is every id once, in any order.
+The rungs: shuffle all rows by id, then a set in each task · Spark's dropDuplicates, which deduplicates in each task
+before it shuffles · a set in each task, then a shuffle of the rest · one set for all tasks of the host, then a final
+dropDuplicates, which is needed for several hosts and after a killed runtime.
 """
 
 from __future__ import annotations
@@ -27,30 +26,30 @@ SCHEMA = "id BIGINT"
 
 
 def shuffled(ids: DataFrame, seen: Any = None) -> DataFrame:
-    """Every row travels to the task of its id; there a set keeps the first."""
+    """Shuffle every row to the task of its id; a set there keeps the first."""
     return _alone(ids.repartition("id"), seen)
 
 
 def dropped(ids: DataFrame, seen: Any = None) -> DataFrame:
-    """Spark's own way; its memory is the JVM's."""
+    """Spark's dropDuplicates; its memory is in the JVM."""
     return ids.dropDuplicates(["id"])
 
 
 def private(ids: DataFrame, seen: Any = None) -> DataFrame:
-    """A set in each task; what is left travels, and meets a set again."""
+    """A set in each task, a shuffle of the rest, and a set again."""
     return _alone(_alone(ids, seen).repartition("id"), seen)
 
 
 def shared(ids: DataFrame, members: ConcurrentSet, seen: Any = None) -> DataFrame:
-    """One set of the host tells all its tasks what is new; then a global pass over the few rows that are left."""
+    """One set for all tasks of the host; then a global pass over the few remaining rows."""
     return _kept(ids, lambda: members.add_new, seen).dropDuplicates(["id"])
 
 
 def rungs(session: SparkSession, ids: DataFrame) -> dict[str, Rung]:
     """The ladder over the column ``id`` of ``ids``.
 
-    Counted: records and bytes shuffled (one record of each task is the check's, not the ladder's), and the PSS
-    of Python workers and runtime.
+    Counts records and bytes shuffled (one record of each task belongs to the check) and the PSS of Python workers and
+    runtime.
     """
     ids = ids.select("id")
     many = ids.count()

@@ -1,8 +1,9 @@
-"""Enrichment from PostgreSQL: for each event its product, and for some of them the best of the product's category.
+"""Enrichment from PostgreSQL: the product of each event, and for some events the top products of its category.
 
-An event is an id. Q1 asks for the product of that id; events whose id leaves a remainder
-below 57 when divided by 101 are kept; for those, Q2 asks for the five most looked-at products
-of the same category. Every rung asks both for every event: none is saved but by a cache that says so.
+An event is a product id. Q1 looks up the product. Events with ``id % 101 < 57`` are kept; for them Q2 looks up the
+five products of the category with the most hits. Every rung sends both queries for every event, unless a cache
+answers them.
+
 Source: the workload of Renoir's use cases 3, 4 and 6 (DEBS 2024).
 """
 
@@ -31,16 +32,16 @@ _FIELDS: list[pa.Field[Any]] = [
 PRODUCTS = pa.schema(_FIELDS)
 ARROW: pa.Schema = PRODUCTS.append(pa.field("top", pa.list_(pa.int64())))
 Ask = Callable[[str, Sequence[int]], "list[list[tuple[Any, ...]]]"]
-"""The rows that PostgreSQL answers to a query, for each of its parameters."""
+"""A query and its parameters -> the rows of each answer."""
 
 
 def kept(id: Any) -> Any:
-    """Whether the second question is asked for an event; for one id, or for an array of them."""
+    """Whether Q2 is sent for an event; for one id or an array of ids."""
     return id % OF < KEPT
 
 
 def enriched(ids: Sequence[int], ask: Ask) -> pa.RecordBatch:
-    """The events of a batch that are kept, with their answers; one whose product is not there is dropped."""
+    """The kept events of a batch with their answers; events without a product are dropped."""
     products = [rows[0] for rows in ask(PRODUCT, ids) if rows]
     wanted = [row for row in products if kept(row[0])]
     best = ask(TOP, [row[2] for row in wanted])
@@ -49,14 +50,14 @@ def enriched(ids: Sequence[int], ask: Ask) -> pa.RecordBatch:
 
 
 def batch(rows: Sequence[tuple[Any, ...]]) -> pa.RecordBatch:
-    """Rows of id, name, category and top."""
+    """Rows (id, name, category, top) as a record batch."""
     columns = list(zip(*rows, strict=True)) if rows else [()] * len(ARROW)
     arrays = [pa.array(list(values), field.type) for values, field in zip(columns, ARROW, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=ARROW)
 
 
 def over(events: DataFrame, work: Callable[[Iterator[list[int]]], Iterator[pa.RecordBatch]], rows: int) -> DataFrame:
-    """``work`` over the ids of each partition, ``rows`` of them at a time at most."""
+    """Apply ``work`` to the ids of each partition, at most ``rows`` at a time."""
 
     def parts(batches: Iterator[pa.RecordBatch]) -> Iterator[list[int]]:
         for batch in batches:
@@ -70,12 +71,12 @@ def over(events: DataFrame, work: Callable[[Iterator[list[int]]], Iterator[pa.Re
 
 
 def nothing(events: DataFrame, rows: int = 1_000) -> DataFrame:
-    """The same job without a question: what the rungs take less of is subtracted."""
+    """The same job without queries: the empty run that is subtracted."""
     return over(events, lambda parts: (batch([(id, "", 0, []) for id in ids if kept(id)]) for ids in parts), rows)
 
 
 async def one(pool: ConnectionPool, id: int, latency: float) -> dict[str, Any]:
-    """Both questions for one event, in a coroutine of a runtime, each after ``latency`` seconds; see :func:`told`."""
+    """Both queries for one event, in a coroutine of the runtime, each after ``latency`` seconds."""
     await asyncio.sleep(latency)
     found = await pool.fetch(PRODUCT, [id])
     if not found or not kept(id):
@@ -86,5 +87,5 @@ async def one(pool: ConnectionPool, id: int, latency: float) -> dict[str, Any]:
 
 
 def told(table: pa.Table) -> Iterator[pa.RecordBatch]:
-    """Answers of :func:`one` without those that were not kept."""
+    """The results of :func:`one`, without events that were not kept."""
     return iter(table.filter(table.column("id").is_valid()).to_batches())

@@ -1,12 +1,11 @@
-"""What the rungs of use case 1 have in common: a graph, its two kernels, and answers that may differ by rounding.
+"""What the rungs of use case 1 share: a graph, the kernels of PageRank and components, and approximate equality.
 
-PageRank as GraphX has it: every rank begins at 1 and becomes 0.15 + 0.85 times what the nodes that
-point to it pass on, each its rank divided by its edges; in the end the ranks of nodes that have an
-edge are scaled to add up to the number of those, which changes nothing where no node is a sink.
+PageRank as in GraphX: every rank starts at 1, and becomes 0.15 + 0.85 times the sum of what its incoming neighbours
+pass on, each its rank divided by its number of edges. At the end the ranks of nodes that have an edge are scaled to
+add up to the number of those nodes; without sinks that changes nothing.
 
-Connected components: every node begins with its own number, and takes the least that a neighbour has;
-only nodes whose number has just changed tell their neighbours (pruning), in every rung that is written
-here.
+Connected components: every node starts with its own number and takes the smallest number of its neighbours. Only
+nodes whose number has changed send it on (pruning).
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ class Graph:
     def __post_init__(self) -> None:
         for ends in (self.source, self.target):
             if len(ends) and not 0 <= ends.min() <= ends.max() < self.nodes:
-                raise Error(f"graph: an edge has an end outside 0..{self.nodes - 1}; number the nodes from 0")
+                raise Error(f"graph: an edge has an end outside 0..{self.nodes - 1}. Number the nodes from 0.")
 
     @classmethod
     def of(cls, edges: pa.Table, nodes: int) -> Graph:
@@ -48,12 +47,12 @@ class Graph:
 
     @cached_property
     def incoming(self) -> CSR:
-        """For each node those that point to it."""
+        """For each node the nodes that point to it."""
         return CSR.from_edges(self.target, self.source, self.nodes)
 
     @cached_property
     def both(self) -> CSR:
-        """For each node its neighbours, whichever way the edge points."""
+        """For each node its neighbours in either direction."""
         ends = [self.source, self.target]
         return CSR.from_edges(np.concatenate(ends), np.concatenate(ends[::-1]), self.nodes)
 
@@ -64,14 +63,14 @@ class Graph:
         return np.where(found == 0, np.inf, found)
 
     def scaled(self, ranks: Ranks) -> Ranks:
-        """Ranks that add up to the number of nodes, those without any edge left out: they keep what they have."""
+        """Ranks scaled to add up to the number of nodes with an edge; nodes without edges keep theirs."""
         some = np.zeros(self.nodes, np.bool_)
         some[self.source] = some[self.target] = True
         return np.where(some, ranks * (some.sum() / max(ranks[some].sum(), RESET)), ranks)
 
 
 class NearlyEqual:
-    """Numbers that count as equal where they differ by rounding only (1e-9 relative)."""
+    """Numbers that compare as equal if they differ by at most 1e-9 (relative)."""
 
     def __init__(self, values: Any) -> None:
         self.values = np.asarray(values, np.float64)
@@ -89,7 +88,7 @@ class NearlyEqual:
 
 
 def cuts(nodes: int, parts: int) -> list[tuple[int, int]]:
-    """Ranges of nodes, one a part, that cover them all."""
+    """One range of nodes for each part."""
     at = np.linspace(0, nodes, parts + 1).astype(int).tolist()
     return list(zip(at, at[1:], strict=False))
 
@@ -106,7 +105,7 @@ def pull(incoming: CSR, passed: Ranks, first: int, last: int) -> Ranks:
 
 
 def push(both: CSR, labels: Labels, changed: Labels) -> tuple[Labels, Labels]:
-    """Neighbours of the nodes that changed for which that is better news, and the least number each heard."""
+    """The neighbours of changed nodes that get a smaller label, and the smallest label that each gets."""
     starts, counts = both.indptr[changed], both.indptr[changed + 1] - both.indptr[changed]
     at = np.repeat(starts - np.concatenate([[0], np.cumsum(counts)[:-1]]), counts) + np.arange(counts.sum())
     nodes, heard = both.indices[at], np.repeat(labels[changed], counts)
@@ -120,7 +119,7 @@ def push(both: CSR, labels: Labels, changed: Labels) -> tuple[Labels, Labels]:
 
 
 def told(labels: Labels, news: list[tuple[Labels, Labels]]) -> tuple[Labels, Labels]:
-    """Labels after the news of all parts, and which nodes changed."""
+    """The labels after the updates of all parts, and the nodes that changed."""
     after = labels.copy()
     for nodes, heard in news:
         np.minimum.at(after, nodes, heard)
@@ -128,7 +127,7 @@ def told(labels: Labels, news: list[tuple[Labels, Labels]]) -> tuple[Labels, Lab
 
 
 def pagerank(graph: Graph, iterations: int) -> Ranks:
-    """In this process, with numpy: what a cluster has to be compared with too."""
+    """PageRank in this process, with numpy."""
     ranks = np.ones(graph.nodes)
     for _ in range(iterations):
         ranks = pull(graph.incoming, ranks / graph.degrees, 0, graph.nodes)
@@ -136,7 +135,7 @@ def pagerank(graph: Graph, iterations: int) -> Ranks:
 
 
 def components(graph: Graph) -> Labels:
-    """In this process: for each node the least node that it is connected with."""
+    """Components in this process: for each node the smallest node that it is connected with."""
     labels = changed = np.arange(graph.nodes)
     while len(changed):
         labels, changed = told(labels, [push(graph.both, labels, changed)])

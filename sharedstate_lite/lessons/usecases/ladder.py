@@ -1,12 +1,11 @@
-"""A ladder: the same computation on one rung after the other, each timed, counted and held to one answer.
+"""A ladder: the same computation in several ways, each timed, counted, and compared by its answer.
 
-    climb(rungs)        runs every rung: a warm-up, then so many runs; the steps, in order
-    same(steps)         whether all rungs that ran gave the same answer
-    table(steps)        a line a step
-    digest(frame)       a DataFrame's rows as their number and one sum of hashes: their order does not matter
+    climb(rungs)   run every rung: a warm-up, then the measured runs
+    same(results)  whether all rungs gave the same answer
+    table(results) one row for each rung
+    digest(frame)  a DataFrame's rows as their number and the sum of their hashes, regardless of order
 
-A rung that cannot be climbed here is a step with the reason and without a time. Seconds
-are of this machine and this moment; what is counted is the same on every run.
+A rung that cannot run here has a reason instead of a time. Counts are the same on every run; seconds are not.
 """
 
 from __future__ import annotations
@@ -26,17 +25,17 @@ if TYPE_CHECKING:
 
 Answer = tuple[int, int]
 """Rows, and the sum of their hashes modulo 2**63."""
-_TOLD = 0.1
-"""Of a run: what is left of it without an empty one can be told from noise where it is more."""
+_SMALLEST = 0.1
+"""The smallest share of a run, after subtracting an empty run, that is more than noise."""
 _UNSURE = "or less: hardly longer than an empty run"
 _FIRST_UNSURE = "or less, and all times with it: hardly longer than an empty run"
 Progress = Callable[[str, float], None]
-"""Told which rung runs, and which share of its runs is done."""
+"""Called with the running rung, and the share of its runs that is done."""
 
 
 @dataclass(frozen=True)
 class RunResult:
-    """What one run gave: its answer, and what was counted meanwhile, such as connections."""
+    """The answer of one run, and its counts, such as connections opened."""
 
     answer: object
     counts: Mapping[str, float] = field(default_factory=dict)
@@ -44,9 +43,9 @@ class RunResult:
 
 @dataclass(frozen=True)
 class Rung:
-    """One way to compute it over ``events`` events; ``absent`` says why it cannot be gone here.
+    """One way to compute the answer from ``events`` events. ``absent``: the reason why it cannot run here.
 
-    ``empty``: what is subtracted, where it is not what is subtracted of the others.
+    ``empty``: the empty run to subtract from this rung, if it differs from the ladder's.
     """
 
     events: int
@@ -57,7 +56,7 @@ class Rung:
 
 @dataclass(frozen=True)
 class RungResult:
-    """A rung that was climbed: ``seconds`` of each run, and those of an ``empty`` one, which are subtracted."""
+    """The result of a rung: the ``seconds`` of each run, and of an ``empty`` run, which is subtracted."""
 
     name: str
     events: int
@@ -65,24 +64,24 @@ class RungResult:
     empty: float = 0.0
     answer: object = None
     counts: Mapping[str, float] = field(default_factory=dict)
-    """Those of the first run, before anything was warm."""
+    """Counts of the first run, before the warm-up."""
     absent: str = ""
 
     @property
     def took(self) -> float:
-        """The median run less an empty one, in seconds; at least a tenth of the run, see ``unsure``."""
+        """Seconds of the median run minus an empty run; at least a tenth of the run, see ``unsure``."""
         run = median(self.seconds)
-        return max(run - self.empty, run * _TOLD)
+        return max(run - self.empty, run * _SMALLEST)
 
     @property
     def unsure(self) -> bool:
-        """Whether so little is left of a run that an empty one differs as much by chance: it ``took`` that or less."""
+        """Whether less than a tenth of the run is left, so that ``took`` is only an upper bound."""
         run = median(self.seconds)
-        return run - self.empty < run * _TOLD
+        return run - self.empty < run * _SMALLEST
 
     @property
     def ms(self) -> float:
-        """Milliseconds an event."""
+        """Milliseconds per event."""
         return self.took / max(self.events, 1) * 1e3
 
 
@@ -95,13 +94,13 @@ def climb(
     empty: Callable[[], object] | None = None,
     progress: Progress | None = None,
 ) -> list[RungResult]:
-    """Run each rung ``warm`` times unmeasured and ``runs`` times measured; ``empty`` likewise, before all and after.
+    """Run each rung ``warm`` times unmeasured and ``runs`` times measured; run ``empty`` before and after the ladder.
 
-    ``most``: a rung that has taken so many seconds is not run again. Where that is so before it was warm, what it has
-    run is measured. Raises Error for no measured run, and where a rung answers otherwise on a later run.
+    ``most``: a rung that has taken this many seconds is not run again; if that happens during the warm-up, the warm-up
+    counts as measured. Raises Error if ``runs`` is below 1, and if a rung gives another answer on a later run.
     """
     if runs < 1 or warm < 0:
-        raise Error(f"climb: {runs} runs after {warm} to warm up: take one run or more, and no negative warm-up")
+        raise Error(f"climb: runs={runs}, warm={warm}. Pass runs of 1 or more, and warm of 0 or more.")
     nothing = _least(empty, runs + warm) if empty is not None else 0.0
     steps: list[RungResult] = []
     for name, rung in rungs.items():
@@ -120,17 +119,17 @@ def climb(
             if most is not None and sum(seconds) >= most:
                 break
         if any(ran.answer != done[0].answer for ran in done):
-            raise Error(f"climb: {name} gave {[ran.answer for ran in done]}: a rung gives the same answer every time")
+            raise Error(f"climb: {name} gave different answers: {[ran.answer for ran in done]}")
         steps.append(RungResult(name, rung.events, seconds[warm:] or seconds, without, done[0].answer, done[0].counts))
     if empty is None:
         return steps
-    # The first was cold, and one moment is like no other: the least of both is surely not too much.
+    # The first empty run was cold; the smallest one subtracts the least.
     least = min(nothing, _least(empty, runs))
     return [step if rungs[step.name].empty else replace(step, empty=least) for step in steps]
 
 
 def same(steps: Sequence[RungResult]) -> bool:
-    """Whether all rungs that ran over as many events gave the same answer, and at least two of them did."""
+    """Whether all rungs over the same number of events gave the same answer; False if fewer than two rungs ran."""
     ran = [step for step in steps if not step.absent]
     by: dict[int, list[object]] = {}
     for step in ran:
@@ -139,7 +138,7 @@ def same(steps: Sequence[RungResult]) -> bool:
 
 
 def table(steps: Sequence[RungResult]) -> pd.DataFrame:
-    """A line a step: events, milliseconds an event, how many times as fast as the first, and what was counted."""
+    """One row for each rung: events, ms per event, how many times as fast as the first rung, and its counts."""
     first = next((step for step in steps if not step.absent), None)
     lines: list[dict[str, object]] = []
     for step in steps:
@@ -155,16 +154,16 @@ def table(steps: Sequence[RungResult]) -> pd.DataFrame:
 
 
 def times(steps: Sequence[RungResult], name: str, against: str) -> float:
-    """How many times as fast, by milliseconds an event, one rung is as another. Raises Error where one did not run."""
+    """How many times as fast one rung is as another, by ms per event. Raises Error if one of them did not run."""
     by = {step.name: step for step in steps if not step.absent}
     for wanted in (name, against):
         if wanted not in by:
-            raise Error(f"times: rung {wanted!r} did not run; those that did are {', '.join(by)}")
+            raise Error(f"times: rung {wanted!r} did not run. These did: {', '.join(by)}.")
     return by[against].ms / by[name].ms
 
 
 def digest(frame: DataFrame) -> Answer:
-    """A DataFrame's rows as a bag: their number, and the sum of their hashes. Runs it, and brings no row here."""
+    """The number of rows and the sum of their hashes; computed by Spark, without collecting rows."""
     from pyspark.sql import functions as f
 
     hashed = frame.select(f.xxhash64(*frame.columns).cast("decimal(38,0)").alias("h"))

@@ -1,11 +1,11 @@
-"""What the processes of tasks are charged with: PSS, in which a page that n processes map counts as an n-th.
+"""The memory of the tasks' processes as PSS: a page that n processes map counts as 1/n.
 
     seen = memory.watch(session)      in the driver
-    memory.note(seen)                 in a task, where it holds the most
+    memory.note(seen)                 in a task, at its peak
     memory.total(seen)                bytes of all processes that noted anything
 
-Forked workers begin with pages that they share, so what a computation takes is the difference to an
-empty one. None where the system does not tell it (docs/worker.md).
+Forked workers share pages from the start, so compare with an empty computation. None if the system does not report
+PSS.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Seen = dict[int, int]
-"""The most that each process noted, by process id."""
+"""The maximum that each process noted, by pid."""
 
 
 class _Most(AccumulatorParam[Seen]):
@@ -36,17 +36,17 @@ class _Most(AccumulatorParam[Seen]):
 
 
 def watch(session: SparkSession) -> Accumulator[Seen]:
-    """Where tasks can note what they hold."""
+    """An accumulator in which tasks note their memory."""
     return session.sparkContext.accumulator({}, _Most())
 
 
 def note(seen: Accumulator[Seen]) -> None:
-    """Note what this process is charged with now."""
+    """Note the PSS of this process."""
     size = host.pss(os.getpid())
     if size is not None:
         seen.add({os.getpid(): size})
 
 
 def total(seen: Accumulator[Seen]) -> int | None:
-    """Bytes of all of them together; None where nothing could be noted."""
+    """The sum over all processes in bytes; None if nothing was noted."""
     return sum(seen.value.values()) or None

@@ -1,9 +1,9 @@
-"""What the paper measured, with its conditions, to stand beside what is measured here.
+"""The results of the paper, for comparison with ours.
 
-Renoir is compiled Rust, its tasks are threads of one process, and its baselines are
-Renoir programs without sharing. Here tasks are Python processes and sharing goes over a socket, so
-factors may be larger or smaller for reasons that have nothing to do with sharing. Source: De
-Martini and Margara, "Safe Shared State in Dataflow Systems", DEBS 2024, and its raw results.
+Renoir is compiled Rust, its tasks are threads of one process, and its baselines are Renoir programs without sharing.
+Our tasks are Python processes and share through a socket, so factors may differ for reasons other than sharing.
+
+Source: De Martini and Margara, "Safe Shared State in Dataflow Systems", DEBS 2024, and its raw results.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ...errors import Error
 
 @dataclass(frozen=True)
 class Figure:
-    """``times`` as fast with sharing as without; None where the paper gives no factor."""
+    """``times`` as fast with sharing as without; None if the paper gives no factor."""
 
     case: int
     what: str
@@ -40,14 +40,14 @@ FIGURES = (
 
 
 def times(case: int) -> dict[str, float]:
-    """The paper's factors of a use case (1 to 6), by what was measured and where. Raises Error for another case."""
+    """The paper's factors of a use case (1 to 6), by measurement and place. Raises Error for another case."""
     if not any(figure.case == case for figure in FIGURES):
-        raise Error(f"use case {case}: the paper has 1 to {max(figure.case for figure in FIGURES)}")
+        raise Error(f"use case {case}: the paper has 1 to {max(figure.case for figure in FIGURES)}.")
     return {f"{one.what}; {one.where}": one.times for one in FIGURES if one.case == case and one.times is not None}
 
 
 def beside(case: int, ours: Mapping[str, float]) -> pd.DataFrame:
-    """The paper's figures of a use case, and below them ours, by what they compare. Raises Error for another case."""
+    """The paper's figures of a use case, followed by ours. Raises Error for another case."""
     times(case)
     rows = [(one.what, one.where, one.times) for one in FIGURES if one.case == case]
     rows += [(what, "here", factor) for what, factor in ours.items()]

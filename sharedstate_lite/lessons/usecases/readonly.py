@@ -1,9 +1,9 @@
-"""Use case 1: a graph that all tasks read, and who has a copy of it.
+"""Use case 1: a graph that all tasks read.
 
-The ladder: GraphFrames (where its jar is had) · GraphX through the gateway · joins of DataFrames · a dictionary that is
-broadcast · arrays that are broadcast · the same arrays in memory that all tasks map · these, with what
-tasks tell each other passed through an exchange, in one job · numpy in this process. The
-three before the exchange run one job an iteration, and differ in nothing but how the graph comes to the task.
+The rungs: GraphFrames (if its jar is available) · GraphX through the gateway · joins of DataFrames · a broadcast
+dictionary · broadcast arrays · the same arrays in shared memory · shared memory with an Exchange, in one job · numpy
+in this process. The three rungs before the Exchange run one job for each iteration, and differ only in how the graph
+reaches the tasks.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     from ...worker import CSR
 
 Get = Callable[[], Any]
-"""How a task comes by something that tasks share."""
+"""Returns the shared value in a task."""
 Give = Callable[[Any], contextlib.AbstractContextManager[Get]]
-"""What is shared, to how a task comes by it, for as long as it is open."""
+"""A context manager: a value -> how a task gets it."""
 
 
 @contextlib.contextmanager
 def broadcast(session: SparkSession, what: Any) -> Iterator[Get]:
-    """A copy for every worker process."""
+    """One copy for each worker process."""
     sent = session.sparkContext.broadcast(what)
     yield lambda: sent.value
     sent.destroy()
@@ -43,7 +43,7 @@ def broadcast(session: SparkSession, what: Any) -> Iterator[Get]:
 
 @contextlib.contextmanager
 def mapped(session: SparkSession, what: Any) -> Iterator[Get]:
-    """One copy for the host: a graph or numbers, mapped read-only."""
+    """One copy for the host, mapped read-only: a graph or numbers."""
     csr = isinstance(what, w.CSR)
     with w.share(what if csr else pa.table({"values": what}), session) as shared:
         yield (lambda: shared.csr()) if csr else (lambda: shared.table().column("values").chunk(0).to_numpy())
@@ -156,7 +156,7 @@ def _charged(session: SparkSession, tasks: int, get: Get) -> int:
         session.sparkContext.parallelize(range(tasks), tasks).barrier().mapPartitions(run).collect()
     found = memory.total(seen)
     if found is None:
-        raise Error("memory: this system does not tell PSS; it is measured on Linux")
+        raise Error("memory: this system does not report PSS. Measure it on Linux.")
     return found
 
 

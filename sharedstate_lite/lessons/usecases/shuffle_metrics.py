@@ -1,8 +1,7 @@
-"""What a computation shuffled, as Spark's own books have it: records and bytes that its stages wrote for others.
+"""Records and bytes that an action shuffled, from Spark's own metrics.
 
-Read from the status store of the session's context, which is there without the web page.
-Counted are the stages that ran; one that Spark skipped, because its output was still
-there, wrote nothing again.
+They are read from the status store of the context, which exists without the web UI. Stages that Spark skipped,
+because their output still existed, wrote nothing and count nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class ShuffleMetrics:
-    """``records`` and ``bytes`` written to shuffles, ``jobs``, and ``tasks`` of the stages that wrote."""
+    """``records`` and ``bytes`` written to shuffles; ``jobs``; ``tasks`` of the stages that wrote."""
 
     records: int
     bytes: int
@@ -29,9 +28,9 @@ class ShuffleMetrics:
 
 
 def measure_shuffle(session: SparkSession, action: Callable[[], T]) -> tuple[T, ShuffleMetrics]:
-    """What an action returns, and what Spark moved for it."""
+    """The result of an action, and what it shuffled."""
     context: Any = session.sparkContext
-    group = f"moved {secrets.token_hex(6)}"
+    group = f"shuffle metrics {secrets.token_hex(6)}"
     context.setJobGroup(group, "counted by sharedstate_lite")
     try:
         result = action()
@@ -39,12 +38,12 @@ def measure_shuffle(session: SparkSession, action: Callable[[], T]) -> tuple[T, 
         context.setLocalProperty("spark.jobGroup.id", None)
         context.setLocalProperty("spark.job.description", None)
     scala = context._jsc.sc()
-    # Spark enters what happened after it has told the result.
+    # Spark updates its metrics after it has returned the result.
     scala.listenerBus().waitUntilEmpty()
     tracker = context.statusTracker()
     jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
     stages = {stage for job in jobs if job is not None for stage in job.stageIds}
-    # Of a session's thousands of stages Spark forgets some, and first those that it skipped.
+    # Spark drops old stages, skipped ones first.
     known = [stage for stage in sorted(stages) if tracker.getStageInfo(stage) is not None]
     said = [scala.statusStore().lastStageAttempt(stage) for stage in known]
     wrote = [stage for stage in said if stage.shuffleWriteRecords()]

@@ -121,5 +121,5 @@ def test_made_trades_drop_and_cross(handed_out: list[Batch]) -> None:
 
 def test_a_market_takes_its_own_state_only() -> None:
     """A table that is no state is refused with what it should be."""
-    with pytest.raises(Error, match="columns of its state"):
+    with pytest.raises(Error, match="columns of state"):
         Market(pa.table({"a": [1]}))

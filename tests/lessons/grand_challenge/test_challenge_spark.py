@@ -34,7 +34,7 @@ def test_ways_on_spark(
 
 def test_too_many_parts_are_refused(spark: SparkSession, challenger: Challenger) -> None:
     """Parts that cannot run at once would wait for each other for ever; no parts are none."""
-    with pytest.raises(Error, match="parts=50: .* slots that there are"):
+    with pytest.raises(Error, match="parts=50: .* the session has"):
         by_mailbox(challenger.address, spark, parts=50)
     for way in (by_mailbox, by_files, by_source):
         with pytest.raises(Error, match="parts=0"):
