@@ -13,12 +13,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
-from time import perf_counter
 from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from ...errors import Error
+from ..measure import timed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -113,9 +113,9 @@ def climb(
         for number in range(warm + runs):
             if progress is not None:
                 progress(name, number / (warm + runs))
-            began = perf_counter()
-            done.append(rung.run())
-            seconds.append(perf_counter() - began)
+            ran, took = timed(rung.run)
+            done.append(ran)
+            seconds.append(took)
             if most is not None and sum(seconds) >= most:
                 break
         if any(ran.answer != done[0].answer for ran in done):
@@ -172,10 +172,4 @@ def digest(frame: DataFrame) -> Answer:
 
 
 def _least(action: Callable[[], object], runs: int) -> float:
-    return min(_seconds(action) for _ in range(runs))
-
-
-def _seconds(action: Callable[[], object]) -> float:
-    began = perf_counter()
-    action()
-    return perf_counter() - began
+    return min(timed(action)[1] for _ in range(runs))
