@@ -1,3 +1,3 @@
-"""How many products there are in the tests of the use cases."""
+"""The number of products in the tests of the use cases."""
 
 PRODUCTS, CATEGORIES = 2_000, 20

@@ -1,4 +1,4 @@
-"""What inside tells of arrangements and of delta joins is what is stored and what follows from it."""
+"""The tables of arrangements show what is stored."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ VISITS = [("visit", (p, u, n), 1) for p, u, n in [("Apple", "Alice", 10), ("Appl
 
 
 def test_batches_are_those_of_the_arrangements() -> None:
-    """One line a batch; the batches of an arrangement follow each other from 0 to its upper."""
+    """One row for each batch; the batches of an arrangement are contiguous from 0 to its upper."""
     engine = epochs.engine_after("shared", [TOP])
     for start in range(0, 12_000, 3_000):
         engine.step({"visit": [((f"p{n % 7}", "u", n), 1) for n in range(start, start + 3_000 - start // 5)]})
@@ -32,7 +32,7 @@ def test_batches_are_those_of_the_arrangements() -> None:
 
 
 def test_history_has_times_that_handles_keep() -> None:
-    """Times later than since are told; those that since has passed are `≤ since`; a pair that met is gone."""
+    """Times after since are exact, earlier ones are shown as `≤ since`; cancelled pairs are gone."""
     engine = epochs.engine_after("shared", [TOP], VISITS[:1])
     handle = engine.handle()
     for relation, row, diff in [*VISITS[1:], ("visit", ("Apple", "Bob", 20), -1)]:
@@ -64,7 +64,7 @@ EPOCHS = st.fixed_dictionaries({r: st.lists(st.sampled_from(rows), max_size=3) f
 @settings(max_examples=25, derandomize=True, deadline=None)
 @given(EPOCHS, EPOCHS)
 def test_simultaneous_by_the_rule_is_the_true_change(first: Any, second: Any) -> None:
-    """Whatever comes and goes at once, reading `<=` later and `<` earlier gives the change of the join."""
+    """For any epoch, reading later inputs with `<=` and earlier ones with `<` gives the join's change."""
     engine = epochs.engine_after("shared", [THREE], join="delta")
     engine.step({r: [(row, 2) for row in set(rows)] for r, rows in first.items()})
     before = len(engine.read("three"))
@@ -75,7 +75,7 @@ def test_simultaneous_by_the_rule_is_the_true_change(first: Any, second: Any) ->
 
 
 def test_simultaneous_shows_what_goes_wrong() -> None:
-    """A new product with a visit and a price at once: all `<=` counts three times, all `<` never."""
+    """A new product with a visit and a price in one epoch: all `<=` counts three times, all `<` never."""
     engine = epochs.engine_after("shared", [THREE], join="delta")
     told = arrangements.simultaneous(engine, {r: [(rows[0], 1)] for r, rows in ROWS.items()})
     assert told[["info", "visit", "price", "sum", "true"]].values.tolist() == [

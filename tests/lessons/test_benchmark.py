@@ -1,4 +1,4 @@
-"""Spark's plan as a table, and the course that notebook 04 sends every engine through."""
+"""Spark's plan as a table, and the benchmark of notebook 04."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ USERS = "CREATE VIEW users AS SELECT user, COUNT(*) AS n FROM visit GROUP BY use
 
 @pytest.mark.parametrize("kind", ["full", pytest.param("shared", marks=pytest.mark.slow), "partial"])
 def test_the_plan_names_each_piece_of_state_once(spark: SparkSession, tmp_path: Path, kind: str) -> None:
-    """All own state stands in one stage each, stages are what Spark's metadata list, and the join comes first."""
+    """Each piece of state is in one stage, the stages are those of Spark's metadata, and the join comes first."""
     view = ss.Catalog(**data.SCHEMA).view(RESULT)
     with ss.spark.engine(kind, [view], spark, checkpoint=tmp_path, bins=3) as engine:
         before = ss.spark.stages(tmp_path)
@@ -44,8 +44,8 @@ def test_the_plan_names_each_piece_of_state_once(spark: SparkSession, tmp_path: 
 
 
 @pytest.mark.slow  # notebook 04 asserts the same of a larger stream
-def test_a_course_is_the_same_in_process_and_on_spark(spark: SparkSession, tmp_path: Path) -> None:
-    """What an engine emits and answers over the whole course is equal on both sides, and each part is timed."""
+def test_a_run_is_the_same_in_process_and_on_spark(spark: SparkSession, tmp_path: Path) -> None:
+    """Emitted changes and answers are equal in process and on Spark, and each part is timed."""
     catalog = ss.Catalog(**data.SCHEMA)
     view, late = catalog.view(RESULT), catalog.view(USERS)
 
@@ -66,7 +66,7 @@ def test_a_course_is_the_same_in_process_and_on_spark(spark: SparkSession, tmp_p
 
 
 def test_edges_count_what_went_along_them() -> None:
-    """Questions, answers and changes are counted by edge, whether the trace carries rows or not."""
+    """Questions, answers and changes are counted by edge, also if the trace keeps no rows."""
     view = ss.Catalog(**data.SCHEMA).view(RESULT)
     engine = ss.engine("partial", [view])
     engine.step({name: table.assign(diff=1) for name, table in data.seed().items()})

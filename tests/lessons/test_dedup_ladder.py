@@ -1,4 +1,4 @@
-"""Deduplication: every rung keeps each id once, and shuffles what it says."""
+"""Deduplication: every rung keeps each id once, and shuffles the expected records."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ COUNT, TASKS = 40_000, 4
 
 
 def test_deduplication(spark: SparkSession) -> None:
-    """Each id is kept once; a shuffle of all moves all, one shared set moves one record an id, and one a task."""
+    """Each id is kept once; the first rung shuffles all rows, the shared set one record for each id."""
     frame = ids.ids(spark, COUNT, mean=500.0, tasks=TASKS)
     different = ids.table(COUNT, mean=500.0).column("id").unique()
     steps = ladder.climb(dedup.rungs(spark, frame), warm=0)

@@ -1,4 +1,4 @@
-"""The example in the terminal."""
+"""The example in a terminal."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -20,14 +19,14 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture(scope="module")
 def printed() -> str:
-    """What is printed without colour."""
+    """The printed text without colour."""
     text, status = demo.report(demo.Style(False))
     assert status == 0
     return text
 
 
 def test_rows_are_the_seed_s() -> None:
-    """The nine messages are the rows of the data's two tables, in their order."""
+    """The nine messages are the rows of the data's two tables, in order."""
     tables = data.seed()
     assert [(n, tuple(r)) for n, t in tables.items() for r in t.values.tolist()] == demo.MESSAGES
     assert demo.SCHEMA == data.SCHEMA
@@ -41,7 +40,7 @@ def test_fits_a_terminal(printed: str) -> None:
 
 
 def test_every_message_is_told(printed: str) -> None:
-    """Each strategy tells of each message, what it emits, the answer and the rows held."""
+    """Each strategy prints each message, what it emits, the answer and the stored rows."""
     for text in ("FULL STATE", "SHARED STATE", "PARTIAL STATE"):
         part = printed[printed.index(text) :].split("\n\n")[0]
         assert all(re.search(rf"^{relation} {row[0]} {row[1]}", part, re.M) for relation, row in demo.MESSAGES)
@@ -50,7 +49,7 @@ def test_every_message_is_told(printed: str) -> None:
 
 
 def test_partial_keeps_nothing_until_asked() -> None:
-    """Before the read nothing is held, joined changes are dropped; each read fills its key."""
+    """Before a read nothing is stored and joined changes are dropped; each read fills its key."""
     told = demo.run("partial")
     first = next(i for i, line in enumerate(told.lines) if line.read)
     assert [line.own for line in told.lines[:first]] == [0] * 8
@@ -60,7 +59,7 @@ def test_partial_keeps_nothing_until_asked() -> None:
 
 
 def test_the_table_counts_the_engines(printed: str) -> None:
-    """The closing table has the rows in base and own state that the engines hold."""
+    """The last table has the rows of base tables and own state that the engines store."""
     runs = {kind: demo.run(kind).last for kind in demo.KINDS}
     assert [runs[k].own for k in demo.KINDS] == [16, 7, 2] and {r.base for r in runs.values()} == {9}
     for kind, name in [("full", "full"), ("shared", "shared"), ("partial", "partial, Vegetable read")]:
@@ -69,7 +68,7 @@ def test_the_table_counts_the_engines(printed: str) -> None:
 
 
 def test_a_wrong_engine_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where a strategy disagrees with DuckDB, the example says who and ends with status 1."""
+    """If a strategy disagrees with DuckDB, the example names it and exits with status 1."""
     whole = demo.run
 
     def wrong(kind: str) -> demo.DemoRun:
@@ -82,7 +81,7 @@ def test_a_wrong_engine_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_colour_is_for_terminals(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Colour goes to a terminal alone, and not where NO_COLOR is set or the terminal is dumb."""
+    """Colour only on a terminal that supports it, and without NO_COLOR."""
 
     class Terminal(io.StringIO):
         def isatty(self) -> bool:
@@ -101,18 +100,15 @@ def test_colour_is_for_terminals(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_runs_as_a_command_without_java() -> None:
-    """The command needs no Java and no PySpark, says nothing on standard error, and works under two seconds."""
+    """The command needs neither Java nor PySpark, and writes nothing to standard error."""
     code = "import sys; sys.modules['pyspark'] = None; from sharedstate_lite.lessons import demo; sys.exit(demo.main())"
     settings = {k: v for k, v in os.environ.items() if k != "JAVA_HOME"} | {"PATH": "", "PYTHONPATH": str(ROOT)}
     done = subprocess.run([sys.executable, "-c", code], env=settings, capture_output=True, text=True, cwd=ROOT)
     assert (done.returncode, done.stderr) == (0, "") and "FULL STATE" in done.stdout
-    began = time.process_time()
-    demo.report(demo.Style(False))
-    assert time.process_time() - began < 2
 
 
 def test_a_closed_pipe_is_no_traceback() -> None:
-    """A reader that goes away ends the command quietly."""
+    """A closed output pipe ends the command without an error message."""
     settings = {**os.environ, "PYTHONPATH": str(ROOT)}
     process = subprocess.Popen(
         [sys.executable, "-m", "sharedstate_lite.lessons.demo"],

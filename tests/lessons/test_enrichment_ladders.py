@@ -1,4 +1,4 @@
-"""Connections, calls in flight and caches: every rung gives the answer that DuckDB gives, and counts as it should."""
+"""Connections, calls in flight and caches: every rung gives DuckDB's answer and the right counts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SKEW = {"mean": 200.0, "below": PRODUCTS + 300}
 
 
 def events(spark: SparkSession, count: int) -> DataFrame:
-    """So many events, over two tasks."""
+    """``count`` events in two tasks."""
     return ids.ids(spark, count, tasks=2, **SKEW).repartition(2).cache()
 
 
@@ -44,18 +44,18 @@ def expected(spark: SparkSession, count: int) -> ladder.Answer:
 
 @pytest.fixture(scope="module")
 def few(spark: SparkSession) -> DataFrame:
-    """Events for what takes long."""
+    """Events for slow rungs."""
     return events(spark, FEW)
 
 
 @pytest.fixture(scope="module")
 def many(spark: SparkSession) -> DataFrame:
-    """Events for the rest."""
+    """Events for fast rungs."""
     return events(spark, MANY)
 
 
 def held(spark: SparkSession, steps: list[ladder.RungResult]) -> dict[str, ladder.RungResult]:
-    """The steps by name, once each answer is DuckDB's."""
+    """The results by name; checks that each answer is DuckDB's."""
     for step in steps:
         assert step.answer == expected(spark, step.events), step.name
     assert ladder.same(steps)
@@ -63,7 +63,7 @@ def held(spark: SparkSession, steps: list[ladder.RungResult]) -> dict[str, ladde
 
 
 def test_connections(spark: SparkSession, server: postgres.Server, many: DataFrame, few: DataFrame) -> None:
-    """A query, a partition, a process each have a connection of their own; the pool never has more than its size."""
+    """Connections opened: one per query, partition or process; for the pool at most its size."""
     with connections.rungs(spark, server.dsn, many, few, size=3) as rungs:
         steps = held(spark, ladder.climb(rungs, warm=0))
         again = ladder.climb({"again": rungs["per process, pipelined"]}, warm=0)
@@ -72,13 +72,13 @@ def test_connections(spark: SparkSession, server: postgres.Server, many: DataFra
     assert opened["connect per query"] == asked and opened["per partition"] == 2
     assert opened["per process"] <= 2 and opened["per process, pipelined"] <= 2 and 1 <= opened["one pool"] <= 3
     assert again[0].counts["connections"] <= 2 - opened["per process, pipelined"]
-    # Its events may lie in other partitions than those of the others, whose empty run is not its own.
+    # This rung has other events, so it has an empty run of its own.
     empty = rungs["connect per query"].empty
     assert empty is not None and empty() == ladder.digest(enrich.nothing(few))
 
 
 def test_calls_in_flight(spark: SparkSession, server: postgres.Server, few: DataFrame) -> None:
-    """However many calls are in flight, answers are equal, and no more connections are busy than the pool has."""
+    """For any number of calls in flight the answers are equal, and at most the pool's connections are busy."""
     some = events(spark, SOME)
     with asynchronous.rungs(spark, server.dsn, some, latency=0.001, few=few) as rungs:
         steps = held(spark, ladder.climb(rungs, warm=0))
@@ -88,7 +88,7 @@ def test_calls_in_flight(spark: SparkSession, server: postgres.Server, few: Data
 
 
 def test_caches(spark: SparkSession, server: postgres.Server, many: DataFrame, few: DataFrame) -> None:
-    """One cache of the host hits more than a cache a task, and a large one more than a small one."""
+    """A shared cache has more hits than one for each task, and a large one more than a small one."""
     with caching.rungs(spark, server.dsn, many, (64, 5_000), 0.0, few, ttl=1e-9) as rungs:
         steps = held(spark, ladder.climb(rungs, warm=0))
     hits = {name: step.counts["id hits"] for name, step in steps.items()}
@@ -97,7 +97,7 @@ def test_caches(spark: SparkSession, server: postgres.Server, many: DataFrame, f
     assert hits["shared, 5,000"] == pytest.approx(1 - len(found.unique()) / MANY)
     assert hits["private, 5,000"] < hits["shared, 5,000"] and hits["shared, 64"] < hits["shared, 5,000"]
     assert steps["shared, 5,000"].counts["category hits"] > 0.9
-    # A row that may not be a nanosecond old is asked for again by the next batch.
+    # With a ttl of one nanosecond the next batch loads the row again.
     assert hits["shared, at most 1e-09 s old"] < hits["shared, 5,000"]
 
 
@@ -105,14 +105,14 @@ def test_caches(spark: SparkSession, server: postgres.Server, many: DataFrame, f
 def test_a_small_cache_has_few_events_only_where_questions_wait(
     spark: SparkSession, server: postgres.Server, many: DataFrame, few: DataFrame, latency: float, events: int
 ) -> None:
-    """Hits of a small and a large cache are compared over the same events, unless that would take too long."""
+    """Small and large caches run over the same events, unless the queries have latency."""
     with caching.rungs(spark, server.dsn, many, (FEW // 2, 5_000), latency, few) as rungs:
         small = [rungs[f"{kind}, {FEW // 2}"].events for kind in ("private", "shared")]
         assert small == [events, events] and rungs["shared, 5,000"].events == MANY and rungs["no cache"].events == FEW
 
 
 def test_a_ttl_bounds_how_old_an_answer_is(spark: SparkSession, server: postgres.Server) -> None:
-    """Without a bound a cache goes on telling what was; with one that has passed, it asks again."""
+    """Without a ttl a cache returns the old row; after its ttl it loads again."""
     with (
         w.AsyncRuntime(spark) as calls,
         w.ConnectionPool(spark, server, size=2) as pool,

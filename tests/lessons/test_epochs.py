@@ -1,4 +1,4 @@
-"""What epochs.log returns about messages is what the engine did."""
+"""The tables of epochs show what the engine did."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def view() -> ss.View:
 
 
 def test_messages_are_the_rows_in_order() -> None:
-    """Every row of every table is one message, tables and rows in their order, with the diff asked for."""
+    """Every row of every table is one message, in order, with the given diff."""
     assert SENT[0] == ("info", ("Apple", "Fruit"), 1) and SENT[-1] == ("visit", ("Potato", "Eve", 60), 1)
     assert [d for _, _, d in epochs.messages(data.seed(), -1)] == [-1] * len(SENT) == [-1] * 9
 
@@ -47,8 +47,8 @@ def test_log_says_what_was_emitted_and_is_held(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["full", "shared"])
-def test_travelled_follows_the_edges(kind: str) -> None:
-    """One line a message along an edge, in order, and one a piece of state written; the trace's setting is left."""
+def test_trace_epoch_follows_the_edges(kind: str) -> None:
+    """One row for each message and each write to state, in order; the trace's setting is restored."""
     engine = epochs.engine_after(kind, [view()], SENT[:-1])
     told = epochs.trace_epoch(engine, {"visit": [(("Potato", "Eve", 60), 1), (("Carrot", "Bob", 50), -1)]})
     assert told["from"].iloc[0] == "visit" and told["to"].iloc[-1] == "result"
@@ -58,14 +58,14 @@ def test_travelled_follows_the_edges(kind: str) -> None:
 
 
 def test_rows_with_other_diffs_and_nulls() -> None:
-    """A diff other than one is written out, and NULL is NULL."""
+    """A diff other than 1 is shown as a number, and NULL as NULL."""
     changes = ss.Changes.from_pandas(pd.DataFrame({"a": ["x", None], "diff": [3, -2]}))
     assert epochs.rows(changes) == "+3 × x, −2 × NULL"
     assert epochs.kinds(changes) == "+I x, -D NULL"
 
 
-def test_walk_restores_the_trace_when_a_message_is_refused() -> None:
-    """A message that the engine refuses raises its error, and rows are not kept from then on."""
+def test_log_restores_the_trace_when_a_message_is_refused() -> None:
+    """A refused message raises the engine's error, and the trace's setting is restored."""
     engine = epochs.engine_after("full", [view()])
     with pytest.raises(ss.RowError):
         epochs.log(engine, [("visit", ("Kiwi", "Dan", 1), -1)])
@@ -73,7 +73,7 @@ def test_walk_restores_the_trace_when_a_message_is_refused() -> None:
 
 
 def test_a_table_with_signs_says_them_itself() -> None:
-    """A diff column, as data.load gives, is the messages' sign and no column of theirs; an empty table has none."""
+    """A diff column becomes the messages' diff; an empty table gives no messages."""
     table = pd.DataFrame({"a": [1, 2], "diff": [1, -1]})
     assert epochs.messages({"t": table}) == [("t", (1,), 1), ("t", (2,), -1)]
     assert epochs.messages({"t": table[["a"]]}, diff=-1) == [("t", (1,), -1), ("t", (2,), -1)]

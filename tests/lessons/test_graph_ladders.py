@@ -1,4 +1,4 @@
-"""Graphs: every rung gives the ranks and components that plain Python gives."""
+"""Graphs: every rung gives the ranks and components of plain Python."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def ranked(graph: Graph, iterations: int) -> list[float]:
 
 
 def connected(graph: Graph) -> list[int]:
-    """Components by union of sets, the least node standing for each."""
+    """Components by union of sets, each named by its smallest node."""
     parent = list(range(graph.nodes))
 
     def root(node: int) -> int:
@@ -64,7 +64,7 @@ ends = nodes.flatmap(lambda n: st.lists(st.tuples(st.integers(0, n - 1), st.inte
 
 @given(nodes, ends)
 def test_kernels(count: int, edges: list[tuple[int, int]]) -> None:
-    """On any graph, with sinks, loops and edges that come twice, the kernels equal the definitions."""
+    """On any graph, with sinks, loops and repeated edges, the kernels equal the definitions."""
     pairs = np.array(edges, np.int64).reshape(-1, 2)
     graph = Graph(pairs[:, 0], pairs[:, 1], count)
     assert NearlyEqual(graphs.pagerank(graph, ITERATIONS)) == NearlyEqual(ranked(graph, ITERATIONS))
@@ -72,7 +72,7 @@ def test_kernels(count: int, edges: list[tuple[int, int]]) -> None:
 
 
 def test_every_rung(spark: SparkSession, tmp_path: Path) -> None:
-    """GraphX, joins, dictionaries, arrays, sharing and the exchange agree, on a graph with a sink and a lonely node."""
+    """All rungs agree on a graph with a sink and a node without edges."""
     table = made.table(300, 2_000, islands=3, seed=1)
     source, target = (np.append(table.column(name).to_numpy(), end) for name, end in (("source", 5), ("target", 300)))
     graph = Graph(source, target, 302)
@@ -86,7 +86,7 @@ def test_every_rung(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_the_notebook_names_every_rung(spark: SparkSession) -> None:
-    """Notebook 05 asks for the name of the quickest way: each stands in its text as the ladder calls it, in bold."""
+    """Notebook 05 asks for the name of the fastest way, so its text has each rung's name in bold."""
     graph = Graph(np.array([0]), np.array([1]), 2)
     cells = json.loads((ROOT / "notebooks" / "05-read-only-data.ipynb").read_text("utf-8"))["cells"]
     text = next("".join(cell["source"]) for cell in cells if "## PageRank" in "".join(cell["source"]))
@@ -94,7 +94,7 @@ def test_the_notebook_names_every_rung(spark: SparkSession) -> None:
 
 
 def test_pruning_saves_work_on_a_single_edge() -> None:
-    """In the second round one node of two has news; a node without edges would add nothing that could be saved."""
+    """In the second round only one of two nodes sends a message."""
     graph = Graph(np.array([0]), np.array([1]), 3)
     all_of_them = np.arange(3)
     labels, changed = graphs.told(all_of_them, [graphs.push(graph.both, all_of_them, all_of_them)])
@@ -104,14 +104,14 @@ def test_pruning_saves_work_on_a_single_edge() -> None:
 
 @pytest.mark.skipif(not host.LINUX, reason="PSS is told by Linux alone: run it there")
 def test_a_shared_graph_is_in_memory_once(spark: SparkSession) -> None:
-    """Two tasks that read a mapped graph are charged with one copy; two that have it broadcast, with one each."""
+    """Two tasks that map a graph account for one copy; two with a broadcast graph for two."""
     size = 8_000_000
     held = readonly.held(spark, w.CSR(np.array([0, size]), np.zeros(size, np.int32)), 2)
     assert held["broadcast"] > 1.8 * 4 * size and held["shared"] < 1.5 * 4 * size
 
 
 def test_graphframes_are_there_or_told_absent(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Without the jar the rung says why and what mends it, and the variable that names a jar of one's own."""
+    """Without the jar the rung says why, what to do, and which variable names a jar."""
     monkeypatch.setenv("SHAREDSTATE_LITE_GRAPHFRAMES_JAR", str(tmp_path / "gone.jar"))
     assert "gone.jar is not a file" in dataflow.absent() and "SHAREDSTATE_LITE_GRAPHFRAMES_JAR" in dataflow.absent()
     monkeypatch.delenv("SHAREDSTATE_LITE_GRAPHFRAMES_JAR")
@@ -121,7 +121,7 @@ def test_graphframes_are_there_or_told_absent(monkeypatch: pytest.MonkeyPatch, t
 
 @pytest.mark.skipif(bool(dataflow.absent()), reason=f"GraphFrames: {dataflow.absent()}")
 def test_graphframes(spark: SparkSession, tmp_path: Path) -> None:
-    """Where the jar is had, GraphFrames gives the same."""
+    """GraphFrames gives the same answer, if its jar is available."""
     graph = Graph.of(made.table(300, 2_000, islands=3), 300)
     outside = dataflow.Outside(spark, graph, dataflow.write(graph, tmp_path / "edges.txt"), 2)
     assert NearlyEqual(outside.frames_pagerank(ITERATIONS)) == NearlyEqual(ranked(graph, ITERATIONS))
@@ -129,7 +129,7 @@ def test_graphframes(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_what_is_no_graph_is_refused() -> None:
-    """A node outside the graph is told; ranks that are nearly equal are equal, others are not."""
+    """A node outside the graph raises; ranks compare as equal within 1e-9."""
     with pytest.raises(Error, match=r"outside 0\.\.1"):
         Graph.of(pa.table({"source": [0], "target": [2]}), 2)
     assert NearlyEqual([1.0, 2.0]) == NearlyEqual([1.0 + 1e-12, 2.0]) and NearlyEqual([1.0]) != NearlyEqual(

@@ -1,4 +1,4 @@
-"""The ladder itself: what is timed, counted, compared and left out."""
+"""The ladder: what it times, counts, compares and leaves out."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sharedstate_lite.lessons.usecases.ladder import Rung, RungResult, RunResult
 
 
 def test_a_ladder_is_climbed_rung_by_rung() -> None:
-    """Each rung runs as often as asked, its warm-up is not timed, and its counts are those of the first run."""
+    """Each rung runs as often as asked; the warm-up is not timed, and the counts are the first run's."""
     runs: list[str] = []
 
     def rung(name: str, answer: int) -> Rung:
@@ -31,7 +31,7 @@ def test_a_ladder_is_climbed_rung_by_rung() -> None:
 
 
 def test_a_rung_that_takes_long_is_not_run_again() -> None:
-    """After ``most`` seconds there are no more runs; a warm-up alone is then what is measured."""
+    """After ``most`` seconds a rung is not run again; a warm-up alone then counts as measured."""
     quick = Rung(1, lambda: RunResult(1))
     (one,) = ladder.climb({"a": quick}, runs=5, warm=1, most=0.0)
     (all_,) = ladder.climb({"a": quick}, runs=5, warm=1, most=3600.0)
@@ -39,7 +39,7 @@ def test_a_rung_that_takes_long_is_not_run_again() -> None:
 
 
 def test_an_empty_run_is_subtracted() -> None:
-    """Milliseconds an event are those of the median run without the empty one's; two rungs compare by them."""
+    """ms per event come from the median run minus the empty run; rungs are compared by them."""
     slow = RungResult("slow", 100, (5.0, 1.2, 1.1), 0.2)
     fast = RungResult("fast", 1_000, (0.7,), 0.2)
     assert slow.ms == pytest.approx(10.0) and fast.ms == pytest.approx(0.5)
@@ -49,7 +49,7 @@ def test_an_empty_run_is_subtracted() -> None:
 
 
 def test_what_an_empty_run_leaves_nothing_of_is_no_figure() -> None:
-    """Where an empty run took as long, or by chance longer, a tenth of the run is told, as the most that it can be."""
+    """If an empty run takes as long as the rung, a tenth of the run is reported as an upper bound."""
     whole, none = RungResult("a", 100, (1.0,), 0.5), RungResult("b", 1_000, (0.6,), 0.7)
     assert none.took == pytest.approx(0.06) and none.unsure and not whole.unsure
     table = ladder.table([whole, none])
@@ -63,7 +63,7 @@ def test_what_an_empty_run_leaves_nothing_of_is_no_figure() -> None:
 
 
 def test_other_answers_are_seen() -> None:
-    """Rungs over as many events must agree, a rung with itself too; one rung alone proves nothing."""
+    """Rungs over the same number of events must agree, and a rung with itself; one rung is not enough."""
     one, two, fewer = (
         RungResult("a", 9, (1.0,), answer=1),
         RungResult("b", 9, (1.0,), answer=2),
@@ -73,12 +73,12 @@ def test_other_answers_are_seen() -> None:
     answers = iter([1, 2])
     with pytest.raises(Error, match="different answers"):
         ladder.climb({"a": Rung(1, lambda: RunResult(next(answers)))}, runs=1, warm=1)
-    with pytest.raises(Error, match="one run or more"):
+    with pytest.raises(Error, match="Pass runs of 1 or more"):
         ladder.climb({}, runs=0)
 
 
 def test_the_paper_stands_beside() -> None:
-    """The paper's factors come with their conditions, ours below; a use case that it has not is refused."""
+    """The paper's factors with their conditions, and ours below; an unknown use case raises."""
     table = paper.beside(3, {"a pool": 40.0})
     assert table["times as fast"].tolist() == [51.9, 18.2, 40.0] and table["where"].iloc[-1] == "here"
     assert paper.times(2) == {} and paper.beside(2, {})["times as fast"].isna().all()

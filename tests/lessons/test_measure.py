@@ -1,4 +1,4 @@
-"""Measuring from outside: counts are right, draws repeat, and every way back gives the same answers."""
+"""Measurements: counts are right, draws repeat, and every way of recovery gives the same answers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ KINDS = ["full", "shared", "partial"]
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_play_counts_what_came_and_what_is_held(kind: str) -> None:
-    """A line an epoch, with the rows that came in, and the engine's own state as state() has it."""
+    """One row for each epoch, with its input rows and the state that state() shows."""
     with ss.engine(kind, [view()]) as engine:
         told = measure.play(engine, SHOP)
         assert told["epoch"].tolist() == [1, 2, 3, 4, 5, 6]
@@ -31,7 +31,7 @@ def test_play_counts_what_came_and_what_is_held(kind: str) -> None:
 
 
 def test_reads_tell_hits_from_holes() -> None:
-    """The first read of a key under partial state is no hit, the next one is; under full state all are."""
+    """Under partial state the first read of a key is a miss and the next a hit; under full state all are hits."""
     for kind, hits in (("partial", [False, False, True, True]), ("full", [True] * 4)):
         with ss.engine(kind, [view()]) as engine:
             measure.play(engine, SHOP)
@@ -41,7 +41,7 @@ def test_reads_tell_hits_from_holes() -> None:
 
 
 def test_zipf_repeats_and_is_skewed() -> None:
-    """The same seed draws the same keys, the first more often than the last; no keys at all is an error."""
+    """The same seed draws the same keys, the first more often than the last; no keys raise."""
     keys = [f"k{i}" for i in range(50)]
     drawn = measure.zipf(keys, 2000)
     assert drawn == measure.zipf(keys, 2000) != measure.zipf(keys, 2000, seed=8)
@@ -51,7 +51,7 @@ def test_zipf_repeats_and_is_skewed() -> None:
 
 
 def test_more_budget_hits_no_less() -> None:
-    """A budget is kept; with none to speak of nothing is a hit, with room for all only first reads miss."""
+    """Rows stay within the budget; a tiny budget has no hits, a large one misses only first reads."""
     keys = measure.zipf([f"c{i}" for i in range(5)], 60)
     told = measure.hit_rates([view()], SHOP, "result", keys, [0, 4, 1000])
     assert (told["held"] <= told["budget"]).all()
@@ -61,7 +61,7 @@ def test_more_budget_hits_no_less() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_both_ways_back_answer_alike(kind: str, tmp_path: Path) -> None:
-    """Restored and replayed engines answer as the one that was lost."""
+    """Restored and replayed engines give the answers of the lost one."""
     shown = view()
     with ss.engine(kind, [shown]) as engine:
         measure.play(engine, SHOP)
@@ -73,7 +73,7 @@ def test_both_ways_back_answer_alike(kind: str, tmp_path: Path) -> None:
 
 
 def test_slices_are_the_table() -> None:
-    """The pieces in order are the table, of nearly equal size, with a diff; short tables give empty pieces."""
+    """The pieces add up to the table in order, with nearly equal sizes; short tables give empty pieces."""
     table = pd.DataFrame({"product": list("abcdefg")})
     pieces = measure.slices({"info": table, "visit": table.head(1).assign(diff=-1)}, 3)
     assert [len(p["info"]) for p in pieces] == [2, 2, 3]
@@ -84,7 +84,7 @@ def test_slices_are_the_table() -> None:
 
 
 def test_scale_is_one_word(monkeypatch: pytest.MonkeyPatch) -> None:
-    """SCALE is small where it is not set; another word is an error that names both."""
+    """SCALE is small by default; an unknown value raises with both names."""
     monkeypatch.delenv("SCALE", raising=False)
     assert measure.scale(1, 2) == 1
     monkeypatch.setenv("SCALE", "full")
@@ -95,7 +95,7 @@ def test_scale_is_one_word(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_tables_are_what_epochs_add_up_to() -> None:
-    """The rows that are left, with their diffs: recomputed over them, the answer is the engine's."""
+    """tables() gives the remaining rows with their diffs; the answer recomputed from them is the engine's."""
     left = measure.tables(SHOP)
     with ss.engine("full", [view()]) as engine:
         measure.play(engine, SHOP)
@@ -105,7 +105,7 @@ def test_tables_are_what_epochs_add_up_to() -> None:
 
 
 def test_side_by_side_has_a_line_for_each_strategy() -> None:
-    """Full and shared emit alike; partial holds less; a view that a strategy refuses says why."""
+    """Full and shared emit the same; partial stores less; a refused view has its reason."""
     told = measure.side_by_side(view(), SHOP, asked=20)
     assert told.index.tolist() == KINDS
     assert told.loc["full", "emitted"] == told.loc["shared", "emitted"] > told.loc["partial", "emitted"]
@@ -122,7 +122,7 @@ def test_side_by_side_has_a_line_for_each_strategy() -> None:
 
 
 def test_several_engines_take_turns() -> None:
-    """Played side by side, each engine takes every epoch once, in order, and ends as if it had been alone."""
+    """play_all() sends every epoch to each engine once, in order; each ends as if it ran alone."""
     engines = {kind: ss.engine(kind, [view()]) for kind in KINDS}
     told = measure.play_all(engines, SHOP)
     for kind, engine in engines.items():
@@ -133,7 +133,7 @@ def test_several_engines_take_turns() -> None:
 
 
 def test_rounds_leave_the_last_one() -> None:
-    """A call that is timed three times is undone twice, and what it did last stays."""
+    """timed() with three rounds calls undo() twice and returns the last result."""
     done: list[str] = []
     found, seconds = measure.timed(
         lambda: (done.append("do"), len(done))[1], rounds=3, undo=lambda: done.append("undo")

@@ -1,4 +1,4 @@
-"""Telling what a read asked, and delivering messages by hand and in every order."""
+"""The messages of a read, delivered by hand and in every order."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sharedstate_lite.lessons.demo import MESSAGES, SCHEMA, view
 
 
 def shop(*fixes: str, sql: str | None = None) -> Any:
-    """A partial engine that has seen the nine messages."""
+    """A partial engine that has processed the nine messages."""
     shown = view() if sql is None else ss.Catalog(**SCHEMA).view(f"CREATE VIEW result AS {sql}")
     engine = ss.engine("partial", [shown], without=fixes)
     for relation, row in MESSAGES:
@@ -20,8 +20,8 @@ def shop(*fixes: str, sql: str | None = None) -> Any:
     return engine
 
 
-def test_a_read_is_told_from_question_to_answer() -> None:
-    """The lines of a miss go up to the tables and come down again, projections left out; a hit is one line."""
+def test_a_read_is_listed_from_question_to_answer() -> None:
+    """A miss is shown from the view to the tables and back, without projections; a hit is one row."""
     engine = shop()
     told = reads.trace_read(engine, "result", "Vegetable")
     moves = [tuple(line) for line in told.values.tolist() if line[1]]
@@ -42,8 +42,8 @@ def test_a_read_is_told_from_question_to_answer() -> None:
     assert not engine.trace.keep_rows
 
 
-def test_changes_and_evictions_are_told_too() -> None:
-    """A change that meets a hole is dropped there; many rows are told by the first and their number."""
+def test_changes_and_evictions_are_listed_too() -> None:
+    """A change at a hole is shown as dropped; of many rows the first are shown, and the number of the others."""
     engine = shop()
     engine.trace.clear()
     engine.trace.keep_rows = True
@@ -59,7 +59,7 @@ ACTIONS: list[reads.Action] = [("result", "Potato"), DAN]
 
 
 def test_an_engine_begins_with_epochs_and_reads() -> None:
-    """Actions are done in their order: a key read before an epoch hears of it, one read never does not."""
+    """start() does the actions in order: a key that was read before an epoch is updated by it."""
     shown = ss.Catalog(**SCHEMA).view(f"CREATE VIEW result AS {COUNT}")
     engine = reads.start([shown], [("result", "Potato"), DAN, {"visit": [(("Apple", "Dan", 5), 1)]}])
     assert engine.filled("result") == [("Potato",)] and engine.epoch == 2
@@ -68,7 +68,7 @@ def test_an_engine_begins_with_epochs_and_reads() -> None:
 
 
 def test_a_race_begins_anew_each_time() -> None:
-    """Each call gives an engine of its own, with the fixes that it names switched off; without actions it runs."""
+    """Each call returns a new engine without the named fixes; without actions it is not paused."""
     catalog = ss.Catalog(**SCHEMA)
     begin = reads.race([catalog.view(f"CREATE VIEW result AS {COUNT}")], [{"visit": []}], *ACTIONS)
     one, other = begin("rule18"), begin()
@@ -79,8 +79,8 @@ def test_a_race_begins_anew_each_time() -> None:
     assert running.epoch == 1 and running.read("result", key="Potato").visits.item() == 1
 
 
-def test_a_message_is_handed_over_by_its_edge() -> None:
-    """The oldest message of the named edge arrives, the others wait on; an edge without one is an error."""
+def test_a_message_is_delivered_by_its_edge() -> None:
+    """The oldest message of the named edge is delivered, the others wait; an edge without one raises."""
     engine = reads.pause(shop(sql=COUNT), *ACTIONS)
     waiting = reads.pending(engine)
     assert waiting[["from", "to", "kind"]].values.tolist() == [
@@ -93,8 +93,8 @@ def test_a_message_is_handed_over_by_its_edge() -> None:
         reads.deliver(engine, "result", "visit")
 
 
-def test_messages_are_handed_over_along_a_path() -> None:
-    """A path of names hands over edge by edge, as one call for each edge would; it stops where nothing waits."""
+def test_messages_are_delivered_along_a_path() -> None:
+    """deliver() of a path equals one call for each edge; it raises if no message waits."""
     one, other = (reads.pause(shop(sql=COUNT), *ACTIONS) for _ in range(2))
     reads.deliver(one, "result", "result.group1")
     alone = reads.deliver(one, "result.group1", "visit")
@@ -105,7 +105,7 @@ def test_messages_are_handed_over_along_a_path() -> None:
 
 @pytest.mark.parametrize(("fixes", "wrong"), [((), 0), (("rule18",), 5)])
 def test_every_order(fixes: tuple[str, ...], wrong: int) -> None:
-    """Each order starts from a copy; all are right with the fix, and some are wrong without it."""
+    """Each order works on a copy; all are right with the fix, and some are wrong without it."""
     engine = shop(*fixes, sql=COUNT)
     answers: list[Any] = [e.read("result", key="Potato")["visits"].tolist() for e in reads.orders(engine, ACTIONS)]
     assert len(answers) == 10 and sum(a != [2] for a in answers) == wrong

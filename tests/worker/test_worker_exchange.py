@@ -1,4 +1,4 @@
-"""Slices that tasks exchange: all get the same whole, in the order of parts, round after round."""
+"""Every task gets the slices of all parts in order, round after round."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PARTS, ROUNDS = 3, 4
 
 
 def test_all_get_the_whole(application: DriverServer) -> None:
-    """Each round's whole is the slices in order, the same memory for all; earlier rounds are let go of."""
+    """All parts get the slices in order, and earlier rounds are deleted."""
     with w.Exchange(application, PARTS) as slices, ThreadPoolExecutor(PARTS) as pool:
 
         def run(part: int) -> list[list[int]]:
@@ -40,8 +40,8 @@ def test_all_get_the_whole(application: DriverServer) -> None:
     assert not application.registered
 
 
-def test_a_slice_may_come_again(common: DriverServer) -> None:
-    """Another attempt that puts its slices again is told what the first one was, and nobody else is disturbed."""
+def test_a_slice_may_be_put_again(common: DriverServer) -> None:
+    """A retried task puts its slices again, gets the same wholes, and affects no other task."""
     with w.Exchange(common, 2) as slices, ThreadPoolExecutor(2) as pool:
         for _ in range(2):
             asked = [pool.submit(slices.all, 0, part, pa.table({"n": [part]})) for part in (1, 0)]
@@ -49,8 +49,8 @@ def test_a_slice_may_come_again(common: DriverServer) -> None:
         assert slices.all(0, 1, pa.table({"n": [1]})).num_rows == 2
 
 
-def test_a_whole_that_cannot_be_made_is_told_to_all(common: DriverServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """There is no memory for a round: each of its tasks hears why, at once, and not that a slice never came."""
+def test_a_round_that_cannot_be_assembled_fails_for_all(common: DriverServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If a round cannot be assembled, each of its tasks gets the reason at once."""
 
     def full(*of: object) -> None:
         raise OSError(28, "No space left on device")
@@ -64,8 +64,8 @@ def test_a_whole_that_cannot_be_made_is_told_to_all(common: DriverServer, monkey
                     one.result(timeout=30)
 
 
-def test_what_does_not_fit_is_told(common: DriverServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A part that is not there, a slice of other columns, one that never comes: an error says which."""
+def test_invalid_and_missing_slices_raise(common: DriverServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An invalid part, a slice with other columns, and a missing slice each raise an error."""
     monkeypatch.setattr(exchange, "ROUND_SECONDS", 0.2)
     with w.Exchange(common, 2) as slices, ThreadPoolExecutor(2) as pool:
         with pytest.raises(Error, match="part 2 of 2"):
@@ -85,7 +85,7 @@ def test_what_does_not_fit_is_told(common: DriverServer, monkeypatch: pytest.Mon
 
 
 def test_closing_ends_the_wait(common: DriverServer) -> None:
-    """close() while a slice is missing: whoever waits is told at once, and numbers may be numpy's."""
+    """close() while a slice is missing raises an error in the waiting task."""
     with w.Exchange(common, 2) as slices, ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(slices.all, np.int64(0), np.int64(1), pa.table({"n": [1]}))  # type: ignore[arg-type]
         until(lambda: bool(slices._rounds))
@@ -95,7 +95,7 @@ def test_closing_ends_the_wait(common: DriverServer) -> None:
 
 
 def test_on_spark(anywhere: SparkSession) -> None:
-    """Tasks of one job pass slices round, in barrier mode, wherever they run."""
+    """Tasks of one barrier stage exchange slices."""
     with w.Exchange(anywhere, 2) as slices:
 
         def run(part: int, rows: Iterator[int]) -> Iterator[int]:

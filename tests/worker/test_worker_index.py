@@ -1,4 +1,4 @@
-"""Numbers for values: the same as a dict's, in any order of batches, and rows by key as a plain LRU keeps them."""
+"""The index numbers values as a dict would, and the LRU table keeps rows as an OrderedDict would."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def column(values: list[int] | list[str], kind: pa.DataType) -> pa.ChunkedArray:
 @pytest.mark.parametrize("kind", [pa.int64(), pa.string()], ids=str)
 @given(data=st.data())
 def test_numbers_are_a_dicts(kind: pa.DataType, data: st.DataObject) -> None:
-    """A value has one number for ever, new ones get the next in the batch's order, and new is who had none."""
+    """A value keeps its number; new values get the next numbers in the batch's order, and are reported as new."""
     index, oracle = Index("index"), dict[object, int]()
     for batch in data.draw(BATCHES if kind == pa.int64() else TEXTS):
         before = [oracle.get(value, -1) for value in batch]
@@ -42,7 +42,7 @@ def test_numbers_are_a_dicts(kind: pa.DataType, data: st.DataObject) -> None:
 
 
 def test_numbers_stay_when_the_table_grows() -> None:
-    """A hundred thousand values, of which many meet in one place, keep their numbers through every growth."""
+    """100,000 colliding values keep their numbers when the table grows."""
     index = Index("index")
     values = (np.arange(100_000, dtype=np.int64) << 20) - 5
     numbers = np.concatenate([index.add(column(part, pa.int64()))[0] for part in np.array_split(values, 17)])
@@ -51,7 +51,7 @@ def test_numbers_stay_when_the_table_grows() -> None:
 
 
 def test_an_index_of_some_numbers_them_in_their_order() -> None:
-    """What is kept of an index is numbered anew from 0, in the order that was given, however many values collide."""
+    """keep() numbers the kept values from 0 in the given order."""
     index = Index("index")
     values = np.random.default_rng(3).permutation(5_000) << 20
     index.add(column(values, pa.int64()))
@@ -61,7 +61,7 @@ def test_an_index_of_some_numbers_them_in_their_order() -> None:
 
 
 def test_a_batch_of_another_type_is_refused() -> None:
-    """An index of integers is not asked for texts: 1 and '1' would be two values that look like one."""
+    """An index of integers refuses strings."""
     index = Index("ConcurrentSet 7")
     index.add(column([1], pa.int64()))
     with pytest.raises(Error, match="ConcurrentSet 7: its values have the type int64, these have string"):
@@ -75,7 +75,7 @@ STEPS = st.lists(
 
 @given(st.integers(1, 8), STEPS)
 def test_rows_are_kept_as_an_lru_keeps_them(capacity: int, steps: list[tuple[bool, list[int]]]) -> None:
-    """Against an ordered dict: what is there, what it is, and who is forgotten, over any reads and writes."""
+    """For any reads and writes, the rows and the evictions are those of an OrderedDict."""
     rows, oracle = LRUTable("cache", capacity, None), OrderedDict[int, int]()
     for number, (write, keys) in enumerate(steps):
         asked = column(keys, pa.int64())
@@ -97,8 +97,8 @@ def test_rows_are_kept_as_an_lru_keeps_them(capacity: int, steps: list[tuple[boo
     assert rows.count == len(oracle)
 
 
-def test_what_is_forgotten_is_let_go_of() -> None:
-    """A cache of a hundred rows through which a million keys pass holds the bytes of a few thousand rows at most."""
+def test_evicted_rows_free_their_memory() -> None:
+    """A cache of 100 rows stays below 1 MB while a million keys pass through it."""
     rows = LRUTable("cache", 100, None)
     for start in range(0, 1_000_000, 1_000):
         keys = np.arange(start, start + 1_000)
@@ -110,8 +110,8 @@ def test_what_is_forgotten_is_let_go_of() -> None:
     assert here.all() and found is not None and found.column("v").to_pylist() == last.tolist()
 
 
-def test_a_row_is_its_keys_however_often_rows_are_written_anew() -> None:
-    """Through hundreds of batches larger than the cache, no key is ever answered with another key's row."""
+def test_rows_keep_their_keys_through_rewrites() -> None:
+    """Through 300 batches that exceed the capacity, no key gets another key's row."""
     rows, draw, met = LRUTable("cache", 300, None), np.random.default_rng(1), 0
     for _ in range(300):
         keys = np.unique(draw.exponential(500, size=1_000).astype(np.int64))
@@ -124,7 +124,7 @@ def test_a_row_is_its_keys_however_often_rows_are_written_anew() -> None:
 
 
 def test_no_row_is_older_than_the_bound() -> None:
-    """A row is handed out until ttl seconds after its load began, and not a moment later."""
+    """A row is returned until ttl seconds after its load began, and not later."""
     rows = LRUTable("cache", 10, ttl=2.0)
     rows.put(column([1], pa.int64()), pa.table({"v": [1]}), since=10.0)
     rows.put(column([2], pa.int64()), pa.table({"v": [2]}), since=11.0)

@@ -1,4 +1,4 @@
-"""Letters of tasks to the driver, asked by many at once."""
+"""Requests of tasks to the driver, many at once."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from sharedstate_lite.worker.handles.driver import DriverServer
 
 
 class TestMailbox:
-    """Questions of tasks, answered by a function in the driver."""
+    """Requests answered by a function in the driver."""
 
     def test_each_gets_its_own_answer(self, application: DriverServer) -> None:
-        """Twenty threads ask at once, a plain and an async handler answer, and nobody gets another's."""
+        """Twenty threads ask at once; each gets its own answer from a plain and from an async handler."""
         for handler in (lambda table: table, self.echo):
             box = w.Mailbox(application)
             box.serve(handler)
@@ -28,12 +28,12 @@ class TestMailbox:
 
     @staticmethod
     async def echo(table: pa.Table) -> pa.Table:
-        """What was asked."""
+        """Return the request."""
         await asyncio.sleep(0)
         return table
 
-    def test_a_letter_waits_for_somebody_to_serve(self, application: DriverServer) -> None:
-        """A task that asks before the driver serves has its answer when it does."""
+    def test_a_request_waits_for_a_handler(self, application: DriverServer) -> None:
+        """A request that arrives before serve() is answered after it."""
         box = w.Mailbox(application)
         with ThreadPoolExecutor(1) as threads:
             asking = threads.submit(box.ask, pa.table({"n": [1]}))
@@ -41,8 +41,8 @@ class TestMailbox:
             box.serve(lambda table: table)
             assert asking.result(20).num_rows == 1
 
-    def test_whatever_a_handler_raises_is_told(self, application: DriverServer) -> None:
-        """The end of an iterator, of the process, of a task: who asked is told, and others are answered as before."""
+    def test_an_exception_of_a_handler_reaches_the_caller(self, application: DriverServer) -> None:
+        """Whatever a handler raises reaches the caller, and later requests are answered."""
         box, one = w.Mailbox(application), pa.table({"n": [1]})
 
         for error in (StopIteration, SystemExit, asyncio.CancelledError, KeyError):
@@ -62,7 +62,7 @@ class TestMailbox:
         assert box.ask(one).num_rows == 1
 
     def test_closing_ends_the_wait(self, application: DriverServer) -> None:
-        """A task that asks where nobody serves is told when the mailbox is closed."""
+        """A request without a handler raises when the mailbox is closed."""
         box = w.Mailbox(application)
         with ThreadPoolExecutor(1) as threads:
             asking = threads.submit(box.ask, pa.table({"n": [1]}))

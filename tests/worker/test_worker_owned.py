@@ -1,4 +1,4 @@
-"""What the runtime owns: a cache, a connection pool, coroutines; asked by many at once."""
+"""Cache and AsyncRuntime, used by many callers at once."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from sharedstate_lite.worker.runtime import cache, protocol
 
 @pytest.fixture(scope="module")
 def wide(common: DriverServer) -> w.Cache:
-    """A cache that forgets nothing."""
+    """A cache that evicts nothing."""
     return w.Cache(common, capacity=1_000_000)
 
 
@@ -38,17 +38,17 @@ def doubled(keys: pa.Array[Any]) -> pa.Table:
 
 
 class TestCache:
-    """Rows by key: the right ones, none loaded twice, none too old."""
+    """A cache returns the right rows, loads none twice, and returns none that is too old."""
 
     def test_a_row_for_each_key_in_order(self, application: DriverServer) -> None:
-        """Hits, misses and repetitions come back in the keys' order, whatever was loaded when."""
+        """Hits, misses and repeated keys are returned in the order of the keys."""
         cache = w.Cache(application, capacity=np.int64(3))
         for keys in ([5, 1, 5], [1, 2, 3, 4, 5, 1], [], [9, 5]):
             assert cache.get_or_load(keys, doubled).column("twice").to_pylist() == [2 * key for key in keys]
 
     @given(st.lists(st.lists(st.integers(0, 30), min_size=1, max_size=20), min_size=1, max_size=12))
     def test_many_at_once_load_a_key_once(self, wide: w.Cache, batches: list[list[int]]) -> None:
-        """Of threads that miss the same keys at once, one loads each key, and all have its row."""
+        """Threads that miss the same keys at once load each key once, and all get its row."""
         with TestCache.once:
             offset = TestCache.next
             TestCache.next += 1_000
@@ -67,7 +67,7 @@ class TestCache:
     once, next = threading.Lock(), 0
 
     def test_a_load_that_fails_is_tried_by_another(self, application: DriverServer) -> None:
-        """Who waits for a load that raises loads for itself; what was raised is raised where it was."""
+        """If a load raises, the exception reaches its caller, and a waiting caller loads the key."""
         cache = w.Cache(application, capacity=10)
         begun, go_on = threading.Event(), threading.Event()
 
@@ -87,7 +87,7 @@ class TestCache:
 
     @pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")  # from Python 3.12
     def test_a_task_that_dies_gives_its_load_back(self, application: DriverServer) -> None:
-        """kill -9 of a process in the middle of its load: who waits for it takes the load over."""
+        """If a process is killed during its load, a waiting caller loads the key."""
         cache = w.Cache(application, capacity=10)
         ours, theirs = os.pipe()
         child = os.fork()
@@ -109,7 +109,7 @@ class TestCache:
         os.close(theirs)
 
     def test_a_killed_runtime_loses_no_answer(self, application: DriverServer) -> None:
-        """After kill -9 of the runtime, in the middle of a load too, the answers are the same."""
+        """After kill -9 of the runtime, also during a load, the answers are the same."""
         cache = w.Cache(application, capacity=10)
         cache.get_or_load([1, 2], doubled)
 
@@ -121,7 +121,7 @@ class TestCache:
         assert cache.get_or_load([3, 2], doubled).column("twice").to_pylist() == [6, 4]
 
     def test_no_answer_is_older_than_its_bound(self, application: DriverServer) -> None:
-        """Over many reads by several threads no value is older, when it is asked for, than ttl seconds."""
+        """No thread gets a value that is older than ttl seconds at the time of its request."""
         ttl = 0.05
         cache = w.Cache(application, capacity=10, ttl=ttl)
         loads: list[int] = []
@@ -140,7 +140,7 @@ class TestCache:
         assert 3 < sum(loads) < len(told)
 
     def test_what_load_may_not_answer(self, application: DriverServer) -> None:
-        """Another number of rows, other columns or no table at all: each is named, and nothing is kept."""
+        """A wrong number of rows, other columns and a result that is not a table raise, and nothing is stored."""
         cache = w.Cache(application, capacity=10)
         with pytest.raises(Error, match="got 2 keys and returned 1 rows"):
             cache.get_or_load([1, 2], lambda keys: doubled(keys).slice(1))
@@ -163,7 +163,7 @@ class TestCache:
                 w.Cache(application, capacity, ttl)
 
     def test_times_that_clocks_show_twice_are_two_keys(self, application: DriverServer) -> None:
-        """Each instant has its own row, and is loaded once, though Python takes two of them for one."""
+        """The repeated hour at the end of summer time has distinct keys, each loaded once."""
         cache, loaded = w.Cache(application), list[int]()
         hours = pa.array([1_603_584_000 + 1_800 * n for n in range(8)], pa.timestamp("s", "Europe/Berlin"))
 
@@ -176,17 +176,17 @@ class TestCache:
         assert loaded == hours.cast(pa.int64()).to_pylist()
 
     def test_positions_of_millions_fit_a_head(self) -> None:
-        """Which keys are to be loaded is told in a bit each, so that a batch of any size can miss."""
+        """Positions of millions of keys fit into a head."""
         positions = [0, 7, 8, 2_999_999]
         assert cache.unpack_positions(cache.pack_positions(positions, 3_000_000)).tolist() == positions
         assert len(cache.pack_positions(positions, 3_000_000)) < protocol.LARGEST_HEAD // 10
 
 
 class TestAsyncRuntime:
-    """Coroutines of many tasks on one loop."""
+    """Coroutines of many callers on one loop."""
 
     def test_results_in_order_and_no_more_at_once_than_allowed(self, application: DriverServer) -> None:
-        """Two callers share the bound; each has its results in its rows' order though later rows end first."""
+        """Two callers share the bound; results are in the order of the rows although later calls end first."""
         calls = w.AsyncRuntime(application, in_flight=4)
 
         async def later_first(row: dict[str, Any]) -> dict[str, Any]:
@@ -201,7 +201,7 @@ class TestAsyncRuntime:
         assert w.metrics().set_index("handle").loc[calls._name]["most"] == 4
 
     def test_a_coroutine_may_use_the_pool(self, application: DriverServer, server: postgres.Server) -> None:
-        """A handle that it captures works there; its queries take no more connections than the pool has."""
+        """A coroutine queries a captured pool, within the pool's number of connections."""
         calls, pool = w.AsyncRuntime(application, in_flight=16), w.ConnectionPool(application, server, size=2)
 
         async def name(row: dict[str, Any]) -> dict[str, Any]:
@@ -215,7 +215,7 @@ class TestAsyncRuntime:
             asyncio.run(pool.fetch("SELECT 1"))
 
     def test_what_a_coroutine_may_not_take_along(self, application: DriverServer) -> None:
-        """A dict, a lock and an open file that it captures are named, with the type of each and both ways out."""
+        """A captured mutable value is refused; the message has its name, its type, and both ways to share."""
         calls, one = w.AsyncRuntime(application), pa.table({"n": [1]})
         seen: dict[int, int] = {}
         lock = threading.Lock()
@@ -275,7 +275,7 @@ class TestAsyncRuntime:
 
         def unfinished() -> Callable[[dict[str, Any]], Coroutine[Any, Any, Any]]:
             async def row(row: dict[str, Any]) -> dict[str, Any]:
-                # An attribute is not the variable of the same name, and a cell may be empty as yet.
+                # An attribute with the name of a variable is no capture, and a cell may still be empty.
                 return {"n": sum(row.values()) + len([*row.items()]) if row else later}
 
             items = [1]
@@ -286,7 +286,7 @@ class TestAsyncRuntime:
         assert calls.map(unfinished(), one).column("n").to_pylist() == [2]
 
     def test_the_first_error_is_the_batchs(self, application: DriverServer) -> None:
-        """What a coroutine raises is raised at the call with its row; the runtime goes on."""
+        """An exception of a coroutine reaches the caller with its row, and later calls work."""
         calls = w.AsyncRuntime(application)
 
         async def inverse(row: dict[str, Any]) -> dict[str, Any]:
@@ -306,7 +306,7 @@ class TestAsyncRuntime:
         assert empty.schema == pa.schema({"x": pa.float64()})
 
     def test_no_column_of_an_answer_is_lost(self, application: DriverServer) -> None:
-        """Answers may have other columns than the first one; a row is a dict, so each column has a name of its own."""
+        """Results may have different columns; columns that the schema lacks and duplicate names raise."""
         calls = w.AsyncRuntime(application)
 
         async def some(row: dict[str, Any]) -> dict[str, Any]:
@@ -323,7 +323,7 @@ class TestAsyncRuntime:
             calls.map(some, pa.table({"n": [0, 3]}), wanted)
 
     def test_closing_ends_the_calls(self, application: DriverServer) -> None:
-        """close() in the middle of a batch: whoever waits for it is told, and does not wait for ever."""
+        """close() during a batch raises an error in the waiting caller."""
         calls = w.AsyncRuntime(application)
 
         async def never(row: dict[str, Any]) -> dict[str, Any]:

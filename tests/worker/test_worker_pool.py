@@ -1,4 +1,4 @@
-"""PostgreSQL through a few connections that everybody uses."""
+"""A pool of PostgreSQL connections."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PRODUCTS = 1_000
 
 
 def test_answers_come_in_the_order_of_their_questions(common: DriverServer, server: postgres.Server) -> None:
-    """Many rows of parameters over several connections: each answer says which row it is to; none is missing."""
+    """5,000 parameter rows over three connections: every answer has the position of its row, and none is missing."""
     pool = w.ConnectionPool(common, server.dsn, size=3)
     rng = np.random.default_rng(1)
     asked = rng.integers(0, PRODUCTS + 100, 5_000)
@@ -33,7 +33,7 @@ def test_answers_come_in_the_order_of_their_questions(common: DriverServer, serv
 
 
 def test_never_more_connections_than_its_size(common: DriverServer, server: postgres.Server) -> None:
-    """Twelve threads ask at once, and the server itself counts the connections that they take."""
+    """Twelve threads ask at once; PostgreSQL counts at most two connections."""
     pool = w.ConnectionPool(common, server.dsn, size=2)
     sql = "SELECT count(*) AS n FROM pg_stat_activity WHERE pid <> %s AND query LIKE '%%pg_sleep%%', pg_sleep(0.001)"
     sql = "SELECT (SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%%pg_sleep%%') AS n, pg_sleep(%s)::text"
@@ -45,7 +45,7 @@ def test_never_more_connections_than_its_size(common: DriverServer, server: post
 
 
 def test_a_pool_that_only_reads_says_how_to_write(common: DriverServer, server: postgres.Server) -> None:
-    """An INSERT is refused unless the pool is made for it; then a batch is one transaction."""
+    """An INSERT is refused without writes=True; with it, a batch is one transaction."""
     reads, writes = (w.ConnectionPool(common, server, size=1, writes=writes) for writes in (False, True))
     with server.connect(autocommit=True) as connection:
         connection.execute("CREATE TABLE IF NOT EXISTS mark (n int PRIMARY KEY)")
@@ -62,7 +62,7 @@ def test_a_pool_that_only_reads_says_how_to_write(common: DriverServer, server: 
 
 
 def test_writes_that_a_kill_interrupts_are_reported(application: DriverServer, server: postgres.Server) -> None:
-    """The runtime is killed while it writes: Lost, and the rows are there once or not at all, never twice."""
+    """The runtime is killed during a write: Lost is raised, and the rows are not written twice."""
     pool = w.ConnectionPool(application, server, size=1, writes=True)
     with server.connect(autocommit=True) as connection:
         connection.execute("CREATE TABLE IF NOT EXISTS entry (n int)")
@@ -78,7 +78,7 @@ def test_writes_that_a_kill_interrupts_are_reported(application: DriverServer, s
 
 
 def test_a_connection_that_the_server_ends_is_replaced(application: DriverServer, server: postgres.Server) -> None:
-    """Connections that were ended from outside, as when a server starts again, cost those who only read nothing."""
+    """If the server closes a connection, a read-only query is retried on a new one."""
     pool = w.ConnectionPool(application, server, size=1)
     sql, one = "SELECT name /* by name */ FROM product WHERE id = %s", pa.table({"id": [1]})
     assert pool.query(sql, one).num_rows == 1
@@ -94,7 +94,7 @@ def test_a_connection_that_the_server_ends_is_replaced(application: DriverServer
 def test_a_connection_is_handed_on_as_it_was(
     common: DriverServer, server: postgres.Server, sql: str, writes: bool
 ) -> None:
-    """What would stay with the connection is refused, and the next task's connection knows nothing of it."""
+    """A statement that changes its session is refused, and later queries see the original session."""
     pool, nothing = w.ConnectionPool(common, server, size=1, writes=writes), pa.table({"n": [1]}).select([])
     with pytest.raises(Error, match=f"{sql.split()[0]} changes the session of a connection that other tasks use next"):
         pool.query(sql, nothing)
@@ -107,7 +107,7 @@ def test_a_connection_is_handed_on_as_it_was(
 
 
 def test_numbers_of_any_width_are_one_column(common: DriverServer, server: postgres.Server) -> None:
-    """PostgreSQL tells a small parameter as a smallint and a large one as a bigint; the answer has room for all."""
+    """Answers of smallint and bigint become one int64 column; other mixtures raise."""
     pool = w.ConnectionPool(common, server, size=2)
     numbers = [1] * 250 + [100_000, None, 2**40, 2]
     answer = pool.query("SELECT %s AS x", pa.table({"n": pa.array(numbers, pa.int64())}))
@@ -121,16 +121,16 @@ def test_numbers_of_any_width_are_one_column(common: DriverServer, server: postg
         pool.query("SELECT %(n)s", twice)
 
 
-def test_a_bracket_after_a_per_cent_sign_is_no_name(common: DriverServer, server: postgres.Server) -> None:
-    """Of ``%%(`` the per cent sign is the pattern's: parameters go by their order, and two may have one name."""
+def test_an_escaped_per_cent_sign_starts_no_name(common: DriverServer, server: postgres.Server) -> None:
+    """``%%(`` is an escaped per cent sign and no named parameter."""
     pool = w.ConnectionPool(common, server, size=1)
     twice = pa.Table.from_arrays([pa.array(["a(b"]), pa.array([5])], ["n", "n"])
     answer = pool.query("SELECT %s LIKE '%%(b' AS found, %s AS n", twice)
     assert answer.select(["found", "n"]).to_pylist() == [{"found": True, "n": 5}]
 
 
-def test_nothing_asked_has_columns_all_the_same(common: DriverServer, server: postgres.Server) -> None:
-    """An empty batch, as an empty partition has it, is answered with the columns of a full one."""
+def test_an_empty_batch_has_columns(common: DriverServer, server: postgres.Server) -> None:
+    """The answer to an empty batch has the columns of a full one."""
     pool = w.ConnectionPool(common, server, size=1)
     sql = "SELECT id, name, price FROM product WHERE id = %s"
     empty = pool.query(sql, pa.table({"id": pa.array([], pa.int64())}))
@@ -138,7 +138,7 @@ def test_nothing_asked_has_columns_all_the_same(common: DriverServer, server: po
 
 
 def test_an_open_connection_is_refused(common: DriverServer, server: postgres.Server) -> None:
-    """A connection is not safe to share: the message has the expression, its type, and both ways out."""
+    """A connection is refused; the message has the expression, its type, and both ways to share."""
     with server.connect() as connection:
         assert isinstance(connection, psycopg.Connection)
         said = r"connection is a psycopg.Connection.*w.share\(table\).*w.ConnectionPool\(session, dsn\)"

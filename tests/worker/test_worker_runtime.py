@@ -1,4 +1,4 @@
-"""The process that owns what tasks share: one a host, found by all, believed by none without proof, gone in the end."""
+"""The runtime: one for each host, authenticated, replaced after a kill, and gone at the end."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_many_at_once_start_one_runtime(application: DriverServer) -> None:
 
 
 def test_a_runtime_starts_from_an_archive(application: DriverServer, tmp_path: Path) -> None:
-    """An executor has the kit as a zip file by a relative path; the runtime that it starts finds it from anywhere."""
+    """An executor has the kit as a zip file with a relative path; its runtime imports it from any folder."""
     archive(tmp_path)
     code = """
 import pickle, sys
@@ -68,7 +68,7 @@ print(sys.modules["sharedstate_lite"].__file__, int(seen.add_new([1, 2]).sum()))
 
 
 def test_threads_of_one_process_ask_at_once(common: DriverServer) -> None:
-    """Threads do not take each other's answers: what each is told is what is new of its own."""
+    """Threads that ask at once get their own answers."""
     seen = w.ConcurrentSet(common)
     with ThreadPoolExecutor(8) as threads:
         told = list(threads.map(lambda n: (n, seen.add_new(np.arange(n * 50, n * 50 + 100))), range(40)))
@@ -78,7 +78,7 @@ def test_threads_of_one_process_ask_at_once(common: DriverServer) -> None:
 
 @pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")  # from Python 3.12
 def test_a_fork_opens_its_own_connection(common: DriverServer) -> None:
-    """A forked process asks over a connection of its own, and its parent's still works."""
+    """A forked process opens its own connection, and the parent's still works."""
     seen = w.ConcurrentSet(common)
     assert seen.add_new([1]).all()
     ours, theirs = os.pipe()
@@ -94,7 +94,7 @@ def test_a_fork_opens_its_own_connection(common: DriverServer) -> None:
 
 @pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")  # from Python 3.12
 def test_a_fork_of_the_driver_does_not_keep_the_runtime(application: DriverServer) -> None:
-    """The lease belongs to the driver's process: a fork that lives on does not hold it."""
+    """A fork of the driver does not hold the lease."""
     seen = w.ConcurrentSet(application)
     seen.add_new([1])
     child = os.fork()
@@ -109,7 +109,7 @@ def test_a_fork_of_the_driver_does_not_keep_the_runtime(application: DriverServe
 
 
 def test_a_killed_runtime_is_replaced(application: DriverServer) -> None:
-    """After kill -9 the next question starts a fresh runtime; a table is there again, a set is empty again."""
+    """After kill -9 the next request starts a new runtime: tables are there again, sets are empty."""
     table = w.share(pa.table({"a": [1, 2, 3]}), application)
     seen = w.ConcurrentSet(application)
     assert seen.add_new([1, 2]).all() and table.table().num_rows == 3
@@ -120,8 +120,8 @@ def test_a_killed_runtime_is_replaced(application: DriverServer) -> None:
     assert pid not in runtimes(application) and len(runtimes(application)) == 1
 
 
-def test_a_question_that_must_not_be_repeated_is_reported(application: DriverServer) -> None:
-    """What was asked when a runtime was killed is asked again only where that does no harm; else Lost says so."""
+def test_a_request_that_must_not_be_repeated_is_lost(application: DriverServer) -> None:
+    """A pending request that must not be repeated raises Lost when the runtime is killed."""
     table = w.share(pa.table({"a": [1]}), application)
     table.table()
     (pid,) = runtimes(application)
@@ -153,8 +153,8 @@ def _sent(name: str) -> bool:
     return False
 
 
-def test_who_does_not_know_the_secret_is_not_answered(common: DriverServer) -> None:
-    """A process of the same user that connects to the runtime, or to the driver, without the secret gets nothing."""
+def test_no_answer_without_the_secret(common: DriverServer) -> None:
+    """A process that connects to the runtime or to the driver without the secret gets no answer."""
     table = w.share(pa.table({"secret": [42]}), common)
     table.table()
     ours = common.application
@@ -173,8 +173,8 @@ def test_who_does_not_know_the_secret_is_not_answered(common: DriverServer) -> N
             assert len(said) <= protocol.NONCE
 
 
-def test_who_takes_the_name_first_is_not_believed(application: DriverServer) -> None:
-    """A stranger that listens under the runtime's name is told nothing, and the message says what is wrong."""
+def test_a_squatter_on_the_name_is_not_trusted(application: DriverServer) -> None:
+    """A foreign process that has bound the runtime's name learns nothing, and the error says what is wrong."""
     seen = w.ConcurrentSet(application)
     ours = application.application
     with socket.socket(socket.AF_UNIX) as squatter:
@@ -199,7 +199,7 @@ def test_who_takes_the_name_first_is_not_believed(application: DriverServer) -> 
 
 
 def test_shared_memory_cannot_be_written(common: DriverServer) -> None:
-    """The kernel refuses every way to change a shared table: its arrays, a writable mapping, and write()."""
+    """Shared memory cannot be changed through arrays, a writable mapping or write()."""
     graph = w.share(w.CSR.from_edges([0, 0, 2], [1, 2, 0], weights=[0.5, 1.5, 2.5]), common)
     csr = graph.csr()
     assert csr.neighbours(0).tolist() == [1, 2] and csr.weights is not None and csr.weights.tolist() == [0.5, 1.5, 2.5]
@@ -229,7 +229,7 @@ def in_shared_memory(array: Any) -> bool:
 
 
 def test_a_closed_handle_leaves_no_memory(application: DriverServer) -> None:
-    """After close() and the last use of the table no process holds its memory, and who asks is told."""
+    """After close() and the last use of the table no process holds its memory; later requests raise."""
     table = w.share(pa.table({"a": np.arange(1000)}), application)
     mapped = table.table()
     assert {pid for pid, _ in held(application.application.name)} == {os.getpid(), *runtimes(application)}
@@ -242,7 +242,7 @@ def test_a_closed_handle_leaves_no_memory(application: DriverServer) -> None:
 
 
 def test_another_host_fetches_once(application: DriverServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A runtime of another host copies a table over the lease, once, and it is sealed there too."""
+    """A runtime on another host copies a table over the lease once."""
     from sharedstate_lite.worker.runtime import immutable
 
     table = w.share(pa.table({"a": np.arange(immutable.PIECE // 8 * 2 + 7)}), application)
@@ -254,7 +254,7 @@ def test_another_host_fetches_once(application: DriverServer, monkeypatch: pytes
 
 
 def test_a_driver_that_is_gone_is_named() -> None:
-    """A handle whose driver has ended says so at once, and starts nothing."""
+    """A handle whose driver has ended raises at once, and starts no runtime."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     gone = Application("nobody", b"x" * 32, ("127.0.0.1", port), "", None)
@@ -262,8 +262,8 @@ def test_a_driver_that_is_gone_is_named() -> None:
         client.request(gone, {"op": "map", "resource": "Immutable 1"})
 
 
-def test_half_a_message_is_sent_to_its_end() -> None:
-    """Who asks is killed while its letter is on its way to the driver: the letters of others are still understood."""
+def test_a_cancelled_request_is_sent_to_its_end() -> None:
+    """A request that is cancelled while it is sent is sent to its end, so later requests are understood."""
 
     async def echo(line: RpcChannel, head: Head, table: pa.Table | None) -> Reply:
         return {"heard": head["op"]}, None
@@ -286,7 +286,7 @@ def test_half_a_message_is_sent_to_its_end() -> None:
 
 
 def test_kill_of_the_driver_ends_everything(tmp_path: Path) -> None:
-    """kill -9 of the driver leaves neither a runtime, nor a socket, nor a file in memory."""
+    """kill -9 of the driver leaves no runtime, socket or memory file."""
     code = """
 import sys
 import pyarrow as pa
@@ -312,7 +312,7 @@ sys.stdin.read()
 
 
 def test_a_process_with_many_open_files_has_connections_too() -> None:
-    """A connection whose number is above 1,023 is looked at before it is used again, as any other."""
+    """Idle connections with descriptors above 1,023 are checked too: select() could not do that."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, 4096)), hard))
     application = Application("many files", b"", ("127.0.0.1", 1), "here", None)
@@ -325,7 +325,7 @@ def test_a_process_with_many_open_files_has_connections_too() -> None:
             client.release(application, idle)
             assert client.acquire(application) is idle
             client.release(application, idle)
-            other.close()  # what can be read now is its end: it is not handed out, and nobody else is there
+            other.close()  # it is now readable, so it is not reused, and no runtime listens
             with pytest.raises(Error, match="worker runtime"):
                 client.acquire(application)
     finally:

@@ -1,4 +1,4 @@
-"""A set that tasks add to while Spark tries some of them again: nothing is lost, and nothing is told twice."""
+"""A set that tasks add to while Spark retries some of them: no value is lost, none is new twice."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ANYBODY = Caller(1, 1)
 
 
 async def nobody(*_: Any) -> Any:
-    """Nobody is asked."""
+    """Must not be called."""
     raise AssertionError
 
 
@@ -35,7 +35,7 @@ def members() -> ConcurrentSetState:
 
 
 def add(members: ConcurrentSetState, task: list[Any], values: list[int]) -> list[int]:
-    """Which of the values a task is told are new."""
+    """The values that are new for a task."""
     table = pa.table({"value": pa.array(values, pa.int64())})
     head = {"op": "add", "task": task, "rows": len(values)}
     _, answer = asyncio.run(members.answer(head, table, ANYBODY))
@@ -49,7 +49,7 @@ RUNS = st.lists(st.tuples(st.integers(0, 3), st.booleans(), VALUES), max_size=40
 
 @given(RUNS)
 def test_the_last_attempts_have_every_value_once(runs: list[tuple[int, bool, list[int]]]) -> None:
-    """Whatever attempts fail in between, what the last attempt of each partition was told is every value, once.
+    """Whatever attempts fail, the last attempts of all partitions together see each value as new once.
 
     A partition that fails is run again from its beginning, as Spark does, while others go on.
     """
@@ -69,8 +69,8 @@ def test_the_last_attempts_have_every_value_once(runs: list[tuple[int, bool, lis
     assert sorted(everything) == sorted({value for batches in asked.values() for batch in batches for value in batch})
 
 
-def test_two_attempts_at_once_are_both_told() -> None:
-    """Of a speculative task either attempt may win, so each is told new, once."""
+def test_two_attempts_at_once_both_see_new_values() -> None:
+    """Both attempts of a speculative task see a value as new, once each."""
     shared = members()
     assert add(shared, [0, 0, 1, None], [1, 2]) == [1, 2]
     assert add(shared, [0, 0, 2, None], [1]) == [1]
@@ -80,7 +80,7 @@ def test_two_attempts_at_once_are_both_told() -> None:
 
 
 def test_a_second_query_is_refused() -> None:
-    """A second action would find its ids taken, and its rows would be gone without a word."""
+    """A second action on the same set is refused, because it would lose its rows."""
     shared = members()
     add(shared, [0, 0, 1, "4"], [1])
     with pytest.raises(
@@ -99,7 +99,7 @@ COLUMNS: list[Callable[[list[int]], Any]] = [
     lambda values: [f"id {value}" for value in values],
     lambda values: np.array(values, "datetime64[s]"),
     lambda values: [bytes([value]) for value in values],
-    # The dictionary of a column has its own order, and values that the column has not.
+    # A dictionary with another order, and with unused values.
     lambda values: pd.Series(pd.Categorical([f"id {value}" for value in values], [f"id {n}" for n in range(9)])),
     lambda values: pa.array([f"id {value}" for value in values], pa.dictionary(pa.int8(), pa.large_string())),
     lambda values: np.array(values, np.float32) - 1,
@@ -109,7 +109,7 @@ COLUMNS: list[Callable[[list[int]], Any]] = [
 
 @pytest.mark.parametrize("made", COLUMNS)
 def test_columns_of_many_kinds(common: DriverServer, made: Callable[[list[int]], Any]) -> None:
-    """numpy, pandas, Arrow and lists, of numbers, texts, times and bytes: True for the first of each value."""
+    """Columns of numpy, pandas, Arrow and lists, of many types: True for the first row of each new value."""
     seen = w.ConcurrentSet(common)
     assert seen.add_new(made([3, 1, 3, 2, 1])).tolist() == [True, True, False, True, False]
     assert seen.add_new(made([2, 4])).tolist() == [False, True]
@@ -129,14 +129,14 @@ def test_columns_of_many_kinds(common: DriverServer, made: Callable[[list[int]],
         (pd.DataFrame({"id": [1]}), "DataFrame.* is not a column of one type"),
     ],
 )
-def test_what_is_no_column_is_refused(common: DriverServer, values: Any, said: str) -> None:
-    """NULL, mixed types, a single value and a number beyond int64 are named, and nothing is added."""
+def test_invalid_columns_are_refused(common: DriverServer, values: Any, said: str) -> None:
+    """NULL, NaN, mixed types, a single value and numbers beyond int64 raise, and nothing is added."""
     with pytest.raises(Error, match=said):
         w.ConcurrentSet(common).add_new(values)
 
 
 def test_values_that_look_alike(common: DriverServer) -> None:
-    """0.0 and -0.0 are one; an hour that clocks show twice has two of each time; a text is one however it lies."""
+    """0.0 equals -0.0; the hour that clocks repeat has distinct times; string types compare by value."""
     numbers, times, texts = (w.ConcurrentSet(common) for _ in range(3))
     assert numbers.add_new([0.0, -0.0, 1.0]).tolist() == [True, False, True]
     assert numbers.add_new([-0.0, 2.0]).tolist() == [False, True]
@@ -147,7 +147,7 @@ def test_values_that_look_alike(common: DriverServer) -> None:
 
 @given(seed=st.integers(0, 2**32 - 1))
 def test_many_tasks_add_at_once(many: w.ConcurrentSet, seed: int) -> None:
-    """Of batches that eight threads add at once, every value is told new to exactly one of them."""
+    """Eight threads add batches at once: each value is new in exactly one of them."""
     rng = np.random.default_rng(seed)
     base = rng.integers(0, 2**62)
     batches = [base + rng.integers(0, 500, rng.integers(1, 300)) for _ in range(24)]
@@ -158,5 +158,5 @@ def test_many_tasks_add_at_once(many: w.ConcurrentSet, seed: int) -> None:
 
 @pytest.fixture(scope="module")
 def many(common: DriverServer) -> w.ConcurrentSet:
-    """A set that all examples of a test add to."""
+    """One set for all examples of a test."""
     return w.ConcurrentSet(common)

@@ -35,12 +35,12 @@ Batches = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 def ids(spark: SparkSession, rows: int = 20_000, values: int = 1_000, tasks: int = 4) -> DataFrame:
-    """A frame of ids with many repetitions, the same for every task."""
+    """A frame of ids with many repetitions in every task."""
     return spark.range(0, rows, 1, tasks).selectExpr(f"id % {values} AS id")
 
 
 def keeping(seen: w.ConcurrentSet, before: Callable[[], None] = lambda: None) -> Batches:
-    """Keep the rows that the set had not seen; ``before`` runs once a batch, after the set has been asked."""
+    """Keep the rows with new ids; ``before`` runs for each batch after the request to the set."""
 
     def keep(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -57,7 +57,7 @@ def collected(frame: DataFrame) -> list[int]:
 
 
 def test_a_set_drops_what_any_task_has_seen(anywhere: SparkSession) -> None:
-    """Tasks of one host keep every id once between them, with no shuffle."""
+    """The tasks of one host keep each id once, without a shuffle."""
     seen = w.ConcurrentSet(anywhere)
     kept = ids(anywhere).mapInArrow(keeping(seen), "id long")
     assert "Exchange" not in kept._jdf.queryExecution().toString()
@@ -93,7 +93,7 @@ def test_every_api_can_share(anywhere: SparkSession) -> None:
 
 
 def test_tasks_map_one_memory(anywhere: SparkSession) -> None:
-    """Every worker of a host has the same file in memory mapped, read-only, and the driver's is not copied."""
+    """Every worker of a host maps the same file read-only, and it is the driver's own."""
     table = w.share(pa.table({"a": np.arange(100_000)}), anywhere)
 
     def look(_: int) -> tuple[int, str, int]:
@@ -110,7 +110,7 @@ def test_tasks_map_one_memory(anywhere: SparkSession) -> None:
 
 
 def test_foreach_batch_shares(anywhere: SparkSession, tmp_path: Path) -> None:
-    """A function of a micro-batch uses a cache and a mailbox from the tasks that it starts."""
+    """Tasks started in foreachBatch use a cache and a mailbox."""
     cache, box = w.Cache(anywhere, capacity=100), w.Mailbox(anywhere)
     box.serve(lambda table: table.append_column("twice", pa.array(table.column("id").to_numpy() * 2)))
     found: list[tuple[int, int]] = []
@@ -134,7 +134,7 @@ def test_foreach_batch_shares(anywhere: SparkSession, tmp_path: Path) -> None:
 
 
 def test_a_killed_attempt_loses_nothing(anywhere: SparkSession) -> None:
-    """A Python worker that is killed after it has added: its partition's next attempt is told new again."""
+    """A Python worker is killed after it has added: the next attempt of its partition sees the values as new again."""
     seen = w.ConcurrentSet(anywhere)
 
     def die() -> None:
@@ -149,7 +149,7 @@ def test_a_killed_attempt_loses_nothing(anywhere: SparkSession) -> None:
 
 
 def test_a_killed_runtime_costs_repetition_at_most(anywhere: SparkSession) -> None:
-    """The runtime is killed in the middle of a job: with the final global pass the answer is right."""
+    """The runtime is killed during a job: with a final dropDuplicates the answer is right."""
     seen = w.ConcurrentSet(anywhere)
     assert w.share(pa.table({"a": [1]}), anywhere).table().num_rows == 1
     (pid,) = runtimes(drivers.driver(anywhere))
@@ -165,7 +165,7 @@ def test_a_killed_runtime_costs_repetition_at_most(anywhere: SparkSession) -> No
 
 
 def test_one_load_a_missing_key(anywhere: SparkSession) -> None:
-    """Tasks that miss the same keys at the same time load each of them once between them."""
+    """Tasks that miss the same keys load each of them once."""
     cache = w.Cache(anywhere, capacity=10_000)
     box = w.Mailbox(anywhere)
     loaded: list[int] = []
@@ -189,7 +189,7 @@ def test_one_load_a_missing_key(anywhere: SparkSession) -> None:
 
 
 def test_tasks_share_connections_and_a_loop(anywhere: SparkSession) -> None:
-    """Eight tasks ask PostgreSQL by a pool and by coroutines: the server never has more connections than the pool."""
+    """Eight tasks query through a pool and through coroutines: the server has at most the pool's connections."""
     with postgres.Server() as server:
         postgres.write(server, "product", pa.table({"id": np.arange(500), "name": [f"p {n}" for n in range(500)]}))
         pool, calls = w.ConnectionPool(anywhere, server, size=2), w.AsyncRuntime(anywhere, in_flight=8)
@@ -222,7 +222,7 @@ def test_tasks_share_connections_and_a_loop(anywhere: SparkSession) -> None:
 
 
 def test_an_error_in_the_runtime_reaches_the_user(anywhere: SparkSession) -> None:
-    """What a thing refuses in a task fails the job with its message."""
+    """An error of a resource fails the Spark job with its message."""
     box = w.Mailbox(anywhere)
 
     def refuse(table: pa.Table) -> pa.Table:
@@ -240,7 +240,7 @@ def test_an_error_in_the_runtime_reaches_the_user(anywhere: SparkSession) -> Non
 @pytest.mark.parametrize("anywhere", ELSEWHERE, indirect=True)
 @pytest.mark.slow
 def test_a_killed_executor_does_not_take_the_runtime_along(anywhere: SparkSession) -> None:
-    """The executor whose worker started the runtime is killed: the runtime stays, and the answer is exact."""
+    """The executor that started the runtime is killed: the runtime stays, and the answer is exact."""
     seen = w.ConcurrentSet(anywhere)
     table = w.share(pa.table({"a": [1]}), anywhere)
     anywhere.sparkContext.parallelize(range(4), 4).map(lambda _: table.table().num_rows).collect()
@@ -264,9 +264,9 @@ def test_a_killed_executor_does_not_take_the_runtime_along(anywhere: SparkSessio
 @pytest.mark.parametrize("anywhere", ELSEWHERE, indirect=True)
 @pytest.mark.slow
 def test_one_machine_as_two_hosts(anywhere: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a name for each executor there are two runtimes, each with a copy of the table and a set of its own."""
+    """With SHAREDSTATE_LITE_HOST=executor there are two runtimes, each with its own copy and set."""
     monkeypatch.setenv(host.VARIABLE, "executor")
-    # An application's address is drawn with its first handle.
+    # The variable is read when the application's server is created.
     drivers.driver(anywhere).close()
     table = w.share(pa.table({"a": np.arange(1000)}), anywhere)
     seen = w.ConcurrentSet(anywhere)
@@ -274,7 +274,7 @@ def test_one_machine_as_two_hosts(anywhere: SparkSession, monkeypatch: pytest.Mo
     def look() -> None:
         assert table.table().num_rows == 1000
 
-    # Both at once: each executor has one of them, even where one was killed a moment ago and is still to come back.
+    # A barrier stage uses both executors, even if one has just been restarted.
     kept = ids(anywhere, tasks=2).mapInArrow(keeping(seen, look), "id long", barrier=True)
     told = collected(kept)
     assert sorted(set(told)) == list(range(1_000)) and len(told) <= 2_000
@@ -287,7 +287,7 @@ def test_one_machine_as_two_hosts(anywhere: SparkSession, monkeypatch: pytest.Mo
 @pytest.mark.parametrize("place", ["local", *ELSEWHERE])
 @pytest.mark.slow  # test_worker_unsafe ends a context, and test_worker_runtime a driver, without Spark
 def test_nothing_is_left_when_the_session_stops(place: str, tmp_path: Path) -> None:
-    """A session that stops in a Python that goes on takes its runtime along, with sockets and memory."""
+    """When a session stops, its runtime, sockets and memory are gone, although Python goes on."""
     if PLACES[place]:
         nothing_is_left(PLACES[place], tmp_path)
         return
@@ -296,7 +296,7 @@ def test_nothing_is_left_when_the_session_stops(place: str, tmp_path: Path) -> N
 
 
 def nothing_is_left(master: str, folder: Path) -> None:
-    """Start a session there in another Python, share in it, stop it, and look at what that Python and the host have."""
+    """Start a session in another Python, share, stop it, and check what that process and the host still have."""
     script = """
     import sys
     import pyarrow as pa

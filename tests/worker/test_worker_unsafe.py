@@ -1,4 +1,4 @@
-"""What is refused, and that the message has the caller's own expression, the type, and both ways out."""
+"""Values that cannot be shared: the message has the caller's expression, the type, and two ways to share."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from sharedstate_lite.worker.handles.driver import driver as driver_of
 
 
 class Prices:
-    """Something of a user."""
+    """A user's class."""
 
     table = {"a": 1}
 
 
 @pytest.mark.parametrize("ways", [r"which every task maps read-only \(w\.share\(", "let the runtime own it"])
 def test_the_message_has_the_callers_expression(common: DriverServer, ways: str) -> None:
-    """However the argument is written, over several lines too, it stands in the message as it was written."""
+    """The message has the argument as the caller wrote it, also over several lines."""
     prices, rows = {"a": 1}, [[1], [2]]
     with pytest.raises(Error, match=rf"^share: prices is a dict, which is not safe to share.*{ways}"):
         w.share(prices, common)
@@ -57,7 +57,7 @@ def test_the_message_has_the_callers_expression(common: DriverServer, ways: str)
     ],
 )
 def test_everything_else_is_refused(common: DriverServer, value: Any, said: str) -> None:
-    """Whatever is neither an Arrow table nor a graph is refused by its type, with a way out that suits it."""
+    """Anything but an Arrow table or a graph raises with its type and a matching hint."""
     before = dict(common.registered)
     with pytest.raises(Error, match=f"share: value {said}"):
         w.share(value, common)
@@ -65,7 +65,7 @@ def test_everything_else_is_refused(common: DriverServer, value: Any, said: str)
 
 
 def test_what_is_shared_is_a_copy(common: DriverServer) -> None:
-    """A numpy array that a table was made from can be changed afterwards: the shared table cannot."""
+    """Changing the numpy array behind a table after share() does not change the shared table."""
     values = np.arange(5)
     shared = w.share(pa.table({"a": values}), common)
     values[0] = 99
@@ -75,12 +75,12 @@ def test_what_is_shared_is_a_copy(common: DriverServer) -> None:
 
 
 def test_pieces_with_dictionaries_of_their_own(common: DriverServer) -> None:
-    """A column that came from several files has a dictionary in each piece; a file in memory has one for all."""
+    """Chunks with dictionaries of their own are shared with one dictionary."""
     pieces = [pa.array(texts).dictionary_encode() for texts in (["x", "y"], ["z", "x"])]
     with w.share(pa.table({"a": pa.chunked_array(pieces)}), common) as shared:
         table = shared.table()
         assert table.column("a").to_pylist() == ["x", "y", "z", "x"]
-    with pytest.raises(Error, match="it is closed"):  # also where this process has it mapped
+    with pytest.raises(Error, match="it is closed"):  # although this process has mapped it
         shared.table()
 
 
@@ -98,8 +98,8 @@ def test_pieces_with_dictionaries_of_their_own(common: DriverServer) -> None:
         (([0, 1], [0], [True]), "weights is a numpy array of bool"),
     ],
 )
-def test_a_graph_that_is_none_is_refused(arrays: tuple[Any, Any, Any], said: str) -> None:
-    """Arrays that do not fit together are named before they are shared."""
+def test_invalid_graphs_are_refused(arrays: tuple[Any, Any, Any], said: str) -> None:
+    """Arrays that do not fit together raise before they are shared."""
     pointers, targets, weights = arrays
     with pytest.raises(Error, match=said):
         w.CSR(np.array(pointers), np.array(targets), None if weights is None else np.array(weights))
@@ -117,14 +117,14 @@ def test_a_graph_that_is_none_is_refused(arrays: tuple[Any, Any, Any], said: str
         (([0], [0], 1, [1, 2]), r"1 edges have \(2,\) weights"),
     ],
 )
-def test_edges_that_are_none_are_refused(edges: tuple[Any, ...], said: str) -> None:
-    """Nothing is cut to fit: numbers that are no nodes, too many of them, and weights that are left over."""
+def test_invalid_edges_are_refused(edges: tuple[Any, ...], said: str) -> None:
+    """Invalid node numbers, too many nodes and surplus weights raise instead of being truncated."""
     with pytest.raises(Error, match=said):
         w.CSR.from_edges(*edges)
 
 
 def test_a_graph_has_the_edges_that_it_was_made_of() -> None:
-    """Neighbours, degrees and weights by node are those of the list of edges, nodes without edges included."""
+    """Neighbours and degrees equal those of the list of edges, also for nodes without edges."""
     rng = np.random.default_rng(0)
     source, target, weight = rng.integers(0, 40, 300), rng.integers(0, 50, 300), rng.random(300)
     graph = w.CSR.from_edges(source, target, 50, weight)
@@ -136,14 +136,14 @@ def test_a_graph_has_the_edges_that_it_was_made_of() -> None:
 
 
 def test_a_table_is_no_graph(common: DriverServer) -> None:
-    """csr() of a table says what was shared and how to read it."""
+    """csr() of a shared table raises and says how to read it."""
     shared = w.share(pa.table({"a": [1]}), common)
     with pytest.raises(Error, match=r"it is a table \(a\), not a graph. Read it with .table\(\)"):
         shared.csr()
 
 
 def test_a_handle_is_an_address(common: DriverServer) -> None:
-    """A handle pickles in under a kilobyte whatever it stands for, without a DSN, and its text has no secret."""
+    """A handle pickles to less than 1 KB, without the DSN; its repr has no secret."""
     handles = [
         w.share(pa.table({"a": np.arange(100_000)}), common),
         w.ConcurrentSet(common),
@@ -158,14 +158,14 @@ def test_a_handle_is_an_address(common: DriverServer) -> None:
             arrived.close()
 
 
-def test_a_session_that_is_none_is_refused() -> None:
-    """What is no session of Spark Classic is named by its type."""
+def test_other_sessions_are_refused() -> None:
+    """Anything but a session of Spark Classic raises with its type."""
     with pytest.raises(Error, match="builtins.str is not a session of Spark Classic"):
         driver_of("local[2]")  # type: ignore[arg-type]
 
 
 def test_the_end_of_the_context_ends_the_runtime() -> None:
-    """Neither close() nor the end of the process: the context says that it has stopped, or its JVM is gone."""
+    """The runtime ends when the Spark context stops, and when its JVM ends, without close()."""
     for how in ("context", "jvm"):
         on = [True]
         with socket.create_server(("127.0.0.1", 0)) as jvm:

@@ -16,27 +16,27 @@ from sharedstate_lite.worker.handles.driver import DriverServer
 
 @pytest.fixture(scope="session")
 def handed_out() -> list[Batch]:
-    """40 batches, more than two days, with trades that come late and events without a price."""
+    """40 batches over more than two days, with late trades and events without a price."""
     return list(batches(ticks.table(TRADES, seed=3, symbols=30, per_second=0.02, jitter=400.0), 100, unpriced=0.05))
 
 
 @pytest.fixture(scope="session")
 def challenger(handed_out: list[Batch]) -> Iterator[Challenger]:
-    """It runs."""
+    """Whether the process runs."""
     with Challenger(handed_out) as challenger:
         yield challenger
 
 
 @pytest.fixture
 def application() -> Iterator[DriverServer]:
-    """A driver's side without Spark."""
+    """A driver's server without Spark."""
     driver = DriverServer("127.0.0.1", "127.0.0.1", lambda: True)
     yield driver
     driver.close()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What exchanges the session runs last."""
+    """Run tests that replace the session last."""
     last(items)
 
 

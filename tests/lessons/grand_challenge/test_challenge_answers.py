@@ -1,4 +1,4 @@
-"""Both queries: the single pass by hand, and the market against the single pass."""
+"""The single pass against values computed by hand, and the market against the single pass."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sharedstate_lite.lessons.grand_challenge.rows import results, rows, slices
 
 
 def told(*trades: tuple[float, float]) -> tuple[float, float, list[tuple[int, int]]]:
-    """The averages and crossovers of one symbol after trades of (seconds, price), each in a batch of its own."""
+    """The averages and crossovers of one symbol after each trade (seconds, price), one in each batch."""
     batches = []
     for number, (at, price) in enumerate(trades):
         batch = Batch(seq_id=number, lookup_symbols=["A"])
@@ -56,7 +56,7 @@ BUY, SELL = 0, 1
     ],
 )
 def test_the_first_window(trades: list[tuple[float, float]], close: float | None) -> None:
-    """One closed window gives close * 2/39 and close * 2/101, and a Buy at its end; before that all is 0."""
+    """One closed window gives close * 2/39 and close * 2/101, and a Buy at its end; before, both are 0."""
     ema_38, ema_100, crossed = told(*trades)
     if close is None:
         assert (ema_38, ema_100, crossed) == (0.0, 0.0, [])
@@ -66,14 +66,14 @@ def test_the_first_window(trades: list[tuple[float, float]], close: float | None
 
 
 def test_the_second_window_counts_on() -> None:
-    """EMA = close * 2/(1+j) + EMA before * (1 - 2/(1+j))."""
+    """EMA = close * 2/(1+j) + previous EMA * (1 - 2/(1+j))."""
     ema_38, ema_100, _ = told((0, 39.0), (300, 78.0), (600, 1.0))
     assert ema_38 == pytest.approx(4.0 + 2.0 * 37 / 39)
     assert ema_100 == pytest.approx(78 * 2 / 101 + 39 * 2 / 101 * 99 / 101)
 
 
 def test_the_last_three_crossovers_are_told() -> None:
-    """Sell where EMA 38 falls below EMA 100, Buy where it rises again; the oldest of four is forgotten."""
+    """Sell when EMA 38 falls below EMA 100, Buy when it rises above; only the last three are kept."""
     prices = [10.0] + [-10.0] * 3 + [10.0] * 3 + [-30.0] * 3 + [1.0]
     _, _, crossed = told(*((WINDOW * n, price) for n, price in enumerate(prices)))
     ends, signals = zip(*crossed, strict=True)
@@ -82,7 +82,7 @@ def test_the_last_three_crossovers_are_told() -> None:
 
 
 def by_market(batches: list[Batch], parts: int, lost: int) -> Any:
-    """The market's answers: symbols in parts, the state handed on to a new market after batch ``lost``."""
+    """The market's answers with the symbols in parts; after batch ``lost`` a new market continues from the state."""
     markets = [Market() for _ in range(parts)]
     out = []
     for number, batch in enumerate(batches):
@@ -96,13 +96,13 @@ def by_market(batches: list[Batch], parts: int, lost: int) -> Any:
 
 @given(batches=streams, parts=st.integers(1, 3), lost=st.integers(0, 7))
 def test_the_market_equals_the_single_pass(batches: list[Batch], parts: int, lost: int) -> None:
-    """Whatever comes in whatever order, cut anywhere, on any number of parts, with its state taken along."""
+    """The market equals the single pass for any batches, any number of parts, and a restart from its state."""
     assert by_market(batches, parts, lost) == expected(batches)
 
 
 @given(batches=streams)
 def test_several_batches_at_once_are_several_batches(batches: list[Batch]) -> None:
-    """A step over all batches answers what a step for each does."""
+    """One step over all batches gives the answers of one step for each."""
     one, all_ = Market(), Market()
     each = pa.concat_tables(one.step(rows(batch)) for batch in batches)
     assert all_.step(pa.concat_tables(rows(batch) for batch in batches)) == each
@@ -110,7 +110,7 @@ def test_several_batches_at_once_are_several_batches(batches: list[Batch]) -> No
 
 
 def test_made_trades_drop_and_cross(handed_out: list[Batch]) -> None:
-    """The trades of these tests have what the rules are about: late ones, some without a price, Buys and Sells."""
+    """The trades of these tests include late ones, some without a price, Buys and Sells."""
     market = Market()
     for batch in handed_out:
         market.step(rows(batch))
@@ -120,6 +120,6 @@ def test_made_trades_drop_and_cross(handed_out: list[Batch]) -> None:
 
 
 def test_a_market_takes_its_own_state_only() -> None:
-    """A table that is no state is refused with what it should be."""
+    """A market refuses a table that is not a result of state()."""
     with pytest.raises(Error, match="columns of state"):
         Market(pa.table({"a": [1]}))

@@ -1,4 +1,4 @@
-"""Request and response with the driver: tasks that ask, and that begin again."""
+"""Tasks that ask the driver, and that restart."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from sharedstate_lite.worker.handles.driver import DriverServer
 
 
 class Died(Exception):
-    """A task's death, on purpose."""
+    """The simulated death of a task."""
 
 
 class Mortal(MarketTask):
-    """A task that dies before a request, each time it begins, ``deaths`` times."""
+    """A task that dies before a request, ``deaths`` times."""
 
     def __init__(self, box: worker.Mailbox, snapshot: int, letters: int, deaths: int) -> None:
         super().__init__(box, snapshot)
@@ -43,7 +43,7 @@ class Mortal(MarketTask):
 
 
 def until_done(task: MarketTask, part: int) -> int:
-    """Run a task, again when it dies; returns how many batches its last attempt took."""
+    """Run a task, and again when it dies; returns the number of batches of its last attempt."""
     while True:
         try:
             return next(task.work(iter([part])))
@@ -55,7 +55,7 @@ def until_done(task: MarketTask, part: int) -> int:
 def test_tasks_that_ask_and_die(
     application: DriverServer, challenger: Challenger, handed_out: list[Batch], ahead: int, deaths: int
 ) -> None:
-    """All answers are the single pass'; a task that dies begins at its snapshot, and the driver keeps what is since."""
+    """All answers equal the single pass's, although tasks die and restart from their snapshots."""
     with Run(challenger.address, ahead=ahead) as run, worker.Mailbox(application) as box:
         server = BatchServer(run, 2)
         box.serve(server.answer)
@@ -72,7 +72,7 @@ def test_tasks_that_ask_and_die(
 
 
 def test_a_run_that_fails_fails_its_tasks(application: DriverServer, challenger: Challenger) -> None:
-    """A task that waits for a batch which will never come is told why."""
+    """A task that waits for a batch gets the error of the failed run."""
     with Run(challenger.address) as run, worker.Mailbox(application) as box:
         server = BatchServer(run, 1)
         box.serve(server.answer)

@@ -1,4 +1,4 @@
-"""The challenger speaks the organisers' protocol, and refuses what breaks it."""
+"""The challenger implements the organisers' protocol, and refuses calls that break it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ FIELDS = {
     "CrossoverEvent": "1 Timestamp ts, 2 string symbol, 3 SecurityType security_type, 4 SignalType signal_type",
     "ResultQ2": "1 int64 benchmark_id, 2 int64 batch_seq_id, 3 CrossoverEvent crossover_events *",
 }
-"""The organisers' messages: number, type, name, and a star where it is repeated."""
+"""The organisers' messages: number, type, name, and a star for repeated fields."""
 PLAIN = {
     FieldDescriptor.TYPE_INT64: "int64",
     FieldDescriptor.TYPE_STRING: "string",
@@ -83,14 +83,14 @@ def test_messages_are_the_organisers() -> None:
 
 
 def test_made_code_is_that_of_the_messages(tmp_path: Path) -> None:
-    """challenger_pb2.py and .pyi are what the compiler makes of challenger.proto."""
+    """challenger_pb2.py and .pyi are the compiler's output for challenger.proto."""
     protoc.make(tmp_path)
     for name in ("challenger_pb2.py", "challenger_pb2.pyi"):
         assert (tmp_path / name).read_text() == (protoc.HERE / name).read_text(), "make them again"
 
 
 class Client:
-    """The calls, plainly."""
+    """The calls as functions."""
 
     def __init__(self, address: str) -> None:
         self._channel = grpc.insecure_channel(address)
@@ -104,7 +104,7 @@ class Client:
 
 
 def next_after_the_last(client: Client) -> None:
-    """One batch too many."""
+    """Ask for one batch too many."""
     number = Benchmark(id=client.begun())
     while not client.calls["nextBatch"](number).last:
         continue
@@ -120,14 +120,14 @@ def twice(client: Client) -> None:
 
 
 def not_asked(client: Client) -> None:
-    """Q2 of a benchmark of Q1."""
+    """Answer Q2 in a benchmark of Q1."""
     number = client.begun(Q1)
     client.calls["nextBatch"](Benchmark(id=number))
     client.calls["resultQ2"](ResultQ2(benchmark_id=number))
 
 
 def ended(client: Client) -> None:
-    """A batch after the end."""
+    """Ask for a batch after the last one."""
     number = Benchmark(id=client.begun())
     client.calls["endBenchmark"](number)
     client.calls["nextBatch"](number)
@@ -155,14 +155,14 @@ def ended(client: Client) -> None:
 def test_what_breaks_the_protocol_is_refused(
     challenger: Challenger, breach: Callable[[Client], object], code: str
 ) -> None:
-    """A call out of turn gets a status that says which rule it breaks."""
+    """A call that breaks the protocol gets a status with the rule."""
     with pytest.raises(grpc.RpcError) as refused:
         breach(Client(challenger.address))
     assert isinstance(refused.value, grpc.Call) and refused.value.code().name == code
 
 
 def test_batches_come_in_order_and_whole(challenger: Challenger, handed_out: list[Batch]) -> None:
-    """Numbers go up from 0, the last one says so, and two benchmarks at once have all of them each."""
+    """Batches are numbered from 0, the last one is marked, and two benchmarks at once each get all batches."""
     client = Client(challenger.address)
     one, other = Benchmark(id=client.begun()), Benchmark(id=client.begun())
     got = [[client.calls["nextBatch"](number) for number in (one, other)] for _ in handed_out]
@@ -173,7 +173,7 @@ def test_batches_come_in_order_and_whole(challenger: Challenger, handed_out: lis
 
 @pytest.mark.parametrize("ahead", [1, 5])
 def test_a_whole_benchmark(challenger: Challenger, handed_out: list[Batch], ahead: int) -> None:
-    """All answers are the single pass', and never are more than ``ahead`` batches handed out without an answer."""
+    """All answers equal the single pass's, and at most ``ahead`` batches are unanswered at once."""
     number = by_thread(challenger.address, ahead=ahead)
     record = challenger.record(number)
     check(record, handed_out, number)
@@ -186,7 +186,7 @@ def test_a_whole_benchmark(challenger: Challenger, handed_out: list[Batch], ahea
 
 
 def test_one_query_alone(challenger: Challenger, handed_out: list[Batch]) -> None:
-    """Who subscribes to Q2 alone is asked for, and answers, nothing else."""
+    """A benchmark of Q2 alone expects and accepts answers to Q2 only."""
     number = by_thread(challenger.address, queries=["Q2"])
     record = challenger.record(number)
     assert record.missing == 0 and set(record.calls["query"]) == {"Q2"}
@@ -194,7 +194,7 @@ def test_one_query_alone(challenger: Challenger, handed_out: list[Batch]) -> Non
 
 
 def test_a_record_says_what_is_missing(challenger: Challenger) -> None:
-    """Answers that never came are counted; a benchmark that goes on has no record."""
+    """Missing answers are counted; a running benchmark has no record."""
     client = Client(challenger.address)
     number = client.begun()
     client.calls["nextBatch"](Benchmark(id=number))
@@ -206,7 +206,7 @@ def test_a_record_says_what_is_missing(challenger: Challenger) -> None:
 
 
 def test_a_challenger_that_is_not_there_is_named() -> None:
-    """A run against nobody says where nobody was, and what to look for; so do options that cannot be."""
+    """A run without a challenger raises with the address; invalid options raise too."""
     with pytest.raises(Error, match=r"challenger at 127.0.0.1:1 .*UNAVAILABLE"):
         by_thread("127.0.0.1:1")
     for wrong in ({"ahead": 0}, {"queries": ["Q3"]}):
@@ -215,14 +215,14 @@ def test_a_challenger_that_is_not_there_is_named() -> None:
 
 
 def test_a_challenger_ends_with_its_owner(tmp_path: Path) -> None:
-    """Killed outright, its owner leaves no process behind."""
+    """A killed owner leaves no challenger process."""
     code = (
         "import sys\n"
         "from sharedstate_lite.lessons.grand_challenge import Challenger\n"
         "from sharedstate_lite.lessons.grand_challenge.challenger_pb2 import Batch\n"
         "challenger = Challenger([Batch(last=True)])\n"
         "print(challenger._process.pid, flush=True)\n"
-        "sys.stdin.read()\n"  # until it is killed: nothing is written to it
+        "sys.stdin.read()\n"  # blocks until it is killed
     )
     owner = subprocess.Popen(
         [sys.executable, "-c", code],

@@ -1,4 +1,4 @@
-"""The Grand Challenge on Spark: each way answers as the single pass does, and survives what it says it survives."""
+"""The Grand Challenge on Spark: each way gives the single pass's answers, also after its workers are killed."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 def test_ways_on_spark(
     spark: SparkSession, challenger: Challenger, handed_out: list[Batch], way: Callable[..., int]
 ) -> None:
-    """Every answer is the single pass' own, with several batches under way at once."""
+    """Every answer equals the single pass's, with several batches in flight."""
     number = way(challenger.address, spark, ahead=20)
     check(challenger.record(number), handed_out, number)
 
 
 def test_too_many_parts_are_refused(spark: SparkSession, challenger: Challenger) -> None:
-    """Parts that cannot run at once would wait for each other for ever; no parts are none."""
+    """More parts than slots are refused, because they would wait for each other; so is parts=0."""
     with pytest.raises(Error, match="parts=50: .* the session has"):
         by_mailbox(challenger.address, spark, parts=50)
     for way in (by_mailbox, by_files, by_source):
@@ -44,7 +44,7 @@ def test_too_many_parts_are_refused(spark: SparkSession, challenger: Challenger)
 def test_killed_workers_lose_nothing(
     spark: SparkSession, challenger: Challenger, handed_out: list[Batch], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Python workers that are killed mid-way, kill -9, are begun again, and no answer is lost or wrong."""
+    """After kill -9 of the Python workers Spark restarts the tasks, and no answer is lost or wrong."""
     killed = threading.Event()
     plain = mailbox.BatchServer.answer
 
@@ -62,6 +62,6 @@ def test_killed_workers_lose_nothing(
 
 @pytest.mark.slow
 def test_tasks_ask_from_anywhere(everywhere: SparkSession, challenger: Challenger, handed_out: list[Batch]) -> None:
-    """On other processes and on a standalone cluster, too, tasks ask the driver and answer as the single pass does."""
+    """Tasks on local-cluster and on a standalone cluster give the single pass's answers."""
     number = by_mailbox(challenger.address, everywhere, ahead=8)
     check(challenger.record(number), handed_out, number)

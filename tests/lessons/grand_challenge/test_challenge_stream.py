@@ -1,4 +1,4 @@
-"""The streaming query's pieces, without Spark's JVM."""
+"""The pieces of the streaming query, without a JVM."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from sharedstate_lite.lessons.grand_challenge.stream import drive, operator, pac
 
 
 def test_the_operator_keeps_a_market_from_micro_batch_to_micro_batch(handed_out: list[Batch]) -> None:
-    """Batches that come several at once, in any order of rows, are answered as by the single pass."""
+    """Several batches in one micro-batch, with rows in any order, get the single pass's answers."""
     tester = TwsTester(operator())
     answers: dict[int, list[object]] = {}
     for first in range(0, len(handed_out), 8):
@@ -40,7 +40,7 @@ def test_the_operator_keeps_a_market_from_micro_batch_to_micro_batch(handed_out:
 
 
 def test_files_come_whole_and_in_order(tmp_path: Path, handed_out: list[Batch]) -> None:
-    """Each batch is one file with a row a part; no two have the same time, and the unfinished one has another name."""
+    """Each batch is one file with one row for each part, with a time of its own."""
     inbox = InputFolder(tmp_path / "in", [11, 22])
     for batch in handed_out[:10]:
         inbox.put(batch.seq_id, rows(batch))
@@ -55,7 +55,7 @@ def test_files_come_whole_and_in_order(tmp_path: Path, handed_out: list[Batch]) 
 
 
 def test_answers_count_when_spark_has_listed_them(tmp_path: Path) -> None:
-    """A file that no list names is not read; a list may be a compact one that repeats those before it."""
+    """Only files in Spark's lists are read, also from a compact list that repeats earlier ones."""
     log = tmp_path / "_spark_metadata"
     log.mkdir()
     outbox, entries = OutputFolder(tmp_path), ["v1"]
@@ -79,8 +79,8 @@ def test_answers_count_when_spark_has_listed_them(tmp_path: Path) -> None:
     ],
 )
 def test_what_fails_beside_a_run_ends_it(active: bool, look: Callable[[], object], said: str) -> None:
-    """The thread that looks for answers ends the run with its reason; nobody waits for one that cannot come."""
-    run = Run.__new__(Run)  # no challenger is needed for what is asked of it here
+    """If polling for answers raises, the run fails with that error."""
+    run = Run.__new__(Run)  # without a challenger
     run._error, run._done, run._free = None, threading.Event(), threading.Semaphore(0)
     run.batches = lambda: iter(())  # type: ignore[method-assign]
     query: Any = SimpleNamespace(isActive=active, exception=lambda: "it was killed")

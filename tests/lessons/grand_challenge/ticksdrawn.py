@@ -1,4 +1,4 @@
-"""Batches of the Grand Challenge as hypothesis draws them, and how answers are compared."""
+"""Drawn batches of the Grand Challenge, and the comparison of answers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Answers = list[tuple[ResultQ1, ResultQ2]]
 
 @st.composite
 def events(draw: st.DrawFn) -> Event:
-    """An event of one of four symbols within seven windows: often at their edges, often at the same instant."""
+    """An event of one of four symbols within seven windows, often at their edges or at equal times."""
     event = Event(symbol=draw(st.sampled_from("ABCD")), security_type=draw(st.sampled_from([0, 1])))
     event.last_trade_price = draw(st.sampled_from([1.0, 2.0, 3.0, 0.1, -1.0, 1e30, 0.0, float("nan"), float("inf")]))
     if draw(st.integers(0, 9)):
@@ -33,15 +33,15 @@ streams = st.lists(
         for n, (came, asked) in enumerate(all_)
     ]
 )
-"""Batches in any order of time, with any cuts; symbols that are asked about twice, and one that never trades."""
+"""Batches with any times and sizes; symbols asked about twice, and one that is never traded."""
 
 
 def expected(batches: Iterable[Batch], benchmark: int = 0) -> Answers:
-    """What the single pass answers."""
+    """The single pass's answers."""
     return list(answers(batches, benchmark))
 
 
 def check(record: Record, batches: Sequence[Batch], benchmark: int) -> None:
-    """Every answer came, and is the single pass' own."""
+    """Every answer arrived and equals the single pass's."""
     assert record.missing == 0
     assert record.answers == expected(batches, benchmark)
