@@ -7,7 +7,7 @@ and repeatedly.
 >>> from data.draws import below, key
 >>> die = key(7, 1)                                        # seed 7, column 1
 >>> below(6, die, np.arange(4)).tolist(), below(6, die, np.array([2])).tolist()
-([5, 5, 4, 5], [4])
+([5, 2, 1, 2], [1])
 
 Source: counter-based generators, Salmon et al., SC 2011; the hash is that of SplitMix64, Steele, Lea and Flood,
 OOPSLA 2014.

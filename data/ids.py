@@ -6,7 +6,7 @@ repeat one.
 
 >>> from data import ids
 >>> ids.table(5)["id"].to_pylist()
-[16049, 15019, 10398, 17073, 2406]
+[16829, 4062, 19621, 12154, 93226]
 
 Source: the workload of De Martini and Margara, "Safe Shared State in Dataflow Systems", DEBS 2024.
 """

@@ -1,4 +1,4 @@
-"""The example in each room's ``__init__``, run as a doctest."""
+"""The example in each room's ``__init__``, and those of other docstrings, run as doctests."""
 
 from __future__ import annotations
 
@@ -31,4 +31,22 @@ def run(package: str) -> None:
     assert not said, "".join(said)
 
 
-__all__ = ["SESSION", "documented", "run"]
+def modules() -> list[str]:
+    """The other modules of the library and of data/ with an example in a docstring."""
+    paths = [p for folder in ("sharedstate_lite", "data") for p in sorted((ROOT / folder).rglob("*.py"))]
+    shown = [p for p in paths if p.name != "__init__.py" and ">>> " in p.read_text(encoding="utf-8")]
+    return [".".join(path.relative_to(ROOT).with_suffix("").parts) for path in shown]
+
+
+def run_all(module: str) -> None:
+    """Run the examples of every docstring of a module; raises AssertionError with the differences."""
+    loaded = importlib.import_module(module)
+    said: list[str] = []
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS, verbose=False)
+    for test in doctest.DocTestFinder(exclude_empty=True).find(loaded, module):
+        runner.run(test, out=said.append)
+    assert not said, "".join(said)
+    assert runner.tries
+
+
+__all__ = ["SESSION", "documented", "modules", "run", "run_all"]

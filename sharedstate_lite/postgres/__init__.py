@@ -24,9 +24,9 @@ Reading with Spark is :mod:`sharedstate_lite.spark.partial.jdbc`. See docs/servi
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING, Any
 
+from ..system.lazy import lazy_name
 from .programs import VARIABLE
 
 if TYPE_CHECKING:
@@ -38,9 +38,7 @@ _HOME = {"Server": "server", "write": "rows"}
 
 def __getattr__(name: str) -> Any:
     # Lazy: the doctor imports this package on machines without psycopg.
-    if name in _HOME:
-        return getattr(importlib.import_module(f".{_HOME[name]}", __name__), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return lazy_name(__name__, _HOME, name)
 
 
 __all__ = ["VARIABLE", "Server", "write"]

@@ -27,8 +27,9 @@ happened into steps, ``state`` keeps what was stored at each, ``rows`` and ``tab
 Source: Fowler, Event Sourcing, 2005; the steps are those of dataflow operators in Flink and Noria.
 """
 
-import importlib
 from typing import Any
+
+from ..system.lazy import lazy_name
 
 _HOME = {
     "Branch": "forks",
@@ -42,9 +43,7 @@ _HOME = {
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        return getattr(importlib.import_module(f".{_HOME[name]}", __name__), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return lazy_name(__name__, _HOME, name)
 
 
 __all__ = [  # noqa: F822 (made by __getattr__)

@@ -12,6 +12,7 @@ Modules, from the bottom:
 
     cache      the folder for files that can be made again: logs, jars, temporary files
     command    how a command exits: an Error is one line on standard error
+    lazy       names that a package imports on first use
     folders    writing a folder completely or not at all
     scratch    temporary folders that are deleted even after a kill
     example    the schema, the view and the messages of the assignment

@@ -28,8 +28,9 @@ Source: De Martini and Margara, "Safe Shared State in Dataflow Systems", DEBS 20
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING, Any
+
+from ..system.lazy import lazy_name
 
 if TYPE_CHECKING:
     from .handles.async_runtime import AsyncRuntime
@@ -61,11 +62,7 @@ _HOME = {
 
 def __getattr__(name: str) -> Any:
     # Lazy: a runtime imports this package too, and needs none of the handles.
-    if name in _HOME:
-        # Bind it here: the submodule ``metrics`` would hide the function of that name.
-        found = globals()[name] = getattr(importlib.import_module(f".{_HOME[name]}", __name__), name)
-        return found
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return lazy_name(__name__, _HOME, name)
 
 
 __all__ = [

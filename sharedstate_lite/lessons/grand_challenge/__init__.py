@@ -40,8 +40,9 @@ Source: the call for solutions of DEBS 2022.
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING, Any
+
+from ...system.lazy import lazy_name
 
 if TYPE_CHECKING:
     from .challenger import Challenger, Record
@@ -68,10 +69,7 @@ _HOME = {
 
 def __getattr__(name: str) -> Any:
     # Lazy: a task needs only the market, and the challenger's process needs no Spark.
-    if name in _HOME:
-        found = globals()[name] = getattr(importlib.import_module(f".{_HOME[name]}", __name__), name)
-        return found
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return lazy_name(__name__, _HOME, name)
 
 
 __all__ = [

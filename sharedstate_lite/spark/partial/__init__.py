@@ -45,6 +45,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...system.lazy import lazy_name
+
 _HOME = {
     "PartialJob": "job",
     "PartialSparkEngine": "engine",
@@ -55,8 +57,4 @@ _HOME = {
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        from importlib import import_module
-
-        return getattr(import_module(f".{_HOME[name]}", __name__), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return lazy_name(__name__, _HOME, name)

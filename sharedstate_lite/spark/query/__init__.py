@@ -33,6 +33,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...system.lazy import lazy_name
+
 _HOME = {
     "Inbox": "inbox",
     "InboxEntry": "inbox",
@@ -43,8 +45,4 @@ _HOME = {
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        from importlib import import_module
-
-        return getattr(import_module(f".{_HOME[name]}", __name__), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return lazy_name(__name__, _HOME, name)
