@@ -144,7 +144,7 @@ def _said(event: Any) -> str:
         return f"evicts {keys or 'all'}" if event.note == "evict" else f"sends {_few(moved)}"
     return {
         "hole": "is asked: a hole",
-        "hit": "is asked: filled, nobody else is asked",
+        "hit": "is asked: filled, so no upquery is sent",
         "state": "writes to its state",
         "dropped": "drops what came for a hole",
         "evicted": "forgets keys: holes from now on",

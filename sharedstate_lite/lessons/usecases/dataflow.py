@@ -152,7 +152,7 @@ class Outside:
         return table.column(0).to_numpy(), table.column(1).to_numpy()
 
     def _ranks(self, ids: Any, values: Any) -> Ranks:
-        """All nodes' ranks: those without an edge are not in GraphX's graph, and get what nobody adds to."""
+        """All nodes' ranks: nodes without an edge are not in GraphX's graph and keep the reset value."""
         out = np.full(self._nodes, graphs.RESET)
         out[ids] = values
         return out

@@ -65,7 +65,7 @@ def pagerank(
 
 
 def components(session: SparkSession, graph: Graph, give: Give, parts: int, lists: bool = False) -> Labels:
-    """One job a round, until nobody has news."""
+    """One job a round, until no label changes."""
     context = session.sparkContext
     labels = changed = np.arange(graph.nodes)
     ends = [last for _, last in graphs.cuts(graph.nodes, parts)]
@@ -149,7 +149,7 @@ def _charged(session: SparkSession, tasks: int, get: Get) -> int:
                 total = int(got.indices.sum()) + int(got.indptr[-1]) if got is not None else 0
                 meeting.all(0, part, _columns(total=[total]))
                 memory.note(seen)
-                # Nobody goes before all have noted: what one lets go of is charged to the others.
+                # No task leaves before all have measured: memory that one task releases would be charged to the others.
                 meeting.all(1, part, _columns(total=[total]))
                 yield total
 

@@ -1,7 +1,7 @@
 """The process that owns the resources of one host: it dispatches requests of tasks, and ends with the lease.
 
 The lease is a TCP connection to the driver. It ends when the driver or its Spark context ends, however that
-happens. The runtime then exits at once; it saves nothing and waits for nobody.
+happens. The runtime then exits at once; it saves nothing and does not wait.
 """
 
 from __future__ import annotations
