@@ -48,7 +48,7 @@ def gone(pids: list[int]) -> bool:
             left.append(psutil.Process(pid))
         except psutil.NoSuchProcess:
             continue
-    _, alive = psutil.wait_procs([p for p in left if p.status() != psutil.STATUS_ZOMBIE], timeout=10)
+    _, alive = psutil.wait_procs([p for p in left if p.status() != psutil.STATUS_ZOMBIE], timeout=120)
     return all(p.status() == psutil.STATUS_ZOMBIE for p in alive if p.is_running())
 
 
@@ -75,7 +75,7 @@ def test_nothing_outlives_the_command(number: signal.Signals, tmp_path: Path) ->
         assert "visits, full" in next(line for line in told if line.startswith("[1/"))
         sides = started_by(process.pid)
         process.send_signal(number)
-        status = process.wait(timeout=20)
+        status = process.wait(timeout=120)
         assert gone(sides)
     if number != signal.SIGKILL:
         assert status == 130

@@ -147,7 +147,7 @@ def test_an_interrupt_leaves_nothing(tmp_path: Path, number: signal.Signals, cod
         out, err = process.communicate(timeout=60)
     assert process.returncode == code and out == "" and "Traceback" not in err, err
     assert err.endswith("interrupted; shop is not made\n")
-    assert psutil.wait_procs(children, timeout=30)[1] == []
+    assert psutil.wait_procs(children, timeout=120)[1] == []
     assert [path.name for path in tmp_path.iterdir()] == ["cache"]
     assert list((tmp_path / "cache" / "spark").iterdir()) == []
 

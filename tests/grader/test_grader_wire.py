@@ -180,7 +180,7 @@ def test_the_clock_does_not_wait_for_a_stalled_server(generator: Generator) -> N
     def serve(connection: socket.socket, number: int) -> None:
         with suppress(threading.BrokenBarrierError):  # then nothing is answered, and the test fails by the status
             while connection.recv(4096):
-                everybody.wait(timeout=10)
+                everybody.wait(timeout=120)
                 connection.sendall(OK)
 
     server = Server(serve)
@@ -197,7 +197,7 @@ def test_what_cannot_be_sent_in_time_is_dropped(generator: Generator) -> None:
 
     def serve(connection: socket.socket, number: int) -> None:
         while connection.recv(4096):
-            dropped.wait(timeout=10)
+            dropped.wait(timeout=120)
             connection.sendall(OK)
 
     server = Server(serve)

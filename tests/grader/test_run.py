@@ -102,7 +102,7 @@ def test_an_interrupted_run_leaves_nothing(tmp_path: Path) -> None:
         process.send_signal(signal.SIGINT)
         with suppress(subprocess.TimeoutExpired):
             process.wait(timeout=0.05)  # an impatient user
-    _, err = process.communicate(timeout=30)
+    _, err = process.communicate(timeout=120)
     assert process.returncode == 130, err
     assert processes_that_name(str(scratch)) == [] and list(scratch.iterdir()) == []
 

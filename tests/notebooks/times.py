@@ -6,7 +6,7 @@
 The minutes to read are an estimate, and the line says of what: so many words at
 ``READING`` words a minute, and a while for each prediction, question, stepper and cell.
 The seconds to run are measured, by ``--run`` alone; without it those of the header stay.
-A test holds each header to its counts, and each run to ``most`` seconds.
+A test holds each header to its counts.
 """
 
 from __future__ import annotations
@@ -50,11 +50,6 @@ class Run:
 
     seconds: int
     cores: int
-
-    @property
-    def most(self) -> int:
-        """Seconds that a run may take where other work is done beside it."""
-        return max(60, 10 * self.seconds)
 
 
 def count(notebook: Any) -> Counts:

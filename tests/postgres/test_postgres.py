@@ -34,7 +34,7 @@ def test_starts_answers_and_leaves_nothing() -> None:
             assert connection.execute("SELECT 6 * 7").fetchone() == (42,)
         there, port = family(server), port_of(server.dsn)
         assert len(there) > 3 and listens(port) and len(traces()) == 2 and server.alive
-    assert psutil.wait_procs(there, timeout=5)[1] == []
+    assert psutil.wait_procs(there, timeout=120)[1] == []
     assert not listens(port) and traces() == [] and not server.alive
     server.close()
     with pytest.raises(Error, match="has ended. Start another"):
@@ -49,7 +49,7 @@ def test_open_connections_do_not_keep_it() -> None:
         waiting.execute("CREATE TABLE t (x INT); BEGIN; LOCK TABLE t")
         busy.execute("SET statement_timeout = 0")
         there = family(server)
-    assert psutil.wait_procs(there, timeout=5)[1] == []
+    assert psutil.wait_procs(there, timeout=120)[1] == []
     for connection in (busy, waiting):
         with pytest.raises(psycopg.OperationalError):
             connection.execute("SELECT 1")

@@ -62,7 +62,7 @@ def owner() -> Iterator[Callable[..., tuple[subprocess.Popen[str], list[psutil.P
         for pipe in (process.stdin, process.stdout):
             if pipe is not None:
                 pipe.close()
-    psutil.wait_procs(running, timeout=15)
+    psutil.wait_procs(running, timeout=120)
 
 
 @pytest.mark.parametrize(
@@ -80,8 +80,8 @@ def test_it_ends_with_its_owner(owner: Any, then: str, number: signal.Signals | 
         process.send_signal(number)
     else:
         process.stdin.close()
-    process.wait(timeout=30)
-    assert psutil.wait_procs(there, timeout=15)[1] == []
+    process.wait(timeout=120)
+    assert psutil.wait_procs(there, timeout=120)[1] == []
     assert not listens(port) and traces() == []
 
 
@@ -98,7 +98,7 @@ def test_a_fork_neither_stops_nor_keeps_it(owner: Any) -> None:
     child, answer = process.stdout.readline().split()
     assert answer == "1"
     process.kill()
-    assert psutil.wait_procs(there, timeout=15)[1] == []
+    assert psutil.wait_procs(there, timeout=120)[1] == []
     assert psutil.Process(int(child)).is_running()
     os.kill(int(child), signal.SIGKILL)
 
@@ -110,7 +110,7 @@ def test_the_pipe_alone_is_enough(owner: Any, place: Path) -> None:
     plain.write_text(text.replace('"pidfd_open"', '"no_such_call"').replace('startswith("linux")', 'startswith("no")'))
     process, there, port = owner("sys.stdin.read()", f"supervisor.__file__ = {str(plain)!r}")
     process.kill()
-    assert psutil.wait_procs(there, timeout=15)[1] == []
+    assert psutil.wait_procs(there, timeout=120)[1] == []
     assert not listens(port) and traces() == []
 
 
@@ -120,7 +120,7 @@ def test_killed_supervisor_takes_the_server_along() -> None:
     server = postgres.Server()
     kept, *there = family(server)
     kept.kill()
-    assert psutil.wait_procs(there, timeout=15)[1] == []
+    assert psutil.wait_procs(there, timeout=120)[1] == []
     assert not server.alive
     left = [path for path in traces() if path.is_dir()]
     with postgres.Server():
@@ -133,7 +133,7 @@ def test_killed_server_is_noticed() -> None:
     with postgres.Server() as server:
         kept, running, *others = family(server)
         running.kill()
-        assert psutil.wait_procs([kept, running, *others], timeout=15)[1] == []
+        assert psutil.wait_procs([kept, running, *others], timeout=120)[1] == []
         assert not server.alive and [path.suffix for path in traces()] == [".log"]
         with pytest.raises(Error, match="has ended by itself .log: "):
             server.connect()

@@ -140,11 +140,11 @@ def test_interrupted_leaves_nothing(checkout: Path, number: signal.Signals) -> N
         below = psutil.Process(make.pid).children(recursive=True)
         assert any("pip" in each.cmdline() for each in below)
         os.killpg(make.pid, number)
-        said, _ = make.communicate(timeout=30)
+        said, _ = make.communicate(timeout=120)
         connection.close()
     assert "interrupted" in said and "Traceback" not in said
     assert not (checkout / ".venv").exists()
-    assert psutil.wait_procs(below, timeout=10)[1] == []
+    assert psutil.wait_procs(below, timeout=120)[1] == []
 
 
 def test_killed_is_waited_for(checkout: Path) -> None:
@@ -199,8 +199,8 @@ def test_sigterm_to_make_alone(checkout: Path) -> None:
         connection, _ = index.accept()
         below = psutil.Process(make.pid).children(recursive=True)
         make.terminate()
-        make.wait(timeout=30)
-        assert psutil.wait_procs(below, timeout=10)[1] == []
+        make.wait(timeout=120)
+        assert psutil.wait_procs(below, timeout=120)[1] == []
         connection.close()
     assert not (checkout / ".venv").exists()
 

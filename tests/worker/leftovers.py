@@ -14,7 +14,7 @@ from sharedstate_lite.worker.handles.driver import DriverServer
 from sharedstate_lite.worker.runtime import host
 from sharedstate_lite.worker.runtime.launch import MARK
 
-SECONDS = 20
+SECONDS = 120
 
 
 def until(happened: Callable[[], bool], seconds: float = SECONDS) -> None:

@@ -61,7 +61,7 @@ def test_a_round_that_cannot_be_assembled_fails_for_all(common: DriverServer, mo
             asked = [pool.submit(slices.all, 0, part, pa.table({"n": [part]})) for part in range(2)]
             for one in asked:
                 with pytest.raises(Error, match="round 0 cannot be assembled: OSError: .*No space left"):
-                    one.result(timeout=30)
+                    one.result(timeout=120)
 
 
 def test_invalid_and_missing_slices_raise(common: DriverServer, monkeypatch: pytest.MonkeyPatch) -> None:

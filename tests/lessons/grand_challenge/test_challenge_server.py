@@ -237,5 +237,5 @@ def test_a_challenger_ends_with_its_owner(tmp_path: Path) -> None:
     owner.wait()
     owner.stdin.close()
     owner.stdout.close()
-    gone, alive = psutil.wait_procs([server], timeout=30)
+    gone, alive = psutil.wait_procs([server], timeout=120)
     assert gone == [server] and not alive
