@@ -111,8 +111,9 @@ def kill_workers(spark: SparkSession) -> Iterator[Callable[[], int]]:
         return killed[-1]
 
     yield now
-    # Each failure takes a dead worker out of the pool; a job that passes has tasks enough for all that are alive.
-    failures, tasks = 0, 8
+    # Each failure removes a dead worker from the pool. The pool is a queue, so a job of more tasks than idle workers
+    # meets every one of them; a stage of several Python operators leaves more idle workers than there are cores.
+    failures, tasks = 0, 32
     jobs: list[Callable[[], object]] = [  # RDDs and Arrow have a pool each
         lambda: spark.sparkContext.parallelize(range(tasks), tasks).map(lambda one: one).count(),
         lambda: spark.range(tasks, numPartitions=tasks).mapInArrow(lambda batches: batches, "id LONG").count(),

@@ -125,7 +125,7 @@ def tokens(text: str) -> list[str]:
     out: list[str] = []
     for token in _TOKEN.findall(_folded(text)):
         quoted = len(token) > 1 and token[0] in "'\"" and token[-1] == token[0]
-        inner = _TOKEN.findall(token[1:-1].replace("''", "'")) if quoted else [token]
+        inner = tokens(token[1:-1].replace("''", "'")) if quoted else [token]
         out += inner or [""]
     return out
 
