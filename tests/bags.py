@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from sharedstate_lite.changelog.convert import from_values
 from sharedstate_lite.plan.nodes import Column, Type
 from sharedstate_lite.storage import batch, spine
-from sharedstate_lite.storage.encoding import Strings, Words
+from sharedstate_lite.storage.encoding import Dictionary, Words
 
 Row = tuple[int, ...]
 Bag = Counter[Row]
@@ -61,12 +61,12 @@ def merging_slowly() -> Iterator[None]:
         yield
 
 
-def domain(kind: Type, strings: Strings) -> list[int]:
+def domain(kind: Type, strings: Dictionary) -> list[int]:
     """The words of a type's values."""
     return [int(w) for w in from_values(VALUES[kind], Column("c", kind), "test", strings)]
 
 
-def drawn_rows(types: Sequence[Type], strings: Strings) -> st.SearchStrategy[Row]:
+def drawn_rows(types: Sequence[Type], strings: Dictionary) -> st.SearchStrategy[Row]:
     """Rows of words of these types."""
     return st.tuples(*(st.sampled_from(domain(kind, strings)) for kind in types))
 

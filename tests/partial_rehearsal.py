@@ -17,11 +17,11 @@ from rehearsal import Dict, Workers
 
 from sharedstate_lite.changelog import validate
 from sharedstate_lite.engine import state_tables
-from sharedstate_lite.spark.bins import blueprint
-from sharedstate_lite.spark.bins.blueprint import Blueprint
+from sharedstate_lite.spark.bins import engine_spec
+from sharedstate_lite.spark.bins.engine_spec import EngineSpec
 from sharedstate_lite.spark.bins.messages import BinMessage
 from sharedstate_lite.spark.partial.base import BaseTables
-from sharedstate_lite.spark.partial.bin import PartialPlan
+from sharedstate_lite.spark.partial.bin import PartialBinFactory
 from sharedstate_lite.spark.partial.driver import PartialDriver
 from sharedstate_lite.spark.partial.messages import BaseUpquery, response_heads, response_rows
 from sharedstate_lite.spark.partial.placement import Placement, place
@@ -29,7 +29,7 @@ from sharedstate_lite.spark.partial.scheduler import EpochRequest
 from sharedstate_lite.storage import wire
 from sharedstate_lite.storage.arrangement import Arrangement
 from sharedstate_lite.storage.batch import Delta, Layout, concat
-from sharedstate_lite.storage.encoding import Strings
+from sharedstate_lite.storage.encoding import Dictionary
 
 
 class ListBase(BaseTables):
@@ -43,12 +43,12 @@ class ListBase(BaseTables):
     def _types(self, relation: str) -> tuple[Any, ...]:
         return tuple(c.type for c in self.driver.catalog.schema(relation))
 
-    def rows(self, relation: str, upto: int, strings: Strings) -> Delta:
+    def rows(self, relation: str, upto: int, strings: Dictionary) -> Delta:
         """All rows of a relation as of an epoch."""
         parts = [wire.unpack(b, strings) for e, b in self.blobs.get(relation, []) if e <= upto]
         return concat(parts, len(self._types(relation)))
 
-    def append(self, deltas: Mapping[str, Delta], epoch: int, strings: Strings) -> None:
+    def append(self, deltas: Mapping[str, Delta], epoch: int, strings: Dictionary) -> None:
         for relation, delta in deltas.items():
             blob = wire.pack(delta, self._types(relation), strings)
             self.blobs.setdefault(relation, []).append((epoch, blob))
@@ -56,7 +56,7 @@ class ListBase(BaseTables):
     def take_back(self, epoch: int) -> None:
         self.blobs = {r: [(e, b) for e, b in found if e <= epoch] for r, found in self.blobs.items()}
 
-    def count(self, relation: str, rows: Delta, epoch: int, strings: Strings) -> Delta:
+    def count(self, relation: str, rows: Delta, epoch: int, strings: Dictionary) -> Delta:
         return self.rows(relation, epoch, strings)
 
     def answer(
@@ -73,17 +73,17 @@ class ListBase(BaseTables):
     def compact(self) -> None:
         """One blob a relation, netted."""
         for relation, found in self.blobs.items():
-            strings = Strings()
+            strings = Dictionary()
             rows = self.driver._net(relation, self.rows(relation, self.driver.epoch, strings), strings)
             blob = wire.pack(rows, self._types(relation), strings)
             self.blobs[relation] = [(found[-1][0], blob)] if len(rows.diffs) else []
 
     def size(self, relation: str) -> tuple[int, int]:
         found = self.blobs.get(relation, [])
-        return sum(wire.decode(b, Strings()).shape[1] for _, b in found), sum(len(b) for _, b in found)
+        return sum(wire.decode(b, Dictionary()).shape[1] for _, b in found), sum(len(b) for _, b in found)
 
     def state_rows(self, part: state_tables.StatePart) -> pd.DataFrame:
-        strings = Strings()
+        strings = Dictionary()
         shown = Arrangement(part.arrangement.name, Layout(self._types(part.relation), part.arrangement.layout.key))
         rows = self.rows(part.relation, self.driver.epoch, strings)
         shown.insert(rows.rows, rows.diffs, strings)
@@ -97,43 +97,43 @@ class PartialRehearsal(Workers, PartialDriver):
     made = 0
 
     def __init__(self, views: Any, bins: int = 3, lose: int = 0, seed: int = 0, **options: Any) -> None:
-        super().__init__(Blueprint("partial", views, "auto", options, place), bins)
+        super().__init__(EngineSpec("partial", views, "auto", options, place), bins)
         self.tables = ListBase(self)
         self._hire(lose)
         self.micro_batches = 0
         self.draw = random.Random(seed)
         self.between: Callable[[], None] | None = None
-        self._open_stores(self._plan)
+        self._open_stores(self._spec)
 
     @property
     def base_tables(self) -> ListBase:
         return self.tables
 
-    def _open_stores(self, plan: Blueprint) -> None:
+    def _open_stores(self, plan: EngineSpec) -> None:
         PartialRehearsal.made += 1
-        self.work = PartialPlan(
-            f"partial rehearsal {PartialRehearsal.made}", self.bins, plan.route, budget=self._blueprint.budget.set
+        self.work = PartialBinFactory(
+            f"partial rehearsal {PartialRehearsal.made}", self.bins, plan.route, budget=self._empty_engine.budget.set
         )
         self.stores = {}
 
-    def _rebuild(self, plan: Blueprint, route: Any) -> list[BinMessage]:
+    def _rebuild(self, plan: EngineSpec, route: Any) -> list[BinMessage]:
         self._route = route
         self._open_stores(plan)
         return []
 
     def checkpoint(self, path: Path) -> None:
-        """Write the blueprint, the stores and the base tables, without the processes' memory, to a new folder."""
+        """Write the specification, the stores and the base tables, without the processes' memory, to a new folder."""
         self._check_open()
         path.mkdir()
-        options = {"join": self.join, "bins": self.bins, "lose": self.lose, "partial": self._plan.options}
-        blueprint.write(path, self._blueprint, self.kind, options)
+        options = {"join": self.join, "bins": self.bins, "lose": self.lose, "partial": self._spec.options}
+        engine_spec.write(path, self._empty_engine, self.kind, options)
         (path / "stores").write_bytes(pickle.dumps((self.epoch, self.stores, self.tables.blobs)))
 
     @classmethod
     def restore(cls, path: Path) -> PartialRehearsal:
         """The engine that was written to ``path``, in new processes."""
-        told = blueprint.read(path)
-        plan, options = blueprint.parse(told, path, place), told["options"]
+        told = engine_spec.read(path)
+        plan, options = engine_spec.parse(told, path, place), told["options"]
         out = cls(plan.views, options["bins"], options["lose"], **options["partial"])
         out.epoch, out.stores, out.tables.blobs = pickle.loads((path / "stores").read_bytes())
         out._recall_counters()
@@ -150,7 +150,7 @@ class PartialRehearsal(Workers, PartialDriver):
 
     def later(self, inputs: Any) -> EpochRequest:
         """Queue an epoch, as another thread would; it starts between two micro-batches."""
-        strings = Strings()
+        strings = Dictionary()
         given = validate.epoch(inputs, self.catalog, strings)
         job = EpochRequest(deltas={r: self._net(r, d, strings) for r, d in given.items()}, strings=strings)
         self._queue.append(job)

@@ -15,20 +15,20 @@ from sqlgen import value, word
 from sharedstate_lite.kernels.expr import evaluate
 from sharedstate_lite.plan.nodes import Agg, Expr, Filter, Join, Map, Node, Reduce, Scan, Type, Union
 from sharedstate_lite.plan.view import View
-from sharedstate_lite.storage.encoding import NULL, Strings
+from sharedstate_lite.storage.encoding import NULL, Dictionary
 
 Row = tuple[int, ...]
 
 
 def interpret(view: View, tables: dict[str, list[tuple[Any, ...]]]) -> pd.DataFrame:
     """Return the view over rows of Python values, as a frame of objects."""
-    strings = Strings()
+    strings = Dictionary()
     rows = _run(view.plan, tables, strings)
     values = [[value(w, c.type, strings) for w, c in zip(row, view.schema, strict=True)] for row in rows]
     return pd.DataFrame(values, columns=[c.name for c in view.schema], dtype=object)
 
 
-def _run(node: Node, tables: dict[str, list[tuple[Any, ...]]], strings: Strings) -> list[Row]:
+def _run(node: Node, tables: dict[str, list[tuple[Any, ...]]], strings: Dictionary) -> list[Row]:
     inputs = [_run(n, tables, strings) for n in node.inputs]
     if isinstance(node, Scan):
         kinds = [c.type for c in node.schema]
@@ -50,7 +50,7 @@ def _run(node: Node, tables: dict[str, list[tuple[Any, ...]]], strings: Strings)
     return [key + tuple(_aggregate(a, rows, node.input, strings) for a in node.aggs) for key, rows in groups.items()]
 
 
-def _values(expr: Expr, rows: list[Row], source: Node, strings: Strings) -> list[int]:
+def _values(expr: Expr, rows: list[Row], source: Node, strings: Dictionary) -> list[int]:
     matrix = np.array(rows, dtype=np.int64).reshape(len(rows), len(source.schema)).T.copy()
     return evaluate(expr, matrix, strings).tolist()
 
@@ -65,7 +65,7 @@ def _join(node: Join, left: list[Row], right: list[Row]) -> list[Row]:
     return out
 
 
-def _aggregate(agg: Agg, rows: list[Row], source: Node, strings: Strings) -> int:
+def _aggregate(agg: Agg, rows: list[Row], source: Node, strings: Dictionary) -> int:
     if agg.arg is None:
         return len(rows)
     kind = source.schema[agg.arg].type

@@ -1,7 +1,7 @@
 """The engine on Spark without Spark: the driver's half, the route and the bins are the real ones, the store is a dict.
 
 A micro-batch takes milliseconds instead of seconds, so tests can draw sequences of them. After every ``lose`` bins the
-other of two worker "processes" takes over, whose memory is empty or out of date. A checkpoint is the blueprint, as
+other of two worker "processes" takes over, whose memory is empty or out of date. A checkpoint is the specification, as
 Spark's engine writes it, and the content of the stores.
 """
 
@@ -14,10 +14,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from sharedstate_lite.spark.bins import blueprint, tables, worker_cache
-from sharedstate_lite.spark.bins.bin import Plan
-from sharedstate_lite.spark.bins.blueprint import Blueprint
-from sharedstate_lite.spark.bins.messages import BinMessage, ticks
+from sharedstate_lite.spark.bins import engine_spec, tables, worker_cache
+from sharedstate_lite.spark.bins.bin import BinFactory
+from sharedstate_lite.spark.bins.engine_spec import EngineSpec
+from sharedstate_lite.spark.bins.messages import BinMessage, init_globals
 from sharedstate_lite.spark.bins.route import Route
 from sharedstate_lite.spark.driver.driver import EngineDriver
 
@@ -91,37 +91,39 @@ class Rehearsal(Workers, EngineDriver):
     made = 0
 
     def __init__(self, kind: str, views: Any, join: str = "auto", bins: int = 3, lose: int = 0) -> None:
-        super().__init__(Blueprint(kind, views, join), bins)
+        super().__init__(EngineSpec(kind, views, join), bins)
         self._hire(lose)
-        self._begin(self._plan)
+        self._begin(self._spec)
 
     def checkpoint(self, path: Path) -> None:
-        """Write the blueprint and the stores, without the processes' memory, to a new folder."""
+        """Write the specification and the stores, without the processes' memory, to a new folder."""
         self._check_open()
         path.mkdir()
-        blueprint.write(path, self._blueprint, self.kind, {"join": self.join, "bins": self.bins, "lose": self.lose})
-        (path / "stores").write_bytes(pickle.dumps((self.epoch, self._ticked, self._late_views, self.stores)))
+        engine_spec.write(
+            path, self._empty_engine, self.kind, {"join": self.join, "bins": self.bins, "lose": self.lose}
+        )
+        (path / "stores").write_bytes(pickle.dumps((self.epoch, self._initialized, self._late_views, self.stores)))
 
     @classmethod
     def restore(cls, path: Path) -> Rehearsal:
         """The engine that was written to ``path``, in new processes."""
-        told = blueprint.read(path)
-        plan = blueprint.parse(told, path)
+        told = engine_spec.read(path)
+        plan = engine_spec.parse(told, path)
         out = cls(plan.kind, plan.views, plan.join, told["options"]["bins"], told["options"]["lose"])
-        out.epoch, out._ticked, out._late_views, out.stores = pickle.loads((path / "stores").read_bytes())
+        out.epoch, out._initialized, out._late_views, out.stores = pickle.loads((path / "stores").read_bytes())
         return out
 
-    def _rebuild(self, plan: Blueprint, route: Route) -> list[BinMessage]:
-        messages = ticks(route.ticked())
+    def _rebuild(self, plan: EngineSpec, route: Route) -> list[BinMessage]:
+        messages = init_globals(route.global_stages())
         for name, (stage, place) in tables.bases(self._route).items():
             messages += tables.reload(place, self._blobs(stage, name), route, self.bins)
         self._begin(plan)
         self._route = route
         return self._run(messages, "load", self.epoch)
 
-    def _begin(self, plan: Blueprint) -> None:
+    def _begin(self, plan: EngineSpec) -> None:
         Rehearsal.made += 1
-        self.work = Plan(f"rehearsal {Rehearsal.made}", self.bins, plan.route)
+        self.work = BinFactory(f"rehearsal {Rehearsal.made}", self.bins, plan.route)
         self.stores = {}
 
     def _run(self, messages: list[BinMessage], kind: str, epoch: int) -> list[BinMessage]:

@@ -10,7 +10,7 @@ import pandas as pd
 from hypothesis import strategies as st
 
 from sharedstate_lite.plan.nodes import Type
-from sharedstate_lite.storage.encoding import Strings, Words, from_doubles
+from sharedstate_lite.storage.encoding import Dictionary, Words, from_doubles
 
 DECLARED = (
     "i INT, j INT, b BIGINT, c BIGINT, d DOUBLE, e DOUBLE, s STRING, t STRING, p BOOLEAN, q BOOLEAN, "
@@ -48,14 +48,14 @@ def frame(rows: list[tuple[Any, ...]]) -> pd.DataFrame:
     return pd.DataFrame({n: pd.Series([r[i] for r in rows], dtype=object) for i, n in enumerate(names)})
 
 
-def words(rows: list[tuple[Any, ...]], strings: Strings) -> Words:
+def words(rows: list[tuple[Any, ...]], strings: Dictionary) -> Words:
     """Return drawn rows as words, without the library's conversion."""
     kinds = [Type(kind) for kind, names in COLUMNS.items() for _ in names]
     columns = [[word(r[i], kind, strings) for r in rows] for i, kind in enumerate(kinds)]
     return np.array(columns, dtype=np.int64).reshape(len(kinds), len(rows))
 
 
-def word(value: Any, kind: Type, strings: Strings) -> int:
+def word(value: Any, kind: Type, strings: Dictionary) -> int:
     if value is None:
         return -(2**63)
     if kind is Type.STRING:
@@ -70,7 +70,7 @@ def word(value: Any, kind: Type, strings: Strings) -> int:
     return int(value)
 
 
-def value(word: int, kind: Type, strings: Strings) -> Any:
+def value(word: int, kind: Type, strings: Dictionary) -> Any:
     """Return a word as a Python value."""
     if word == -(2**63):
         return None

@@ -35,7 +35,7 @@ from bench import child, measure  # noqa: E402
 from bench.shopping.record import Mark, Record, changes, code, names  # noqa: E402
 from bench.shopping.stream import Stream, Stretch  # noqa: E402
 
-TICK = "tick"
+INIT_GLOBAL = "tick"
 Row = tuple[int, str, str, int]
 
 
@@ -92,9 +92,9 @@ class Run:
     def epoch(self, number: int) -> tuple[list[Row], list[Row]]:
         """The rows to insert and to delete, as Python values."""
         come, gone = (self._rows(ids) for ids in self.stream.visits(number))
-        come.append((-1 - number, TICK, "", number))
+        come.append((-1 - number, INIT_GLOBAL, "", number))
         if number:
-            gone.append((-number, TICK, "", number - 1))
+            gone.append((-number, INIT_GLOBAL, "", number - 1))
         return come, gone
 
     def _rows(self, ids: Any) -> list[Row]:
@@ -106,7 +106,7 @@ class Run:
     def infos(self) -> Iterator[tuple[str, str]]:
         """Products with their categories."""
         yield from zip(self.product, (self.category[c] for c in self.stream.category.tolist()), strict=True)
-        yield TICK, TICK
+        yield INIT_GLOBAL, INIT_GLOBAL
 
 
 class Infos(pw.io.python.ConnectorSubject):  # type: ignore[misc]
@@ -201,7 +201,7 @@ def record(work: Run) -> Record:
     rows = [
         (epoch, code(category), length, 1 if added else -1)
         for epoch, (category, length, added) in zip(epoch_of, work.seen, strict=True)
-        if category != TICK
+        if category != INIT_GLOBAL
     ]
     return Record(f"Pathway {pw.__version__}", seconds, changes(rows), {}, work.marks, together)
 

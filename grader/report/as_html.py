@@ -7,12 +7,12 @@ sent is escaped by words.safe, and the page's content policy forbids scripts and
 
 from __future__ import annotations
 
-from ..judge import Judgement
-from ..judge.score import Score
-from ..judge.story import Story, example, longest, named, story
-from ..judge.violations import Violation
 from ..record import Record
 from ..terms import JUDGED, PHASES
+from ..verdict import Judgement
+from ..verdict.score import Score
+from ..verdict.story import Story, example, longest, named, story
+from ..verdict.violations import Violation
 from .causes import CAUSES
 from .charts import steps, waiting
 from .groups import CANDIDATES, exchange, groups, headline, rules_table, usual

@@ -6,8 +6,8 @@ import json
 from dataclasses import asdict
 from typing import Any
 
-from ..judge import Judgement
 from ..record import Record
+from ..verdict import Judgement
 
 VERSION = 1
 

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..judge import Judgement
-from ..judge.story import fault_of, faults
 from ..record import Record
 from ..terms import GOODPUT, SLOWEST_MS, Kind
+from ..verdict import Judgement
+from ..verdict.story import fault_of, faults
 from .words import counted, row, seconds
 
 BOTTOM, TOP = 1.0, 10_000.0

@@ -6,8 +6,8 @@ import csv
 import io
 import json
 
-from ..judge import Judgement
 from ..record import Record
+from ..verdict import Judgement
 from .terminal import line, plain, summary
 
 GRADEBOOK = ("submission", "hash", "verdict", "score", "sustained_per_s", "violations", "seed", "sandbox_tier")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from ..judge import Judgement
-from ..judge.story import answers, fault_of, faults
-from ..judge.violations import Violation
 from ..record import Record
 from ..terms import RULES
+from ..verdict import Judgement
+from ..verdict.story import answers, fault_of, faults
+from ..verdict.violations import Violation
 from .causes import CAUSES
 from .words import LINE, TEXT, code, counted, row, safe
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..judge import Judgement
-from ..judge.story import named
 from ..record import Record
+from ..verdict import Judgement
+from ..verdict.story import named
 
 
 def found(record: Record, judgement: Judgement, phase: str) -> str:

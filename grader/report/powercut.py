@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..judge.powercut import PowerCut
+from ..verdict.powercut import PowerCut
 
 
 def sentence(found: PowerCut) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..judge import Judgement
 from ..record import Record
+from ..verdict import Judgement
 from .model import found, sentence
 from .powercut import sentence as sentence_of_cut
 from .words import counted

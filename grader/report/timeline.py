@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ..judge import Judgement
-from ..judge.story import Moment, Story
 from ..record import Record
 from ..terms import Entity
+from ..verdict import Judgement
+from ..verdict.story import Moment, Story
 from .groups import times
 from .words import LINE, code, counted, row, safe, seconds, sign
 

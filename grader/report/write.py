@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ..judge import Judgement, judge
 from ..record import load
+from ..verdict import Judgement, judge
 from .as_html import as_html
 from .as_json import as_json
 from .gradescope import gradebook, results

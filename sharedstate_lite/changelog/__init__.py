@@ -1,7 +1,7 @@
 """Changes: rows with diffs, as callers pass them in and get them out; their values checked and converted.
 
-A *diff* is how many copies of a row came (+1, +2, ...) or went (-1, ...). A *change* of a view is a consolidated
-batch of rows with diffs at one time; under a unique key, a retraction and an insertion show as an update (-U, +U).
+A *diff* is how many copies of a row came (+1, +2, ...) or went (-1, ...). `Changes` holds the consolidated rows
+and diffs of one view at one time; under a unique key, a retraction and an insertion show as an update (-U, +U).
 Input may be pairs of row and diff, a pandas frame, an Arrow table or Changes.
 
 >>> import sharedstate_lite as ss

@@ -23,7 +23,7 @@ from ..kernels.minmax import ordinals
 from ..plan.nodes import Column, Schema, Type
 from ..plan.view import View
 from ..storage.batch import Delta, Layout
-from ..storage.encoding import Strings, Words
+from ..storage.encoding import Dictionary, Words
 from . import convert, read_tables
 
 MAX_ROWS = 100_000_000
@@ -42,7 +42,7 @@ class Changes:
     """
 
     def __init__(
-        self, schema: Schema, delta: Delta, time: int, strings: Strings, unique: tuple[int, ...] | None = None
+        self, schema: Schema, delta: Delta, time: int, strings: Dictionary, unique: tuple[int, ...] | None = None
     ) -> None:
         self.schema, self.time, self.unique = schema, time, unique
         self._delta, self._strings = delta, strings
@@ -69,13 +69,13 @@ class Changes:
         if not is_integer(time) or not -(2**63) < int(time) < 2**63:
             raise TimeError(f"changes: {shorten(time)} is no time; a time is an integer of 64 bits")
         schema = read_tables.infer(table) if schema is None else _columns(schema)
-        strings = Strings()
+        strings = Dictionary()
         delta, given = read_tables.table(table, schema, "changes", strings)
         return cls.consolidated(schema, delta, int(time) if given is None else given, strings)
 
     @classmethod
     def consolidated(
-        cls, schema: Schema, delta: Delta, time: int, strings: Strings, unique: tuple[int, ...] | None = None
+        cls, schema: Schema, delta: Delta, time: int, strings: Dictionary, unique: tuple[int, ...] | None = None
     ) -> Changes:
         """Changes of a delta whose rows may repeat or cancel."""
         layout = Layout(tuple(c.type for c in schema), tuple(range(len(schema))))
@@ -132,7 +132,7 @@ class Changes:
         """The changes that undo these."""
         return Changes(self.schema, Delta(self._delta.rows, -self._delta.diffs), self.time, self._strings, self.unique)
 
-    def words(self, strings: Strings) -> Delta:
+    def words(self, strings: Dictionary) -> Delta:
         """The rows as words of another dictionary."""
         delta = self._delta
         if strings is self._strings or not len(self):
@@ -178,7 +178,7 @@ def _columns(schema: Any) -> Schema:
     return columns
 
 
-def frame(schema: Schema, rows: Words, strings: Strings) -> pd.DataFrame:
+def frame(schema: Schema, rows: Words, strings: Dictionary) -> pd.DataFrame:
     """Rows int64[k, n] as a frame in the given order; dtypes: :data:`~.convert.DTYPES`."""
     data: dict[Any, Any] = {i: convert.to_series(rows[i], c.type, strings) for i, c in enumerate(schema)}
     out = pd.DataFrame(data, index=pd.RangeIndex(rows.shape[1]))
@@ -186,7 +186,7 @@ def frame(schema: Schema, rows: Words, strings: Strings) -> pd.DataFrame:
     return out
 
 
-def sorted_frame(view: View, delta: Delta, strings: Strings) -> pd.DataFrame:
+def sorted_frame(view: View, delta: Delta, strings: Dictionary) -> pd.DataFrame:
     """The rows of a view, each repeated by its multiplicity, sorted by all columns with NULL last.
 
     Raises RowError for more than 100 million rows.
@@ -202,13 +202,13 @@ def sorted_frame(view: View, delta: Delta, strings: Strings) -> pd.DataFrame:
     return frame(view.schema, np.repeat(rows, counts, axis=1), strings)
 
 
-def value_order(schema: Schema, rows: Words, strings: Strings) -> npt.NDArray[np.intp]:
+def value_order(schema: Schema, rows: Words, strings: Dictionary) -> npt.NDArray[np.intp]:
     """The order of rows int64[k, n] by all columns, NULL last; intp[n]."""
     ranks = [~ordinals(c.type, True, strings, w).ranks[0] for c, w in zip(schema, rows, strict=True)]
     return np.lexsort(ranks[::-1]) if ranks else np.arange(rows.shape[1])
 
 
-def as_delta(data: Changes, schema: Schema, relation: str, strings: Strings) -> tuple[Delta, int | None]:
+def as_delta(data: Changes, schema: Schema, relation: str, strings: Dictionary) -> tuple[Delta, int | None]:
     """Changes as a delta of ``relation``: columns go by name, and their own time is ignored. Raises RowError."""
     if [(c.name.lower(), c.type) for c in data.schema] == [(c.name.lower(), c.type) for c in schema]:
         delta = data.words(strings)

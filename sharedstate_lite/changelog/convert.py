@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from ..errors import RowError, shorten
 from ..plan.nodes import Column, Type
-from ..storage.encoding import NULL, Strings, Words, doubles, from_doubles
+from ..storage.encoding import NULL, Dictionary, Words, doubles, from_doubles
 
 ARROW: dict[Type, pa.DataType] = {
     Type.STRING: pa.string(),
@@ -69,10 +69,10 @@ CALENDAR = {
 YEARS = "is out of range; the years are 1 to 9999"
 
 
-def from_values(values: Sequence[Any], column: Column, relation: str, strings: Strings) -> Words:
+def from_values(values: Sequence[Any], column: Column, relation: str, strings: Dictionary) -> Words:
     """Words of Python values (numpy and pandas scalars too); int64[n]. Raises RowError if one does not fit.
 
-    >>> from_values([3, None], Column("length", Type.INT), "visit", Strings()).tolist() == [3, NULL]
+    >>> from_values([3, None], Column("length", Type.INT), "visit", Dictionary()).tolist() == [3, NULL]
     True
     """
     kinds = set(map(type, values))
@@ -91,7 +91,7 @@ def from_values(values: Sequence[Any], column: Column, relation: str, strings: S
         raise _refused(relation, column, error) from error
 
 
-def from_arrow(array: Any, column: Column, relation: str, strings: Strings) -> Words:
+def from_arrow(array: Any, column: Column, relation: str, strings: Dictionary) -> Words:
     """Words of an Arrow array, chunked or dictionary-encoded too; int64[n]. Raises RowError if a value does not fit."""
     try:
         if isinstance(array, pa.ChunkedArray):
@@ -102,7 +102,7 @@ def from_arrow(array: Any, column: Column, relation: str, strings: Strings) -> W
         raise _refused(relation, column, error) from error
 
 
-def from_series(series: pd.Series[Any], column: Column, relation: str, strings: Strings) -> Words:
+def from_series(series: pd.Series[Any], column: Column, relation: str, strings: Dictionary) -> Words:
     """Words of a pandas Series; int64[n]. Raises RowError if a value does not fit."""
     if series.dtype == object:
         return from_values(series.tolist(), column, relation, strings)
@@ -118,7 +118,7 @@ def _refused(relation: str, column: Column, error: Exception) -> RowError:
     return RowError(f"{relation}: column {column.name} {column.type.value}: {reason}")
 
 
-def _words(array: Any, kind: Type, strings: Strings) -> Words:
+def _words(array: Any, kind: Type, strings: Dictionary) -> Words:
     """Words of one Arrow array. Raises ArrowException, TypeError or ValueError if a value does not fit."""
     given = array.type
     if pa.types.is_null(given):
@@ -204,7 +204,7 @@ def _empty(given: pa.DataType) -> Any:
     return pa.array([], type=given)
 
 
-def to_arrow(words: Words, kind: Type, strings: Strings) -> Any:
+def to_arrow(words: Words, kind: Type, strings: Dictionary) -> Any:
     """A column of words as an Arrow array of the contract's type."""
     if kind is Type.STRING:
         return pa.array(strings.to_list(words), type=pa.string())
@@ -222,13 +222,13 @@ def to_arrow(words: Words, kind: Type, strings: Strings) -> Any:
     return pa.array(safe.astype(np.int32) if kind is Type.INT else safe, type=ARROW[kind], mask=mask)
 
 
-def format_row(row: Words, schema: Sequence[Column], strings: Strings) -> str:
+def format_row(row: Words, schema: Sequence[Column], strings: Dictionary) -> str:
     """One row, int64[k], as errors show it."""
     values = [to_arrow(row[i : i + 1], c.type, strings)[0].as_py() for i, c in enumerate(schema)]
     return "(" + ", ".join("NULL" if v is None else repr(v) for v in values) + ")"
 
 
-def to_series(words: Words, kind: Type, strings: Strings) -> pd.Series[Any]:
+def to_series(words: Words, kind: Type, strings: Dictionary) -> pd.Series[Any]:
     """A column of words as a pandas Series of the contract's dtype."""
     null = words == NULL
     if kind in (Type.DATE, Type.TIMESTAMP):

@@ -16,14 +16,14 @@ import pyarrow as pa
 from ..errors import RowError, TimeError, is_integer, shorten
 from ..plan.nodes import Column, Schema, Type
 from ..storage.batch import Delta
-from ..storage.encoding import NULL, Strings
+from ..storage.encoding import NULL, Dictionary
 from ..storage.multiplicity import MAX_DIFF
 from . import convert
 
 _DIFF = "a diff is an integer other than 0 and below 2**31 in size: +1 inserts a row, -1 retracts one"
 
 
-def table(data: Any, schema: Schema, relation: str, strings: Strings) -> tuple[Delta, int | None]:
+def table(data: Any, schema: Schema, relation: str, strings: Dictionary) -> tuple[Delta, int | None]:
     """A pandas frame or an Arrow table as a delta, and the value of its ``time`` column, if it has one.
 
     Columns go by name, without case. Raises RowError; TimeError for a ``time`` column that is not one integer.
@@ -66,7 +66,7 @@ def table(data: Any, schema: Schema, relation: str, strings: Strings) -> tuple[D
     return Delta(rows, diffs), time
 
 
-def pairs(data: Iterable[Any], schema: Schema, relation: str, strings: Strings) -> Delta:
+def pairs(data: Iterable[Any], schema: Schema, relation: str, strings: Dictionary) -> Delta:
     """Rows with diffs, ``[((value, ...), diff), ...]``, as a delta. Raises RowError."""
     rows, diffs = [], []
     for at, pair in enumerate(data):

@@ -18,12 +18,12 @@ from ..plan.nodes import Schema
 from ..sql.catalog import Catalog
 from ..storage.arrangement import Arrangement
 from ..storage.batch import Delta
-from ..storage.encoding import Strings, Words
+from ..storage.encoding import Dictionary, Words
 from . import convert, read_tables
 from .changes import Changes, as_delta
 
 
-def epoch(inputs: Any, catalog: Catalog | None, strings: Strings) -> dict[str, Delta]:
+def epoch(inputs: Any, catalog: Catalog | None, strings: Dictionary) -> dict[str, Delta]:
     """The delta of each relation in ``inputs``. Raises RelationError, RowError or TimeError."""
     if not isinstance(inputs, Mapping):
         raise RelationError(f"step takes {{relation: rows}}, not {type(inputs).__name__}")
@@ -51,7 +51,7 @@ def relation(catalog: Catalog | None, name: object) -> tuple[str, Schema]:
     raise RelationError(f"no relation is called {name}; the catalog has: {', '.join(known) or 'none'}")
 
 
-def _delta(data: Any, schema: Schema, name: str, strings: Strings) -> tuple[Delta, int | None]:
+def _delta(data: Any, schema: Schema, name: str, strings: Dictionary) -> tuple[Delta, int | None]:
     if isinstance(data, Changes):
         return as_delta(data, schema, name, strings)
     if isinstance(data, pa.RecordBatch):
@@ -65,7 +65,7 @@ def _delta(data: Any, schema: Schema, name: str, strings: Strings) -> tuple[Delt
     return read_tables.pairs(data, schema, name, strings), None
 
 
-def check(base: Arrangement, schema: Schema, name: str, body: Words, strings: Strings) -> None:
+def check(base: Arrangement, schema: Schema, name: str, body: Words, strings: Dictionary) -> None:
     """Raise RowError if a row of ``body``, added to the base table, would have a negative multiplicity."""
     rows, diffs = body[1 : 1 + base.layout.columns], body[1 + base.layout.columns]
     retracted = np.flatnonzero(diffs < 0)

@@ -23,7 +23,7 @@ from ..kernels.join_order import Step
 from ..plan.nodes import Join, Node, Reduce, Type
 from ..storage.arrangement import Arrangement
 from ..storage.batch import Delta, Layout, concat
-from ..storage.encoding import Dictionary
+from ..storage.encoding import DictionaryRef
 from .row_functions import apply, apply_to_matches
 
 
@@ -35,7 +35,7 @@ class Lookup:
     """
 
     def __init__(
-        self, arrangement: Arrangement, chain: Sequence[Node], schema: Sequence[Any], dictionary: Dictionary
+        self, arrangement: Arrangement, chain: Sequence[Node], schema: Sequence[Any], dictionary: DictionaryRef
     ) -> None:
         self.arrangement, self.chain, self.columns, self.dictionary = arrangement, tuple(chain), len(schema), dictionary
 
@@ -54,7 +54,7 @@ class Operator(ABC):
     name: str
     node: Node
     inputs: list[Operator]
-    dictionary: Dictionary
+    dictionary: DictionaryRef
     users: set[str] = field(default_factory=set, kw_only=True)
 
     @abstractmethod

@@ -9,10 +9,10 @@ from ..kernels.expr import evaluate
 from ..kernels.join import Matches, net
 from ..plan.nodes import Filter, Map, Node
 from ..storage.batch import Delta
-from ..storage.encoding import Strings
+from ..storage.encoding import Dictionary
 
 
-def apply(node: Node, delta: Delta, strings: Strings) -> Delta:
+def apply(node: Node, delta: Delta, strings: Dictionary) -> Delta:
     """A Filter or a Map applied to a change. Raises RowError if a row that does not cancel has no result."""
     if not len(delta.diffs):
         return Delta.empty(len(node.schema))
@@ -21,7 +21,7 @@ def apply(node: Node, delta: Delta, strings: Strings) -> Delta:
     return Delta(rows, diffs[0])
 
 
-def apply_to_matches(node: Node, found: Matches, strings: Strings) -> Matches:
+def apply_to_matches(node: Node, found: Matches, strings: Dictionary) -> Matches:
     """A Filter or a Map applied to the rows of a lookup. Raises RowError as :func:`apply` does.
 
     Rows that cancel must not raise: a lookup finds a deleted row together with its retraction until the two are

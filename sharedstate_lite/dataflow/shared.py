@@ -28,7 +28,7 @@ from ..plan.nodes import Filter, Join, Map, Node, Reduce, Scan, digest
 from ..plan.view import View
 from ..storage.arrangement import Arrangement
 from ..storage.batch import Layout
-from ..storage.encoding import NULL, Strings, Words
+from ..storage.encoding import NULL, Dictionary, Words
 from .dataflow import Dataflow
 from .labels import label
 from .operators import Arrange, DeltaJoin, JoinCore, Lookup, Operator, ReduceCore
@@ -40,7 +40,7 @@ class LookupSource:
     def __init__(self, lookup: Lookup, column: int, kind: Any) -> None:
         self.lookup, self.column, self.kind = lookup, column, kind
 
-    def extremes(self, groups: Words, least: bool, strings: Strings) -> tuple[Words, npt.NDArray[np.bool_]]:
+    def extremes(self, groups: Words, least: bool, strings: Dictionary) -> tuple[Words, npt.NDArray[np.bool_]]:
         """See :meth:`~..kernels.minmax.Source.extremes`."""
         owner, rows, diffs = self.lookup.match(groups, None)
         order, live = _survivors(owner, rows[self.column], diffs[0], self.kind, least, strings)
@@ -52,7 +52,12 @@ class LookupSource:
 
 
 def _survivors(
-    owner: npt.NDArray[np.intp], values: Words, diffs: npt.NDArray[np.int64], kind: Any, least: bool, strings: Strings
+    owner: npt.NDArray[np.intp],
+    values: Words,
+    diffs: npt.NDArray[np.int64],
+    kind: Any,
+    least: bool,
+    strings: Dictionary,
 ) -> tuple[Ordinals, npt.NDArray[np.intp]]:
     owner, rows, _ = net(owner, values[None, :], diffs, (kind,), strings)
     return ordinals(kind, least, strings, rows[0]), owner

@@ -1,4 +1,4 @@
-"""What all engines share: the interface, reading and rolling back an epoch, state tables, the trace, checkpoints.
+"""What all engines share: the interface, undoing a refused epoch, state tables, the event log, checkpoints.
 
 An engine maintains views under one *strategy*. A strategy decides which state its operators keep; the interface is
 the same. Each ``step`` applies one epoch atomically and returns the change of each view; if a row is refused, the
@@ -20,7 +20,7 @@ insert it before the end of the epoch
 Modules, from the bottom:
 
     state_tables    state as tables, and handles on all arrangements
-    trace           the events of an engine
+    events          the event log of an engine
     view_rules      which views a call means
     catalog_text    catalog and views as text
     checkpoint      the state in a folder, written atomically
@@ -32,7 +32,7 @@ Source: the operators of Flink (Carbone et al., VLDB 2017), and the handles of S
 
 from .checkpoint import FORMAT
 from .engine import Engine, EpochInput
+from .events import Event, EventLog
 from .state_tables import Handles, StatePart
-from .trace import Event, Trace
 
-__all__ = ["FORMAT", "Engine", "EpochInput", "Event", "Handles", "StatePart", "Trace"]
+__all__ = ["FORMAT", "Engine", "EpochInput", "Event", "Handles", "StatePart", "EventLog"]

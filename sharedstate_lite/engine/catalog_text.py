@@ -11,7 +11,7 @@ from ..sql.catalog import Catalog
 
 
 class HasViews(Protocol):
-    """An engine, or its blueprint: a catalog and the installed views."""
+    """An engine, with or without rows: a catalog and the installed views."""
 
     catalog: Catalog
     views: dict[str, View]

@@ -29,7 +29,7 @@ from ..plan.nodes import Column, Type
 from ..plan.view import View
 from ..sql.catalog import Catalog
 from ..storage.batch import Layout, merged
-from ..storage.encoding import Dictionary, Strings, Words
+from ..storage.encoding import Dictionary, DictionaryRef, Words
 from ..system.folders import atomic_folder
 from .catalog_text import catalog_text, read_catalog
 
@@ -46,7 +46,7 @@ class CheckpointedEngine(Protocol):
     epoch: int
     catalog: Catalog
     views: dict[str, View]
-    dictionary: Dictionary
+    dictionary: DictionaryRef
 
     def settings(self) -> dict[str, Any]: ...
     def parts(self) -> dict[str, Arrangement]: ...
@@ -144,7 +144,7 @@ def _fill(engine: CheckpointedEngine, tables: dict[str, pa.Table], epoch: int) -
     engine.resume_at(epoch)
 
 
-def _words(table: pa.Table, types: tuple[Type, ...], strings: Strings) -> Words:
+def _words(table: pa.Table, types: tuple[Type, ...], strings: Dictionary) -> Words:
     lines = [
         convert.from_arrow(table.column(i), Column(f"column {i}", kind), "checkpoint", strings)
         for i, kind in enumerate(types)
@@ -163,7 +163,7 @@ def _tables(engine: CheckpointedEngine) -> Iterator[tuple[str, pa.Table]]:
         yield f"filled:{name}", _table(lines, layout, strings)
 
 
-def _table(lines: Words, layout: Layout, strings: Strings) -> pa.Table:
+def _table(lines: Words, layout: Layout, strings: Dictionary) -> pa.Table:
     arrays = [convert.to_arrow(line, kind, strings) for line, kind in zip(lines, layout.types, strict=False)]
     arrays += [pa.array(line) for line in lines[layout.columns :]]
     return pa.table(arrays, names=[f"c{i}" for i in range(len(arrays))])

@@ -25,11 +25,11 @@ from ..plan.nodes import Schema
 from ..plan.view import View
 from ..storage.arrangement import Arrangement
 from ..storage.batch import Delta, Layout
-from ..storage.encoding import Dictionary, Strings, Words
+from ..storage.encoding import Dictionary, DictionaryRef, Words
 from ..storage.string_gc import sweep, truncate
 from . import checkpoint, view_rules
+from .events import EventLog
 from .state_tables import Handles, StatePart, check_names, state_html, state_rows, state_table
-from .trace import Trace
 
 EpochInput = Mapping[str, Any]
 """Relation name -> rows with diffs, a pandas or Arrow table with a ``diff`` column, or Changes."""
@@ -51,11 +51,11 @@ class Engine(ABC):
             raise ViewError(f"join={join!r}: the {self.kind} engine joins {', '.join(self.joins)}")
         self.join = join
         self.epoch = 0
-        self.trace = Trace()
+        self.trace = EventLog()
         self.views: dict[str, View] = {}
         self.catalog = views[0].catalog
         self.bases: dict[str, Arrangement] = {}
-        self.dictionary = Dictionary()
+        self.dictionary = DictionaryRef()
         self._open = True
         self._arrangements: list[Arrangement] | None = None
         self._like = _like
@@ -171,7 +171,7 @@ class Engine(ABC):
         """Release all state; a second call does nothing. Emitted Changes and the trace stay readable."""
         self._open = False
         self.views, self.bases, self._arrangements = {}, {}, None
-        self.dictionary = Dictionary()
+        self.dictionary = DictionaryRef()
 
     def __enter__(self) -> Self:
         return self
@@ -208,7 +208,7 @@ class Engine(ABC):
         return partial(self._restore, dict(self.views), dict(self.bases), self.epoch, marks, rest)
 
     def _restore(
-        self, views: Any, bases: Any, epoch: int, marks: list[Any], rest: tuple[frozenset[str], Strings]
+        self, views: Any, bases: Any, epoch: int, marks: list[Any], rest: tuple[frozenset[str], Dictionary]
     ) -> None:
         self.views, self.bases = views, bases
         for arrangement, mark in marks:

@@ -16,7 +16,7 @@ from ..errors import ViewError
 from ..plan.nodes import Column, Schema
 from ..storage.arrangement import Arrangement, TraceHandle
 from ..storage.batch import merged
-from ..storage.encoding import Strings
+from ..storage.encoding import Dictionary
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def check_names(parts: Sequence[StatePart], relations: Mapping[str, Schema]) -> 
             owner[name] = f"{part.kind} of {part.relation}"
 
 
-def state_table(parts: Iterable[StatePart], strings: Strings) -> pd.DataFrame:
+def state_table(parts: Iterable[StatePart], strings: Dictionary) -> pd.DataFrame:
     """One row for each part: operator, relation, key, rows, bytes, kind, base."""
     parts = list(parts)
     first = next((p for p in parts if p.base), None)
@@ -70,7 +70,7 @@ def state_table(parts: Iterable[StatePart], strings: Strings) -> pd.DataFrame:
     return out.astype({"rows": "int64", "bytes": "int64", "base": "bool"})
 
 
-def state_rows(operator: str, parts: Iterable[StatePart], strings: Strings) -> pd.DataFrame:
+def state_rows(operator: str, parts: Iterable[StatePart], strings: Dictionary) -> pd.DataFrame:
     """The consolidated rows of one part in order, then ``diff`` (and ``sum1``, ... if a diff is a vector)."""
     parts = list(parts)
     part = next((p for p in parts if p.operator == operator), None)

@@ -11,7 +11,7 @@ from ..changelog import convert
 from ..errors import ViewError, shorten
 from ..plan.view import View
 from ..sql.catalog import Catalog
-from ..storage.encoding import Strings, Words
+from ..storage.encoding import Dictionary, Words
 
 
 def missing_views(views: Sequence[View], installed: Mapping[str, View], catalog: Catalog | None) -> list[View]:
@@ -63,7 +63,7 @@ def view_to_drop(view: object, installed: Mapping[str, View], catalog: Catalog |
     return found
 
 
-def key_words(view: View, key: Any, strings: Strings) -> Words:
+def key_words(view: View, key: Any, strings: Dictionary) -> Words:
     """A key of a view as words int64[len(view.key), 1]. Raises ViewError or RowError."""
     values = tuple(key) if isinstance(key, tuple | list) else (key,)
     columns = [view.schema[i] for i in view.key]

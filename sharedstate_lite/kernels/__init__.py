@@ -6,10 +6,10 @@ strategies store differs; what they compute is this room.
 >>> import numpy as np
 >>> from sharedstate_lite.kernels import evaluate
 >>> from sharedstate_lite.plan import Call, Col, Lit, Type
->>> from sharedstate_lite.storage import NULL, Strings
+>>> from sharedstate_lite.storage import NULL, Dictionary
 >>> length = np.array([[30, 60, NULL]])                                # one column, three rows
 >>> longer = Call(">", (Col(0, Type.INT), Lit(45, Type.INT)), Type.BOOLEAN)
->>> evaluate(longer, length, Strings()).tolist() == [0, 1, NULL]       # three-valued logic
+>>> evaluate(longer, length, Dictionary()).tolist() == [0, 1, NULL]       # three-valued logic
 True
 
 Modules, from the bottom:

@@ -26,7 +26,7 @@ from ..errors import RowError
 from ..plan.nodes import Agg, Reduce, Type
 from ..storage.arrangement import Arrangement
 from ..storage.batch import Delta, Layout, concat, distinct_sorted
-from ..storage.encoding import NULL, Strings, Words, doubles, from_doubles
+from ..storage.encoding import NULL, Dictionary, Words, doubles, from_doubles
 from ..storage.multiplicity import MAX_DIFF
 from . import float_sum
 from .join import net
@@ -113,7 +113,7 @@ class ReduceState:
         own = [] if self.accumulators is None else [self.accumulators]
         return [*own, *self.limbs.values(), self.output]
 
-    def reduce_core(self, body: Words, sources: dict[int, Source] | None, strings: Strings) -> Change:
+    def reduce_core(self, body: Words, sources: dict[int, Source] | None, strings: Dictionary) -> Change:
         """Apply a change of the input, a body in the layout ``plan.input``, and return the change of the output.
 
         ``sources`` maps each input column of MAX and MIN to its stored values, which already include this change. If
@@ -167,13 +167,13 @@ class ReduceState:
         self.output.insert(out.rows, out.diffs, strings)
         return Change(out, groups.compress(lost, axis=1))
 
-    def forget(self, groups: Words, strings: Strings) -> None:
+    def forget(self, groups: Words, strings: Dictionary) -> None:
         """Remove all state of the groups int64[g, q]."""
         for part in self.arrangements:
             _, rows, diffs = part.match(groups, strings)
             part.insert(rows, -diffs if part.layout.width > 1 else -diffs[0], strings)
 
-    def _last(self, groups: Words, strings: Strings) -> tuple[Words, npt.NDArray[np.bool_]]:
+    def _last(self, groups: Words, strings: Dictionary) -> tuple[Words, npt.NDArray[np.bool_]]:
         owner, rows, diffs = self.output.match(groups, strings)
         if any(batch.timed for batch in self.output.runs):
             owner, rows, weights = net(owner, rows, diffs[0], self.output.layout.types, strings)
@@ -189,7 +189,12 @@ class ReduceState:
         return old, there
 
     def _accumulate(
-        self, groups: Words, rows: Words, diffs: npt.NDArray[np.int64], kind: npt.NDArray[np.intp], strings: Strings
+        self,
+        groups: Words,
+        rows: Words,
+        diffs: npt.NDArray[np.int64],
+        kind: npt.NDArray[np.intp],
+        strings: Dictionary,
     ) -> npt.NDArray[np.int64]:
         assert self.accumulators is not None
         plan = self.plan
@@ -221,7 +226,7 @@ class ReduceState:
         rows: Words,
         diffs: npt.NDArray[np.int64],
         kind: npt.NDArray[np.intp],
-        strings: Strings,
+        strings: Dictionary,
     ) -> npt.NDArray[np.float64]:
         part = self.limbs[column]
         some = np.flatnonzero(rows[column] != NULL)
@@ -242,7 +247,7 @@ class ReduceState:
         diffs: npt.NDArray[np.int64],
         kind: npt.NDArray[np.intp],
         source: Source | None,
-        strings: Strings,
+        strings: Dictionary,
     ) -> tuple[Words, npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
         """Return the new MAX or MIN of each group, whether the group exists, and whether the value is unknown."""
         order = ordinals(self.plan.input.types[column], fn == "min", strings, was, rows[column])

@@ -4,7 +4,7 @@ Text is parsed strictly: ISO dates and decimal numbers only, because databases d
 rounded half to even, as in DuckDB. Conversions from and to text run once per distinct string, all others are array
 operations.
 
->>> cast(from_doubles(np.array([2.5, 3.5, np.nan])), Type.DOUBLE, Type.INT, Strings()).tolist() == [2, 4, NULL]
+>>> cast(from_doubles(np.array([2.5, 3.5, np.nan])), Type.DOUBLE, Type.INT, Dictionary()).tolist() == [2, 4, NULL]
 True
 >>> parse("1970-01-03", Type.DATE)
 2
@@ -22,7 +22,7 @@ import numpy.typing as npt
 from ..errors import RowError
 from ..plan.explain import value_text
 from ..plan.nodes import Type
-from ..storage.encoding import NULL, Strings, Words, doubles, from_doubles
+from ..storage.encoding import NULL, Dictionary, Words, doubles, from_doubles
 
 LIMITS = {Type.INT: (-(2**31), 2**31 - 1), Type.BIGINT: (-(2**63) + 1, 2**63 - 1)}
 """The smallest and the largest value of the integer types. -2**63 is the word of NULL."""
@@ -95,7 +95,7 @@ def _read(text: str, target: Type) -> int | float | None:
     return moment // timedelta(microseconds=1) + int((found[7] or "").ljust(6, "0"))
 
 
-def cast(words: Words, source: Type, target: Type, strings: Strings) -> Words:
+def cast(words: Words, source: Type, target: Type, strings: Dictionary) -> Words:
     """Return words int64[n] of type ``source`` as words of type ``target``. NULL stays NULL.
 
     Raises RowError with the first value that does not fit or does not parse.

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from ..errors import RowError
 from ..plan.nodes import Call, Col, Expr, Lit, Type
-from ..storage.encoding import NULL, Strings, Words, doubles, from_doubles
+from ..storage.encoding import NULL, Dictionary, Words, doubles, from_doubles
 from .casts import LIMITS, cast
 
 Mask = npt.NDArray[np.bool_]
@@ -45,7 +45,7 @@ _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-def evaluate(expr: Expr, rows: Words, strings: Strings) -> Words:
+def evaluate(expr: Expr, rows: Words, strings: Dictionary) -> Words:
     """Return the value of ``expr`` for each row of int64[k, n], as words int64[n].
 
     Do not write to the result: for a plain column it is a view of ``rows``. Raises RowError if a value overflows, is
@@ -84,7 +84,7 @@ def _full(words: Words, n: int) -> Words:
 class _Batch:
     """The rows on which an expression is evaluated: those at the positions ``chosen``, or all if it is None."""
 
-    def __init__(self, rows: Rows, chosen: npt.NDArray[np.intp] | None, strings: Strings) -> None:
+    def __init__(self, rows: Rows, chosen: npt.NDArray[np.intp] | None, strings: Dictionary) -> None:
         self.rows, self.chosen, self.strings = rows, chosen, strings
         self.n = rows.shape[1] if chosen is None else len(chosen)
 
@@ -181,7 +181,7 @@ class _Batch:
         return np.where(unknown | (maybe & ~found), NULL, found.astype(np.int64))
 
 
-def _word(lit: Lit, strings: Strings) -> int:
+def _word(lit: Lit, strings: Dictionary) -> int:
     if lit.value is None:
         return NULL
     if lit.type is Type.STRING:
@@ -192,7 +192,7 @@ def _word(lit: Lit, strings: Strings) -> int:
 
 
 def _as_doubles(words: Words, type_: Type) -> npt.NDArray[np.float64]:
-    return doubles(words if type_ is Type.DOUBLE else cast(words, type_, Type.DOUBLE, Strings()))
+    return doubles(words if type_ is Type.DOUBLE else cast(words, type_, Type.DOUBLE, Dictionary()))
 
 
 def _nulls(a: Words, b: Words) -> Mask | None:
@@ -201,7 +201,7 @@ def _nulls(a: Words, b: Words) -> Mask | None:
     return null if null.any() else None
 
 
-def _compare(op: str, a: Words, b: Words, types: list[Type], strings: Strings) -> Words:
+def _compare(op: str, a: Words, b: Words, types: list[Type], strings: Dictionary) -> Words:
     null = _nulls(a, b)
     if Type.DOUBLE in types and (op not in ("=", "<>") or types[0] is not types[1]):
         # Equal words are equal doubles, so only < and mixed types need floats.
@@ -216,7 +216,7 @@ def _compare(op: str, a: Words, b: Words, types: list[Type], strings: Strings) -
     return out
 
 
-def _ranks(a: Words, b: Words, strings: Strings) -> tuple[Words, Words]:
+def _ranks(a: Words, b: Words, strings: Dictionary) -> tuple[Words, Words]:
     """Return the ranks of two columns of codes, in code-point order."""
     codes = np.union1d(a, b)
     texts = strings.to_list(codes)

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from ..plan.nodes import Type
 from ..storage.batch import Delta, concat, distinct, ranges
-from ..storage.encoding import NULL, Strings, Words
+from ..storage.encoding import NULL, Dictionary, Words
 from ..storage.multiplicity import add_up, times
 from .join_order import Step
 
@@ -38,7 +38,7 @@ class Side(Protocol):
 
 
 def half_join(
-    delta: Delta, keys: tuple[int, ...], types: tuple[Type, ...], side: Side, at: int | None, strings: Strings
+    delta: Delta, keys: tuple[int, ...], types: tuple[Type, ...], side: Side, at: int | None, strings: Dictionary
 ) -> tuple[npt.NDArray[np.intp], Words, npt.NDArray[np.int64]]:
     """Join each row of a delta with its matches on one side, at a time or (None) including this epoch's changes.
 
@@ -79,7 +79,7 @@ def join_core(
     keys: tuple[tuple[int, ...], tuple[int, ...]],
     types: tuple[Type, ...],
     before: int,
-    strings: Strings,
+    strings: Dictionary,
 ) -> Delta:
     """Return the change of an inner join: the left columns, then the right columns.
 
@@ -102,7 +102,7 @@ def padding(
     keys: tuple[tuple[int, ...], tuple[int, ...]],
     types: tuple[Type, ...],
     before: int,
-    strings: Strings,
+    strings: Dictionary,
 ) -> Delta:
     """Return the change of a LEFT JOIN's padded rows: left rows without a match, then NULLs.
 
@@ -128,7 +128,7 @@ def padding(
 
 
 def _match_counts(
-    probe: Words, types: tuple[Type, ...], side: Side, at: int | None, strings: Strings
+    probe: Words, types: tuple[Type, ...], side: Side, at: int | None, strings: Dictionary
 ) -> npt.NDArray[np.int64]:
     """Return the number of rows of a side with each key; 0 for a key with NULL."""
     out = np.zeros(probe.shape[1], dtype=np.int64)
@@ -141,7 +141,7 @@ def _match_counts(
     return out
 
 
-def delta_path(delta: Delta, start: int, path: Sequence[tuple[Step, Side]], before: int, strings: Strings) -> Delta:
+def delta_path(delta: Delta, start: int, path: Sequence[tuple[Step, Side]], before: int, strings: Dictionary) -> Delta:
     """Join the change of input number ``start`` with all other inputs, along a path of half joins.
 
     Inputs after ``start`` are read with this epoch's changes, earlier ones without them, so that each combination of
@@ -163,7 +163,11 @@ def delta_path(delta: Delta, start: int, path: Sequence[tuple[Step, Side]], befo
 
 
 def net(
-    owner: npt.NDArray[np.intp], rows: Words, diffs: npt.NDArray[np.int64], types: tuple[Type, ...], strings: Strings
+    owner: npt.NDArray[np.intp],
+    rows: Words,
+    diffs: npt.NDArray[np.int64],
+    types: tuple[Type, ...],
+    strings: Dictionary,
 ) -> tuple[npt.NDArray[np.intp], Words, npt.NDArray[np.int64]]:
     """Add up the diffs of equal (owner, row) pairs, and drop pairs whose sum is 0."""
     tagged = np.concatenate([owner[None, :].astype(np.int64), rows])

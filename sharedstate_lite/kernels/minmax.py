@@ -16,7 +16,7 @@ import numpy.typing as npt
 from ..plan.nodes import Type
 from ..storage.arrangement import Arrangement
 from ..storage.batch import LOW_BITS, distinct, prefix, ranges
-from ..storage.encoding import NULL, Strings, Words
+from ..storage.encoding import NULL, Dictionary, Words
 from ..storage.multiplicity import add_up
 
 
@@ -45,10 +45,10 @@ def _flip(words: Words) -> Words:
     return words ^ ((words >> 63) & np.int64(0x7FFFFFFFFFFFFFFF))
 
 
-def ordinals(kind: Type, reverse: bool, strings: Strings, *columns: Words) -> Ordinals:
+def ordinals(kind: Type, reverse: bool, strings: Dictionary, *columns: Words) -> Ordinals:
     """Return the ranks of several columns of one type. With ``reverse``, the smallest value has the largest rank.
 
-    >>> ordinals(Type.INT, True, Strings(), np.array([3, 7, NULL])).ranks[0].tolist() == [-3, -7, NULL]
+    >>> ordinals(Type.INT, True, Dictionary(), np.array([3, 7, NULL])).ranks[0].tolist() == [-3, -7, NULL]
     True
     """
     codes = np.empty(0, dtype=np.int64)
@@ -80,7 +80,7 @@ class Source:
         self.arrangement, self.column = arrangement, column
         self.ordered = arrangement.layout.order == column
 
-    def extremes(self, groups: Words, least: bool, strings: Strings) -> tuple[Words, npt.NDArray[np.bool_]]:
+    def extremes(self, groups: Words, least: bool, strings: Dictionary) -> tuple[Words, npt.NDArray[np.bool_]]:
         """Return the largest (or smallest) value of each group of int64[g, q], and whether the group has rows.
 
         The value is NULL if all values are. Both arrays have shape (q,).
@@ -113,7 +113,7 @@ class Source:
         return best, exists
 
     def _ends(
-        self, keys: Words, take: int, least: bool, strings: Strings
+        self, keys: Words, take: int, least: bool, strings: Dictionary
     ) -> tuple[npt.NDArray[np.intp], Words, npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """Read up to ``take`` rows of each group from each batch.
 

@@ -17,7 +17,7 @@ from ..kernels.join import Matches, half_join
 from ..plan.nodes import Filter, Join, Map, Node, Reduce, Scan, Union
 from ..storage.arrangement import Arrangement
 from ..storage.batch import Delta
-from ..storage.encoding import NULL, Strings, Words
+from ..storage.encoding import NULL, Dictionary, Words
 from ..storage.multiplicity import add_up
 from .nodes import PartialEdge, Position, traced
 
@@ -89,7 +89,7 @@ def fetch(
     at: Position,
     index: Index,
     floor: int | None,
-    strings: Strings,
+    strings: Dictionary,
     view: str,
 ) -> Matches:
     """Rows of a stateless operator by any of its columns, read from the base tables as of position ``at``.

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from ..plan.nodes import Type
 from ..storage.batch import distinct, hash_rows, ranges
-from ..storage.encoding import NULL, Strings, Words
+from ..storage.encoding import NULL, Dictionary, Words
 
 Mask = npt.NDArray[np.bool_]
 
@@ -34,7 +34,7 @@ class FilledKeys:
         """Bytes of the three arrays."""
         return int(self.keys.nbytes + self.used.nbytes + self._hash.nbytes)
 
-    def positions(self, keys: Words, strings: Strings) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    def positions(self, keys: Words, strings: Dictionary) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
         """For the keys int64[k, q] that are filled: their index in ``keys``, and their index here."""
         words = hash_rows(keys, self.types, strings)
         start = self._hash.searchsorted(words)
@@ -42,14 +42,14 @@ class FilledKeys:
         good = (self.keys.take(index, axis=1) == keys.take(owner, axis=1)).all(axis=0)
         return owner[good], index[good]
 
-    def mask(self, keys: Words, strings: Strings) -> Mask:
+    def mask(self, keys: Words, strings: Dictionary) -> Mask:
         """Which of keys int64[k, q] are filled; bool[q]."""
         out = np.zeros(keys.shape[1], dtype=bool)
         if len(self):
             out[self.positions(keys, strings)[0]] = True
         return out
 
-    def add(self, keys: Words, strings: Strings, now: int) -> None:
+    def add(self, keys: Words, strings: Dictionary, now: int) -> None:
         """Add keys; keys that are filled already do not change."""
         keys = keys.compress(~self.mask(keys, strings), axis=1)
         if not keys.shape[1]:
@@ -64,13 +64,13 @@ class FilledKeys:
         self.keys = np.insert(self.keys, at, keys, axis=1)
         self.used = np.insert(self.used, at, now)
 
-    def put(self, keys: Words, used: npt.NDArray[np.int64], strings: Strings) -> None:
+    def put(self, keys: Words, used: npt.NDArray[np.int64], strings: Dictionary) -> None:
         """Replace all keys, each with the operation that last used it."""
         words = hash_rows(keys, self.types, strings)
         order = np.argsort(words)
         self.keys, self.used, self._hash = keys.take(order, axis=1), used.take(order), words.take(order)
 
-    def remove(self, keys: Words, strings: Strings) -> Words:
+    def remove(self, keys: Words, strings: Dictionary) -> Words:
         """Remove keys; returns those that were filled, int64[k, r]."""
         if not len(self) or not keys.shape[1]:
             return keys[:, :0]
@@ -82,7 +82,7 @@ class FilledKeys:
         self._hash = np.delete(self._hash, index)
         return removed
 
-    def touch(self, keys: Words, strings: Strings, now: int) -> None:
+    def touch(self, keys: Words, strings: Dictionary, now: int) -> None:
         """Record that operation ``now`` used these keys."""
         if len(self):
             self.used[self.positions(keys, strings)[1]] = now

@@ -22,15 +22,15 @@ from typing import Any, Protocol
 
 from ..changelog.changes import Changes
 from ..dataflow.row_functions import apply
+from ..engine.events import EventLog
 from ..engine.state_tables import StatePart
-from ..engine.trace import Trace
 from ..errors import ViewError
 from ..kernels.join import Matches
 from ..plan.lineage import copied_from, input_columns
 from ..plan.nodes import Map, Node, Schema
 from ..storage.arrangement import Arrangement
 from ..storage.batch import Delta, Layout, concat
-from ..storage.encoding import Strings, Words
+from ..storage.encoding import Dictionary, Words
 from .filled_keys import FilledKeys, Mask
 
 Position = dict[int, int]
@@ -60,12 +60,12 @@ class Services(Protocol):
     clock: int
     epoch: int
     without: frozenset[str]
-    trace: Trace
+    trace: EventLog
     nodes: dict[Any, PartialNode]
     join_node: Any
 
     @property
-    def strings(self) -> Strings: ...
+    def strings(self) -> Dictionary: ...
     def tag(self) -> int: ...
     def number(self) -> int: ...
     def send(self, kind: str, edge: PartialEdge, **what: Any) -> None: ...

@@ -27,7 +27,7 @@ from ..plan.nodes import Column, Schema
 from ..plan.view import View
 from ..storage.arrangement import Arrangement
 from ..storage.batch import Delta, Layout, concat
-from ..storage.encoding import Strings, Words
+from ..storage.encoding import Dictionary, Words
 from . import describe
 from .base_reads import fetch
 from .filled_keys import FilledKeys, Mask
@@ -148,7 +148,7 @@ class MessageScheduler(Engine):
     # --- services for operators ----------------------------------------------------
 
     @property
-    def strings(self) -> Strings:
+    def strings(self) -> Dictionary:
         """The strings of the engine."""
         return self.dictionary.strings
 

@@ -1,9 +1,9 @@
 """A run of an engine as data: messages in, a recording of every step out.
 
 A `Replay` plays a history of messages on a new engine and returns a `Recording`: for each message
-its steps, for each step what one operator took, changed and sent, and the state after it. Replay from a
-log of messages makes runs repeatable, as in event sourcing: an edited history is played again
-and forks from the old one. The stepper in `show` draws recordings.
+its steps. A step is one operator handling one message: its input, its output, and the state after it. A run is
+repeatable because it is replayed from the log of its messages, as in event sourcing. An edited history is replayed, and
+forks from the old one. The stepper in `show` draws recordings.
 
 >>> import sharedstate_lite as ss
 >>> catalog = ss.Catalog(visit="product STRING, length INT")
@@ -18,11 +18,22 @@ and forks from the old one. The stepper in `show` draws recordings.
 >>> recording.steps[4].question.check("-U Potato 50, +U Potato 60").right
 True
 
-Modules, from the bottom: ``messages`` are what a user sends, ``parse`` reads them from text; ``questions``
-asks and judges; ``recording`` is the data, ``forks`` a tree of edited histories. ``observer`` watches an
-engine from outside, ``structure`` lists its operators and pieces of state, ``steps`` splits what
-happened into steps, ``state`` keeps what was stored at each, ``rows`` and ``tables`` decode it,
-``captions`` describes it in sentences, ``recorder`` puts the recording together, ``play`` runs it all.
+Modules, from the bottom:
+
+    messages     what a user sends to an engine
+    parse        messages from text
+    questions    questions about the next step, and the judge of answers
+    recording    the data of a run
+    forks        a tree of edited histories
+    structure    the operators of an engine, and the parts of its state
+    observer     reads an engine without changing it
+    steps        splits the events of a message into steps
+    state        the state after each step
+    rows         stored rows, decoded and ordered
+    tables       state tables of a recording
+    captions     a step in one sentence
+    recorder     builds the recording
+    play         Replay: runs an engine and records it
 
 Source: Fowler, Event Sourcing, 2005; the steps are those of dataflow operators in Flink and Noria.
 """

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..engine.engine import Engine
-from ..engine.trace import Event
+from ..engine.events import Event
 from ..plan.nodes import Type
 from ..storage.arrangement import Arrangement
 from ..storage.batch import Batch

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..changelog.changes import Changes
 from ..engine.engine import Engine
-from ..storage.encoding import Strings
+from ..storage.encoding import Dictionary
 from .captions import StepFacts, caption, question
 from .messages import Values
 from .recording import (
@@ -179,7 +179,7 @@ def _edges(s: Structure, graph: ShownGraph) -> list[tuple[str, str, str]]:
     return list(dict.fromkeys(out))
 
 
-def _move(draft_move: MoveDraft, number: int, strings: Strings) -> Move:
+def _move(draft_move: MoveDraft, number: int, strings: Dictionary) -> Move:
     changes = draft_move.changes
     return Move(
         number,
@@ -197,7 +197,7 @@ def _move(draft_move: MoveDraft, number: int, strings: Strings) -> Move:
     )
 
 
-def rows(changes: Changes, strings: Strings, unique: tuple[int, ...] | None, keyed: bool) -> Rows:
+def rows(changes: Changes, strings: Dictionary, unique: tuple[int, ...] | None, keyed: bool) -> Rows:
     """Changes as the lazily decoded rows of a recording."""
     decoded = Changes(changes.schema, changes.words(strings), changes.time, strings, unique)
 
@@ -212,7 +212,12 @@ def rows(changes: Changes, strings: Strings, unique: tuple[int, ...] | None, key
 
 
 def _step(
-    draft: StepDraft, move: Any, titles: dict[str, RecordedOperator], history: StateHistory, kind: str, strings: Strings
+    draft: StepDraft,
+    move: Any,
+    titles: dict[str, RecordedOperator],
+    history: StateHistory,
+    kind: str,
+    strings: Dictionary,
 ) -> RecordedStep:
     s = history.structure(draft.number)
     unique = s.unique.get(draft.operator)
@@ -307,7 +312,7 @@ def _since(history: StateHistory, draft: StepDraft) -> int | None:
     return moved.pop() if len(moved) == 1 and history.shared else None
 
 
-def _dropped(draft: StepDraft, strings: Strings) -> Rows:
+def _dropped(draft: StepDraft, strings: Dictionary) -> Rows:
     """The discarded changes. An operator discards once for each change that it takes."""
     parts = [rows(c, strings, None, False) for c in draft.dropped]
     if len(parts) == 1:

@@ -16,12 +16,12 @@ from ..changelog.changes import value_order
 from ..changelog.convert import to_arrow
 from ..plan.nodes import Column, Type
 from ..storage.batch import Batch, Layout, merged, ranges
-from ..storage.encoding import Strings, Words
+from ..storage.encoding import Dictionary, Words
 from .messages import Values
 from .recording import MOST, Row
 
 
-def decode(words: Words, types: Sequence[Type], strings: Strings) -> list[Values]:
+def decode(words: Words, types: Sequence[Type], strings: Dictionary) -> list[Values]:
     """Encoded rows int64[k, n] as tuples of Python values."""
     if not len(types):
         return [()] * words.shape[1]
@@ -39,7 +39,7 @@ class Content:
     words: Words
 
     @classmethod
-    def of(cls, batches: Sequence[Batch], layout: Layout, strings: Strings) -> Content:
+    def of(cls, batches: Sequence[Batch], layout: Layout, strings: Dictionary) -> Content:
         """The consolidated rows of some batches."""
         body = merged(batches, layout, strings)
         return cls(layout, body[1 : 1 + layout.columns], body[1 + layout.columns], body[0])
@@ -47,14 +47,14 @@ class Content:
     def __len__(self) -> int:
         return len(self.counts)
 
-    def order(self, strings: Strings) -> npt.NDArray[np.intp]:
+    def order(self, strings: Dictionary) -> npt.NDArray[np.intp]:
         """The order of the rows by value, NULL last. Cached, because sorting a large table is expensive."""
         if "_order" not in self.__dict__:
             self.__dict__["_order"] = _order(self.layout, self.rows, strings)
         found: npt.NDArray[np.intp] = self.__dict__["_order"]
         return found
 
-    def places(self, rows: Words, strings: Strings) -> npt.NDArray[np.intp]:
+    def places(self, rows: Words, strings: Dictionary) -> npt.NDArray[np.intp]:
         """The position of each of rows int64[k, q]; -1 for a row that is not here."""
         out = np.full(rows.shape[1], -1, dtype=np.intp)
         if len(self) and rows.shape[1]:
@@ -79,7 +79,7 @@ class MarkedRows:
     """The current rows, if none of the rows is deleted."""
 
     @classmethod
-    def of(cls, held: Content, change: Content, last: Content, strings: Strings) -> MarkedRows:
+    def of(cls, held: Content, change: Content, last: Content, strings: Dictionary) -> MarkedRows:
         """Marks from the rows now (``held``), the changes of the message and those of this step (``last``)."""
         places = held.places(change.rows, strings)
         gone = change.rows.compress(places < 0, axis=1)
@@ -101,7 +101,7 @@ class MarkedRows:
             self.layout, self.rows.take(places, axis=1), self.counts[places], self.before[places], self.now[places]
         )
 
-    def chosen(self, looked: npt.NDArray[np.bool_], strings: Strings, most: int = MOST) -> npt.NDArray[np.intp]:
+    def chosen(self, looked: npt.NDArray[np.bool_], strings: Dictionary, most: int = MOST) -> npt.NDArray[np.intp]:
         """The positions of the rows to return, in order of value: all, or the marked ones and some others."""
         order = self.order(strings)
         if len(order) <= most:
@@ -112,11 +112,11 @@ class MarkedRows:
         keep |= ~special & (np.cumsum(~special) <= left)
         return order.compress(keep)
 
-    def order(self, strings: Strings) -> npt.NDArray[np.intp]:
+    def order(self, strings: Dictionary) -> npt.NDArray[np.intp]:
         """The order of the rows by value, NULL last."""
         return _order(self.layout, self.rows, strings) if self.held is None else self.held.order(strings)
 
-    def decoded(self, places: npt.NDArray[np.intp], looked: npt.NDArray[np.bool_], strings: Strings) -> list[Row]:
+    def decoded(self, places: npt.NDArray[np.intp], looked: npt.NDArray[np.bool_], strings: Dictionary) -> list[Row]:
         """The rows at some positions, decoded."""
         values = decode(self.rows.take(places, axis=1), self.layout.types, strings)
         facts = zip(
@@ -130,7 +130,7 @@ class MarkedRows:
         return [Row(v, count, before, None, now, look) for v, count, before, now, look in facts]
 
 
-def _order(layout: Layout, rows: Words, strings: Strings) -> npt.NDArray[np.intp]:
+def _order(layout: Layout, rows: Words, strings: Dictionary) -> npt.NDArray[np.intp]:
     return value_order(tuple(Column("", t) for t in layout.types), rows, strings)
 
 

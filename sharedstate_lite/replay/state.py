@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from ..changelog.changes import Changes
 from ..storage.batch import Batch
-from ..storage.encoding import Strings, Words
+from ..storage.encoding import Dictionary, Words
 from .messages import Values
 from .recording import Totals
 from .rows import decode
@@ -56,7 +56,7 @@ class StateHistory:
 
     messages: Sequence[PlayedMessage]
     drafts: Sequence[StepDraft]
-    strings: Strings
+    strings: Dictionary
     first: tuple[Structure, dict[str, Snapshot]]
     """The structure and state before the first message."""
     shared: bool = False

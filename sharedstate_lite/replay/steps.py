@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from ..changelog.changes import Changes
-from ..engine.trace import Event
+from ..engine.events import Event
 from ..plan.nodes import Schema
 from ..storage.batch import Batch, Delta
-from ..storage.encoding import Strings, Words
+from ..storage.encoding import Dictionary, Words
 from .messages import Epoch, Message, Read, Values
 from .observer import ArrangementRead, BatchInsert, Entry, Probe
 from .structure import Snapshot, Structure
@@ -92,7 +92,7 @@ class PlayedMessage:
 class ShownGraph:
     """Which operators are hidden in the whole run, and which operator stands for a hidden one."""
 
-    def __init__(self, structures: Sequence[Structure], strings: Strings) -> None:
+    def __init__(self, structures: Sequence[Structure], strings: Dictionary) -> None:
         self._strings = strings
         seen: dict[str, list[bool]] = {}
         for s in structures:

@@ -1,10 +1,10 @@
 """The engines of the kit at scale: the same views and strategies over PySpark, with their state in Spark's state store.
 
 Spark runs the operators of the in-process engines in *bins*. A bin is an engine for the keys of one hash bucket, and
-its state is in RocksDB. A *stage* is one stateful operator of Spark, with a copy of some operators in each bin. An
-epoch is one micro-batch. `engine` has the protocol of ``ss.engine``; `stream` reads folders or streaming DataFrames,
-and writes the changes of the views to a sink. A checkpoint survives ``kill -9``; `state` reads it, `restore` continues
-it.
+its state is in RocksDB. Each `transformWithStateInPandas` in Spark's plan is one *stage*: in every bin it runs the
+same part of the dataflow. An epoch is one micro-batch. `engine` has the protocol of ``ss.engine``; `stream` reads
+folders or streaming DataFrames, and writes the changes of the views to a sink. A checkpoint survives ``kill -9``;
+`state` reads it, `restore` continues it.
 
 >>> import sharedstate_lite as ss
 >>> catalog = ss.Catalog(visit="product STRING, length INT")
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from ..changelog.changes import Changes
-    from .bins.blueprint import Blueprint
+    from .bins.engine_spec import EngineSpec
     from .driver.engine import SparkEngine
     from .driver.store import StateReader
     from .jobs.job import Job
@@ -60,7 +60,7 @@ def _on(given: SparkSession | None) -> SparkSession:
     return _session() if given is None else given
 
 
-def _blueprint(
+def _engine_spec(
     kind: str,
     views: Any,
     join: str,
@@ -69,9 +69,9 @@ def _blueprint(
     seed: int,
     without: Iterable[str],
     base: Mapping[str, Postgres] | None,
-) -> Blueprint:
-    """The blueprint of an engine. Raises ViewError if ``kind`` does not have the options after ``join``."""
-    from .bins.blueprint import Blueprint
+) -> EngineSpec:
+    """The specification of an engine. Raises ViewError if ``kind`` does not have the options after ``join``."""
+    from .bins.engine_spec import EngineSpec
 
     # Read twice, so an iterator would be exhausted.
     views = list(views) if isinstance(views, Iterable) and not isinstance(views, str) else views
@@ -82,12 +82,12 @@ def _blueprint(
     if kind == "partial":
         from .partial.placement import place
 
-        return Blueprint(kind, views, join, options, place)
+        return EngineSpec(kind, views, join, options, place)
     defaults: dict[str, object] = {"max_rows": None, "max_bytes": None, "seed": 0, "without": [], "base": None}
     given = [name for name, value in (options | {"base": base}).items() if value != defaults[name]]
     if given:
         raise ViewError(f"{', '.join(given)}: only partial state has this option; leave it out for {kind} state")
-    return Blueprint(kind, views, join)
+    return EngineSpec(kind, views, join)
 
 
 def engine(
@@ -113,7 +113,7 @@ def engine(
     tables (`Postgres`) in place of Parquet files. Raises ViewError for a kind, view or option that is not supported,
     and CheckpointError for the checkpoint of another engine.
     """
-    plan = _blueprint(kind, views, join, max_rows, max_bytes, seed, without, base)
+    plan = _engine_spec(kind, views, join, max_rows, max_bytes, seed, without, base)
     if plan.kind == "partial":
         from .partial.engine import PartialSparkEngine
 
@@ -136,15 +136,15 @@ def restore(
     killed. A copy is verified and copied, to ``checkpoint`` or to a temporary folder, and never changed. ``base`` must
     be that of the original engine, because a checkpoint does not contain tables of PostgreSQL. Raises CheckpointError.
     """
-    from .bins import blueprint
+    from .bins import engine_spec
     from .driver import checkpoint_copy
     from .driver.engine import SparkEngine
     from .partial.placement import place
     from .session.paths import absolute
 
     source = absolute(path)
-    described = blueprint.read(source)
-    plan, bins = blueprint.parse(described, source, place), described["options"]["bins"]
+    described = engine_spec.read(source)
+    plan, bins = engine_spec.parse(described, source, place), described["options"]["bins"]
     if plan.kind != "partial" and base:
         raise ViewError(f"base: {plan.kind} state stores its base tables itself; leave base= out")
     copied = checkpoint_copy.is_copy(source)
@@ -186,7 +186,7 @@ def stream(
     keys while it runs. Its sink receives the changes of filled keys. It takes the options that `engine` has for partial
     state. Raises ViewError, RelationError, RowError and CheckpointError.
     """
-    plan = _blueprint(kind, views, join, max_rows, max_bytes, seed, without, base)
+    plan = _engine_spec(kind, views, join, max_rows, max_bytes, seed, without, base)
     if plan.kind == "partial":
         from .partial.job import PartialJob
 

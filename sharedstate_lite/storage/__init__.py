@@ -32,7 +32,7 @@ Source: McSherry et al., Shared Arrangements, VLDB 2020; O'Neil et al., The log-
 
 from .arrangement import Arrangement, BatchInfo, TraceHandle
 from .batch import Batch, Delta, Layout
-from .encoding import NULL, Dictionary, Strings, Words
+from .encoding import NULL, Dictionary, DictionaryRef, Words
 
 __all__ = [
     "NULL",
@@ -41,8 +41,8 @@ __all__ = [
     "BatchInfo",
     "Delta",
     "Dictionary",
+    "DictionaryRef",
     "Layout",
-    "Strings",
     "TraceHandle",
     "Words",
 ]

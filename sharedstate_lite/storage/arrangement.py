@@ -26,7 +26,7 @@ from ..errors import TimeError, is_integer, shorten
 from ..plan.nodes import Type
 from . import spine
 from .batch import LOW_BITS, Batch, Delta, Diffs, Layout, concat, gather, ranges
-from .encoding import NULL, Strings, Words
+from .encoding import NULL, Dictionary, Words
 from .multiplicity import add_up
 
 
@@ -142,7 +142,7 @@ class Arrangement:
         """Open a handle at ``time``, by default the last epoch. Raises TimeError unless since <= time < upper."""
         return TraceHandle(self, self.upper - 1 if time is None else time)
 
-    def contents(self, at: int | None = None, strings: Strings | None = None) -> Delta:
+    def contents(self, at: int | None = None, strings: Dictionary | None = None) -> Delta:
         """Return the rows at a time, consolidated if ``strings`` is given. Does not `check` the time."""
         parts = [self._visible(batch.body, batch, at) for batch in self._until(at)]
         flat = concat([Delta(p[self._columns], p[1 + self.layout.columns]) for p in parts], self.layout.columns)
@@ -151,7 +151,7 @@ class Arrangement:
         return self.layout.delta(self.layout.body(flat.rows, flat.diffs, strings))
 
     def match(
-        self, keys: Words, strings: Strings, at: int | None = None
+        self, keys: Words, strings: Dictionary, at: int | None = None
     ) -> tuple[npt.NDArray[np.intp], Words, npt.NDArray[np.int64]]:
         """Find the rows whose key is one of ``keys``, int64[len(key), q], at a time; None reads all batches.
 
@@ -223,7 +223,7 @@ class Arrangement:
 
     # --- writing --------------------------------------------------------------
 
-    def insert(self, rows: Words, diffs: Diffs, strings: Strings) -> Words:
+    def insert(self, rows: Words, diffs: Diffs, strings: Dictionary) -> Words:
         """Append the changes of the epoch ``upper`` as a batch, and return its body."""
         body = self.layout.body(rows, diffs, strings)
         self.insert_body(body)

@@ -30,7 +30,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..plan.nodes import Type
-from .encoding import NULL, Strings, Words
+from .encoding import NULL, Dictionary, Words
 
 Diffs = npt.NDArray[np.int64]
 """int64[n], or int64[w, n] if a diff is a vector."""
@@ -113,11 +113,11 @@ class Layout:
         """Return the rows of a body and their diffs; of a vector diff, the first element."""
         return Delta(body[1 : 1 + self.columns], body[1 + self.columns])
 
-    def key_words(self, keys: Words, strings: Strings) -> Words:
+    def key_words(self, keys: Words, strings: Dictionary) -> Words:
         """Return the smallest sort word of each key of int64[len(key), q]. The largest is that word ``| LOW_BITS``."""
         return (hash_rows(keys, self.key_types, strings) & _HIGH).view(np.int64)
 
-    def sort_words(self, rows: Words, strings: Strings) -> Words:
+    def sort_words(self, rows: Words, strings: Dictionary) -> Words:
         """Return the sort word of each row of int64[k, n]."""
         everything = self.key == tuple(range(self.columns))
         keys = rows if everything else rows[list(self.key)]
@@ -130,7 +130,7 @@ class Layout:
             low = prefix(rows[self.order], self.types[self.order], strings)
         return ((high & _HIGH) | low).view(np.int64)
 
-    def body(self, rows: Words, diffs: Diffs, strings: Strings) -> Words:
+    def body(self, rows: Words, diffs: Diffs, strings: Dictionary) -> Words:
         """Return the sorted, consolidated body of rows int64[k, n] and diffs int64[n] or int64[w, n], n < 2**31."""
         n = rows.shape[1]
         if not n:
@@ -175,7 +175,7 @@ class Batch:
         return self.body[-1] if self.timed else np.full(len(self), self.lower, dtype=np.int64)
 
 
-def hash_rows(rows: Words, types: tuple[Type, ...], strings: Strings) -> npt.NDArray[np.uint64]:
+def hash_rows(rows: Words, types: tuple[Type, ...], strings: Dictionary) -> npt.NDArray[np.uint64]:
     """Return a 64-bit hash of each row of int64[k, n]. It depends on strings, not codes: it is the same everywhere."""
     h = np.zeros(rows.shape[1], dtype=np.uint64)
     for row, kind, odd in zip(rows, types, _ODD, strict=False):
@@ -193,7 +193,7 @@ def hash_rows(rows: Words, types: tuple[Type, ...], strings: Strings) -> npt.NDA
     return h
 
 
-def prefix(words: Words, kind: Type, strings: Strings) -> npt.NDArray[np.uint64]:
+def prefix(words: Words, kind: Type, strings: Dictionary) -> npt.NDArray[np.uint64]:
     """Return a 32-bit code of each value, monotone in the value, with ties. Only NULL has code 0."""
     if kind is Type.STRING:
         code = strings.prefixes(words)
@@ -268,7 +268,7 @@ def _sort_collisions(
     return out
 
 
-def merged(batches: Iterable[Batch], layout: Layout, strings: Strings) -> Words:
+def merged(batches: Iterable[Batch], layout: Layout, strings: Dictionary) -> Words:
     """Return the rows of all batches as one consolidated body without times."""
     facts = slice(1, 1 + layout.columns + layout.width)
     bodies = [b.body[facts] for b in batches] or [np.empty((layout.columns + layout.width, 0), dtype=np.int64)]
@@ -278,7 +278,7 @@ def merged(batches: Iterable[Batch], layout: Layout, strings: Strings) -> Words:
 
 
 def distinct_sorted(
-    rows: Words, words: Words, types: tuple[Type, ...], strings: Strings
+    rows: Words, words: Words, types: tuple[Type, ...], strings: Dictionary
 ) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
     """Do the same as `distinct` for keys int64[k, n] in the order of a body with these sort words."""
     first = np.ones(len(words), dtype=bool)
@@ -289,7 +289,7 @@ def distinct_sorted(
 
 
 def distinct(
-    rows: Words, types: tuple[Type, ...], strings: Strings
+    rows: Words, types: tuple[Type, ...], strings: Dictionary
 ) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
     """Find the distinct rows of int64[k, n].
 

@@ -1,6 +1,6 @@
 """Values as words: every value of every type is one int64.
 
-    STRING              the code of the string in a dictionary (`Strings`)
+    STRING              the code of the string in a dictionary (`Dictionary`)
     INT, BIGINT         the value
     DOUBLE              the bits of the float64; -0.0 is stored as 0.0
     BOOLEAN             0 or 1
@@ -13,7 +13,7 @@ are equal exactly if their values are. NULL equals NULL here; a kernel that need
 The BIGINT -2**63 cannot be stored and is refused. A separate null mask would avoid that, but every kernel would have
 to carry it.
 
->>> strings = Strings()
+>>> strings = Dictionary()
 >>> codes = strings.codes(["Potato", None, "Apple", "Potato"])
 >>> codes.tolist() == [0, NULL, 1, 0], strings.to_list(codes)
 (True, ['Potato', None, 'Apple', 'Potato'])
@@ -42,7 +42,7 @@ NULL = int(np.iinfo(np.int64).min)
 """The word that stands for NULL."""
 
 
-class Strings:
+class Dictionary:
     """A dictionary of strings: string to code, code to string, and a hash per code.
 
     Codes are numbered in order of first use and never reused, so rows stay readable as long as their dictionary is
@@ -178,13 +178,13 @@ class Strings:
             self._prefixed = last
         return self._prefix.take(np.maximum(words, 0))
 
-    def keep(self, used: Iterable[Words]) -> tuple[Strings, Words]:
+    def keep(self, used: Iterable[Words]) -> tuple[Dictionary, Words]:
         """Return a new dictionary with only the codes in ``used``, and the map old code to new code (-1: removed)."""
         live = np.zeros(len(self._text), dtype=bool)
         for words in used:
             live[words[words != NULL]] = True
         kept = np.flatnonzero(live)
-        fresh = Strings()
+        fresh = Dictionary()
         fresh._add([self._text[c] for c in kept.tolist()])
         moved = np.full(len(self._text), -1, dtype=np.int64)
         moved[kept] = np.arange(len(kept))
@@ -224,8 +224,8 @@ def from_doubles(values: npt.NDArray[np.float64]) -> Words:
     return words
 
 
-class Dictionary:
-    """A reference to the `Strings` of one engine, which garbage collection replaces by a smaller one."""
+class DictionaryRef:
+    """A reference to the `Dictionary` of one engine, which garbage collection replaces by a smaller one."""
 
     def __init__(self) -> None:
-        self.strings = Strings()
+        self.strings = Dictionary()

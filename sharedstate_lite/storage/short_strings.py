@@ -4,7 +4,8 @@ A string of at most 15 bytes of UTF-8 fits in two 64-bit words, with its length 
 strings is two arrays of words, and no Python string is made. The words are equal exactly if the strings are: the hash
 only chooses the slot.
 
-The table is a cache in front of `encoding.Strings`, which looks up longer strings and those that are not in the table.
+The table is a cache in front of `encoding.Dictionary`. The dictionary looks up longer strings, and those not in
+the table.
 
 Source: open addressing with linear probing, Knuth, TAOCP vol. 3, section 6.4.
 """

@@ -12,10 +12,10 @@ import numpy as np
 
 from ..plan.nodes import Type
 from .arrangement import Arrangement
-from .encoding import Dictionary, Words
+from .encoding import DictionaryRef, Words
 
 
-def sweep(dictionary: Dictionary, arrangements: Iterable[Arrangement], elsewhere: Iterable[Words]) -> Words | None:
+def sweep(dictionary: DictionaryRef, arrangements: Iterable[Arrangement], elsewhere: Iterable[Words]) -> Words | None:
     """Replace the dictionary by one with only the strings in use, and recode the arrangements.
 
     ``elsewhere`` lists codes that are stored outside arrangements. Returns the map old code to new code, -1 for removed
@@ -36,7 +36,7 @@ def sweep(dictionary: Dictionary, arrangements: Iterable[Arrangement], elsewhere
     return moved
 
 
-def truncate(dictionary: Dictionary, length: int, shown: bool) -> None:
+def truncate(dictionary: DictionaryRef, length: int, shown: bool) -> None:
     """Remove the strings from ``length`` on. If ``shown``, rows outside the engine may still use them."""
     if shown and len(dictionary.strings) > length:
         # Those rows refer to the old Strings, so the engine continues with a copy.

@@ -14,7 +14,7 @@ of a join may list them in different orders.
 
 >>> import numpy as np
 >>> from sharedstate_lite.plan import Type
->>> mine, theirs = Strings(), Strings()
+>>> mine, theirs = Dictionary(), Dictionary()
 >>> rows = Delta(np.array([mine.codes(["Potato", "Apple", "Potato"]), [60, 20, 50]]), np.array([1, 1, -1]))
 >>> types = (Type.STRING, Type.INT)
 >>> received = unpack(pack(rows, types, mine), theirs)
@@ -37,7 +37,7 @@ import pyarrow as pa
 
 from ..plan.nodes import Type
 from .batch import Delta, hash_rows
-from .encoding import NULL, Strings, Words
+from .encoding import NULL, Dictionary, Words
 
 _WIDTHS: dict[int, Any] = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.int64}
 _HIGH = np.uint64(32)
@@ -47,7 +47,7 @@ COMPRESS_FROM = 1 << 12
 """Blobs of at least this many bytes are compressed. That halves them, and every process on the way copies them."""
 
 
-def encode(lines: Sequence[Words], types: Sequence[Type], strings: Strings) -> bytes:
+def encode(lines: Sequence[Words], types: Sequence[Type], strings: Dictionary) -> bytes:
     """Return lines int64[n] as a blob. The first are columns of ``types``, the rest plain numbers such as diffs."""
     heads: list[list[int]] = []
     parts: list[bytes] = []
@@ -65,7 +65,7 @@ def encode(lines: Sequence[Words], types: Sequence[Type], strings: Strings) -> b
     return struct.pack("<I", len(plain)) + bytes(pa.compress(plain, codec="zstd", asbytes=True))
 
 
-def decode(blob: bytes, strings: Strings) -> Words:
+def decode(blob: bytes, strings: Dictionary) -> Words:
     """Return the lines of a blob as int64[k, n]. Strings get codes of ``strings``."""
     whole = struct.unpack_from("<I", blob)[0]
     blob = bytes(pa.decompress(memoryview(blob)[4:], whole, codec="zstd", asbytes=True)) if whole else blob[4:]
@@ -104,7 +104,7 @@ def _packed(line: Words, parts: list[bytes]) -> list[int]:
     return [width, least]
 
 
-def _texts(codes: Words, strings: Strings) -> tuple[Words, bytes, bytes]:
+def _texts(codes: Words, strings: Dictionary) -> tuple[Words, bytes, bytes]:
     """Number the m distinct strings of a line from 0. Return these numbers, the offsets int32[m + 1], and the UTF-8."""
     null = codes == NULL
     some = codes[~null] if (nulls := bool(null.any())) else codes
@@ -128,19 +128,19 @@ def _texts(codes: Words, strings: Strings) -> tuple[Words, bytes, bytes]:
     return number, ends, b"" if text is None else bytes(memoryview(text)[:last])
 
 
-def pack(delta: Delta, types: Sequence[Type], strings: Strings) -> bytes:
+def pack(delta: Delta, types: Sequence[Type], strings: Dictionary) -> bytes:
     """Return a delta as a blob."""
     return encode([*delta.rows, delta.diffs], types, strings)
 
 
-def unpack(blob: bytes, strings: Strings) -> Delta:
+def unpack(blob: bytes, strings: Dictionary) -> Delta:
     """Return the delta of a blob that `pack` made. Strings get codes of ``strings``."""
     lines = decode(blob, strings)
     return Delta(lines[:-1], lines[-1])
 
 
 def bin_of(
-    rows: Words, columns: Sequence[int], types: Sequence[Type], bins: int, strings: Strings
+    rows: Words, columns: Sequence[int], types: Sequence[Type], bins: int, strings: Dictionary
 ) -> npt.NDArray[np.int64]:
     """Return the bin of each row of int64[k, n], from 0 to ``bins - 1``. Without columns, all rows are in bin 0."""
     if not columns or bins == 1:
@@ -153,7 +153,7 @@ def bin_of(
 
 
 def split(
-    delta: Delta, columns: Sequence[int], types: Sequence[Type], bins: int, strings: Strings
+    delta: Delta, columns: Sequence[int], types: Sequence[Type], bins: int, strings: Dictionary
 ) -> list[tuple[int, Delta]]:
     """Split a delta by `bin_of` into (bin, delta) pairs, without empty bins."""
     if not len(delta.diffs):

@@ -1,9 +1,9 @@
 """What the Spark tasks of one host share: immutable data in shared memory, and resources that one process owns.
 
-Each task of a Spark job runs in a Python process of its own, so tasks cannot share an object. Here one process for
-each host and application, the *runtime*, owns what they share. A *handle* is created in the driver and pickles as an
-address; a task sends a batch to the runtime and gets a batch back. Immutable data is not sent: each task maps the same
-sealed memory. A resource has one owner that answers one request after another, so tasks need no locks.
+Each task of a Spark job runs in a Python process of its own, so tasks cannot share an object. Here each host runs one
+*runtime* process per Spark application, which owns what the tasks share. A *handle* is created in the driver and
+pickles as an address; a task sends a batch to the runtime and gets a batch back. Immutable data is not sent: each task
+maps the same sealed memory. A resource has one owner that answers one request after another, so tasks need no locks.
 
 >>> import pyarrow as pa
 >>> import sharedstate_lite as ss

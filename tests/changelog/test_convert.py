@@ -19,7 +19,7 @@ import sharedstate_lite as ss
 from sharedstate_lite import RowError
 from sharedstate_lite.changelog.convert import ARROW, DTYPES, from_arrow, from_series, from_values, to_arrow, to_series
 from sharedstate_lite.plan.nodes import Column, Type
-from sharedstate_lite.storage.encoding import NULL, Strings
+from sharedstate_lite.storage.encoding import NULL, Dictionary
 
 DRAWN: dict[Type, st.SearchStrategy[Any]] = {
     Type.STRING: st.text(max_size=20),
@@ -56,7 +56,7 @@ def test_every_way_in_gives_the_same_words(kind: Type) -> None:
     @examples(15)
     @given(st.lists(st.none() | DRAWN[kind] | st.sampled_from(VALUES[kind]), max_size=8))
     def run(values: list[Any]) -> None:
-        strings = Strings()
+        strings = Dictionary()
         words = from_values(values, column, "r", strings)
         assert [w == NULL for w in words.tolist()] == [v is None for v in values]
         for name, form in FORMS.items():
@@ -101,7 +101,7 @@ def test_other_types_that_hold_the_values_are_taken(at: int) -> None:
     """A narrower or wider type is accepted if each value fits the declared type."""
     kind, given_, wanted = NARROW[at]
     convert: Any = from_series if isinstance(given_, pd.Series) else from_arrow
-    strings = Strings()
+    strings = Dictionary()
     assert to_arrow(convert(given_, Column("c", kind), "r", strings), kind, strings).to_pylist() == wanted
 
 
@@ -171,7 +171,7 @@ def test_the_first_and_last_moment_are_in(kind: Type) -> None:
     """The first and the last moment of the years 1 to 9999 are accepted in every unit that can express them."""
     least: Any = dt.datetime.min if kind is Type.TIMESTAMP else dt.date.min
     most: Any = dt.datetime.max if kind is Type.TIMESTAMP else dt.date.max
-    column, strings = Column("c", kind), Strings()
+    column, strings = Column("c", kind), Dictionary()
     words = from_arrow(pa.array([least, most], ARROW[kind]), column, "r", strings)
     assert to_arrow(words, kind, strings).to_pylist() == [least, most]
     if kind is Type.TIMESTAMP:

@@ -17,7 +17,7 @@ import sharedstate_lite as ss
 from sharedstate_lite.changelog import read_tables
 from sharedstate_lite.changelog.changes import as_delta
 from sharedstate_lite.plan.nodes import Column, Type
-from sharedstate_lite.storage.encoding import Strings
+from sharedstate_lite.storage.encoding import Dictionary
 
 SCHEMA = (Column("product", Type.STRING), Column("Length", Type.INT))
 ROWS = st.tuples(st.sampled_from(["a", "b", "", None]), st.sampled_from([0, 1, None]))
@@ -34,7 +34,7 @@ def frame(pairs: list[Any]) -> pd.DataFrame:
 @given(st.lists(st.tuples(ROWS, DIFFS), max_size=10))
 def test_all_forms_are_the_same_delta(pairs: list[Any]) -> None:
     """Pairs, a frame, an Arrow table and Changes of the same rows give the same delta."""
-    strings = Strings()
+    strings = Dictionary()
     wanted = bag(*read_tables.pairs(pairs, SCHEMA, "r", strings))
     assert sum(wanted.values()) == sum(diff for _, diff in pairs)
     some = frame(pairs)
@@ -51,7 +51,7 @@ def test_all_forms_are_the_same_delta(pairs: list[Any]) -> None:
 
 def test_a_time_is_the_same_throughout() -> None:
     """A time column gives the time of the epoch, or raises; a relation that declares such a column stores it."""
-    some, strings = frame([(("a", 1), 1), (("b", 1), 1)]), Strings()
+    some, strings = frame([(("a", 1), 1), (("b", 1), 1)]), Dictionary()
     assert read_tables.table(some.assign(Time=[5, 5]), SCHEMA, "r", strings)[1] == 5
     with pytest.raises(ss.TimeError, match="r: .*5, 6"):
         read_tables.table(some.assign(time=[6, 5]), SCHEMA, "r", strings)

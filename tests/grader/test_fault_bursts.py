@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from records import right
 
-from grader.judge.violations import violations
 from grader.orders import BLOCK, COLD_PRICE, SIDE
 from grader.phases import faults
 from grader.phases.faults import KILL, PAUSE, Fault
 from grader.phases.goods import among
 from grader.phases.live import Live
 from grader.terms import Entity, Limits
+from grader.verdict.violations import violations
 from grader.wire.jobs import Result, Word
 
 

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from records import SECOND, right, shots, snapshot, value
 
-from grader.judge import Judgement, judge
-from grader.judge.story import story
 from grader.record import Record, load, save
 from grader.report import summary, write
 from grader.terms import JUDGED, SHED_AGAIN, Entity, Kind, State, Status
+from grader.verdict import Judgement, judge
+from grader.verdict.story import story
 
 
 def rules(judgement: Judgement) -> set[tuple[str, str]]:

@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 from records import SECOND, right, shots, value
 
-from grader.judge import judge
 from grader.record import Record, save
 from grader.report import write
 from grader.report.as_html import as_html
 from grader.report.causes import CAUSES
 from grader.report.words import seconds
 from grader.terms import RULES, Entity, State
+from grader.verdict import judge
 
 NASTY = "</pre></style><script>alert(1)</script><img src=x onerror=alert(1)>'\"&\x1b[2J\u202e"
 VOID = {"meta", "br", "path", "circle", "rect", "line", "col"}

@@ -9,13 +9,13 @@ import pytest
 from records import right, shots, value
 
 from grader.errors import RecordError
-from grader.judge import judge
-from grader.judge.powercut import Example
 from grader.record import Record, load, save
 from grader.report import summary, write
 from grader.report.as_html import as_html
 from grader.report.powercut import sentence
 from grader.terms import POWER_CUT, Entity
+from grader.verdict import judge
+from grader.verdict.powercut import Example
 
 NASTY = "</td><script>alert(1)</script>\nVERDICT: PASS"
 LOST = 20

@@ -43,6 +43,6 @@ def test_judging_knows_nothing_of_the_live_half() -> None:
     """The four judging rooms may not import clocks, sockets, processes and random numbers."""
     name = "a record is judged without clock, socket, process or chance"
     (contract,) = [contract for contract in CONTRACTS if contract["name"] == name]
-    assert set(contract["source_modules"]) == {f"grader.{room}" for room in ("audit", "judge", "record", "report")}
+    assert set(contract["source_modules"]) == {f"grader.{room}" for room in ("audit", "verdict", "record", "report")}
     live = {f"grader.{room}" for room in ("phases", "processes", "sandbox", "shop", "wire")}
     assert live | {"time", "socket", "subprocess", "random"} <= set(contract["forbidden_modules"])

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from records import SECOND, right
 
-from grader.judge.violations import violations
 from grader.phases.live import Live
 from grader.phases.settle import settle, settle_all
 from grader.shop import Wave, snapshot
 from grader.shop.counter import CLOSED
 from grader.terms import Entity, Kind, Limits, State
+from grader.verdict.violations import violations
 from grader.wire.jobs import Result
 
 PHASE = "duplicates"

@@ -19,7 +19,7 @@ from sharedstate_lite.kernels.aggregate import ReduceState
 from sharedstate_lite.kernels.minmax import Source
 from sharedstate_lite.plan.nodes import Reduce
 from sharedstate_lite.storage.arrangement import Arrangement
-from sharedstate_lite.storage.encoding import Strings
+from sharedstate_lite.storage.encoding import Dictionary
 
 QUERIES = {
     "longest": "SELECT k, MAX(i) AS a FROM sample GROUP BY k",
@@ -40,7 +40,7 @@ def node(sql: str, whole: str = "INT") -> Reduce:
     return next(n for n in view.plan.walk() if isinstance(n, Reduce))
 
 
-def python(schema: Any, words: list[Row], strings: Strings) -> list[tuple[Any, ...]]:
+def python(schema: Any, words: list[Row], strings: Dictionary) -> list[tuple[Any, ...]]:
     """Return rows of words as rows of Python values, None for NULL."""
     some = frame(schema, matrix(words, len(schema)), strings)
     lines = [column.array.to_numpy(dtype=object, na_value=None).tolist() for _, column in some.items()]
@@ -64,7 +64,7 @@ def aggregate(fn: str, values: list[Any], copies: int) -> Any:
     return float(total) / len(values)
 
 
-def recomputed(reduce: Reduce, there: Bag, strings: Strings) -> Counter[Any]:
+def recomputed(reduce: Reduce, there: Bag, strings: Dictionary) -> Counter[Any]:
     """Compute the groups from the rows."""
     source = reduce.input.schema
     rows = list(there)
@@ -85,7 +85,7 @@ class Reducing:
     """A reduce, with its input and the sum of its output as bags."""
 
     def __init__(self, sql: str, whole: str = "INT") -> None:
-        self.strings, self.node = Strings(), node(sql, whole)
+        self.strings, self.node = Dictionary(), node(sql, whole)
         self.groups = ReduceState(self.node, "v.group1", 1)
         self.input = Arrangement("input", self.groups.plan.input)
         kinds = [c.type for c in self.node.input.schema]

@@ -19,7 +19,7 @@ from sharedstate_lite.kernels.expr import columns_of, evaluate, remap
 from sharedstate_lite.oracle import Oracle, difference, recompute
 from sharedstate_lite.plan.nodes import Call, Col, Expr, Lit, Map, Type
 from sharedstate_lite.sql.catalog import Catalog
-from sharedstate_lite.storage.encoding import NULL, Strings
+from sharedstate_lite.storage.encoding import NULL, Dictionary
 
 INT, BIG, DBL, TXT, BIT = Type.INT, Type.BIGINT, Type.DOUBLE, Type.STRING, Type.BOOLEAN
 
@@ -33,7 +33,7 @@ def expr(text: str, declared: str = DECLARED) -> Expr:
 
 def values(text: str, *rows: tuple[Any, ...], declared: str = "a INT, b INT") -> list[Any]:
     """Evaluate ``text`` on rows of Python values."""
-    strings = Strings()
+    strings = Dictionary()
     catalog = Catalog(t=declared)
     kinds = [c.type for c in catalog.schema("t")]
     matrix = np.array([[word(v, k, strings) for v, k in zip(row, kinds, strict=True)] for row in rows]).T.copy()
@@ -85,7 +85,7 @@ def test_an_expression_equals_duckdb(oracle: Oracle, data: st.DataObject, rows: 
     view = Catalog(t=DECLARED).view(f"CREATE VIEW v{next(COUNT)} AS SELECT i, {text} AS r FROM t")
     assert view.schema[1].type.value == kind
     assert isinstance(view.plan, Map)
-    strings = Strings()
+    strings = Dictionary()
     matrix = words(rows, strings)
     matrix.flags.writeable = False
     oracle.apply("t", frame(rows))
@@ -159,7 +159,7 @@ def test_an_infinite_double_is_an_error() -> None:
 
 def test_minus_zero_is_zero() -> None:
     """No operation returns the word of -0.0."""
-    strings = Strings()
+    strings = Dictionary()
     zero = np.zeros((1, 1), dtype=np.int64)
     for text in ("- x", "x * -1", "x / -5", "x % -1", "0 - x", "CAST(CAST(x AS BIGINT) AS DOUBLE)"):
         assert evaluate(expr(text, "x DOUBLE"), zero, strings).tolist() == [0]
@@ -190,8 +190,8 @@ def test_what_decides_guards_the_rest(text: str) -> None:
 def test_no_rows_no_error() -> None:
     """A constant that overflows raises only if a row needs it."""
     empty = np.empty((2, 0), dtype=np.int64)
-    assert len(evaluate(expr("2147483647 + 1"), empty, Strings())) == 0
-    assert len(evaluate(expr("CASE WHEN p THEN 1 END"), np.empty((14, 0), dtype=np.int64), Strings())) == 0
+    assert len(evaluate(expr("2147483647 + 1"), empty, Dictionary())) == 0
+    assert len(evaluate(expr("CASE WHEN p THEN 1 END"), np.empty((14, 0), dtype=np.int64), Dictionary())) == 0
 
 
 # --- three-valued logic, comparison
@@ -317,9 +317,9 @@ def test_values_cast_to_text() -> None:
     assert values("CAST(a AS STRING)", (True,), (False,), declared="a BOOLEAN") == ["true", "false"]
     late = Call("cast", (Col(0, Type.DATE),), TXT)
     with pytest.raises(RowError, match="outside the years 1 to 9999"):
-        evaluate(late, np.array([[4_000_000]]), Strings())
+        evaluate(late, np.array([[4_000_000]]), Dictionary())
     with pytest.raises(RowError, match="does not fit TIMESTAMP"):
-        evaluate(Call("cast", (Col(0, Type.DATE),), Type.TIMESTAMP), np.array([[2**40]]), Strings())
+        evaluate(Call("cast", (Col(0, Type.DATE),), Type.TIMESTAMP), np.array([[2**40]]), Dictionary())
 
 
 # --- what planners ask
@@ -328,15 +328,15 @@ def test_values_cast_to_text() -> None:
 def test_a_column_is_a_view_of_its_rows() -> None:
     """A plain column is not copied."""
     rows = np.arange(6).reshape(2, 3)
-    assert np.shares_memory(evaluate(Col(1, INT), rows, Strings()), rows)
+    assert np.shares_memory(evaluate(Col(1, INT), rows, Dictionary()), rows)
 
 
 def test_a_constant_is_as_long_as_its_rows() -> None:
     """A literal or a constant expression has one word per row."""
     rows = np.zeros((1, 3), dtype=np.int64)
-    assert evaluate(Lit(7, INT), rows, Strings()).tolist() == [7] * 3
-    assert evaluate(Lit(None, TXT), rows, Strings()).tolist() == [NULL] * 3
-    assert evaluate(Call("+", (Lit(1, INT), Lit(2, INT)), INT), rows, Strings()).tolist() == [3] * 3
+    assert evaluate(Lit(7, INT), rows, Dictionary()).tolist() == [7] * 3
+    assert evaluate(Lit(None, TXT), rows, Dictionary()).tolist() == [NULL] * 3
+    assert evaluate(Call("+", (Lit(1, INT), Lit(2, INT)), INT), rows, Dictionary()).tolist() == [3] * 3
 
 
 def test_columns_and_their_replacement() -> None:

@@ -21,7 +21,7 @@ from sharedstate_lite.kernels.join_order import Multiway, flatten
 from sharedstate_lite.plan.nodes import Join, Type
 from sharedstate_lite.storage.arrangement import Arrangement
 from sharedstate_lite.storage.batch import Delta, Layout
-from sharedstate_lite.storage.encoding import NULL, Strings, Words
+from sharedstate_lite.storage.encoding import NULL, Dictionary, Words
 from sharedstate_lite.storage.multiplicity import times
 
 BEFORE = 2
@@ -31,7 +31,7 @@ BEFORE = 2
 class Relation:
     """A relation: one arrangement per key, and its contents as bags."""
 
-    def __init__(self, types: Sequence[Type], strings: Strings, data: st.DataObject) -> None:
+    def __init__(self, types: Sequence[Type], strings: Dictionary, data: st.DataObject) -> None:
         self.columns, self.types, self.strings = len(types), tuple(types), strings
         self.epochs: list[list[tuple[Row, int]]] = []
         there: Bag = Counter()
@@ -57,7 +57,7 @@ class Relation:
 class Side:
     """An arrangement as one side of a join."""
 
-    def __init__(self, arrangement: Arrangement, strings: Strings) -> None:
+    def __init__(self, arrangement: Arrangement, strings: Dictionary) -> None:
         self.arrangement, self.strings, self.columns = arrangement, strings, arrangement.layout.columns
 
     def match(self, keys: Words, at: int | None) -> Matches:
@@ -106,7 +106,7 @@ def test_join_core_is_the_change_of_the_join(on: str, level: str) -> None:
     types = tuple(LEFT[i] for i in keys[0])
 
     def body(data: st.DataObject) -> None:
-        strings = Strings()
+        strings = Dictionary()
         left, right = Relation(LEFT, strings, data), Relation(RIGHT, strings, data)
         sides = (left.by(keys[0]), right.by(keys[1]))
         out = join_core((left.delta, right.delta), sides, keys, types, BEFORE, strings)
@@ -131,7 +131,7 @@ def test_padding_is_the_change_of_the_rows_without_a_match(on: str, level: str) 
         )
 
     def body(data: st.DataObject) -> None:
-        strings = Strings()
+        strings = Dictionary()
         left, right = Relation(LEFT, strings, data), Relation(RIGHT, strings, data)
         sides = (left.by(keys[0]), right.by(keys[1]))
         out = padding((left.delta, right.delta), sides, keys, types, BEFORE, strings)
@@ -146,7 +146,7 @@ def test_half_join_pairs_each_row_with_its_matches(level: str) -> None:
     keys = KEYS["two columns"]
 
     def body(data: st.DataObject) -> None:
-        strings = Strings()
+        strings = Dictionary()
         left, right = Relation(LEFT, strings, data), Relation(RIGHT, strings, data)
         for at, there in ((BEFORE, right.old), (None, right.now)):
             who, rows, diffs = half_join(left.delta, keys[0], (Type.STRING, Type.INT), right.by(keys[1]), at, strings)
@@ -205,7 +205,7 @@ def test_delta_paths_add_up_to_the_change_of_the_join(name: str, level: str) -> 
         return all(rows[a][c] == rows[b][d] != NULL for (a, c), (b, d) in conditions)
 
     def body(data: st.DataObject) -> None:
-        strings = Strings()
+        strings = Dictionary()
         held = [Relation((Type.INT, Type.INT), strings, data) for _ in names]
         total: Bag = Counter()
         for start, path in enumerate(multiway.paths):
@@ -228,7 +228,7 @@ def test_net_adds_up_the_diffs_of_each_owner(level: str) -> None:
         for owner, row, diff in pairs:
             wanted[owner, row] += diff
         owners, diffs = np.array([p[0] for p in pairs], dtype=np.intp), np.array([p[2] for p in pairs], dtype=np.int64)
-        found = net(owners, matrix([p[1] for p in pairs], 2), diffs, (Type.INT, Type.INT), Strings())
+        found = net(owners, matrix([p[1] for p in pairs], 2), diffs, (Type.INT, Type.INT), Dictionary())
         lines = [(o, tuple(r)) for o, r in zip(found[0].tolist(), found[1].T.tolist(), strict=True)]
         assert dict(zip(lines, found[2].tolist(), strict=True)) == {k: n for k, n in wanted.items() if n}
         assert len(set(lines)) == len(lines)
@@ -244,6 +244,6 @@ def test_multiplicities_past_the_range_are_refused() -> None:
         times(np.array([2**31, 1]), np.array([-(2**31), 1]))
     assert times(np.array([], dtype=np.int64), np.array([], dtype=np.int64)).tolist() == []
     empty = Delta.empty(2)
-    side = Side(Arrangement("side", Layout((Type.INT, Type.INT), (0,))), Strings())
-    who, rows, diffs = half_join(empty, (0,), (Type.INT,), side, None, Strings())
+    side = Side(Arrangement("side", Layout((Type.INT, Type.INT), (0,))), Dictionary())
+    who, rows, diffs = half_join(empty, (0,), (Type.INT,), side, None, Dictionary())
     assert (len(who), rows.shape, len(diffs)) == (0, (2, 0), 0)

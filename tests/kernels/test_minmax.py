@@ -9,16 +9,16 @@ from sharedstate_lite.kernels.minmax import Source
 from sharedstate_lite.plan.nodes import Type
 from sharedstate_lite.storage.arrangement import Arrangement
 from sharedstate_lite.storage.batch import Layout
-from sharedstate_lite.storage.encoding import NULL, Strings, doubles, from_doubles
+from sharedstate_lite.storage.encoding import NULL, Dictionary, doubles, from_doubles
 
 
-def source(kind: Type = Type.BIGINT) -> tuple[Arrangement, Source, Strings]:
+def source(kind: Type = Type.BIGINT) -> tuple[Arrangement, Source, Dictionary]:
     """An arrangement of (group, value) ordered by value."""
     arrangement = Arrangement("values", Layout((Type.BIGINT, kind), (0,), 1))
-    return arrangement, Source(arrangement, 1), Strings()
+    return arrangement, Source(arrangement, 1), Dictionary()
 
 
-def write(arrangement: Arrangement, strings: Strings, rows: list[tuple[int, int]], diff: int) -> None:
+def write(arrangement: Arrangement, strings: Dictionary, rows: list[tuple[int, int]], diff: int) -> None:
     """Insert a batch, and commit it."""
     words = np.array(rows, dtype=np.int64).T.copy()
     arrangement.insert(words, np.full(len(rows), diff, dtype=np.int64), strings)

@@ -4,7 +4,7 @@ import numpy as np
 
 from sharedstate_lite.partial.filled_keys import FilledKeys
 from sharedstate_lite.plan.nodes import Type
-from sharedstate_lite.storage.encoding import Strings
+from sharedstate_lite.storage.encoding import Dictionary
 
 
 def keys(*values: int) -> np.ndarray:
@@ -14,7 +14,7 @@ def keys(*values: int) -> np.ndarray:
 
 def test_a_key_named_twice_goes_once() -> None:
     """Removing a key twice in one call returns it once; its rows would be retracted twice otherwise."""
-    filled, strings = FilledKeys((Type.BIGINT,)), Strings()
+    filled, strings = FilledKeys((Type.BIGINT,)), Dictionary()
     filled.add(keys(1, 2, 3, 2), strings, 1)
     assert len(filled) == 3
     assert filled.remove(keys(2, 2, 9, 2), strings).tolist() == [[2]]
@@ -24,7 +24,7 @@ def test_a_key_named_twice_goes_once() -> None:
 
 def test_the_empty_key_is_a_key() -> None:
     """A view without key columns has one key, (), which is a hole until it is filled."""
-    filled, strings = FilledKeys(()), Strings()
+    filled, strings = FilledKeys(()), Dictionary()
     empty = np.empty((0, 1), dtype=np.int64)
     assert not filled.mask(empty, strings).any()
     filled.add(empty, strings, 1)
@@ -35,7 +35,7 @@ def test_the_empty_key_is_a_key() -> None:
 
 def test_use_is_remembered() -> None:
     """Each key keeps the operation that last used it; filling it again changes nothing."""
-    filled, strings = FilledKeys((Type.BIGINT,)), Strings()
+    filled, strings = FilledKeys((Type.BIGINT,)), Dictionary()
     filled.add(keys(1, 2), strings, 1)
     filled.touch(keys(2), strings, 5)
     filled.add(keys(1, 2, 3), strings, 9)

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from support import ENGINES, Input, epochs, keys_of, labels, make, relations_of
 
 import sharedstate_lite as ss
-from sharedstate_lite.engine import trace
-from sharedstate_lite.engine.trace import Trace
+from sharedstate_lite.engine import events
+from sharedstate_lite.engine.events import EventLog
 from sharedstate_lite.plan.graph import EDGES, OPERATORS
 
-EVENTS = set(re.findall(r"^    (\w+) {2,}", trace.__doc__ or "", re.MULTILINE))
+EVENTS = set(re.findall(r"^    (\w+) {2,}", events.__doc__ or "", re.MULTILINE))
 KINDS = {"source", "arrange", "join", "reduce", "distinct", "filter", "map", "union", "view"}
 
 
@@ -65,7 +65,7 @@ def test_trace_state_and_graph_agree(name: str) -> None:
 
 def test_a_trace_keeps_the_newest() -> None:
     """A trace keeps its newest events with their numbers, rows if asked to, and calls its watcher for each event."""
-    some, seen = Trace(limit=3), list[Any]()
+    some, seen = EventLog(limit=3), list[Any]()
     for n in range(5):
         some.record("message", "a", "b", rows=n, payload=lambda: pytest.fail("rows are not kept"))
     assert [(e.number, e.rows, e.payload) for e in some] == [(2, 2, None), (3, 3, None), (4, 4, None)]

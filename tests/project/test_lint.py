@@ -59,8 +59,8 @@ BREACHES = {
     "full, shared and partial state do not know one another": ("dataflow/full.py", "from .shared import Shared"),
     "a recording is plain data": ("replay/recording.py", "from ..engine.engine import Engine"),
     "the library knows no grader": ("plan/view.py", "import grader"),
-    "the grader's rooms": ("../grader/audit/rules.py", "from grader.judge import story"),
-    "a record is judged without clock, socket, process or chance": ("../grader/judge/story.py", "import time"),
+    "the grader's rooms": ("../grader/audit/rules.py", "from grader.verdict import story"),
+    "a record is judged without clock, socket, process or chance": ("../grader/verdict/story.py", "import time"),
     "the grader knows neither library nor lab": ("../grader/__init__.py", "import labs.one"),
     "only powercut/ is a file system": ("../grader/audit/rules.py", "import mfusepy"),
 }

@@ -19,7 +19,7 @@ import sharedstate_lite as ss
 from sharedstate_lite.plan.nodes import Type
 from sharedstate_lite.storage.arrangement import Arrangement
 from sharedstate_lite.storage.batch import Layout
-from sharedstate_lite.storage.encoding import Strings
+from sharedstate_lite.storage.encoding import Dictionary
 
 Ints = npt.NDArray[np.int64]
 Epoch = tuple[Ints, Ints]
@@ -109,7 +109,7 @@ PATTERNS: list[Callable[[int, int], Iterator[Epoch]]] = [
 ]
 
 
-def insert(arrangement: Arrangement, epoch: Epoch, strings: Strings) -> None:
+def insert(arrangement: Arrangement, epoch: Epoch, strings: Dictionary) -> None:
     """One epoch of numbered rows with a few hundred keys."""
     ids, diffs = epoch
     arrangement.insert(np.stack([ids % 311, ids // 311, ids]), diffs, strings)
@@ -120,7 +120,7 @@ class Bound:
     """Counts the expected rows, and checks the arrangement against them."""
 
     def __init__(self, rows: int) -> None:
-        self.arrangement, self.strings = Arrangement("a", LAYOUT), Strings()
+        self.arrangement, self.strings = Arrangement("a", LAYOUT), Dictionary()
         self.counts = np.zeros(rows, dtype=np.int64)
         self.largest = self.updates = 0
 
@@ -233,7 +233,7 @@ def categories(engine: ss.Engine, product: int) -> list[int]:
 @pytest.mark.parametrize("n", [1, 60, 2500])
 def test_rule_11_batches_are_contiguous_and_few(n: int) -> None:
     """Batches do not overlap or leave gaps, and their number is logarithmic in updates, also with slow readers."""
-    arrangement, strings = Arrangement("a", LAYOUT), Strings()
+    arrangement, strings = Arrangement("a", LAYOUT), Dictionary()
     updates, handle = 0, None
     for e in range({1: 3000, 60: 1200, 2500: 60}[n]):
         insert(arrangement, both(of(range(e * n, e * n + n)), of(range(e * n // 2, (e * n + n) // 2 - 1), -1)), strings)

@@ -18,7 +18,7 @@ from sharedstate_lite.kernels.join_order import flatten
 from sharedstate_lite.plan.nodes import Join, Type
 from sharedstate_lite.storage.arrangement import Arrangement
 from sharedstate_lite.storage.batch import Delta, Layout
-from sharedstate_lite.storage.encoding import Strings, Words
+from sharedstate_lite.storage.encoding import Dictionary, Words
 
 SHARED = ["shared", "shared linear", "shared delta"]
 every_shared = pytest.mark.parametrize("label", [*SHARED, "shared in bins"])
@@ -214,7 +214,7 @@ def test_rule_13_closing_twice_and_after_a_drop() -> None:
 class Shifted:
     """A side that answers every lookup as of one time, whatever time is asked for."""
 
-    def __init__(self, arrangement: Arrangement, strings: Strings, at: int | None) -> None:
+    def __init__(self, arrangement: Arrangement, strings: Dictionary, at: int | None) -> None:
         self.arrangement, self.strings, self.at, self.columns = arrangement, strings, at, 2
 
     def match(self, keys: Words, at: int | None) -> Matches:
@@ -227,7 +227,7 @@ def test_rule_14_simultaneous_changes_count_once(at: int | None, times: int) -> 
     catalog = ss.Catalog(r="k INT, a INT", s="k INT, b INT", t="k INT, c INT")
     view = catalog.view("CREATE VIEW v AS SELECT * FROM r JOIN s USING (k) JOIN t USING (k)")
     joined = flatten(next(n for n in view.plan.walk() if isinstance(n, Join) and isinstance(n.left, Join)))
-    strings, layout = Strings(), Layout((Type.INT, Type.INT), (0,))
+    strings, layout = Dictionary(), Layout((Type.INT, Type.INT), (0,))
     delta = Delta(np.array([[1], [7]]), np.array([1]))
     sides = []
     for _ in joined.inputs:

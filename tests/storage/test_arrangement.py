@@ -30,7 +30,7 @@ from sharedstate_lite import TimeError
 from sharedstate_lite.plan.nodes import Type
 from sharedstate_lite.storage.arrangement import Arrangement, TraceHandle
 from sharedstate_lite.storage.batch import Layout
-from sharedstate_lite.storage.encoding import NULL, Strings
+from sharedstate_lite.storage.encoding import NULL, Dictionary
 
 TYPES = (Type.STRING, Type.INT, Type.DOUBLE)
 LAYOUTS = [Layout(TYPES, (0,), 2), Layout(TYPES, (1, 0)), Layout(TYPES, ())]
@@ -40,7 +40,7 @@ class Model:
     """An arrangement, and its contents at every time as plain bags."""
 
     def __init__(self, layout: Layout, first: int = 1) -> None:
-        self.strings = Strings()
+        self.strings = Dictionary()
         self.rows = drawn_rows(layout.types, self.strings)
         self.arrangement = Arrangement("visit[product]", layout, first)
         self.history: list[Bag] = [Counter()] * first
@@ -165,7 +165,7 @@ def test_reads_are_those_of_a_history_of_bags(layout: Layout, pace: str, level: 
 
 def test_a_loaded_arrangement_has_no_past() -> None:
     """Loaded contents can be read from the epoch in which they were loaded, and change like any others."""
-    strings, layout = Strings(), Layout((Type.INT, Type.INT), (0,))
+    strings, layout = Dictionary(), Layout((Type.INT, Type.INT), (0,))
     arrangement = Arrangement("late", layout, upper=8)
     body = layout.body(matrix([(1, 2), (3, 4)], 2), np.array([1, 2]), strings)
     arrangement.load(body)
@@ -187,7 +187,7 @@ def test_a_handle_moves_forward_only() -> None:
     """A handle cannot go back, reach upper, or advance when closed; the errors say what to do."""
     arrangement = Arrangement("visit[product]", Layout((Type.INT,), (0,)))
     for epoch in range(1, 5):
-        arrangement.insert(matrix([(epoch,)], 1), np.array([1]), Strings())
+        arrangement.insert(matrix([(epoch,)], 1), np.array([1]), Dictionary())
         if epoch == 2:
             handle = arrangement.handle()
         arrangement.commit(epoch + 1)
@@ -215,7 +215,7 @@ def test_a_handle_moves_forward_only() -> None:
 
 def test_null_is_a_key_like_any_other() -> None:
     """In a lookup NULL matches NULL; a join checks for NULL itself."""
-    strings, arrangement = Strings(), Arrangement("a", Layout((Type.STRING, Type.INT), (0,)))
+    strings, arrangement = Dictionary(), Arrangement("a", Layout((Type.STRING, Type.INT), (0,)))
     rows = np.stack([strings.codes([None, "", None]), np.array([1, 2, 3])])
     arrangement.insert(rows, np.array([1, 1, 1]), strings)
     owner, found, _ = arrangement.match(strings.codes(["", None])[None, :], strings)
@@ -225,7 +225,7 @@ def test_null_is_a_key_like_any_other() -> None:
 
 def test_bytes_are_those_of_the_buffers() -> None:
     """Bytes include the whole buffer of each batch, and the output of merges in progress."""
-    strings, arrangement = Strings(), Arrangement("a", Layout((Type.INT, Type.INT), (0,)))
+    strings, arrangement = Dictionary(), Arrangement("a", Layout((Type.INT, Type.INT), (0,)))
     rng, merging = np.random.default_rng(1), 0
     for _ in range(60):
         arrangement.insert(rng.integers(0, 2**31, (2, 700)), np.ones(700, dtype=np.int64), strings)

@@ -28,7 +28,7 @@ from sharedstate_lite.storage.batch import (
     ranges,
 )
 from sharedstate_lite.storage.batch import write_rows as write_lines
-from sharedstate_lite.storage.encoding import NULL, Strings
+from sharedstate_lite.storage.encoding import NULL, Dictionary
 
 TYPES = (Type.STRING, Type.BIGINT, Type.DOUBLE)
 LAYOUTS = {
@@ -42,7 +42,7 @@ LAYOUTS = {
 }
 
 
-def check_body(body: Any, layout: Layout, strings: Strings) -> None:
+def check_body(body: Any, layout: Layout, strings: Dictionary) -> None:
     """A body is sorted and has no row twice, and a key's rows are between the key's smallest and largest sort word."""
     words, rows = body[0], body[1 : 1 + layout.columns]
     assert (words[1:] >= words[:-1]).all()
@@ -55,7 +55,7 @@ def check_body(body: Any, layout: Layout, strings: Strings) -> None:
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_a_body_is_the_net_of_its_rows(name: str, level: str) -> None:
     """A body has each row once, with the sum of its diffs, and no row whose sum is 0."""
-    layout, strings = LAYOUTS[name], Strings()
+    layout, strings = LAYOUTS[name], Dictionary()
     rows = drawn_rows(TYPES, strings)
 
     @examples(15)
@@ -79,7 +79,7 @@ def test_a_body_is_the_net_of_its_rows(name: str, level: str) -> None:
 @hash_levels
 def test_diffs_that_are_vectors_add_up(level: str) -> None:
     """A row with a vector diff stays while any element is not 0."""
-    layout, strings = Layout((Type.INT, Type.INT), (0,), width=3), Strings()
+    layout, strings = Layout((Type.INT, Type.INT), (0,), width=3), Dictionary()
     rows = st.tuples(st.integers(0, 2), st.integers(0, 1))
 
     @examples(25)
@@ -100,7 +100,7 @@ def test_diffs_that_are_vectors_add_up(level: str) -> None:
 @hash_levels
 def test_times_are_kept_apart(level: str) -> None:
     """Consolidation adds up diffs of rows that are equal in all columns and times, and of no others."""
-    layout, strings = Layout((Type.INT,), (0,)), Strings()
+    layout, strings = Layout((Type.INT,), (0,)), Dictionary()
     lines_of = st.lists(st.tuples(st.integers(0, 2), st.sampled_from([-1, 1, 2]), st.integers(1, 3)), max_size=20)
 
     @examples(30)
@@ -126,7 +126,7 @@ def test_times_are_kept_apart(level: str) -> None:
 @hash_levels
 def test_distinct_numbers_the_kinds(level: str) -> None:
     """One position per distinct row, and each row has the number of its distinct row."""
-    strings = Strings()
+    strings = Dictionary()
 
     @examples(40)
     @given(st.lists(drawn_rows(TYPES, strings), max_size=20), st.integers(0, 3))
@@ -157,7 +157,7 @@ def test_ranges_and_gather(parts: list[tuple[int, int]]) -> None:
 @pytest.mark.parametrize("kind", VALUES)
 def test_an_order_code_never_contradicts_the_values(kind: Type) -> None:
     """For every type, a larger value has no smaller code. Only NULL has code 0."""
-    strings = Strings()
+    strings = Dictionary()
     more: dict[Type, st.SearchStrategy[Any]] = {
         Type.STRING: st.text(max_size=6),
         Type.INT: st.integers(-(2**31), 2**31 - 1),
@@ -180,7 +180,7 @@ def test_an_order_code_never_contradicts_the_values(kind: Type) -> None:
 
 def test_a_hash_is_of_the_texts() -> None:
     """The hash of a row does not depend on the codes of its strings."""
-    one, other = Strings(), Strings()
+    one, other = Dictionary(), Dictionary()
     other.codes(["before", "these"])
     types = (Type.STRING, Type.INT)
     texts = ["x", "", None, "y" * 40]
@@ -193,7 +193,7 @@ def test_a_hash_is_of_the_texts() -> None:
 
 def test_hashes_of_every_type_differ() -> None:
     """Values of a type, small and huge, have different upper halves of the hash."""
-    strings = Strings()
+    strings = Dictionary()
     for kind in VALUES:
         words = np.array([domain(kind, strings)])
         high = hash_rows(words, (kind,), strings) >> np.uint64(32)
@@ -207,7 +207,7 @@ def test_hashes_of_every_type_differ() -> None:
 
 def test_collisions_are_made_to_happen() -> None:
     """The collisions that other tests provoke do happen."""
-    strings, rows = Strings(), np.arange(1000)[None, :]
+    strings, rows = Dictionary(), np.arange(1000)[None, :]
     for level, most in zip(HASHES, (1000, 4, 1), strict=True):
         with hashing(level):
             layout = Layout((Type.BIGINT,), (0,))

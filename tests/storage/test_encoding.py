@@ -14,7 +14,7 @@ from support import examples
 from sharedstate_lite.plan.nodes import Type
 from sharedstate_lite.storage.arrangement import Arrangement
 from sharedstate_lite.storage.batch import Layout
-from sharedstate_lite.storage.encoding import NULL, Dictionary, Strings, doubles, from_doubles
+from sharedstate_lite.storage.encoding import NULL, Dictionary, DictionaryRef, doubles, from_doubles
 from sharedstate_lite.storage.string_gc import sweep
 
 TEXTS = ["a", "b", "", "\0", "é", "\U0001f600", "a" * 15, "a" * 16, "b" * 300]
@@ -25,7 +25,7 @@ texts = st.lists(st.none() | st.sampled_from(TEXTS) | st.text(max_size=3), max_s
 @given(st.lists(st.tuples(st.sampled_from(["codes", "code", "find", "truncate", "keep"]), texts), max_size=8))
 def test_strings_are_a_dictionary(operations: list[Any]) -> None:
     """Codes are numbered in order of first use; removed strings are not found any more."""
-    strings, model = Strings(), list[str]()
+    strings, model = Dictionary(), list[str]()
     for what, some in operations:
         given_ = [t for t in some if t is not None]
         if what == "codes":
@@ -56,7 +56,7 @@ def test_strings_are_a_dictionary(operations: list[Any]) -> None:
 
 def test_a_hash_survives_codes_and_dictionaries() -> None:
     """Hash and prefix of a string do not depend on its code; NULL has its own hash and the smallest prefix."""
-    one, other = Strings(), Strings()
+    one, other = Dictionary(), Dictionary()
     other.codes(reversed(TEXTS))
     kept, _ = other.keep([other.codes(TEXTS[3:])])
     for strings in (other, kept):
@@ -80,7 +80,7 @@ def test_doubles_round_trip(values: list[float]) -> None:
 
 def test_sweeping_exchanges_codes_and_keeps_the_rows() -> None:
     """Unused strings are removed; arrangements read the same as before, and other codes can be mapped."""
-    dictionary, layout = Dictionary(), Layout((Type.STRING, Type.BIGINT), (0,))
+    dictionary, layout = DictionaryRef(), Layout((Type.STRING, Type.BIGINT), (0,))
     arrangement = Arrangement("a", layout)
     for epoch in range(4):
         codes = dictionary.strings.codes([f"gone{epoch}", f"kept{epoch}", None])

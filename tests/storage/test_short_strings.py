@@ -14,7 +14,7 @@ from support import examples, fingerprint
 
 import sharedstate_lite as ss
 from sharedstate_lite.storage import encoding, short_strings
-from sharedstate_lite.storage.encoding import NULL, Strings
+from sharedstate_lite.storage.encoding import NULL, Dictionary
 from sharedstate_lite.storage.short_strings import MAX_BYTES, ShortStrings, pack
 
 LETTERS = ["a", "b", "\0", "\xff", "é", "\u20ac", "\U0001f600", "\x7f"]
@@ -49,7 +49,7 @@ def test_a_column_has_the_codes_of_its_texts(columns: list[Any]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         # So few rows would not be worth the shortcut, and be looked up one by one.
         patch.setattr(encoding, "MIN_ROWS", 0)
-        strings, model = Strings(), dict[str, int]()
+        strings, model = Dictionary(), dict[str, int]()
         for given_, start, cut, large, forget in columns:
             array = pa.array(given_, pa.large_string() if large else pa.string())
             array = array.slice(start, max(0, len(array) - start - cut))
@@ -73,7 +73,7 @@ def test_a_long_column_and_the_column_after_it(kind: pa.DataType) -> None:
     draw = random.Random(1)
     pool = ["".join(draw.choice(LETTERS) for _ in range(draw.randrange(9))) for _ in range(3000)]
     pool += [f"p{n}" for n in range(3000)] + [f"a long name, too long to be packed: {n}" for n in range(300)]
-    strings, plain = Strings(), Strings()
+    strings, plain = Dictionary(), Dictionary()
     for size in (300, 5000, 100, 12_000, 1000):
         column = [None if draw.random() < 0.05 else draw.choice(pool) for _ in range(size)]
         array = pa.array(column, kind).slice(3, size - 50)

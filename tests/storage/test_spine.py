@@ -17,11 +17,11 @@ from sharedstate_lite.plan.nodes import Type
 from sharedstate_lite.storage import spine
 from sharedstate_lite.storage.arrangement import Arrangement
 from sharedstate_lite.storage.batch import Batch, Layout
-from sharedstate_lite.storage.encoding import Strings
+from sharedstate_lite.storage.encoding import Dictionary
 from sharedstate_lite.storage.spine import EFFORT, MIN_CREDIT, SMALL, Merge
 
 LAYOUT = Layout((Type.INT, Type.INT), (0,))
-STRINGS = Strings()
+STRINGS = Dictionary()
 
 
 def put(arrangement: Arrangement, ids: Any, diff: int = 1) -> None:

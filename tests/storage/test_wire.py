@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sharedstate_lite.plan.nodes import Type
 from sharedstate_lite.storage import wire
 from sharedstate_lite.storage.batch import Delta
-from sharedstate_lite.storage.encoding import NULL, Strings
+from sharedstate_lite.storage.encoding import NULL, Dictionary
 
 TEXTS = st.one_of(st.none(), st.text(max_size=5), st.sampled_from(["", "a", "\0", "\U00010000"]))
 WORDS = st.one_of(
@@ -23,7 +23,7 @@ WORDS = st.one_of(
 @given(st.lists(st.tuples(TEXTS, WORDS, WORDS)), st.lists(st.text(max_size=3)))
 def test_rows_come_back_with_another_dictionary(rows: list[tuple[Any, int, int]], known: list[str]) -> None:
     """Strings, NULLs and words of every size are preserved, whatever the codes of either side."""
-    mine, theirs = Strings(), Strings()
+    mine, theirs = Dictionary(), Dictionary()
     theirs.codes(known)
     words = np.array([[r[1], r[2]] for r in rows], dtype=np.int64).reshape(-1, 2).T
     lines = [mine.codes([r[0] for r in rows]), *words]
@@ -34,7 +34,7 @@ def test_rows_come_back_with_another_dictionary(rows: list[tuple[Any, int, int]]
 
 def test_a_blob_is_small() -> None:
     """A column of small numbers takes one byte per row, and each string is written once."""
-    strings = Strings()
+    strings = Dictionary()
     rows = np.stack([strings.codes(["a rather long text", "b"] * 500), np.arange(1000) % 200])
     delta = Delta(rows, np.ones(1000, dtype=np.int64))
     assert len(wire.pack(delta, [Type.STRING, Type.INT], strings)) < 3_200
@@ -43,7 +43,7 @@ def test_a_blob_is_small() -> None:
 @given(st.lists(st.tuples(TEXTS, TEXTS, WORDS), min_size=1), st.integers(1, 7))
 def test_a_bin_does_not_depend_on_process_or_order_of_columns(rows: list[tuple[Any, Any, int]], bins: int) -> None:
     """Rows with equal keys are in one bin, whatever their codes and the order of the key's columns."""
-    mine, theirs = Strings(), Strings()
+    mine, theirs = Dictionary(), Dictionary()
     theirs.codes(["z", "y"])
     types = [Type.STRING, Type.STRING, Type.BIGINT]
     one = np.stack([mine.codes([r[0] for r in rows]), mine.codes([r[1] for r in rows]), [r[2] for r in rows]])
@@ -59,7 +59,7 @@ def test_a_bin_does_not_depend_on_process_or_order_of_columns(rows: list[tuple[A
 @pytest.mark.parametrize("bins", [2, 4, 7])
 def test_bins_have_similar_sizes(bins: int) -> None:
     """No bin gets more than 1.5 times its share of many keys."""
-    strings = Strings()
+    strings = Dictionary()
     keys = strings.codes([f"p{n}" for n in range(7_000)])[None, :]
     counts = np.bincount(wire.bin_of(keys, (0,), [Type.STRING], bins, strings), minlength=bins)
     assert counts.max() < 1.5 * 7_000 / bins

@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyspark.sql.types import BinaryType, StructType
 
 from ...errors import Error
-from ...spark.bins.bin_placement import labels
+from ...spark.bins.bin_placement import grouping_keys
 from ...spark.query.lazy_processor import LazyProcessor
 from .market import Market
 from .run import Run
@@ -78,7 +78,7 @@ def part_labels(session: SparkSession, parts: int | None) -> list[int]:
     count = session.sparkContext.defaultParallelism if parts is None else parts
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
         raise Error(f"parts={parts!r}. Pass a number of parts, 1 or more.")
-    return labels(count)
+    return grouping_keys(count)
 
 
 def drive(

@@ -15,11 +15,11 @@ recording (`replay.recording`) and the function that made it, never an engine.
 >>> session.fork(2, "+1 visit Potato, 40").current.label
 '+1 visit Potato, 60 → +1 visit Potato, 40'
 
-Modules, from the bottom: ``glyphs`` and ``cells`` are marks and the fields of a row; ``time_axis`` is an arrangement
-in time; ``table_blocks`` is a table with marks; ``chips`` are messages, ``nodes`` operators. ``diagram`` turns a
-recording into these, ``diagram_layout`` places them, ``fitting`` shrinks them to a width, ``timeline`` is the
-slider, ``frames`` draws one step. ``session`` steps without pictures, ``notebook`` with them, and ``widget`` in
-JupyterLab (widget.js, widget.css).
+Modules, from the bottom: ``glyphs`` and ``cells`` are marks and the fields of a row; ``time_axis`` draws the batches
+of an arrangement by epoch; ``table_blocks`` is a table with marks; ``chips`` are messages, ``nodes`` operators.
+``diagram`` turns a recording into these, ``diagram_layout`` places them, ``fitting`` shrinks them to a width,
+``timeline`` is the slider, ``frames`` draws one step. ``session`` steps without pictures, ``notebook`` with them, and
+``widget`` in JupyterLab (widget.js, widget.css).
 
 Source: Guo, Online Python Tutor: Embeddable Web-Based Program Visualization, SIGCSE 2013.
 """

@@ -6,13 +6,13 @@ each of its bins runs some operators of the dataflow. Rows move to the next stag
 category over a join by product takes two stages:
 
 >>> import sharedstate_lite as ss
->>> from sharedstate_lite.spark.bins import Blueprint
+>>> from sharedstate_lite.spark.bins import EngineSpec
 >>> catalog = ss.Catalog(info="product STRING, category STRING", visit="product STRING, length INT")
 >>> longest = catalog.view(
 ...     "CREATE VIEW longest AS SELECT category, MAX(length) AS top "
 ...     "FROM info JOIN visit USING (product) GROUP BY category"
 ... )
->>> route = Blueprint("shared", [longest]).route()
+>>> route = EngineSpec("shared", [longest]).route()
 >>> for stage in (1, 2):
 ...     print(stage, sorted(route.parts(stage)))
 1 ['info[product]', 'visit[product]']
@@ -25,7 +25,7 @@ Modules, from the bottom:
     bin_placement   grouping keys that spread bins evenly over partitions
     staged          shared state for stages
     route           Route: which stage an operator is in, and which messages travel
-    blueprint       Blueprint: the description of an engine, kept beside a checkpoint
+    engine_spec     EngineSpec: the description of an engine, kept beside a checkpoint
     files           a relation's file, read by the tasks that have bins for its rows
     bin             Bin: an epoch, and its state as runs in a store
     tables          a checkpoint's state as tables
@@ -41,7 +41,7 @@ from typing import Any
 
 from ...system.lazy import lazy_name
 
-_HOME = {"Bin": "bin", "BinMessage": "messages", "Blueprint": "blueprint", "Plan": "bin", "Route": "route"}
+_HOME = {"Bin": "bin", "BinMessage": "messages", "EngineSpec": "engine_spec", "BinFactory": "bin", "Route": "route"}
 
 
 def __getattr__(name: str) -> Any:

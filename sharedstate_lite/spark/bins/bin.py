@@ -27,15 +27,15 @@ import numpy as np
 from ...dataflow.dataflow import Dataflow
 from ...storage import wire
 from ...storage.batch import Batch, Delta, concat
-from ...storage.encoding import Strings
+from ...storage.encoding import Dictionary
 from . import files
-from .messages import ASK, COMPACT, OUT, TICK, BinMessage, Store
+from .messages import ASK, COMPACT, INIT_GLOBAL, OUT, BinMessage, Store
 from .route import Channel, Port, Route
 from .strings import worker_strings
 
 
 @dataclass
-class Plan:
+class BinFactory:
     """What a worker needs to build the bins of an engine; the same in all workers.
 
     ``checked`` False makes a worker trust its memory without comparing tokens. Tests and lessons use it to show a wrong
@@ -59,7 +59,7 @@ class Plan:
 class Bin:
     """The operators of one stage for the keys of one bin; see the module."""
 
-    plan: Plan
+    plan: BinFactory
     stage: int
     number: int
     engine: Dataflow = field(init=False)
@@ -83,11 +83,11 @@ class Bin:
         """Arrangement -> the runs that are in the store: the run, its name and its blob's size in bytes."""
         self.order = self.route.at(self.stage)
         for held in self.engine.state_parts():
-            # A global aggregate starts with one row. Only the bin that receives TICK may have it.
+            # A global aggregate starts with one row. Only the bin that receives INIT_GLOBAL may have it.
             held.arrangement.runs.clear()
 
     @property
-    def strings(self) -> Strings:
+    def strings(self) -> Dictionary:
         """The dictionary of this process."""
         return self.engine.dictionary.strings
 
@@ -97,8 +97,8 @@ class Bin:
         """Process the messages of one micro-batch; returns those that follow. Raises the errors of the kernels."""
         out: list[BinMessage] = []
         waiting: dict[Port, list[Delta]] = {}
-        # Senders that do not know whether an epoch is the first send TICK each time; it counts once.
-        ticked = self.time == 0 and any(m.channel == TICK for m in messages)
+        # Senders that do not know whether an epoch is the first send INIT_GLOBAL each time; it counts once.
+        global_stages = self.time == 0 and any(m.channel == INIT_GLOBAL for m in messages)
         by: dict[int, list[Delta]] = {}
         for message in messages:
             if message.channel > 0:
@@ -106,14 +106,14 @@ class Bin:
                 if len(delta.diffs):
                     by.setdefault(message.channel, []).append(delta)
                 out += counts
-        self.changed = bool(by) or any(m.channel in (COMPACT, TICK) for m in messages)
-        if by or ticked:
+        self.changed = bool(by) or any(m.channel in (COMPACT, INIT_GLOBAL) for m in messages)
+        if by or global_stages:
             before, now = self.time, self.time + 1
             for held in self.parts.values():
                 held.arrangement.upper = now
             for number in sorted(by):
                 self._receive(self.route.channels[number - 1], by[number], waiting)
-            forced = set(self.route.globals()) if ticked else set()
+            forced = set(self.route.globals()) if global_stages else set()
             for n in self.order:
                 self._step(n, before, n in forced, waiting, out)
             self._update_readers(waiting, out)

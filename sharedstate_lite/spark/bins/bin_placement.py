@@ -4,8 +4,8 @@ Spark puts the group of an integer key on partition ``hash(key) mod partitions``
 with seed 42) is invertible, so bin n gets the key whose hash is n. Then bin n is on partition n mod partitions, now and
 after each rescaling.
 
->>> from sharedstate_lite.spark.bins.bin_placement import labels, partition
->>> [partition(label, 3) for label in labels(7)]
+>>> from sharedstate_lite.spark.bins.bin_placement import grouping_keys, partition
+>>> [partition(key, 3) for key in grouping_keys(7)]
 [0, 1, 2, 0, 1, 2, 0]
 
 Source: A. Appleby's MurmurHash3 (public domain), x86 32-bit variant.
@@ -18,14 +18,14 @@ _FIRST, _SECOND, _STEP, _THIRD, _FOURTH = 0xCC9E2D51, 0x1B873593, 0xE6546B64, 0x
 _SEED, _SIZE = 42, 4
 
 
-def labels(bins: int) -> list[int]:
+def grouping_keys(bins: int) -> list[int]:
     """The grouping key of each bin, a signed 32-bit integer."""
     return [_signed(_unhash(n)) for n in range(bins)]
 
 
-def partition(label: int, partitions: int) -> int:
-    """The partition on which Spark puts the group with the key ``label``."""
-    return _signed(_hash(label & _BITS)) % partitions
+def partition(key: int, partitions: int) -> int:
+    """The partition on which Spark puts the group with that key."""
+    return _signed(_hash(key & _BITS)) % partitions
 
 
 def _hash(word: int) -> int:

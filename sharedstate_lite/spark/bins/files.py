@@ -21,7 +21,7 @@ import pyarrow.parquet
 from ...changelog import read_tables
 from ...plan.nodes import Schema
 from ...storage.batch import Delta
-from ...storage.encoding import Strings
+from ...storage.encoding import Dictionary
 from ...storage.wire import bin_of, unpack
 from .messages import ROWS, BinMessage
 from .route import Route
@@ -40,7 +40,7 @@ class _ReadFile(NamedTuple):
     """A file's rows as codes of ``strings``; ``identity`` changes when the file does."""
 
     identity: tuple[Any, ...]
-    strings: Strings
+    strings: Dictionary
     delta: Delta
 
 
@@ -53,7 +53,7 @@ def receivers(route: Route, relation: str, bins: int) -> list[tuple[int, int, in
     return [(number, channel.stage, n) for n, channel in channels for number in range(bins)]
 
 
-def rows_for_bin(message: BinMessage, route: Route, bins: int, strings: Strings) -> tuple[Delta, list[BinMessage]]:
+def rows_for_bin(message: BinMessage, route: Route, bins: int, strings: Dictionary) -> tuple[Delta, list[BinMessage]]:
     """The rows that a message brings to its bin, and messages that report the number of rows to the driver.
 
     The blob holds the rows, or the path of a file of which the bin takes its own rows. Raises RowError, and OSError
@@ -81,7 +81,7 @@ def clear() -> None:
     _last.clear()
 
 
-def _rows(path: str, relation: str, schema: Schema, strings: Strings) -> Delta:
+def _rows(path: str, relation: str, schema: Schema, strings: Dictionary) -> Delta:
     file = local_path(path)
     about = file.stat() if file.exists() else None
     identity = (path, about and (about.st_ino, about.st_size, about.st_mtime_ns))

@@ -10,10 +10,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-OUT, ASK, COMPACT, TICK = 0, -1, -2, -3
+OUT, ASK, COMPACT, INIT_GLOBAL = 0, -1, -2, -3
 """Channel numbers of messages that carry no change of an operator: a view's change, a read, and two commands.
 
-TICK creates the first row of aggregates without GROUP BY. Channels of a route count from 1.
+INIT_GLOBAL creates the first row of aggregates without GROUP BY. Channels of a route count from 1.
 """
 
 ROWS = -5
@@ -38,9 +38,9 @@ class BinMessage(NamedTuple):
     blob: bytes
 
 
-def ticks(stages: Iterable[int]) -> list[BinMessage]:
+def init_globals(stages: Iterable[int]) -> list[BinMessage]:
     """The messages that create the first row of aggregates without GROUP BY in these stages."""
-    return [BinMessage(stage, 0, TICK, "", b"") for stage in stages]
+    return [BinMessage(stage, 0, INIT_GLOBAL, "", b"") for stage in stages]
 
 
 StoreWrite = tuple[str, list[tuple[str, str, bytes]], list[tuple[str, str]]]

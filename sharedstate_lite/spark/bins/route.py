@@ -26,7 +26,7 @@ from ...engine.engine import Engine
 from ...plan.lineage import input_columns
 from ...plan.nodes import Join, Reduce, Type
 from ...storage.batch import Delta, Layout
-from ...storage.encoding import Strings
+from ...storage.encoding import Dictionary
 from ...storage.wire import pack, split
 from .messages import BinMessage
 
@@ -257,26 +257,26 @@ class Route:
         operator = self.operators[channel.origin]
         return operator.name if isinstance(operator, Input) else None
 
-    def apply(self, chain: Chain, delta: Delta, strings: Strings) -> Delta:
+    def apply(self, chain: Chain, delta: Delta, strings: Dictionary) -> Delta:
         """The output of a chain for ``delta``."""
         for at in chain:
             delta = apply(self.operators[at].node, delta, strings)
         return delta
 
     def relation_messages(
-        self, relation: str, delta: Delta, bins: int, strings: Strings, net: bool = False
+        self, relation: str, delta: Delta, bins: int, strings: Dictionary, net: bool = False
     ) -> list[BinMessage]:
         """A relation's change as messages to the bins; ``net`` first adds up the diffs of equal rows."""
         wanted = [(n, c) for n, c in enumerate(self.channels, 1) if self.relation(c) == relation]
         return self._messages(wanted, delta, bins, strings, net)
 
-    def operator_messages(self, n: int, delta: Delta, bins: int, strings: Strings) -> list[BinMessage]:
+    def operator_messages(self, n: int, delta: Delta, bins: int, strings: Dictionary) -> list[BinMessage]:
         """An operator's change as messages to the bins of later stages."""
         wanted = [(number, c) for number, c in enumerate(self.channels, 1) if c.origin == n]
         return self._messages(wanted, delta, bins, strings, True)
 
     def _messages(
-        self, channels: list[tuple[int, Channel]], delta: Delta, bins: int, strings: Strings, net: bool
+        self, channels: list[tuple[int, Channel]], delta: Delta, bins: int, strings: Dictionary, net: bool
     ) -> list[BinMessage]:
         out: list[BinMessage] = []
         for number, channel in channels:
@@ -308,7 +308,7 @@ class Route:
         """Aggregates without GROUP BY, which have one row before any input arrives."""
         return [n for n, o in enumerate(self.operators) if isinstance(o, ReduceCore) and not _keys(o)]
 
-    def ticked(self) -> list[int]:
+    def global_stages(self) -> list[int]:
         """The stages that contain an aggregate without GROUP BY."""
         return sorted({self.stage_of[n] for n in self.globals()})
 

@@ -2,7 +2,7 @@
 
 A join must be in the same stage as the arrangements that it reads. That is impossible if a join is above another one
 that reads the same arrangement, and rows change their bin in between. The upper join then gets its own copy. ``apart``
-holds the joins and reduces that do (digests of their nodes); `Blueprint` finds them by trial.
+holds the joins and reduces that do (digests of their nodes); `EngineSpec` finds them by trial.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...plan.nodes import Type
-from ...storage.encoding import Strings
+from ...storage.encoding import Dictionary
 
 MIN_STRINGS = 1 << 20
 """A dictionary with at most this many strings is never replaced."""
@@ -21,7 +21,7 @@ MIN_STRINGS = 1 << 20
 class ProcessStrings:
     """A string dictionary that outlives a micro-batch."""
 
-    strings: Strings = field(default_factory=Strings)
+    strings: Dictionary = field(default_factory=Dictionary)
     limit: int = 0
     """Check for unused strings beyond this many; doubles with what is in use."""
 
@@ -43,7 +43,7 @@ class ProcessStrings:
         self.limit = max(MIN_STRINGS, 2 * len(self.strings.keep(used)[0]))
         if len(self.strings) <= self.limit:
             return False
-        self.strings = Strings()
+        self.strings = Dictionary()
         return True
 
 

@@ -19,7 +19,7 @@ from ...plan.nodes import Scan
 from ...storage import wire
 from ...storage.arrangement import Arrangement
 from ...storage.batch import Batch, merged
-from ...storage.encoding import Strings
+from ...storage.encoding import Dictionary
 from .messages import BinMessage
 from .route import Route, StatefulStages
 
@@ -37,7 +37,7 @@ def state_table(route: StatefulStages, heads: Heads) -> pd.DataFrame:
             size[part] = size.get(part, 0) + sum(run[1] for run in runs)
     used = {n.relation for v in route.engine.views.values() for n in v.plan.walk() if isinstance(n, Scan)}
     shown = [h for h in route.engine.state_parts() if not h.base or h.relation in used or rows.get(h.operator)]
-    out = state_tables.state_table(shown, Strings())
+    out = state_tables.state_table(shown, Dictionary())
     out["rows"] = [rows.get(h.operator, 0) for h in shown]
     out["bytes"] = [size.get(h.operator, 0) for h in shown]
     return out
@@ -55,7 +55,7 @@ def find(route: StatefulStages, operator: str) -> tuple[int, StatePart]:
 
 def state_rows(place: StatePart, blobs: Iterable[bytes], removed: Iterable[bytes] = ()) -> pd.DataFrame:
     """The consolidated rows of one piece of state, with their diff, less the rows of the blobs ``removed``."""
-    strings = Strings()
+    strings = Dictionary()
     runs = [_batch(place.arrangement, blob, strings, 1) for blob in blobs]
     runs += [_batch(place.arrangement, blob, strings, -1) for blob in removed]
     shown = Arrangement(place.arrangement.name, place.arrangement.layout)
@@ -64,7 +64,7 @@ def state_rows(place: StatePart, blobs: Iterable[bytes], removed: Iterable[bytes
     return state_tables.state_rows(place.operator, [of], strings)
 
 
-def _batch(arrangement: Arrangement, blob: bytes, strings: Strings, sign: int) -> Batch:
+def _batch(arrangement: Arrangement, blob: bytes, strings: Dictionary, sign: int) -> Batch:
     lines = wire.decode(blob, strings)
     lines[arrangement.layout.columns :] *= sign
     # The sort words stay zero: these rows are only shown and sent, and neither looks at the order.
@@ -79,7 +79,7 @@ def bases(route: StatefulStages) -> dict[str, tuple[int, StatePart]]:
 
 def reload(place: StatePart, blobs: Iterable[bytes], to: Route, bins: int) -> list[BinMessage]:
     """The rows that one bin holds of a base table, as the messages that fill another route."""
-    strings = Strings()
+    strings = Dictionary()
     layout = place.arrangement.layout
     body = merged([_batch(place.arrangement, blob, strings, 1) for blob in blobs], layout, strings)
     return to.relation_messages(place.relation, layout.delta(body), bins, strings)

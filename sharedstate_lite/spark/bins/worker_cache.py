@@ -14,7 +14,7 @@ import json
 import threading
 from collections import OrderedDict
 
-from .bin import Bin, Plan
+from .bin import Bin, BinFactory
 from .messages import BinId, BinMessage, BinResult, Store, WorkerRpc, WriteBuffer
 from .strings import worker_strings
 
@@ -28,7 +28,7 @@ _cached: OrderedDict[BinId, Bin] = OrderedDict()
 
 
 def run_bin(
-    plan: Plan, stage: int, number: int, messages: list[BinMessage], store: Store, rpc: WorkerRpc | None = None
+    plan: BinFactory, stage: int, number: int, messages: list[BinMessage], store: Store, rpc: WorkerRpc | None = None
 ) -> list[BinMessage]:
     """Run one bin's share of a micro-batch, here or in the worker that has it in memory, and write its state.
 

@@ -22,7 +22,7 @@ Modules, from the bottom:
     store             StateReader: state and changes from Spark's state store, as tables
     rescaling         another number of partitions for a stopped query
     explain           Spark's plan, one row for each stateful operator
-    rebuild           other views over the same base tables
+    change_views      other views over the same base tables
     engine            SparkEngine: EngineDriver over one streaming query
 
 Source: the state reader is Spark's ``statestore`` data source (Spark 4). A checkpoint is consistent because state and

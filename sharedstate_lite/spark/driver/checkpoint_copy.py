@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import CheckpointError
 from ...system.folders import atomic_folder
-from ..bins import blueprint
+from ..bins import engine_spec
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,9 +32,9 @@ def write(location: Path, generation: str, target: Path) -> None:
     """Copy a stopped engine to a new or empty folder, atomically. Raises CheckpointError."""
     with atomic_folder(target) as work:
         shutil.copytree(location / generation, work / generation)
-        shutil.copy2(location / blueprint.FILE, work / blueprint.FILE)
+        shutil.copy2(location / engine_spec.FILE, work / engine_spec.FILE)
         files = {str(f.relative_to(work)): _digest(f) for f in sorted(work.rglob("*")) if f.is_file()}
-        (work / FILE).write_text(json.dumps({"format": blueprint.FORMAT, "files": files}, indent=1))
+        (work / FILE).write_text(json.dumps({"format": engine_spec.FORMAT, "files": files}, indent=1))
 
 
 def is_copy(folder: Path) -> bool:
@@ -60,13 +60,13 @@ def restore(source: Path, location: Path, session: SparkSession) -> None:
     if location.exists() and any(not f.name.startswith(".") for f in location.iterdir()):
         raise CheckpointError(f"{location} is not empty; restore a checkpoint to a new folder")
     location.mkdir(parents=True, exist_ok=True)
-    described = blueprint.read(source)
+    described = engine_spec.read(source)
     options = described["options"]
     before, after = Path(options["home"]) / options["generation"], location / options["generation"]
     shutil.copytree(source / options["generation"], after)
     rewrite_paths(after, before, session)
     options["home"] = str(location)
-    blueprint.replace(location, described)
+    engine_spec.replace(location, described)
 
 
 def rewrite_paths(folder: Path, before: Path, session: SparkSession) -> None:
@@ -102,7 +102,7 @@ def remove_generations(where: Path, keep: str) -> None:
 
 def discard(where: Path) -> None:
     """Remove a location whose first start failed."""
-    (where / blueprint.FILE).unlink(missing_ok=True)
+    (where / engine_spec.FILE).unlink(missing_ok=True)
     remove_generations(where, "")
 
 

@@ -21,16 +21,16 @@ from ...changelog import validate
 from ...changelog.changes import Changes, sorted_frame
 from ...engine import view_rules
 from ...engine.engine import EpochInput
+from ...engine.events import EventLog
 from ...engine.state_tables import state_html
-from ...engine.trace import Trace
 from ...errors import Error, TimeError, ViewError, is_integer, shorten
 from ...plan.view import View
 from ...storage import wire
 from ...storage.batch import Delta, concat
-from ...storage.encoding import Strings
+from ...storage.encoding import Dictionary
 from ..bins import tables
-from ..bins.blueprint import Blueprint
-from ..bins.messages import ASK, COMPACT, OUT, BinMessage, ticks
+from ..bins.engine_spec import EngineSpec
+from ..bins.messages import ASK, COMPACT, OUT, BinMessage, init_globals
 from ..bins.route import Route
 from ..bins.strings import ProcessStrings
 
@@ -55,21 +55,21 @@ class EngineDriver(ABC):
 
     _make_lock: Callable[[], AbstractContextManager[Any]] = staticmethod(threading.RLock)
 
-    def __init__(self, plan: Blueprint, bins: int) -> None:
-        self.trace = Trace()
+    def __init__(self, plan: EngineSpec, bins: int) -> None:
+        self.trace = EventLog()
         self.epoch = 0
         self.bins = bins
         self._open = True
         self._call_lock = self._make_lock()
-        self._ticked = False
+        self._initialized = False
         # Strings of recent epochs. Finding a string costs a tenth of adding it to a new dictionary.
         self._dictionary = ProcessStrings()
         self._late_views: set[str] = set()
         """Views that were installed after the start. ``install`` has returned their first rows, so step 1 does not."""
         self._use(plan, plan.checked_route())
 
-    def _use(self, plan: Blueprint, route: Route) -> None:
-        self._plan, self._route, self._blueprint = plan, route, route.engine
+    def _use(self, plan: EngineSpec, route: Route) -> None:
+        self._spec, self._route, self._empty_engine = plan, route, route.engine
 
     # --- how messages travel ----------------------------------------------------
 
@@ -89,7 +89,7 @@ class EngineDriver(ABC):
         """The runs of one piece of state in all bins after the last micro-batch."""
 
     @abstractmethod
-    def _rebuild(self, plan: Blueprint, route: Route) -> list[BinMessage]:
+    def _rebuild(self, plan: EngineSpec, route: Route) -> list[BinMessage]:
         """Compute other views from the base tables; returns the messages to the driver."""
 
     # --- the protocol -----------------------------------------------------------
@@ -97,22 +97,22 @@ class EngineDriver(ABC):
     @property
     def kind(self) -> str:
         """The strategy: full, shared or partial."""
-        return self._plan.kind
+        return self._spec.kind
 
     @property
     def join(self) -> str:
         """How joins are run: auto, linear or multi."""
-        return self._plan.join
+        return self._spec.join
 
     @property
     def views(self) -> Mapping[str, View]:
         """View name -> view."""
-        return self._blueprint.views
+        return self._empty_engine.views
 
     @property
     def catalog(self) -> Any:
         """The catalog of the views."""
-        return self._blueprint.catalog
+        return self._empty_engine.catalog
 
     @one_at_a_time
     def step(self, inputs: EpochInput) -> dict[str, Changes]:
@@ -124,7 +124,7 @@ class EngineDriver(ABC):
         except Error as error:
             self.trace.record("refused", self.kind, note=str(error)[:200])
             raise
-        self._ticked = True
+        self._initialized = True
         self.epoch = self.trace.epoch = self.epoch + 1
         self.trace.record("epoch", self.kind, rows=sum(len(d.diffs) for d in deltas.values()))
         return {name: self._changes(name, out) for name in self.views}
@@ -133,7 +133,7 @@ class EngineDriver(ABC):
     def read(self, view: str, key: Any = None, at: int | None = None) -> pd.DataFrame:
         """The rows of a view, or of one key; see `sharedstate_lite.engine.engine.Engine.read`."""
         self._check_open()
-        shown = self._blueprint._view(view)
+        shown = self._empty_engine._view(view)
         if at is not None and not (is_integer(at) and at == self.epoch):
             raise TimeError(
                 f"view {view}: on Spark a read answers for the last epoch, {self.epoch}, not for {shorten(at)}; use "
@@ -141,9 +141,9 @@ class EngineDriver(ABC):
             )
         if self.epoch == 0:
             # The bins have received nothing yet. Only an aggregate without GROUP BY has a row.
-            before: pd.DataFrame = self._blueprint.read(view, key)
+            before: pd.DataFrame = self._empty_engine.read(view, key)
             return before
-        strings = Strings()
+        strings = Dictionary()
         blob = b""
         if key is not None:
             words = view_rules.key_words(shown, key, strings)
@@ -188,7 +188,7 @@ class EngineDriver(ABC):
         self._change_views(left)
 
     def _change_views(self, views: list[View]) -> list[BinMessage]:
-        plan = Blueprint(self.kind, views, self.join)
+        plan = EngineSpec(self.kind, views, self.join)
         route = plan.checked_route()
         before, names = self._late_views, {v.name for v in views}
         self._late_views = {name for name in names if name in before or name not in self.views}
@@ -198,7 +198,7 @@ class EngineDriver(ABC):
             self._late_views = before
             raise
         self._use(plan, route)
-        self._ticked = True
+        self._initialized = True
         return out
 
     @one_at_a_time
@@ -214,7 +214,7 @@ class EngineDriver(ABC):
 
     def evict(self, view: str, key: Any = None, n: int | None = None) -> dict[str, list[Any]]:
         """Raises ViewError: only partial state evicts."""
-        return self._blueprint.evict(view, key, n)
+        return self._empty_engine.evict(view, key, n)
 
     def handle(self, at: int | None = None) -> Any:
         """Raises TimeError: on Spark earlier epochs are read from earlier micro-batches, not through a handle."""
@@ -250,7 +250,7 @@ class EngineDriver(ABC):
     def graph(self) -> tuple[pd.DataFrame, pd.DataFrame]:
         """The operators and the edges between them, as two DataFrames."""
         self._check_open()
-        return self._blueprint.graph()
+        return self._empty_engine.graph()
 
     def close(self) -> None:
         """Release everything. A second call does nothing."""
@@ -278,16 +278,16 @@ class EngineDriver(ABC):
         self._dictionary.collect()
         strings = self._dictionary.strings
         deltas = validate.epoch(inputs, self.catalog, strings)
-        messages = [] if self._ticked else ticks(self._route.ticked())
+        messages = [] if self._initialized else init_globals(self._route.global_stages())
         for relation, delta in deltas.items():
             messages += self._route.relation_messages(relation, delta, self.bins, strings, net=True)
         return deltas, messages
 
     def _first_rows(self) -> list[BinMessage]:
         """The first rows of views that step 1 must emit itself, if bins sent them when views changed before step 1."""
-        if self.epoch or not self._ticked:
+        if self.epoch or not self._initialized:
             return []
-        engine, out = self._blueprint, []
+        engine, out = self._empty_engine, []
         for view in (v for v in self.views.values() if v.name not in self._late_views):
             blob = wire.pack(
                 engine.view_rows(view, None, None), [c.type for c in view.schema], engine.dictionary.strings
@@ -295,12 +295,12 @@ class EngineDriver(ABC):
             out.append(BinMessage(0, 0, OUT, view.name, blob))
         return out
 
-    def _delta(self, view: View, out: Sequence[BinMessage], strings: Strings) -> Delta:
+    def _delta(self, view: View, out: Sequence[BinMessage], strings: Dictionary) -> Delta:
         parts = [wire.unpack(m.blob, strings) for m in out if m.channel == OUT and m.what == view.name]
         return concat(parts, len(view.schema))
 
     def _changes(self, name: str, out: Sequence[BinMessage]) -> Changes:
-        view, strings = self.views[name], Strings()
+        view, strings = self.views[name], Dictionary()
         unique = view.key if view.unique else None
         return Changes.consolidated(view.schema, self._delta(view, out, strings), self.epoch, strings, unique)
 

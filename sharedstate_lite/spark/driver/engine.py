@@ -19,17 +19,17 @@ from typing import TYPE_CHECKING, Any
 from ...errors import CheckpointError, Error, ViewError, is_integer
 from ...system.cache import cache_dir
 from ...system.scratch import Scratch, lock_folder
-from ..bins import blueprint, tables
-from ..bins.bin import Plan
-from ..bins.blueprint import Blueprint
-from ..bins.messages import BinMessage, ticks
+from ..bins import engine_spec, tables
+from ..bins.bin import BinFactory
+from ..bins.engine_spec import EngineSpec
+from ..bins.messages import BinMessage, init_globals
 from ..bins.route import Route
 from ..query.query import Query
 from ..session.checks import ended, stateful, usable
 from ..session.paths import absolute, made
 from . import checkpoint_copy
+from .change_views import change_views
 from .driver import EngineDriver, one_at_a_time
-from .rebuild import rebuild
 from .store import StateReader
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class SparkEngine(EngineDriver):
 
     def __init__(
         self,
-        plan: Blueprint,
+        plan: EngineSpec,
         session: SparkSession,
         checkpoint: str | os.PathLike[str] | None,
         bins: int | None,
@@ -78,26 +78,26 @@ class SparkEngine(EngineDriver):
         self._new = False
         entries = self._query.inbox.entries
         self.epoch = self.trace.epoch = self._query.inbox.epoch
-        self._ticked = any(e.kind in ("epoch", "load") and not e.void for e in entries)
+        self._initialized = any(e.kind in ("epoch", "load") and not e.void for e in entries)
 
     def _settle(self, bins: int | None) -> None:
         options = self._options(bins)
         self.bins = options["bins"]
-        self._labels = dict(enumerate(options["labels"]))
+        self._key_of_bin = dict(enumerate(options["labels"]))
         self._late_views = set(options["late_views"])
-        self._query = self._made(options, self._plan, self._route)
+        self._query = self._made(options, self._spec, self._route)
         checkpoint_copy.remove_generations(self.location, options["generation"])
         self._query.start()
 
-    def _made(self, options: dict[str, Any], plan: Blueprint, route: Route) -> Query:
-        work = Plan(options["generation"], self.bins, plan.route)
-        labels = {key: number for number, key in self._labels.items()}
+    def _made(self, options: dict[str, Any], plan: EngineSpec, route: Route) -> Query:
+        work = BinFactory(options["generation"], self.bins, plan.route)
+        bin_of_key = {key: number for number, key in self._key_of_bin.items()}
         folder = self.location / options["generation"]
-        return Query(self.session, folder, work, route.stages, labels, options["began"])
+        return Query(self.session, folder, work, route.stages, bin_of_key, options["began"])
 
     def _options(self, bins: int | None) -> dict[str, Any]:
         """The options of the checkpoint; written now if it is new."""
-        where, plan = self.location, self._plan
+        where, plan = self.location, self._spec
         self._lock = lock_folder(made(where))
         if checkpoint_copy.is_copy(where):
             raise CheckpointError(
@@ -105,7 +105,7 @@ class SparkEngine(EngineDriver):
                 f"spark.restore({str(where)!r}, session, checkpoint=...)"
             )
         wanted = {"join": plan.join, "stream": self._streams} | ({} if bins is None else {"bins": bins})
-        if found := blueprint.read_matching(where, self._blueprint, plan.kind, wanted, "an engine on Spark"):
+        if found := engine_spec.read_matching(where, self._empty_engine, plan.kind, wanted, "an engine on Spark"):
             options: dict[str, Any] = found["options"]
             stored = options.get("partial", {})
             if differing := [k for k, v in plan.options.items() if v and v != stored.get(k, v)]:
@@ -116,16 +116,16 @@ class SparkEngine(EngineDriver):
             checkpoint_copy.check_home(where, options)
             return options
         options, self._new = self._generation(), True
-        blueprint.write(where, self._blueprint, plan.kind, options)
+        engine_spec.write(where, self._empty_engine, plan.kind, options)
         return options
 
     def _generation(self) -> dict[str, Any]:
         stateful(self.session, "an engine")
         more = {"began": int(time.time()), "late_views": sorted(self._late_views)}
-        return blueprint.new_options(self.location, self._plan.join, self.bins, **more)
+        return engine_spec.new_options(self.location, self._spec.join, self.bins, **more)
 
     def _run(self, messages: list[BinMessage], kind: str, epoch: int) -> list[BinMessage]:
-        return self._put([m._replace(bin=self._labels[m.bin]) for m in messages], kind, epoch)
+        return self._put([m._replace(bin=self._key_of_bin[m.bin]) for m in messages], kind, epoch)
 
     def _put(self, messages: list[BinMessage] | Path, kind: str, epoch: int) -> list[BinMessage]:
         try:
@@ -138,7 +138,7 @@ class SparkEngine(EngineDriver):
         self._query.raise_interrupt()
 
     def _reader(self) -> StateReader:
-        return StateReader(self.session, self._query.checkpoint, self._plan.route)
+        return StateReader(self.session, self._query.checkpoint, self._spec.route)
 
     def _heads(self) -> tables.Heads:
         return self._reader().heads()
@@ -156,16 +156,16 @@ class SparkEngine(EngineDriver):
         finally:
             self._query.start()
 
-    def _rebuild(self, plan: Blueprint, route: Route) -> list[BinMessage]:
+    def _rebuild(self, plan: EngineSpec, route: Route) -> list[BinMessage]:
         # The same labels, so that workers need no map from the old bins to the new ones.
-        options = self._generation() | {"labels": [self._labels[n] for n in range(self.bins)]}
+        options = self._generation() | {"labels": [self._key_of_bin[n] for n in range(self.bins)]}
         before, after = self._query, self._made(options, plan, route)
         try:
-            file = rebuild(self._reader(), after, self._labels, ticks(route.ticked()))
+            file = change_views(self._reader(), after, self._key_of_bin, init_globals(route.global_stages()))
             after.start()
             out = after.run(file, "load", self.epoch)
             shutil.rmtree(file.parents[0 if file.parent.name == "load" else 1])
-            blueprint.write(self.location, route.engine, plan.kind, options)
+            engine_spec.write(self.location, route.engine, plan.kind, options)
         except BaseException:
             after.stop()
             shutil.rmtree(after.folder, ignore_errors=True)

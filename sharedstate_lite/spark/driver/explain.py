@@ -12,7 +12,7 @@ import pandas as pd
 
 from ...partial.nodes import BaseNode
 from ...plan.graph import describe
-from ..bins import blueprint
+from ..bins import engine_spec
 from ..bins.route import Route
 from .store import StateReader
 
@@ -27,7 +27,7 @@ def stages(reader: StateReader) -> pd.DataFrame:
     name and its partitions.
     """
     route: Any = reader.route
-    bins = blueprint.read(reader.checkpoint.parents[1])["options"]["bins"]
+    bins = engine_spec.read(reader.checkpoint.parents[1])["options"]["bins"]
     metadata: dict[int, Any] = {row["operatorId"]: row for row in reader.metadata()}
     nodes, _ = route.engine.graph()
     titles = {n["name"]: _titled(n) for n in nodes.to_dict("records")}

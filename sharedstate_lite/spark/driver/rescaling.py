@@ -26,7 +26,7 @@ from pyspark.errors import PySparkException
 
 from ...errors import CheckpointError, Error, TimeError
 from ...system.scratch import lock_folder
-from ..bins import blueprint
+from ..bins import engine_spec
 from ..query.errors import reason
 from ..query.inbox import Inbox
 from ..query.query import committed
@@ -45,7 +45,7 @@ def rescale(checkpoint: str | os.PathLike[str], partitions: int, session: SparkS
     if isinstance(partitions, bool) or not isinstance(partitions, int) or partitions < 1:
         raise Error(f"partitions={partitions!r}: give a whole number from 1")
     where = absolute(checkpoint)
-    blueprint.read(where)
+    engine_spec.read(where)
     if checkpoint_copy.is_copy(where):
         raise CheckpointError(
             f"{where} is a copy, which is never changed; restore it to another folder, and rescale that"
@@ -55,7 +55,7 @@ def rescale(checkpoint: str | os.PathLike[str], partitions: int, session: SparkS
     manager: Any = on._streamingCheckpointManager
     lock = lock_folder(where)
     try:
-        described = blueprint.read(where)
+        described = engine_spec.read(where)
         options = described["options"]
         before = where / options["generation"]
         checkpoint_copy.remove_generations(where, before.name)
@@ -75,7 +75,7 @@ def rescale(checkpoint: str | os.PathLike[str], partitions: int, session: SparkS
             if (after / "log.jsonl").exists():
                 _log_rescaling(after, options["began"])
             options |= {"generation": after.name, "home": str(where)}
-            blueprint.replace(where, described)
+            engine_spec.replace(where, described)
         except BaseException:
             shutil.rmtree(after, ignore_errors=True)
             raise
@@ -96,7 +96,7 @@ def partitions(reader: StateReader) -> pd.DataFrame:
     where = reader.checkpoint.parents[1]
     if reader.batch < 0:
         raise TimeError(f"{where}: the query has committed no micro-batch yet, so it has no partitions")
-    options = blueprint.read(where)["options"]
+    options = engine_spec.read(where)["options"]
     numbers = {label: n for n, label in enumerate(options["labels"])}
     of, rows = partition_count(reader.checkpoint, reader.batch), []
     for stage in range(1, reader.route.stages + 1):

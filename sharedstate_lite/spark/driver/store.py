@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from ...errors import CheckpointError, TimeError, is_integer
-from ..bins import blueprint, tables
+from ..bins import engine_spec, tables
 from ..bins.route import Route
 from ..query.errors import reason
 from ..query.inbox import Inbox
@@ -189,7 +189,7 @@ def changes(after: StateReader, operator: str) -> pd.DataFrame:
 def batches(checkpoint: str | os.PathLike[str]) -> pd.DataFrame:
     """See `sharedstate_lite.spark.batches`."""
     where = absolute(checkpoint)
-    described = blueprint.read(where)
+    described = engine_spec.read(where)
     options = described["options"]
     folder = where / options["generation"]
     there = set(retained(folder / "spark"))
@@ -207,19 +207,19 @@ def opened(
     checkpoint: str | os.PathLike[str],
     batch: int | None,
     session: SparkSession | None,
-    place: blueprint.Placing | None = None,
+    place: engine_spec.Placing | None = None,
 ) -> StateReader:
     """A reader of the state at a checkpoint. Raises CheckpointError and TimeError."""
     from ..session.checks import usable
 
     where = absolute(checkpoint)
-    described = blueprint.read(where)
+    described = engine_spec.read(where)
     if session is None:
         from ..session.session import session as running
 
         session = running()
     usable(session, "reading a checkpoint's state")
-    plan = blueprint.parse(described, where, place)
+    plan = engine_spec.parse(described, where, place)
     options = described["options"]
     folder = where / options["generation"] / "spark"
     if not folder.is_dir():

@@ -28,9 +28,9 @@ from pyspark.errors import PySparkException, StreamingQueryException
 from ...changelog.validate import relation as known
 from ...errors import CheckpointError, Error, RelationError
 from ...system.scratch import lock_folder
-from ..bins import blueprint
-from ..bins.bin import Plan
-from ..bins.blueprint import Blueprint
+from ..bins import engine_spec
+from ..bins.bin import BinFactory
+from ..bins.engine_spec import EngineSpec
 from ..driver import checkpoint_copy
 from ..driver.engine import BINS, checked_bins
 from ..query.errors import TRIES, refused
@@ -54,7 +54,7 @@ class Job:
 
     def __init__(
         self,
-        plan: Blueprint,
+        plan: EngineSpec,
         inputs: Mapping[str, Any],
         target: Sink,
         session: SparkSession,
@@ -63,7 +63,7 @@ class Job:
     ) -> None:
         usable(session, "a stream")
         silence()
-        self._plan, self._route = plan, plan.checked_route()
+        self._spec, self._route = plan, plan.checked_route()
         self.location, self._sink = absolute(checkpoint), sink.check(target)
         self.session, bins = session, checked_bins(bins)
         self._queries: list[StreamingQuery] = []
@@ -78,7 +78,7 @@ class Job:
         frames, self._new = self._frames(inputs), False
         folders = {relation: folder for relation, (folder, _) in frames.items()}
         self._folders = [folder for folder in folders.values() if folder is not None]
-        sink.check_not_read(self._sink, self._blueprint.views, folders)
+        sink.check_not_read(self._sink, self._empty_engine.views, folders)
         self._lock, self._name, self._owner = -1, "", ""
         try:
             self._settle(bins, folders)
@@ -228,7 +228,7 @@ class Job:
     # --- location and query -------------------------------------------------------
 
     @property
-    def _blueprint(self) -> Any:
+    def _empty_engine(self) -> Any:
         return self._route.engine
 
     @property
@@ -237,10 +237,10 @@ class Job:
 
     def _settle(self, bins: int | None, folders: dict[str, str | None]) -> None:
         """Lock the location, and read its options, or write them if it is new."""
-        where, plan = self.location, self._plan
+        where, plan = self.location, self._spec
         self._lock = lock_folder(made(where))
         wanted = {"join": plan.join, "stream": True} | ({} if bins is None else {"bins": bins})
-        if described := blueprint.read_matching(where, self._blueprint, plan.kind, wanted, "a stream"):
+        if described := engine_spec.read_matching(where, self._empty_engine, plan.kind, wanted, "a stream"):
             options = described["options"]
             sources.check_same(options["sources"], folders, where)
             checkpoint_copy.check_home(where, options)
@@ -249,9 +249,9 @@ class Job:
             stateful(self.session, "a stream")
             self._new = True
             more = {"owner": secrets.token_hex(6), "stream": True, "began": 0, "sources": folders}
-            options = blueprint.new_options(where, plan.join, bins or BINS, **more)
-            blueprint.write(where, self._blueprint, plan.kind, options)
-        self.bins, self._labels, self._name = options["bins"], options["labels"], options["generation"]
+            options = engine_spec.new_options(where, plan.join, bins or BINS, **more)
+            engine_spec.write(where, self._empty_engine, plan.kind, options)
+        self.bins, self._key_of_bin, self._name = options["bins"], options["labels"], options["generation"]
         self._claim_sink(options)
 
     def _claim_sink(self, options: Mapping[str, Any]) -> None:
@@ -268,22 +268,22 @@ class Job:
         if not isinstance(inputs, Mapping) or not inputs:
             raise RelationError("sources: a mapping {relation: folder or streaming DataFrame} is needed, not empty")
         for name, source in inputs.items():
-            relation, schema = known(self._blueprint.catalog, name)
+            relation, schema = known(self._empty_engine.catalog, name)
             if relation in out:
                 raise RelationError(f"sources: relation {relation} appears twice; names are compared without case")
             out[relation] = sources.frame(self.session, relation, schema, source)
-        return {relation: out[relation] for relation in self._blueprint.catalog.relations if relation in out}
+        return {relation: out[relation] for relation in self._empty_engine.catalog.relations if relation in out}
 
     def _build(self, frames: Mapping[str, DataFrame]) -> DataFrame:
-        work = Plan(self._name, self.bins, self._plan.route)
+        work = BinFactory(self._name, self.bins, self._spec.route)
         wires = [
-            sources.messages(frame, relation, known(self._blueprint.catalog, relation)[1], work, self._labels)
+            sources.messages(frame, relation, known(self._empty_engine.catalog, relation)[1], work, self._key_of_bin)
             for relation, frame in frames.items()
         ]
         stream = wires[0]
         for other in wires[1:]:
             stream = stream.union(other)
-        numbers = {label: number for number, label in enumerate(self._labels)}
+        numbers = {label: number for number, label in enumerate(self._key_of_bin)}
         return run_stages(stream, work, self._route.stages, numbers).where("stage = 0")
 
     # --- output ---------------------------------------------------------------------
@@ -307,7 +307,7 @@ class Job:
             raise Error(f"{type(error).__name__}: {error}") from error
 
     def _batch_output(self, rows: pa.Table, number: int) -> BatchOutput:
-        views = self._blueprint.views
+        views = self._empty_engine.views
         files, count = sources.files_read(rows), sources.input_rows(rows)
         return BatchOutput(files, count, lambda: sink.changes(rows, views, number))
 

@@ -21,7 +21,7 @@ from ...errors import CheckpointError, ViewError
 from ...plan.view import View
 from ...storage import wire
 from ...storage.batch import concat
-from ...storage.encoding import Strings
+from ...storage.encoding import Dictionary
 from ..bins.messages import OUT
 from ..session.paths import absolute, makeable
 
@@ -93,7 +93,7 @@ def _owner(folder: Path) -> str | None:
 
 def changes(rows: pa.Table, views: Mapping[str, View], number: int) -> dict[str, Changes]:
     """The messages that a micro-batch sent to the driver, as the changes of each view."""
-    strings = Strings()
+    strings = Dictionary()
     out: dict[str, Changes] = {}
     lines: list[Any] = [rows.column(name).to_pylist() for name in ("channel", "what", "blob")]
     for name, view in views.items():

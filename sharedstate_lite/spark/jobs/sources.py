@@ -28,9 +28,9 @@ from ...changelog import read_tables
 from ...errors import CheckpointError, Error, RelationError, RowError
 from ...plan.nodes import Schema, Type
 from ...storage.batch import concat
-from ..bins.bin import Plan
+from ..bins.bin import BinFactory
 from ..bins.files import DIRECT_BINS, FILE, local_path, read_file, receivers
-from ..bins.messages import ROWS, TICK, BinMessage, ticks
+from ..bins.messages import INIT_GLOBAL, ROWS, BinMessage, init_globals
 from ..bins.route import Route
 from ..bins.strings import worker_strings
 from ..bins.worker_cache import collect_strings, lock
@@ -125,22 +125,24 @@ def check_same(before: Mapping[str, str | None], now: Mapping[str, str | None], 
         )
 
 
-def messages(source: DataFrame, relation: str, schema: Schema, plan: Plan, labels: Sequence[int]) -> DataFrame:
+def messages(
+    source: DataFrame, relation: str, schema: Schema, plan: BinFactory, key_of_bin: Sequence[int]
+) -> DataFrame:
     """A DataFrame of `frame` as messages to the bins."""
     make_route, bins = plan.make, plan.bins
     files = len(source.columns) == 1
     if files and bins <= DIRECT_BINS:
-        return _paths(source, relation, make_route(), bins, labels)
+        return _paths(source, relation, make_route(), bins, key_of_bin)
 
     def made(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         # Spark pickles this function by value, with all globals that it names. Those of _encode are left out that way.
         out = _encode(list(batches), files, relation, schema, make_route(), bins)
-        yield from to_table(m._replace(bin=labels[m.bin]) for m in out).to_batches()
+        yield from to_table(m._replace(bin=key_of_bin[m.bin]) for m in out).to_batches()
 
     return source.mapInArrow(made, WIRE)
 
 
-def _paths(source: DataFrame, relation: str, route: Route, bins: int, labels: Sequence[int]) -> DataFrame:
+def _paths(source: DataFrame, relation: str, route: Route, bins: int, key_of_bin: Sequence[int]) -> DataFrame:
     """Each file's path as messages to the bins that need it; no Python process runs before the bins."""
     from pyspark.sql import functions as f
 
@@ -149,9 +151,9 @@ def _paths(source: DataFrame, relation: str, route: Route, bins: int, labels: Se
         whole = [f.lit(number).cast("int").alias(name) for name, number in numbers.items()]
         return f.struct(*whole, f.lit(what).alias("what"), blob.cast("binary").alias("blob"))
 
-    first = [message(labels[0], stage, TICK, "", f.lit("")) for stage in route.ticked()]
+    first = [message(key_of_bin[0], stage, INIT_GLOBAL, "", f.lit("")) for stage in route.global_stages()]
     files = [
-        message(labels[number], stage, channel, FILE, f.col("path"))
+        message(key_of_bin[number], stage, channel, FILE, f.col("path"))
         for number, stage, channel in receivers(route, relation, bins)
     ]
     return source.select(f.inline(f.array(*first, *files)))
@@ -178,7 +180,7 @@ def _messages(tables: list[pa.Table], relation: str, schema: Schema, route: Rout
     strings = worker_strings.strings
     try:
         delta = concat([read_tables.table(rows, schema, relation, strings)[0] for rows in tables], len(schema))
-        out = ticks(route.ticked())
+        out = init_globals(route.global_stages())
         if len(delta.diffs):
             out.append(BinMessage(0, 0, ROWS, "", str(len(delta.diffs)).encode()))
             out += route.relation_messages(relation, delta, bins, strings)

@@ -1,7 +1,8 @@
 """Partial state over bins: the dataflow of `sharedstate_lite.partial`, sharded by key, on Spark.
 
-Each operator is in one *stage*, with a copy in each *bin*. Changes and responses go down through the stages of a
-micro-batch. Upqueries go up through a feedback edge: they are input of the next micro-batch, a *round*. Base tables are
+Each operator belongs to one stage and has a copy in each bin (see `sharedstate_lite.spark.bins`). In one micro-batch
+changes and responses go down through the stages. Upqueries go up: they are written to the input of the next
+micro-batch. Each of these micro-batches is a *round*. Base tables are
 outside the bins, as Parquet files or in PostgreSQL, and Spark's tasks answer the upqueries that reach them.
 
 >>> import sharedstate_lite as ss
@@ -23,7 +24,7 @@ between them crosses bins, and an upquery of the aggregate goes to the join in a
 
 Modules, from the bottom:
 
-    nodes           BinGraph, and the operators for edges that cross bins; its join differs from the one in process
+    nodes           BinGraph, and the operators for edges that cross bins; its join waits for a missing side
     placement       the stage of each operator, and the bin of each row
     messages        messages of the graph, lookups and commands as rows of the stream
     keys            filled keys from the state store, as values

@@ -18,7 +18,7 @@ import pandas as pd
 
 from ...engine.state_tables import StatePart
 from ...storage.batch import Delta
-from ...storage.encoding import Strings
+from ...storage.encoding import Dictionary
 from ..bins.messages import BinMessage
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class BaseTables(ABC):
     """The base tables of one engine."""
 
     @abstractmethod
-    def append(self, deltas: Mapping[str, Delta], epoch: int, strings: Strings) -> None:
+    def append(self, deltas: Mapping[str, Delta], epoch: int, strings: Dictionary) -> None:
         """Write the net changes of an epoch, by relation."""
 
     @abstractmethod
@@ -38,7 +38,7 @@ class BaseTables(ABC):
         """Remove the changes of all epochs after ``epoch``."""
 
     @abstractmethod
-    def count(self, relation: str, rows: Delta, epoch: int, strings: Strings) -> Delta:
+    def count(self, relation: str, rows: Delta, epoch: int, strings: Dictionary) -> Delta:
         """Some rows with their multiplicities after ``epoch`` as diffs; rows that are absent are left out."""
 
     @abstractmethod

@@ -26,7 +26,7 @@ from ...plan.nodes import Schema, Type
 from ...storage import wire
 from ...storage.arrangement import Arrangement
 from ...storage.batch import Delta
-from ...storage.encoding import Strings, Words
+from ...storage.encoding import Dictionary, Words
 from ..bins.messages import BinMessage
 from ..query.inbox import to_table as message_table
 from .base import BaseTables
@@ -67,14 +67,14 @@ class BaseTable(ABC):
 
 
 class SparkBaseTables(BaseTables):
-    """See the module. ``labels`` maps a bin's number to the label by which Spark groups its rows."""
+    """See the module. ``key_of_bin`` maps a bin's number to the label by which Spark groups its rows."""
 
     def __init__(
         self, session: SparkSession, open_table: Callable[[str], BaseTable], schemas: Mapping[str, Schema], folder: Path
     ) -> None:
         self.session, self._open_table, self.schemas, self.folder = session, open_table, schemas, folder
         self.tables = {relation: open_table(relation) for relation in schemas}
-        self.labels: Mapping[int, int] = {}
+        self.key_of_bin: Mapping[int, int] = {}
         self.make: Callable[[], Any] = lambda: None
 
     def table(self, relation: str) -> BaseTable:
@@ -85,7 +85,7 @@ class SparkBaseTables(BaseTables):
 
     # --- writing ------------------------------------------------------------------
 
-    def append(self, deltas: Mapping[str, Delta], epoch: int, strings: Strings) -> None:
+    def append(self, deltas: Mapping[str, Delta], epoch: int, strings: Dictionary) -> None:
         for relation, delta in deltas.items():
             if len(delta.diffs):
                 self.table(relation).merge()
@@ -101,7 +101,7 @@ class SparkBaseTables(BaseTables):
 
     # --- reading ------------------------------------------------------------------
 
-    def rows(self, relation: str, columns: tuple[int, ...], keys: Words, epoch: int, strings: Strings) -> DataFrame:
+    def rows(self, relation: str, columns: tuple[int, ...], keys: Words, epoch: int, strings: Dictionary) -> DataFrame:
         """The changes up to ``epoch`` of some keys, words int64[len(columns), q]."""
         from pyspark.sql import functions as f
 
@@ -125,7 +125,7 @@ class SparkBaseTables(BaseTables):
         same = [frame[f"c{i}"].eqNullSafe(wanted[f"k{i}"]) for i in columns]
         return frame.join(f.broadcast(wanted), reduce(lambda a, b: a & b, same), "left_semi")
 
-    def count(self, relation: str, rows: Delta, epoch: int, strings: Strings) -> Delta:
+    def count(self, relation: str, rows: Delta, epoch: int, strings: Dictionary) -> Delta:
         from pyspark.sql import functions as f
 
         columns = tuple(range(len(self.schemas[relation])))
@@ -140,7 +140,7 @@ class SparkBaseTables(BaseTables):
 
         strings = upqueries[0].strings
         known = [*messages, *response_heads(upqueries, placement, strings)]
-        frames = self.session.createDataFrame(message_table(m._replace(bin=self.labels[m.bin]) for m in known))
+        frames = self.session.createDataFrame(message_table(m._replace(bin=self.key_of_bin[m.bin]) for m in known))
         groups: dict[tuple[str, tuple[int, ...]], list[BaseUpquery]] = {}
         for upquery in upqueries:
             edge = placement.edges[upquery.edge]
@@ -158,17 +158,17 @@ class SparkBaseTables(BaseTables):
         self, relation: str, upqueries: list[BaseUpquery], placement: Placement
     ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
         """The function of a task: rows of a base table to messages for the bins that asked for them."""
-        make, labels, schema = self.make, dict(self.labels), self.schemas[relation]
+        make, key_of_bin, schema = self.make, dict(self.key_of_bin), self.schemas[relation]
         encoded = [_encode(upquery, placement) for upquery in upqueries]
 
         def answer(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             parts = list(batches)
             if parts:
-                strings = Strings()
+                strings = Dictionary()
                 rows = _to_delta(pa.Table.from_batches(parts), schema, relation, strings)
                 asked = [_decode(each, strings) for each in encoded]
-                out = response_rows(asked, rows, make(), len(labels), strings)
-                yield from message_table(m._replace(bin=labels[m.bin]) for m in out).to_batches()
+                out = response_rows(asked, rows, make(), len(key_of_bin), strings)
+                yield from message_table(m._replace(bin=key_of_bin[m.bin]) for m in out).to_batches()
 
         return answer
 
@@ -178,7 +178,7 @@ class SparkBaseTables(BaseTables):
         return self.table(relation).size()
 
     def state_rows(self, part: StatePart, condition: str = "true") -> pd.DataFrame:
-        strings, frame = Strings(), self.table(part.relation).frame().where(condition).drop("batch")
+        strings, frame = Dictionary(), self.table(part.relation).frame().where(condition).drop("batch")
         rows = _to_delta(_run(frame.toArrow), self.schemas[part.relation], part.relation, strings)
         shown = Arrangement(part.arrangement.name, part.arrangement.layout)
         shown.insert(rows.rows, rows.diffs, strings)
@@ -217,12 +217,12 @@ def _is_in(column: Column, values: list[Any], kind: Type) -> Column:
     return column.isNull() | column.isin(literals) if some else column.isNull()
 
 
-def _to_table(schema: Schema, delta: Delta, strings: Strings) -> pa.Table:
+def _to_table(schema: Schema, delta: Delta, strings: Dictionary) -> pa.Table:
     lines = [convert.to_arrow(w, c.type, strings) for w, c in zip(delta.rows, schema, strict=True)]
     return pa.table([*lines, pa.array(delta.diffs)], names=[*(f"c{i}" for i in range(len(lines))), "diff"])
 
 
-def _to_delta(rows: pa.Table, schema: Schema, relation: str, strings: Strings) -> Delta:
+def _to_delta(rows: pa.Table, schema: Schema, relation: str, strings: Dictionary) -> Delta:
     if not rows.num_rows:
         return Delta.empty(len(schema))
     return read_tables.table(rows.rename_columns([*(c.name for c in schema), "diff"]), schema, relation, strings)[0]
@@ -236,7 +236,7 @@ def _encode(upquery: BaseUpquery, placement: Placement) -> tuple[Any, ...]:
     return upquery.edge, upquery.bin, upquery.tag, upquery.asked, upquery.clock, upquery.keys.shape, blob
 
 
-def _decode(encoded: tuple[Any, ...], strings: Strings) -> BaseUpquery:
+def _decode(encoded: tuple[Any, ...], strings: Dictionary) -> BaseUpquery:
     *head, shape, blob = encoded
     keys = wire.decode(blob, strings) if shape[0] else np.empty(shape, dtype=np.int64)
     edge, number, tag, asked, clock = head

@@ -26,7 +26,7 @@ from ...partial.nodes import BaseNode, PartialEdge, PartialNode, ReaderNode
 from ...storage import wire
 from ...storage.batch import Delta, concat
 from ...storage.encoding import NULL, Words
-from ..bins.bin import Bin, Plan
+from ..bins.bin import Bin, BinFactory
 from ..bins.messages import BinMessage, Store
 from ..bins.strings import worker_strings
 from .messages import (
@@ -52,7 +52,7 @@ AGE_CLASSES = 32
 
 
 @dataclass
-class PartialPlan(Plan):
+class PartialBinFactory(BinFactory):
     """What a worker needs to build the bins of a partial engine. With ``budget`` a bin reports how much it stores."""
 
     budget: bool = False
@@ -76,7 +76,7 @@ class WaitingLookup:
 class PartialBin(Bin):
     """The operators of one stage for the keys of one bin; see the module."""
 
-    plan: PartialPlan
+    plan: PartialBinFactory
     lookups: list[WaitingLookup] = field(default_factory=list)
     draws: int = 0
     """The number of the driver's last random eviction; stored, so that a restart continues from it."""

@@ -27,9 +27,9 @@ from ...plan.view import View
 from ...storage import wire
 from ...storage.arrangement import Arrangement
 from ...storage.batch import Delta, Layout, concat
-from ...storage.encoding import Strings, Words
+from ...storage.encoding import Dictionary, Words
 from ..bins import tables
-from ..bins.blueprint import Blueprint
+from ..bins.engine_spec import EngineSpec
 from ..bins.messages import BinMessage
 from ..driver.driver import EngineDriver
 from .base import BaseTables
@@ -56,11 +56,11 @@ class PartialDriver(RoundScheduler, EngineDriver):
     _route: Placement  # type: ignore[assignment]
     _make_lock = staticmethod(nullcontext)  # the scheduler orders the calls
 
-    def __init__(self, plan: Blueprint, bins: int) -> None:
+    def __init__(self, plan: EngineSpec, bins: int) -> None:
         RoundScheduler.__init__(self)
         EngineDriver.__init__(self, plan, bins)
 
-    def _use(self, plan: Blueprint, route: Any) -> None:
+    def _use(self, plan: EngineSpec, route: Any) -> None:
         super()._use(plan, route)
         self._stored: dict[tuple[int, int], dict[str, Any]] = {}
         """(stage, bin) -> its last report of how much it stores."""
@@ -80,7 +80,7 @@ class PartialDriver(RoundScheduler, EngineDriver):
     def step(self, inputs: EpochInput) -> dict[str, Changes]:
         """Apply one epoch; see `sharedstate_lite.engine.engine.Engine.step`."""
         self._check_open()
-        strings = Strings()
+        strings = Dictionary()
         try:
             deltas = {r: self._net(r, d, strings) for r, d in validate.epoch(inputs, self.catalog, strings).items()}
             epoch = self._submit(EpochRequest(deltas=deltas, strings=strings))
@@ -94,19 +94,19 @@ class PartialDriver(RoundScheduler, EngineDriver):
     def read(self, view: str, key: Any = None, at: int | None = None) -> pd.DataFrame:
         """The rows of a key of a view, which is filled if it is a hole; without a key, those of all filled keys."""
         self._check_open()
-        shown = self._blueprint._view(view)
+        shown = self._empty_engine._view(view)
         if at is not None and not (is_integer(at) and at == self.epoch):
             raise TimeError(
                 f"view {view}: partial state answers for the last epoch, {self.epoch}, not for {shorten(at)}; use the "
                 "shared engine in one process"
             )
-        strings = Strings()
+        strings = Dictionary()
         return self._look_up(shown, None if key is None else view_rules.key_words(shown, key, strings), strings)
 
     def lookup(self, view: str, keys: Sequence[Any]) -> pd.DataFrame:
         """The rows of several keys of a view as one frame. The keys share the rounds that fill them."""
         self._check_open()
-        shown, strings = self._blueprint._view(view), Strings()
+        shown, strings = self._empty_engine._view(view), Dictionary()
         if isinstance(keys, str) or not isinstance(keys, Iterable):
             raise ViewError(f"lookup({view!r}): keys={keys!r} is not a list; give one, or use read(view, key=...)")
         words = [view_rules.key_words(shown, key, strings) for key in keys]
@@ -114,7 +114,7 @@ class PartialDriver(RoundScheduler, EngineDriver):
             return sorted_frame(shown, Delta.empty(len(shown.schema)), strings)
         return self._look_up(shown, np.concatenate(words, axis=1), strings)
 
-    def _look_up(self, view: View, words: Words | None, strings: Strings) -> pd.DataFrame:
+    def _look_up(self, view: View, words: Words | None, strings: Dictionary) -> pd.DataFrame:
         types, stage = types_of(view.plan, view.key), self._route.stage_of[self._route.engine.reader(view)]
         if words is not None:
             words = np.unique(words, axis=1) if len(words) else words[:, :1]
@@ -132,18 +132,18 @@ class PartialDriver(RoundScheduler, EngineDriver):
     def evict(self, view: str, key: Any = None, n: int | None = None) -> dict[str, list[Any]]:
         """Evict one key, all, or ``n`` random ones (by ``seed``); returns {operator: [keys]}, downstream included."""
         self._check_open()
-        shown = self._blueprint._view(view)
+        shown = self._empty_engine._view(view)
         if key is not None and n is not None:
             raise ViewError(f"evict({view!r}): give a key or n, not both")
         if n is not None and (not is_integer(n) or n < 0):
             raise ViewError(f"evict({view!r}, n={shorten(n)}): n is a number of keys, 0 or more")
-        strings = Strings()
+        strings = Dictionary()
         words = None if key is None else view_rules.key_words(shown, key, strings)
         request = ExclusiveRequest(run=lambda: self._evict(shown, words, n, strings))
         evicted: dict[str, list[Any]] = self._submit(request).result
         return evicted
 
-    def _evict(self, view: View, words: Words | None, n: int | None, strings: Strings) -> dict[str, list[Any]]:
+    def _evict(self, view: View, words: Words | None, n: int | None, strings: Dictionary) -> dict[str, list[Any]]:
         graph = self._route.engine
         first = chains.top_of_chain(graph.reader(view))
         stage, types = self._route.stage_of[first], types_of(view.plan, view.key)
@@ -165,7 +165,7 @@ class PartialDriver(RoundScheduler, EngineDriver):
         return self._take_evicted()
 
     def _take_evicted(self) -> dict[str, list[Any]]:
-        strings, words = Strings(), dict[str, list[Words]]()
+        strings, words = Dictionary(), dict[str, list[Words]]()
         for message in self._evicted:
             decoded = decode_message(message, strings)
             assert decoded.keys is not None
@@ -179,11 +179,11 @@ class PartialDriver(RoundScheduler, EngineDriver):
     def filled(self, operator: str) -> list[tuple[Any, ...]]:
         """The filled keys, sorted, of a view, an aggregate or a join's side."""
         self._check_open()
-        strings = Strings()
+        strings = Dictionary()
         _, known = self._route.find_filled(operator)
         return sorted_keys(self._filled_words(operator, strings), known.types, strings)
 
-    def _filled_words(self, operator: str, strings: Strings) -> Words:
+    def _filled_words(self, operator: str, strings: Dictionary) -> Words:
         stage, known = self._route.find_filled(operator)
         return decode_keys(self._blobs(stage, f"{operator} keys"), known.types, strings)
 
@@ -213,7 +213,7 @@ class PartialDriver(RoundScheduler, EngineDriver):
 
     def _to_all_bins(self, channel: int, head: dict[str, Any]) -> list[BinMessage]:
         places = [(stage, bin_) for stage in range(1, self._route.stages + 1) for bin_ in range(self.bins)]
-        return [encode_message((*place, channel), head, Strings()) for place in places]
+        return [encode_message((*place, channel), head, Dictionary()) for place in places]
 
     # --- installing and dropping views ----------------------------------------------
 
@@ -225,11 +225,11 @@ class PartialDriver(RoundScheduler, EngineDriver):
         return self._view_changes(view, [], self.epoch)
 
     def _change_views(self, views: list[View]) -> list[BinMessage]:
-        plan = Blueprint(self.kind, views, self.join, self._plan.options, self._plan.place)
+        plan = EngineSpec(self.kind, views, self.join, self._spec.options, self._spec.place)
         route = plan.checked_route()
 
-        def change() -> dict[str, tuple[Words, Strings]]:
-            strings = Strings()
+        def change() -> dict[str, tuple[Words, Dictionary]]:
+            strings = Dictionary()
             filled = {v.name: (self._filled_words(v.name, strings), strings) for v in views if v.name in self.views}
             self._rebuild(plan, route)
             self._use(plan, route)
@@ -260,7 +260,7 @@ class PartialDriver(RoundScheduler, EngineDriver):
                     out.append(encode_message((stage, bin_, GRAPH), head, strings, delta=part, types=types))
         return out
 
-    def _check_retractions(self, relation: str, delta: Delta, epoch: int, strings: Strings) -> None:
+    def _check_retractions(self, relation: str, delta: Delta, epoch: int, strings: Dictionary) -> None:
         """Raise the RowError of the engine in process if a retracted row is not in the base table."""
         schema = self.catalog.schema(relation)
         retracted = delta.take(delta.diffs < 0)
@@ -327,18 +327,18 @@ class PartialDriver(RoundScheduler, EngineDriver):
 
     # --- small services -----------------------------------------------------------------
 
-    def _net(self, relation: str, delta: Delta, strings: Strings) -> Delta:
+    def _net(self, relation: str, delta: Delta, strings: Dictionary) -> Delta:
         types = tuple(c.type for c in self.catalog.schema(relation))
         layout = Layout(types, tuple(range(len(types))))
         return layout.delta(layout.body(delta.rows, delta.diffs, strings))
 
     def _view_changes(self, view: View, out: Sequence[BinMessage], epoch: int) -> Changes:
-        strings = Strings()
+        strings = Dictionary()
         unique = view.key if view.unique else None
         return Changes.consolidated(view.schema, _rows_of(view, out, strings), epoch, strings, unique)
 
 
-def _rows_of(view: View, out: Sequence[BinMessage], strings: Strings) -> Delta:
+def _rows_of(view: View, out: Sequence[BinMessage], strings: Dictionary) -> Delta:
     decoded = (decode_message(message, strings) for message in out)
     parts = [x.delta for x in decoded if x.head["view"] == view.name and x.delta is not None]
     return concat(parts, len(view.schema))

@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any
 
 from ...changelog.validate import relation as known
 from ...errors import CheckpointError, Error, RelationError
-from ..bins.blueprint import Blueprint
+from ..bins.engine_spec import EngineSpec
 from ..bins.messages import BinMessage
 from ..driver.engine import SparkEngine
 from ..query.query import Query
 from .base_parquet import ParquetTable
 from .base_postgres import Postgres, PostgresTable
 from .base_spark import BaseTable, SparkBaseTables
-from .bin import PartialPlan
+from .bin import PartialBinFactory
 from .driver import PartialDriver
 from .scheduler import ExclusiveRequest, RoundScheduler
 
@@ -37,7 +37,7 @@ class PartialSparkEngine(PartialDriver, SparkEngine):
 
     def __init__(
         self,
-        plan: Blueprint,
+        plan: EngineSpec,
         session: SparkSession,
         checkpoint: Any,
         bins: int | None,
@@ -63,11 +63,11 @@ class PartialSparkEngine(PartialDriver, SparkEngine):
         assert self._base_tables is not None
         return self._base_tables
 
-    def _made(self, options: dict[str, Any], plan: Blueprint, route: Any) -> Query:
-        labels = {key: number for number, key in self._labels.items()}
+    def _made(self, options: dict[str, Any], plan: EngineSpec, route: Any) -> Query:
+        bin_of_key = {key: number for number, key in self._key_of_bin.items()}
         folder = self.location / options["generation"]
         budget = route.engine.budget.set
-        work = PartialPlan(options["generation"], self.bins, plan.route, budget=budget)
+        work = PartialBinFactory(options["generation"], self.bins, plan.route, budget=budget)
         relations = route.engine.catalog.relations
         if options["base"] != sorted(self._given):
             raise CheckpointError(
@@ -89,19 +89,19 @@ class PartialSparkEngine(PartialDriver, SparkEngine):
             return ParquetTable(self.session, folder / "base" / str(list(relations).index(relation)), relation, schema)
 
         self._base_tables = SparkBaseTables(self.session, open_table, relations, folder)
-        self._base_tables.labels, self._base_tables.make = self._labels, plan.route
-        return Query(self.session, folder, work, route.stages, labels, options["began"])
+        self._base_tables.key_of_bin, self._base_tables.make = self._key_of_bin, plan.route
+        return Query(self.session, folder, work, route.stages, bin_of_key, options["began"])
 
     def _generation(self) -> dict[str, Any]:
-        return super()._generation() | {"partial": dict(self._plan.options), "base": sorted(self._given)}
+        return super()._generation() | {"partial": dict(self._spec.options), "base": sorted(self._given)}
 
     def _run(self, messages: list[BinMessage] | Path, kind: str, epoch: int) -> list[BinMessage]:
         if not isinstance(messages, Path):
-            messages = [m._replace(bin=self._labels[m.bin]) for m in messages]
+            messages = [m._replace(bin=self._key_of_bin[m.bin]) for m in messages]
         return self._numbered(self._put(messages, kind, epoch))
 
     def _numbered(self, messages: list[BinMessage]) -> list[BinMessage]:
-        number = {label: n for n, label in self._labels.items()}
+        number = {label: n for n, label in self._key_of_bin.items()}
         return [m._replace(bin=number[m.bin]) for m in messages]
 
     def _resume(self) -> None:
@@ -155,10 +155,10 @@ class PartialSparkEngine(PartialDriver, SparkEngine):
         self._check_open()
         self._submit(ExclusiveRequest(run=lambda: SparkEngine.checkpoint(self, path)))
 
-    def _rebuild(self, plan: Blueprint, route: Any) -> list[BinMessage]:
-        from ..bins import blueprint
+    def _rebuild(self, plan: EngineSpec, route: Any) -> list[BinMessage]:
+        from ..bins import engine_spec
 
-        options = self._generation() | {"labels": [self._labels[n] for n in range(self.bins)]}
+        options = self._generation() | {"labels": [self._key_of_bin[n] for n in range(self.bins)]}
         before, tables = self._query, self._base_tables
         here, there = before.folder, self.location / options["generation"]
         # Files of base tables never change, so both generations can link to them.
@@ -167,7 +167,7 @@ class PartialSparkEngine(PartialDriver, SparkEngine):
         try:
             after.start()
             after.run([], "load", self.epoch)
-            blueprint.write(self.location, route.engine, plan.kind, options)
+            engine_spec.write(self.location, route.engine, plan.kind, options)
         except BaseException:
             after.stop()
             self._base_tables = tables

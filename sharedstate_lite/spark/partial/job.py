@@ -26,7 +26,7 @@ import pyarrow as pa
 from ...changelog.changes import Changes
 from ...changelog.validate import relation as known
 from ...errors import CheckpointError, Error
-from ..bins.blueprint import Blueprint
+from ..bins.engine_spec import EngineSpec
 from ..bins.files import local_path, read_file
 from ..bins.messages import BinMessage
 from ..jobs import sources
@@ -52,7 +52,7 @@ class PartialStreamEngine(PartialSparkEngine):
 
     def __init__(self, job: PartialJob, bins: int | None, sources: dict[str, str | None], base: Any) -> None:
         self._job, self._sources = job, sources
-        super().__init__(job._plan, job.session, job.location, bins, base=base)
+        super().__init__(job._spec, job.session, job.location, bins, base=base)
 
     def _options(self, bins: int | None) -> dict[str, Any]:
         options = super()._options(bins)
@@ -65,7 +65,7 @@ class PartialStreamEngine(PartialSparkEngine):
         owner = secrets.token_hex(6)
         return super()._generation() | {"stream": True, "sources": self._sources, "owner": owner}
 
-    def _made(self, options: dict[str, Any], plan: Blueprint, route: Any) -> Query:
+    def _made(self, options: dict[str, Any], plan: EngineSpec, route: Any) -> Query:
         query = super()._made(options, plan, route)
 
         def wanted() -> int | None:
@@ -158,7 +158,7 @@ class PartialJob(Job):
         return stream
 
     def _schema(self, relation: str) -> Any:
-        return known(self._blueprint.catalog, relation)[1]
+        return known(self._empty_engine.catalog, relation)[1]
 
     # --- what comes out -------------------------------------------------------------
 

@@ -9,16 +9,16 @@ import numpy as np
 
 from ...changelog import convert
 from ...storage import wire
-from ...storage.encoding import Strings, Words
+from ...storage.encoding import Dictionary, Words
 
 
-def decode_keys(blobs: Sequence[bytes], types: Sequence[Any], strings: Strings) -> Words:
+def decode_keys(blobs: Sequence[bytes], types: Sequence[Any], strings: Dictionary) -> Words:
     """The filled keys that bins have stored, as words int64[k, q]."""
     parts = [wire.decode(blob, strings)[:-1] for blob in blobs]
     return np.concatenate([*parts, np.empty((len(types), 0), dtype=np.int64)], axis=1)
 
 
-def sorted_keys(words: Words, types: Sequence[Any], strings: Strings) -> list[tuple[Any, ...]]:
+def sorted_keys(words: Words, types: Sequence[Any], strings: Dictionary) -> list[tuple[Any, ...]]:
     """Keys, words int64[k, q], as sorted tuples of values; NULL is last."""
     columns = [convert.to_arrow(w, kind, strings).to_pylist() for w, kind in zip(words, types, strict=True)]
     keys = list(zip(*columns, strict=True)) if columns else [()] * words.shape[1]

@@ -33,7 +33,7 @@ import numpy as np
 from ...partial.filled_keys import FilledKeys
 from ...storage import wire
 from ...storage.batch import Delta
-from ...storage.encoding import Strings, Words
+from ...storage.encoding import Dictionary, Words
 from ..bins.messages import BinMessage
 from .nodes import types_of
 from .placement import Placement
@@ -61,7 +61,7 @@ class DecodedMessage:
 def encode_message(
     to: tuple[int, int, int],
     head: Mapping[str, Any],
-    strings: Strings,
+    strings: Dictionary,
     keys: Words | None = None,
     key_types: Iterable[Any] = (),
     delta: Delta | None = None,
@@ -75,7 +75,7 @@ def encode_message(
     return BinMessage(stage, number, channel, json.dumps({**head, **more}), _SIZE.pack(len(first)) + first + second)
 
 
-def decode_message(message: BinMessage, strings: Strings) -> DecodedMessage:
+def decode_message(message: BinMessage, strings: Dictionary) -> DecodedMessage:
     """The inverse of `encode_message`."""
     head = json.loads(message.what)
     (size,) = _SIZE.unpack_from(message.blob)
@@ -98,7 +98,7 @@ def is_change(message: BinMessage) -> bool:
     return message.stage == 0 and message.channel == OUT and "id" not in json.loads(message.what)
 
 
-def split_keys(keys: Words, types: Iterable[Any], bins: int, strings: Strings) -> Iterator[tuple[int, Words]]:
+def split_keys(keys: Words, types: Iterable[Any], bins: int, strings: Dictionary) -> Iterator[tuple[int, Words]]:
     """Keys, words int64[k, q], by the bin of their hash; bins without keys are left out."""
     numbers = wire.bin_of(keys, range(len(keys)), list(types), bins, strings)
     for number in np.unique(numbers):
@@ -115,10 +115,10 @@ class BaseUpquery:
     asked: int
     clock: int
     keys: Words
-    strings: Strings
+    strings: Dictionary
 
     @staticmethod
-    def of(message: BinMessage, strings: Strings) -> BaseUpquery:
+    def of(message: BinMessage, strings: Dictionary) -> BaseUpquery:
         """The upquery of an UPQUERY message."""
         decoded = decode_message(message, strings)
         assert decoded.keys is not None
@@ -126,7 +126,7 @@ class BaseUpquery:
         return BaseUpquery(head["e"], message.bin, head["t"], head["a"], head["c"], decoded.keys, strings)
 
 
-def response_heads(upqueries: Iterable[BaseUpquery], placement: Placement, strings: Strings) -> list[BinMessage]:
+def response_heads(upqueries: Iterable[BaseUpquery], placement: Placement, strings: Dictionary) -> list[BinMessage]:
     """The responses of base tables without their rows; `response_rows` makes these, under the same tags."""
     out = []
     for n, upquery in enumerate(upqueries):
@@ -138,7 +138,7 @@ def response_heads(upqueries: Iterable[BaseUpquery], placement: Placement, strin
 
 
 def response_rows(
-    upqueries: Iterable[BaseUpquery], rows: Delta, placement: Placement, bins: int, strings: Strings
+    upqueries: Iterable[BaseUpquery], rows: Delta, placement: Placement, bins: int, strings: Dictionary
 ) -> list[BinMessage]:
     """For each upquery, those of a base table's rows that it asks for and that belong in its bin.
 

@@ -153,7 +153,7 @@ class GraphHost(Protocol):
 
 
 class BinGraph(Partial):
-    """A partial graph of which a bin, ``host``, runs a part. Without a host it is the driver's blueprint."""
+    """A partial graph of which a bin, ``host``, runs a part. Without a host it is the driver's copy, without rows."""
 
     join_node = StatefulJoinNode
     host: GraphHost | None = None

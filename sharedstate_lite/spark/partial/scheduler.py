@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 
 from ...errors import Error
 from ...storage.batch import Delta
-from ...storage.encoding import Strings
+from ...storage.encoding import Dictionary
 from ..bins.messages import BinMessage
 from .messages import EVICTED, OUT, REPORT, UPQUERY, BaseUpquery, DecodedMessage, decode_message, is_change, is_touch
 
@@ -58,7 +58,7 @@ class EpochRequest(Request):
     """One epoch: its net changes by relation."""
 
     deltas: dict[str, Delta] = field(default_factory=dict)
-    strings: Strings = field(default_factory=Strings)
+    strings: Dictionary = field(default_factory=Dictionary)
     number: int = 0
 
 
@@ -92,7 +92,7 @@ class RoundScheduler(ABC):
         self._draws = 0
         """How many random evictions there were. The number is part of the seed, so a restart repeats none."""
         self._evicted: list[BinMessage] = []
-        self.key_strings = Strings()
+        self.key_strings = Dictionary()
         """The dictionary of open upqueries' keys."""
 
     # --- what the engine provides -----------------------------------------------
@@ -294,7 +294,7 @@ class RoundScheduler(ABC):
             self._keep_budget()
         elif not self._lookups:
             self._keep_budget()
-            self.key_strings = Strings()
+            self.key_strings = Dictionary()
         for lookup in list(self._lookups.values()):
             lookup.restarts += 1
             if lookup.epoch == self.epoch:

@@ -14,8 +14,8 @@ import pandas as pd
 
 from ...errors import TimeError, ViewError
 from ...plan.nodes import Schema
-from ...storage.encoding import Strings
-from ..bins import blueprint, tables
+from ...storage.encoding import Dictionary
+from ..bins import engine_spec, tables
 from ..query.inbox import Inbox
 from .keys import decode_keys, sorted_keys
 from .placement import Placement
@@ -86,7 +86,7 @@ def _epoch(reader: StateReader, batch: int) -> int:
 
 def _given(reader: StateReader) -> set[str]:
     """The relations whose base tables are in PostgreSQL, in lower case."""
-    return {name.lower() for name in blueprint.read(reader.checkpoint.parents[1])["options"]["base"]}
+    return {name.lower() for name in engine_spec.read(reader.checkpoint.parents[1])["options"]["base"]}
 
 
 def filled(reader: StateReader, operator: str) -> list[tuple[Any, ...]]:
@@ -94,7 +94,7 @@ def filled(reader: StateReader, operator: str) -> list[tuple[Any, ...]]:
     route: Any = reader.route
     assert isinstance(route, Placement)
     stage, known = route.find_filled(operator)
-    strings = Strings()
+    strings = Dictionary()
     words = decode_keys(reader.blobs(stage, f"{operator} keys"), known.types, strings)
     return sorted_keys(words, known.types, strings)
 

@@ -18,7 +18,7 @@ from ...partial.reduce import ReduceNode, ReduceUpquery
 from ...plan.nodes import Type
 from ...storage import wire
 from ...storage.batch import Delta
-from ...storage.encoding import Strings, Words
+from ...storage.encoding import Dictionary, Words
 from .nodes import RemoteEdge, StatefulJoinNode, types_of
 
 FindEdge = Callable[[int, int | None], PartialEdge]
@@ -28,7 +28,7 @@ FindEdge = Callable[[int, int | None], PartialEdge]
 class UpqueryCodec:
     """Writes the open upqueries of operators as JSON values, and reads them back."""
 
-    def __init__(self, strings: Strings, find_edge: FindEdge) -> None:
+    def __init__(self, strings: Dictionary, find_edge: FindEdge) -> None:
         self.strings, self.find_edge = strings, find_edge
 
     def write(self, node: PartialNode) -> Any:

@@ -16,7 +16,7 @@ from pyspark.sql.types import BinaryType, StringType, StructType
 
 from ...errors import Error
 from ..bins import files
-from ..bins.bin import Plan
+from ..bins.bin import BinFactory
 from ..bins.messages import BinMessage
 from ..bins.worker_cache import run_bin
 from ..bins.worker_rpc import SocketRpc
@@ -67,10 +67,10 @@ class _SparkStore:
 
 
 class StageProcessor:
-    """Runs the bins of one stage: the `Work` of its operator. ``labels``: Spark's grouping key -> bin."""
+    """Runs the bins of one stage: the `Work` of its operator. ``bin_of_key``: Spark's grouping key -> bin."""
 
-    def __init__(self, plan: Plan, stage: int, labels: dict[int, int]) -> None:
-        self.plan, self.stage, self.labels = plan, stage, labels
+    def __init__(self, plan: BinFactory, stage: int, bin_of_key: dict[int, int]) -> None:
+        self.plan, self.stage, self.bin_of_key = plan, stage, bin_of_key
 
     def rows(self, states: Mapping[str, Any], key: Any, frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
         """Process the messages of one bin in one micro-batch."""
@@ -81,7 +81,7 @@ class StageProcessor:
             yield frame[~mine][COLUMNS]
             frame = frame[mine]
         if len(frame):
-            number = self.labels[int(key[0])]
+            number = self.bin_of_key[int(key[0])]
             messages = [
                 BinMessage(self.stage, number, int(c), str(w), bytes(b))
                 for c, w, b in zip(frame["channel"], frame["what"], frame["blob"], strict=True)
@@ -91,18 +91,20 @@ class StageProcessor:
             except Error as error:
                 raise Refused(error) from error
             if out:
-                label = {n: key for key, n in self.labels.items()}
-                yield pd.DataFrame([(label[m.bin], m.stage, m.channel, m.what, m.blob) for m in out], columns=COLUMNS)
+                key_of_bin = {n: key for key, n in self.bin_of_key.items()}
+                yield pd.DataFrame(
+                    [(key_of_bin[m.bin], m.stage, m.channel, m.what, m.blob) for m in out], columns=COLUMNS
+                )
 
     def close(self) -> None:
         """Drop the input files in memory; bins stay in the worker's cache."""
         files.clear()
 
 
-def run_stages(wire: DataFrame, plan: Plan, stages: int, labels: dict[int, int]) -> DataFrame:
+def run_stages(wire: DataFrame, plan: BinFactory, stages: int, bin_of_key: dict[int, int]) -> DataFrame:
     """A stream of messages after all stages have processed it: what is left are messages to the driver."""
     for stage in range(1, stages + 1):
-        operator = LazyProcessor(StageProcessor(plan, stage, labels), {"head": _HEAD}, {"runs": (_RUN, _BLOB)})
+        operator = LazyProcessor(StageProcessor(plan, stage, bin_of_key), {"head": _HEAD}, {"runs": (_RUN, _BLOB)})
         wire = wire.groupBy("bin").transformWithStateInPandas(
             statefulProcessor=operator, outputStructType=WIRE, outputMode="Update", timeMode="None"
         )

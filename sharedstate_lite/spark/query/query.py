@@ -26,7 +26,7 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import StreamingQueryException
 
 from ...errors import CheckpointError, Error
-from ..bins.bin import Plan
+from ..bins.bin import BinFactory
 from ..bins.messages import BinMessage
 from ..session.paths import readable
 from ..session.quiet import silence
@@ -47,9 +47,9 @@ class Query:
     """See the module. All of its files are in ``folder``."""
 
     def __init__(
-        self, session: SparkSession, folder: Path, plan: Plan, stages: int, labels: dict[int, int], began: int
+        self, session: SparkSession, folder: Path, plan: BinFactory, stages: int, bin_of_key: dict[int, int], began: int
     ) -> None:
-        self.session, self.folder, self.plan, self.stages, self.labels = session, folder, plan, stages, labels
+        self.session, self.folder, self.plan, self.stages, self.bin_of_key = session, folder, plan, stages, bin_of_key
         silence()
         self.inbox = Inbox(folder, began)
         self.inbox.prepare()
@@ -136,7 +136,7 @@ class Query:
     def _started(self) -> StreamingQuery:
         try:
             source = self.session.readStream.schema(WIRE).option("maxFilesPerTrigger", 1)
-            wire = run_stages(source.parquet(readable(self.inbox.path)), self.plan, self.stages, self.labels)
+            wire = run_stages(source.parquet(readable(self.inbox.path)), self.plan, self.stages, self.bin_of_key)
             writer = wire.writeStream.outputMode("update").option("checkpointLocation", str(self.checkpoint))
             return writer.foreachBatch(self._sink).start()
         except (Py4JError, OSError) as error:

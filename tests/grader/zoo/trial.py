@@ -22,11 +22,11 @@ ROOT = Path(__file__).resolve().parents[3]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "grader")]
 
 import zoo  # noqa: E402
-from grader.judge import judge  # noqa: E402
 from grader.record import load  # noqa: E402
 from grader.session import SHARES, Wish, run  # noqa: E402
 from grader.submission import read_submission  # noqa: E402
 from grader.terms import PHASES, Limits  # noqa: E402
+from grader.verdict import judge  # noqa: E402
 
 SECONDS = {"contract": 1.0, "duplicates": 1.2, "load": 1.2, "scarcity": 3.0, "faults": 6.0, "speed": 6.0}
 """The length of a phase that is run for one mutant. It is enough for the mistake to show."""

@@ -15,12 +15,12 @@ from shopping import EPOCHS, arrow, views
 import sharedstate_lite as ss
 from sharedstate_lite.changelog import read_tables
 from sharedstate_lite.spark.bins import files
-from sharedstate_lite.spark.bins.blueprint import Blueprint
+from sharedstate_lite.spark.bins.engine_spec import EngineSpec
 from sharedstate_lite.spark.bins.messages import ROWS, BinMessage
 from sharedstate_lite.spark.jobs import sources
 from sharedstate_lite.storage import wire
 from sharedstate_lite.storage.batch import Delta
-from sharedstate_lite.storage.encoding import Strings
+from sharedstate_lite.storage.encoding import Dictionary
 
 VISITS = [*EPOCHS[0]["visit"], *EPOCHS[0]["visit"][:7], *EPOCHS[1]["visit"], *EPOCHS[3]["visit"]]
 
@@ -28,7 +28,7 @@ VISITS = [*EPOCHS[0]["visit"], *EPOCHS[0]["visit"][:7], *EPOCHS[1]["visit"], *EP
 @pytest.fixture(params=["full", "shared"])
 def route(request: pytest.FixtureRequest) -> Any:
     """The route of two views."""
-    return Blueprint(request.param, views()).route()
+    return EngineSpec(request.param, views()).route()
 
 
 def write(file: Path, pairs: list[Any]) -> None:
@@ -36,9 +36,9 @@ def write(file: Path, pairs: list[Any]) -> None:
     pq.write_table(arrow("visit", pairs), file)
 
 
-def take(file: Path, route: Any, bins: int) -> tuple[dict[tuple[int, int, int], Delta], Strings, list[BinMessage]]:
+def take(file: Path, route: Any, bins: int) -> tuple[dict[tuple[int, int, int], Delta], Dictionary, list[BinMessage]]:
     """The rows of each bin, as codes of one dictionary, and the messages with counts."""
-    strings, counts, out = Strings(), [], {}
+    strings, counts, out = Dictionary(), [], {}
     for number, stage, channel in files.receivers(route, "visit", bins):
         message = BinMessage(stage, number, channel, files.FILE, f"file:{file}".encode())
         out[number, stage, channel], sent = files.rows_for_bin(message, route, bins, strings)
@@ -92,7 +92,7 @@ def test_a_wrong_value_is_named_by_its_row_in_the_file(tmp_path: Path, route: An
     for place in files.receivers(route, "visit", 3):
         message = BinMessage(place[1], place[0], place[2], files.FILE, f"file:{tmp_path}/bad.parquet".encode())
         with pytest.raises(ss.RowError) as there:
-            files.rows_for_bin(message, route, 3, Strings())
+            files.rows_for_bin(message, route, 3, Dictionary())
         assert str(there.value) == str(here.value)
 
 
@@ -118,7 +118,7 @@ def test_dictionary_encoded_texts_are_read_as_dictionaries(tmp_path: Path, dicti
     assert coded == (["Often", "never"] if dictionary and groups > 7 else coded)
     assert "once" not in coded and "n" not in coded
     told = [list(row.values()) for row in pq.read_table(file).to_pylist()]
-    strings = Strings()
+    strings = Dictionary()
     delta = read_tables.table(found, schema, "t", strings)[0]
     texts = [strings.to_list(line) for line in delta.rows[:3]]
     assert [list(row) for row in zip(*texts, delta.rows[3].tolist(), delta.diffs.tolist(), strict=True)] == told

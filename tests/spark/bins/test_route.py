@@ -6,14 +6,14 @@ import pytest
 from cases import CASES, RELATIONS
 
 import sharedstate_lite as ss
-from sharedstate_lite.spark.bins.blueprint import Blueprint
+from sharedstate_lite.spark.bins.engine_spec import EngineSpec
 from sharedstate_lite.spark.bins.route import Route
 
 
 def route(kind: str, *sql: str, join: str = "auto") -> Route:
     """The route of views in one catalog."""
     catalog = ss.Catalog(**RELATIONS)
-    return Blueprint(
+    return EngineSpec(
         kind, [catalog.view(f"CREATE VIEW w{n} AS {text}") for n, text in enumerate(sql)], join
     ).checked_route()
 
@@ -43,7 +43,7 @@ def test_views_take_no_more_stages_together() -> None:
 @pytest.mark.parametrize("name", CASES)
 def test_every_piece_of_state_has_one_place(name: str, kind: str) -> None:
     """Each row of state() lives in exactly one stage, and each base table is filled by exactly one channel."""
-    found = Blueprint(kind, [CASES[name].declare()[1][-1]]).checked_route()
+    found = EngineSpec(kind, [CASES[name].declare()[1][-1]]).checked_route()
     places = [part for stage in range(1, found.stages + 1) for part in found.parts(stage)]
     assert sorted(places) == sorted(h.operator for h in found.engine.state_parts())
     based = [found.relation(c) for c in found.channels if c.base]
@@ -72,7 +72,7 @@ def test_an_arrangement_that_two_stages_need_has_a_copy() -> None:
     above = catalog.view(
         "CREATE VIEW above AS SELECT n, category FROM below JOIN person USING (user) JOIN info ON city = product"
     )
-    found = Blueprint("shared", [above]).checked_route()
+    found = EngineSpec("shared", [above]).checked_route()
     assert below in above.uses
     info = [h.operator for h in found.engine.state_parts() if h.relation == "info"]
     assert info == ["info[product]", "info[product]#2"]
@@ -86,7 +86,7 @@ def test_an_arrangement_over_a_view_may_have_a_copy() -> None:
     far = catalog.view(
         "CREATE VIEW far AS SELECT category FROM near JOIN info ON city = info.product JOIN last ON category = user"
     )
-    found = Blueprint("shared", [far]).checked_route()
+    found = EngineSpec("shared", [far]).checked_route()
     twice = [h.operator for h in found.engine.state_parts() if h.relation == "γ(visit)" and h.key == ("user",)]
     assert twice == ["γ(visit)[user]", "γ(visit)[user]#2"]
 

@@ -14,12 +14,12 @@ from rehearsal import Dict
 
 import sharedstate_lite as ss
 from sharedstate_lite.spark.bins import worker_cache
-from sharedstate_lite.spark.bins.bin import Plan
-from sharedstate_lite.spark.bins.blueprint import Blueprint
+from sharedstate_lite.spark.bins.bin import BinFactory
+from sharedstate_lite.spark.bins.engine_spec import EngineSpec
 from sharedstate_lite.spark.bins.messages import BinId, BinMessage, BinResult
 from sharedstate_lite.spark.bins.worker_rpc import SocketRpc
 from sharedstate_lite.storage import wire
-from sharedstate_lite.storage.encoding import Strings
+from sharedstate_lite.storage.encoding import Dictionary
 
 VIEW = CASES["shopping"].declare()[1][-1]
 STEPS: list[dict[str, Any]] = [
@@ -47,9 +47,9 @@ class Owner:
         return done
 
 
-def sent(plan: Blueprint, step: dict[str, Any]) -> list[BinMessage]:
+def sent(plan: EngineSpec, step: dict[str, Any]) -> list[BinMessage]:
     """An epoch as messages to the one bin of the first stage."""
-    route, strings, out = plan.route(), Strings(), []
+    route, strings, out = plan.route(), Dictionary(), []
     for number, channel in enumerate(route.channels, 1):
         relation = route.relation(channel)
         if relation in step:
@@ -64,15 +64,15 @@ def sent(plan: Blueprint, step: dict[str, Any]) -> list[BinMessage]:
 def test_a_call_gives_what_the_store_would_give(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A call's messages and writes equal those of a bin read from the store; with another token it does nothing."""
     monkeypatch.setattr(worker_cache, "_cached", OrderedDict[Any, Any]())
-    blueprint, owner = Blueprint(kind, [VIEW]), Owner()
-    plan, store = Plan("near", 1, blueprint.route), Dict()
-    first = sent(blueprint, STEPS[0])
+    engine_spec, owner = EngineSpec(kind, [VIEW]), Owner()
+    plan, store = BinFactory("near", 1, engine_spec.route), Dict()
+    first = sent(engine_spec, STEPS[0])
     worker_cache.run_bin(plan, 1, 0, first, store, owner.rpc)
     owner.memory, worker_cache._cached = worker_cache._cached, OrderedDict()
     alone = store.copy()
-    plain = Plan("alone", 1, blueprint.route)
+    plain = BinFactory("alone", 1, engine_spec.route)
     for n, step in enumerate(STEPS[1:], 1):
-        messages = sent(blueprint, step)
+        messages = sent(engine_spec, step)
         assert worker_cache.run_bin(plan, 1, 0, messages, store, owner) == worker_cache.run_bin(
             plain, 1, 0, messages, alone
         )
@@ -90,14 +90,14 @@ def token(store: Dict) -> str:
 def test_refusals_come_back_and_a_closed_port_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     """The other worker's refusal is raised here, and it drops the bin; with a closed port the store is read."""
     monkeypatch.setattr(worker_cache, "_cached", OrderedDict[Any, Any]())
-    blueprint, owner = Blueprint("full", [VIEW]), Owner()
-    plan, store = Plan("refused", 1, blueprint.route), Dict()
-    worker_cache.run_bin(plan, 1, 0, sent(blueprint, STEPS[0]), store, owner.rpc)
+    engine_spec, owner = EngineSpec("full", [VIEW]), Owner()
+    plan, store = BinFactory("refused", 1, engine_spec.route), Dict()
+    worker_cache.run_bin(plan, 1, 0, sent(engine_spec, STEPS[0]), store, owner.rpc)
     owner.memory, worker_cache._cached = worker_cache._cached, OrderedDict()
     with pytest.raises(ss.Error, match="visit"):
-        worker_cache.run_bin(plan, 1, 0, sent(blueprint, {"visit": [(("a", "nobody", 1), -1)]}), store, owner)
+        worker_cache.run_bin(plan, 1, 0, sent(engine_spec, {"visit": [(("a", "nobody", 1), -1)]}), store, owner)
     assert not owner.memory
-    assert worker_cache.run_bin(plan, 1, 0, sent(blueprint, STEPS[1]), store, owner)
+    assert worker_cache.run_bin(plan, 1, 0, sent(engine_spec, STEPS[1]), store, owner)
     assert worker_cache._cached["refused", 1, 0].found == "missing"
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]

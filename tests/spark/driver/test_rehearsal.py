@@ -14,7 +14,7 @@ from support import Input, epochs, examples, keys_of, relations_of, tuples
 
 import sharedstate_lite as ss
 from sharedstate_lite.spark.bins import strings
-from sharedstate_lite.storage.encoding import Strings
+from sharedstate_lite.storage.encoding import Dictionary
 
 KINDS = {"full": ("full", "auto"), "full multi": ("full", "multi"), "shared": ("shared", "auto")}
 
@@ -92,7 +92,7 @@ def test_state_and_late_views_over_bins(name: str, kind: str) -> None:
 
 def test_strings_that_no_row_uses_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     """A process with too many strings drops those that no bin uses, and answers stay right."""
-    monkeypatch.setattr(strings.worker_strings, "strings", Strings())
+    monkeypatch.setattr(strings.worker_strings, "strings", Dictionary())
     monkeypatch.setattr(strings.worker_strings, "limit", 0)
     monkeypatch.setattr(strings, "MIN_STRINGS", 50)
     catalog = ss.Catalog(**RELATIONS)

@@ -30,13 +30,13 @@ def lie(place: Path, spark: SparkSession) -> list[tuple[int, ...]]:
 
 def test_bins_lie_evenly_on_any_number_of_partitions(spark: SparkSession) -> None:
     """Spark puts bin n on partition n modulo the partitions, whatever their number."""
-    labels = bin_placement.labels(12)
-    assert len(set(labels)) == 12
+    grouping_keys = bin_placement.grouping_keys(12)
+    assert len(set(grouping_keys)) == 12
     for partitions in (1, 2, 3, 4, 5, 7, 12, 200):
-        told = ", ".join(f"pmod(hash({label}), {partitions})" for label in labels)
+        told = ", ".join(f"pmod(hash({label}), {partitions})" for label in grouping_keys)
         found = list(spark.sql(f"SELECT {told}").collect()[0])
         assert found == [n % partitions for n in range(12)]
-        assert found == [bin_placement.partition(label, partitions) for label in labels]
+        assert found == [bin_placement.partition(label, partitions) for label in grouping_keys]
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_what_cannot_be_rescaled_is_said(spark: SparkSession, tmp_path: Path, mo
         engine.checkpoint(tmp_path / "copy")
         # As a driver leaves it that is killed after it wrote an epoch.
         engine._query.stop()
-        messages = [m._replace(bin=engine._labels[m.bin]) for m in engine._epoch(EPOCHS[1])[1]]
+        messages = [m._replace(bin=engine._key_of_bin[m.bin]) for m in engine._epoch(EPOCHS[1])[1]]
         engine._query.inbox.put(messages, "epoch", 2)
     with pytest.raises(ss.CheckpointError, match="micro-batch 1 has started and is not committed"):
         ss.spark.rescale(place, 4, spark)

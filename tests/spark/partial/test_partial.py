@@ -19,7 +19,7 @@ from sharedstate_lite import postgres
 from sharedstate_lite.plan.nodes import Type
 from sharedstate_lite.spark.partial.base_spark import _is_in
 from sharedstate_lite.spark.session import jars
-from sharedstate_lite.storage.encoding import Strings
+from sharedstate_lite.storage.encoding import Dictionary
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -229,7 +229,7 @@ def test_keys_of_the_first_years(spark: SparkSession) -> None:
 
 def keyed(*values: str) -> Any:
     """Keys, and an epoch, as base tables take them."""
-    strings = Strings()
+    strings = Dictionary()
     return np.array([[strings.code(v) for v in values]]), 9, strings
 
 

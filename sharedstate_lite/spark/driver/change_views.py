@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from .store import StateReader
 
 
-def rebuild(old: StateReader, new: Query, labels: dict[int, int], ticks: Iterable[BinMessage]) -> Path:
+def change_views(old: StateReader, new: Query, key_of_bin: dict[int, int], init_globals: Iterable[BinMessage]) -> Path:
     """Write the first input file of ``new`` from the base tables of ``old``; returns its path."""
     from pyspark.sql import functions as f
 
@@ -37,12 +37,12 @@ def rebuild(old: StateReader, new: Query, labels: dict[int, int], ticks: Iterabl
         # A literal, because names of relations and columns may contain quotes.
         mine = old.runs(stage).where(f.col("part") == f.lit(name))
         parts = mine if parts is None else parts.union(mine)
-    ticking = [m._replace(bin=labels[m.bin]) for m in ticks]
+    ticking = [m._replace(bin=key_of_bin[m.bin]) for m in init_globals]
     if parts is None:
         file = first / "all.parquet"
         write(to_table(ticking), file)
         return file
-    moved = parts.groupBy("bin", "part").applyInPandas(_mover(old, new, labels), WIRE)
+    moved = parts.groupBy("bin", "part").applyInPandas(_mover(old, new, key_of_bin), WIRE)
     if ticking:
         rows = [(m.bin, m.stage, m.channel, m.what, m.blob) for m in ticking]
         moved = moved.union(new.session.createDataFrame(rows, WIRE))
@@ -51,13 +51,13 @@ def rebuild(old: StateReader, new: Query, labels: dict[int, int], ticks: Iterabl
     return next((first / "parts").glob("part-*.parquet"))
 
 
-def _mover(old: StateReader, new: Query, labels: dict[int, int]) -> Callable[[pd.DataFrame], pd.DataFrame]:
+def _mover(old: StateReader, new: Query, key_of_bin: dict[int, int]) -> Callable[[pd.DataFrame], pd.DataFrame]:
     """The function that workers run: one bin of one base table to messages."""
     here, there, bins = old.make, new.plan.make, new.plan.bins
 
     def moved(frame: pd.DataFrame) -> pd.DataFrame:
         _, place = tables.find(here(), str(frame["part"].iloc[0]))
         out = tables.reload(place, (bytes(b) for b in frame["blob"]), there(), bins)
-        return pd.DataFrame([(labels[m.bin], m.stage, m.channel, m.what, m.blob) for m in out], columns=COLUMNS)
+        return pd.DataFrame([(key_of_bin[m.bin], m.stage, m.channel, m.what, m.blob) for m in out], columns=COLUMNS)
 
     return moved

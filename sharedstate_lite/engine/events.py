@@ -47,7 +47,7 @@ class Event(NamedTuple):
         return (self.source, self.target)
 
 
-class Trace:
+class EventLog:
     """The newest ``limit`` events of one engine; iterable, oldest first."""
 
     def __init__(self, limit: int = 10_000) -> None:

@@ -1,6 +1,6 @@
 """The description of an engine on Spark: its strategy, views and options, without rows.
 
-A `Blueprint` travels to the workers, which build the engine of each bin from it. `write` and `read` keep it beside a
+A `EngineSpec` travels to the workers, which build the engine of each bin from it. `write` and `read` keep it beside a
 checkpoint, so that a restart and the state reader build the same engine.
 """
 
@@ -21,7 +21,7 @@ from ...engine.catalog_text import catalog_text, read_catalog
 from ...errors import CheckpointError, Error, ViewError
 from ...plan.nodes import digest
 from ...plan.view import View
-from .bin_placement import labels
+from .bin_placement import grouping_keys
 from .route import Route, StatefulStages, Unplaceable
 from .staged import Staged
 
@@ -38,7 +38,7 @@ Placing = Callable[[Sequence[View], str, Mapping[str, Any]], StatefulStages]
 
 
 @dataclass(frozen=True)
-class Blueprint:
+class EngineSpec:
     """A strategy, its views and its options."""
 
     kind: str
@@ -149,16 +149,16 @@ def read_matching(where: Path, engine: Dataflow, kind: str, wanted: dict[str, An
 def new_options(where: Path, join: str, bins: int, **more: Any) -> dict[str, Any]:
     """The options of a new location, with a random generation."""
     generation = f"g-{secrets.token_hex(6)}"
-    options = {"join": join, "bins": bins, "labels": labels(bins), "generation": generation, "home": str(where)}
+    options = {"join": join, "bins": bins, "labels": grouping_keys(bins), "generation": generation, "home": str(where)}
     return options | more
 
 
-def parse(description: dict[str, Any], where: Path, place: Placing | None = None) -> Blueprint:
-    """The blueprint of a description. Raises CheckpointError."""
+def parse(description: dict[str, Any], where: Path, place: Placing | None = None) -> EngineSpec:
+    """The specification that a description holds. Raises CheckpointError."""
     try:
         options = description["options"]
         partial = options.get("partial", {})
-        return Blueprint(description["kind"], read_catalog(description)[1], options["join"], partial, place)
+        return EngineSpec(description["kind"], read_catalog(description)[1], options["join"], partial, place)
     except (Error, KeyError, TypeError) as error:
         raise CheckpointError(f"{where}: the checkpoint does not fit this version of the kit ({error})") from error
 
