@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from goods import CATEGORIES, PRODUCTS
-from sparks import spark
+from sparks import kill_workers, spark
 
 from data import products
 from sharedstate_lite import postgres
@@ -22,4 +22,4 @@ def server() -> Iterator[postgres.Server]:
         yield server
 
 
-__all__ = ["server", "spark"]
+__all__ = ["kill_workers", "server", "spark"]

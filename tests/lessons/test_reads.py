@@ -36,7 +36,7 @@ def test_a_read_is_listed_from_question_to_answer() -> None:
         ("MAX(length)", "result", "answers Vegetable 60"),
     ]
     assert reads.trace_read(engine, "result", "Vegetable")["what"].tolist() == [
-        "is asked: filled, nobody else is asked"
+        "is asked: filled, so no upquery is sent"
     ]
     assert reads.trace_read(engine, "result", "Nut")["what"].tolist()[-1] == "answers: no rows"
     assert not engine.trace.keep_rows

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import pytest
-from sparks import WORKER, kill
 from ticksdrawn import check
 
 from sharedstate_lite.errors import Error
@@ -42,7 +41,11 @@ def test_too_many_parts_are_refused(spark: SparkSession, challenger: Challenger)
 
 
 def test_killed_workers_lose_nothing(
-    spark: SparkSession, challenger: Challenger, handed_out: list[Batch], monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession,
+    kill_workers: Callable[[], int],
+    challenger: Challenger,
+    handed_out: list[Batch],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """After kill -9 of the Python workers Spark restarts the tasks, and no answer is lost or wrong."""
     killed = threading.Event()
@@ -51,7 +54,7 @@ def test_killed_workers_lose_nothing(
     async def deadly(server: mailbox.BatchServer, request: object) -> object:
         if b'"upto": 9' in request.schema.metadata[b"request"] and not killed.is_set():  # type: ignore[attr-defined]
             killed.set()
-            kill(WORKER)
+            kill_workers()
         return await plain(server, request)  # type: ignore[arg-type]
 
     monkeypatch.setattr(mailbox.BatchServer, "answer", deadly)
