@@ -1,7 +1,7 @@
-"""The engine on Spark as the driver sees it: calls become messages for the bins, checkpoints are copied and read.
+"""The driver's side of the engine on Spark: sending calls to the bins, and copying and reading checkpoints.
 
-The driver stores no rows. It sends each epoch as a file to one streaming query, and the state stays in Spark's state
-store. So the tables of a checkpoint can be read while an engine runs, after it was closed, and after ``kill -9``.
+The driver does not store rows. It sends each epoch as a file to one streaming query, and the state stays in Spark's
+state store. The state can therefore be read as tables while an engine runs, after it is closed, and after ``kill -9``.
 
 >>> import tempfile
 >>> import sharedstate_lite as ss
@@ -17,13 +17,13 @@ store. So the tables of a checkpoint can be read while an engine runs, after it 
 
 Modules, from the bottom:
 
-    driver            EngineDriver: the protocol of the engines as messages; needs no Spark
-    checkpoint_copy   copies of a checkpoint, verified before each use
-    store             StateReader: state and changes from Spark's state store, as tables
-    rescaling         another number of partitions for a stopped query
-    explain           Spark's plan, one row for each stateful operator
-    change_views      other views over the same base tables
-    engine            SparkEngine: EngineDriver over one streaming query
+    driver            EngineDriver: implements the engine interface with messages to the bins; does not need Spark
+    checkpoint_copy   writes copies of a checkpoint, and verifies a copy before each use
+    store             StateReader: reads state and changes from Spark's state store as tables
+    rescaling         changes the number of partitions of a stopped query
+    explain           shows Spark's plan as a table with one row per stateful operator
+    change_views      computes a new set of views from the existing base tables
+    engine            SparkEngine: an EngineDriver that runs one streaming query
 
 Source: the state reader is Spark's ``statestore`` data source (Spark 4). A checkpoint is consistent because state and
 input are committed together, micro-batch by micro-batch (Armbrust et al., Structured Streaming, SIGMOD 2018).

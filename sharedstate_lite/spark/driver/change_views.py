@@ -1,8 +1,9 @@
-"""Rebuild: other views over the same base tables, as the first micro-batch of a new generation.
+"""Changing the views of an engine: a new generation computes them from the existing base tables.
 
-Spark refuses another stateful operator in an old checkpoint. So `install` and ``drop`` start a new query. Spark's tasks
-read each bin of each base table from the state store, and write its rows as messages for the operators of the new
-route. The cost is the size of the base tables, not of their history, and no row reaches the driver.
+Spark does not accept a new stateful operator in an existing checkpoint, so ``install`` and ``drop`` start a new query.
+Spark's tasks read each bin of each base table from the state store and write its rows as messages for the operators of
+the new route. These messages are the input of the new query's first micro-batch. The cost depends on the size of the
+base tables, not on the length of their history, and the rows do not pass through the driver.
 """
 
 from __future__ import annotations
@@ -27,14 +28,17 @@ if TYPE_CHECKING:
 
 
 def change_views(old: StateReader, new: Query, key_of_bin: dict[int, int], init_globals: Iterable[BinMessage]) -> Path:
-    """Write the first input file of ``new`` from the base tables of ``old``; returns its path."""
+    """Write the first input file of the query ``new`` from the base tables in ``old``, and return its path.
+
+    ``key_of_bin`` maps the number of a bin to its grouping key. The file also contains the messages ``init_globals``.
+    """
     from pyspark.sql import functions as f
 
     first = new.folder / "load"
     first.mkdir()
     parts: DataFrame | None = None
     for name, (stage, _) in tables.bases(old.route).items() if old.batch >= 0 else ():
-        # A literal, because names of relations and columns may contain quotes.
+        # Use a literal, because the names of relations and columns can contain quotes.
         mine = old.runs(stage).where(f.col("part") == f.lit(name))
         parts = mine if parts is None else parts.union(mine)
     ticking = [m._replace(bin=key_of_bin[m.bin]) for m in init_globals]
@@ -52,7 +56,7 @@ def change_views(old: StateReader, new: Query, key_of_bin: dict[int, int], init_
 
 
 def _mover(old: StateReader, new: Query, key_of_bin: dict[int, int]) -> Callable[[pd.DataFrame], pd.DataFrame]:
-    """The function that workers run: one bin of one base table to messages."""
+    """Return the function that workers run to turn the rows of one bin of one base table into messages."""
     here, there, bins = old.make, new.plan.make, new.plan.bins
 
     def moved(frame: pd.DataFrame) -> pd.DataFrame:

@@ -1,13 +1,14 @@
-"""Copies of a checkpoint: what ``engine.checkpoint(path)`` writes and ``restore`` reads.
+"""Copies of a checkpoint, which ``engine.checkpoint(path)`` writes and ``restore`` reads.
 
-    snapshot.json    every file with its SHA-256
-    engine.json, g-.../
+    snapshot.json    the path and SHA-256 of every other file
+    engine.json      the engine's description
+    g-.../           the generation that was current
 
-A copy is written beside the target and renamed when it is complete. It is verified before each use and never
-changed: an engine that is restored works on a copy of it.
+A copy is written to a folder next to the target, which is renamed when it is complete. It is verified before each use
+and never changed: a restored engine works on its own copy of the files.
 
-Spark writes absolute paths into its logs and state metadata. A generation that is copied to another folder needs
-`rewrite_paths`, or Spark reads and writes in the old one.
+Spark writes absolute paths into its logs and state metadata. After a generation is copied to another folder,
+`rewrite_paths` must correct these paths. Otherwise, Spark would keep reading and writing in the old folder.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ FILE = "snapshot.json"
 
 
 def write(location: Path, generation: str, target: Path) -> None:
-    """Copy a stopped engine to a new or empty folder, atomically. Raises CheckpointError."""
+    """Copy the files of a stopped engine atomically to ``target``, a new or empty folder. Raises CheckpointError."""
     with atomic_folder(target) as work:
         shutil.copytree(location / generation, work / generation)
         shutil.copy2(location / engine_spec.FILE, work / engine_spec.FILE)
@@ -38,12 +39,15 @@ def write(location: Path, generation: str, target: Path) -> None:
 
 
 def is_copy(folder: Path) -> bool:
-    """Whether `write` made this folder."""
+    """Return whether ``folder`` is a copy that `write` made."""
     return (folder / FILE).is_file()
 
 
 def restore(source: Path, location: Path, session: SparkSession) -> None:
-    """Verify a copy, then copy it to a new or empty folder, where an engine can start. Raises CheckpointError."""
+    """Verify the copy in ``source``, then copy it to ``location``, a new or empty folder in which an engine can start.
+
+    Raises CheckpointError if a file of the copy is missing or was changed, or if ``location`` is not empty.
+    """
     try:
         files = json.loads((source / FILE).read_text())["files"]
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -53,12 +57,12 @@ def restore(source: Path, location: Path, session: SparkSession) -> None:
             found = _digest(source / name)
         except OSError as error:
             raise CheckpointError(
-                f"{source / name} cannot be read ({error.strerror}): the checkpoint is not complete; use another one"
+                f"{source / name} cannot be read ({error.strerror}), so the checkpoint is incomplete; use another one"
             ) from error
         if found != digest:
             raise CheckpointError(f"{source / name} was changed (its SHA-256 differs); use another checkpoint")
     if location.exists() and any(not f.name.startswith(".") for f in location.iterdir()):
-        raise CheckpointError(f"{location} is not empty; restore a checkpoint to a new folder")
+        raise CheckpointError(f"{location} is not empty; restore the checkpoint to a new folder")
     location.mkdir(parents=True, exist_ok=True)
     described = engine_spec.read(source)
     options = described["options"]
@@ -70,9 +74,9 @@ def restore(source: Path, location: Path, session: SparkSession) -> None:
 
 
 def rewrite_paths(folder: Path, before: Path, session: SparkSession) -> None:
-    """Replace the path ``before`` by ``folder``, a copy of it, in all files in which Spark keeps absolute paths."""
+    """Replace the path ``before`` with that of its copy, ``folder``, in all files where Spark stores absolute paths."""
     spark = folder / "spark"
-    # Source logs hold URIs, state metadata holds plain paths.
+    # Source logs contain URIs, and state metadata contains plain paths.
     for as_uri, files in ((True, spark.glob("sources/**/*")), (False, spark.glob("state/*/_metadata/**/*"))):
         old, new = (_written(path, as_uri, session) + b"/" for path in (before, folder))
         for file in files:
@@ -80,34 +84,34 @@ def rewrite_paths(folder: Path, before: Path, session: SparkSession) -> None:
                 data = file.read_bytes()
                 if old in data:
                     file.write_bytes(data.replace(old, new))
-                    # The checksum beside it is that of the old text.
+                    # The checksum file next to it belongs to the old content.
                     file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
 
 
 def check_home(where: Path, options: dict[str, Any]) -> None:
-    """Refuse a location that was moved by hand: Spark's files in it name the old place. Raises CheckpointError."""
+    """Raise CheckpointError if ``where`` was moved by hand, because Spark's files in it contain the old path."""
     if options["home"] != str(where):
         raise CheckpointError(
-            f"{where}: this checkpoint was moved here from {options['home']}, and Spark's files in it name that "
-            "folder; move it back, or write a copy with engine.checkpoint(path) and restore that"
+            f"{where}: this checkpoint was moved here from {options['home']}, but Spark's files in it still contain "
+            "the old path; move it back. To use it elsewhere, copy it with engine.checkpoint(path) and restore the copy"
         )
 
 
 def remove_generations(where: Path, keep: str) -> None:
-    """Remove the generations beside ``keep``: leftovers of an install or a rescaling that was cut off."""
+    """Remove all generations except ``keep``. Others are left over from an install or a rescaling that was killed."""
     for other in where.glob("g-*"):
         if other.name != keep:
             shutil.rmtree(other, ignore_errors=True)
 
 
 def discard(where: Path) -> None:
-    """Remove a location whose first start failed."""
+    """Remove the files of an engine that failed when it was first started in ``where``."""
     (where / engine_spec.FILE).unlink(missing_ok=True)
     remove_generations(where, "")
 
 
 def _written(path: Path, as_uri: bool, session: SparkSession) -> bytes:
-    """A path as Spark writes it into a JSON text."""
+    """Return ``path``, or its URI if ``as_uri`` is true, encoded as Spark writes it to JSON files."""
     jvm: Any = session._jvm
     text = jvm.org.apache.hadoop.fs.Path(str(path)).toUri().toString() if as_uri else str(path)
     return json.dumps(text, ensure_ascii=False)[1:-1].encode()

@@ -1,8 +1,9 @@
-"""The driver's half of an engine over bins: it turns calls into messages for the bins, and their messages into answers.
+"""The driver's half of an engine that runs in bins: it turns calls into messages to the bins, and replies into results.
 
-The driver checks an epoch, sends each row to the bins that need it, and keeps no rows. How messages pass the stages is
-left open (`EngineDriver._run`): on Spark through a streaming query (`engine`), in tests in one process. A read is a
-message through the same stages, so it answers for the epoch before it.
+The driver checks an epoch and sends each row to the bins that need it. It does not store rows. A subclass implements
+`EngineDriver._run`, which passes messages through the stages: `engine` does so with a streaming query on Spark, and
+tests run the stages in one process. A read is a message that passes through the same stages, so it returns the state
+after the last epoch.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ C = TypeVar("C", bound=Callable[..., Any])
 
 
 def one_at_a_time(method: C) -> C:
-    """Make calls of a method from several threads wait for each other."""
+    """Decorate a method so that calls from several threads run one at a time, under the driver's lock."""
 
     @wraps(method)
     def call(self: EngineDriver, *given: Any, **named: Any) -> Any:
@@ -51,7 +52,10 @@ def one_at_a_time(method: C) -> C:
 
 
 class EngineDriver(ABC):
-    """The protocol of `sharedstate_lite.engine.engine.Engine` over ``bins`` bins a stage. A context manager."""
+    """Implements the interface of `sharedstate_lite.engine.engine.Engine` with ``bins`` bins per stage.
+
+    A context manager, which closes the engine.
+    """
 
     _make_lock: Callable[[], AbstractContextManager[Any]] = staticmethod(threading.RLock)
 
@@ -62,10 +66,10 @@ class EngineDriver(ABC):
         self._open = True
         self._call_lock = self._make_lock()
         self._initialized = False
-        # Strings of recent epochs. Finding a string costs a tenth of adding it to a new dictionary.
+        # The strings of recent epochs. Looking up a string takes a tenth of the time of adding it to a new dictionary.
         self._dictionary = ProcessStrings()
         self._late_views: set[str] = set()
-        """Views that were installed after the start. ``install`` has returned their first rows, so step 1 does not."""
+        """Views that were installed later. `install` has already returned their rows, so step 1 must not."""
         self._use(plan, plan.checked_route())
 
     def _use(self, plan: EngineSpec, route: Route) -> None:
@@ -75,38 +79,41 @@ class EngineDriver(ABC):
 
     @abstractmethod
     def _run(self, messages: list[BinMessage], kind: str, epoch: int) -> list[BinMessage]:
-        """Run one micro-batch; returns the messages to the driver. Raises the error of a kernel that refuses a row."""
+        """Run one micro-batch and return its messages to the driver. If a kernel rejects a row, raise its error."""
 
     def _raise_interrupt(self) -> None:  # noqa: B027
-        """Raise the exception that interrupted a committed micro-batch; called once its messages are processed."""
+        """Raise the exception, if any, that interrupted a call after its micro-batch was committed.
+
+        Called after the messages of the micro-batch have been processed.
+        """
 
     @abstractmethod
     def _heads(self) -> tables.Heads:
-        """The heads of all bins after the last micro-batch."""
+        """Return the heads of all bins as of the last micro-batch."""
 
     @abstractmethod
     def _blobs(self, stage: int, part: str) -> list[bytes]:
-        """The runs of one piece of state in all bins after the last micro-batch."""
+        """Return the encoded runs of the piece of state ``part``, from all bins, as of the last micro-batch."""
 
     @abstractmethod
     def _rebuild(self, plan: EngineSpec, route: Route) -> list[BinMessage]:
-        """Compute other views from the base tables; returns the messages to the driver."""
+        """Compute the views of ``plan`` from the base tables, and return the messages to the driver."""
 
-    # --- the protocol -----------------------------------------------------------
+    # --- the engine interface ---------------------------------------------------
 
     @property
     def kind(self) -> str:
-        """The strategy: full, shared or partial."""
+        """The strategy: ``full``, ``shared`` or ``partial``."""
         return self._spec.kind
 
     @property
     def join(self) -> str:
-        """How joins are run: auto, linear or multi."""
+        """The join method: ``auto``, ``linear`` or ``multi``."""
         return self._spec.join
 
     @property
     def views(self) -> Mapping[str, View]:
-        """View name -> view."""
+        """The installed views by name."""
         return self._empty_engine.views
 
     @property
@@ -131,16 +138,16 @@ class EngineDriver(ABC):
 
     @one_at_a_time
     def read(self, view: str, key: Any = None, at: int | None = None) -> pd.DataFrame:
-        """The rows of a view, or of one key; see `sharedstate_lite.engine.engine.Engine.read`."""
+        """Return the rows of a view, or of one key; see `sharedstate_lite.engine.engine.Engine.read`."""
         self._check_open()
         shown = self._empty_engine._view(view)
         if at is not None and not (is_integer(at) and at == self.epoch):
             raise TimeError(
-                f"view {view}: on Spark a read answers for the last epoch, {self.epoch}, not for {shorten(at)}; use "
-                "sharedstate_lite.spark.state(checkpoint, operator, batch) to see earlier batches"
+                f"view {view}: on Spark, only the last epoch, {self.epoch}, can be read, not {shorten(at)}; to see "
+                "earlier state, use sharedstate_lite.spark.state(checkpoint, operator, batch)"
             )
         if self.epoch == 0:
-            # The bins have received nothing yet. Only an aggregate without GROUP BY has a row.
+            # The bins have not received any rows yet. Only an aggregate without GROUP BY has a row.
             before: pd.DataFrame = self._empty_engine.read(view, key)
             return before
         strings = Dictionary()
@@ -158,7 +165,7 @@ class EngineDriver(ABC):
         return sorted_frame(shown, self._delta(shown, out, strings), strings)
 
     def state(self, operator: str | None = None) -> pd.DataFrame:
-        """The state after the last micro-batch; see `sharedstate_lite.engine.engine.Engine.state`."""
+        """Return the state after the last micro-batch; see `sharedstate_lite.engine.engine.Engine.state`."""
         self._check_open()
         if operator is None:
             return tables.state_table(self._route, self._heads())
@@ -167,9 +174,10 @@ class EngineDriver(ABC):
 
     @one_at_a_time
     def install(self, view: View) -> Changes:
-        """Add a view and those it reads; returns its rows as Changes. Raises ViewError.
+        """Add a view and the views that it reads. Returns the view's rows as Changes. Raises ViewError.
 
-        All views are computed again from the base tables, because Spark refuses a new operator in an old checkpoint.
+        All views are recomputed from the base tables, because Spark does not accept a new operator in an existing
+        checkpoint.
         """
         self._check_open()
         more = view_rules.views_to_install(view, self.views, self.catalog)
@@ -183,7 +191,7 @@ class EngineDriver(ABC):
         left = [v for v in self.views.values() if v is not removed]
         if not left:
             raise ViewError(
-                f"view {removed.name} is the only one, and an engine on Spark needs one; call close() instead"
+                f"view {removed.name} cannot be dropped, because it is the engine's only view; call close() instead"
             )
         self._change_views(left)
 
@@ -203,7 +211,7 @@ class EngineDriver(ABC):
 
     @one_at_a_time
     def compact(self) -> None:
-        """Merge the runs in all bins."""
+        """Merge the runs of each arrangement in all bins."""
         self._check_open()
         every = [
             BinMessage(stage, where, COMPACT, "", b"")
@@ -213,47 +221,47 @@ class EngineDriver(ABC):
         self._run(every, "compaction", self.epoch)
 
     def evict(self, view: str, key: Any = None, n: int | None = None) -> dict[str, list[Any]]:
-        """Raises ViewError: only partial state evicts."""
+        """Raise ViewError, because only the partial engine can evict keys."""
         return self._empty_engine.evict(view, key, n)
 
     def handle(self, at: int | None = None) -> Any:
-        """Raises TimeError: on Spark earlier epochs are read from earlier micro-batches, not through a handle."""
+        """Raise TimeError, because on Spark, earlier epochs are read from earlier micro-batches, without a handle."""
         raise TimeError(
-            f"handle({at}): {self.kind} state on Spark answers for the last epoch only; use "
-            "sharedstate_lite.spark.state(checkpoint, operator, batch) to see earlier batches"
+            f"handle({at}): on Spark, {self.kind} state can be read only at the last epoch; to see earlier state, use "
+            "sharedstate_lite.spark.state(checkpoint, operator, batch)"
         )
 
     def filled(self, operator: str) -> list[tuple[Any, ...]]:
-        """Raises ViewError: only partial state has holes."""
-        raise ViewError(f"filled({operator!r}): {self.kind} state has no holes; every key is filled")
+        """Raise ViewError, because only partial state has holes, which are keys that are not filled."""
+        raise ViewError(f"filled({operator!r}): {self.kind} state does not have holes, because every key is filled")
 
     def lookup(self, view: str, keys: Any) -> pd.DataFrame:
-        """Raises ViewError: only partial state has lookups of several keys."""
-        raise ViewError(f"lookup({view!r}): {self.kind} state has no holes, so every key is filled; use read")
+        """Raise ViewError, because only the partial engine looks up several keys in one call."""
+        raise ViewError(f"lookup({view!r}): only the partial engine has lookup(); a {self.kind} engine has read()")
 
     def arrangements(self) -> Any:
-        """Raises ViewError: on Spark they are in the state store."""
+        """Raise ViewError, because on Spark, arrangements are in the state store and not in this process."""
         raise ViewError(
-            "arrangements(): on Spark they are in the state store, not in this process; use state() or "
+            "arrangements(): on Spark, arrangements are in the state store, not in this process; use state() or "
             "sharedstate_lite.spark.state(checkpoint, operator, batch)"
         )
 
     def _in_process(self, *_: Any) -> Any:
-        """Raises ViewError: only the engine in process delivers messages one by one."""
+        """Raise ViewError, because only the in-process engine can deliver messages one at a time."""
         raise ViewError(
-            "pause(), messages(), deliver(i) and resume() work in process only, because on Spark a micro-batch is the "
-            "smallest step; use ss.engine('partial', ...)"
+            "pause(), messages(), deliver(i) and resume() work only in process, because on Spark the smallest step is "
+            "a micro-batch; use ss.engine('partial', ...)"
         )
 
     pause = messages = deliver = resume = _in_process
 
     def graph(self) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """The operators and the edges between them, as two DataFrames."""
+        """Return the operators, and the edges between them, as two DataFrames."""
         self._check_open()
         return self._empty_engine.graph()
 
     def close(self) -> None:
-        """Release everything. A second call does nothing."""
+        """Close the engine and release its resources. Calling it again has no effect."""
         self._open = False
 
     def __enter__(self) -> Self:
@@ -263,7 +271,7 @@ class EngineDriver(ABC):
         self.close()
 
     def _repr_html_(self) -> str:
-        """The table of ``state()``, for a notebook."""
+        """Return the table of ``state()`` as HTML, for a notebook."""
         if not self._open:
             return "<p>closed engine</p>"
         return state_html(f"{self.kind} engine on Spark, epoch {self.epoch}", self.state())
@@ -274,7 +282,7 @@ class EngineDriver(ABC):
     # --- messages ---------------------------------------------------------------
 
     def _epoch(self, inputs: EpochInput) -> tuple[dict[str, Delta], list[BinMessage]]:
-        """Check an epoch; returns its changes by relation, and the messages that bring them to the bins."""
+        """Check an epoch. Returns its changes by relation, and the messages that carry them to the bins."""
         self._dictionary.collect()
         strings = self._dictionary.strings
         deltas = validate.epoch(inputs, self.catalog, strings)
@@ -284,7 +292,10 @@ class EngineDriver(ABC):
         return deltas, messages
 
     def _first_rows(self) -> list[BinMessage]:
-        """The first rows of views that step 1 must emit itself, if bins sent them when views changed before step 1."""
+        """Return messages with the views' initial rows if step 1 must emit them itself, or an empty list.
+
+        This is necessary if views were installed or dropped before step 1, because the bins sent these rows then.
+        """
         if self.epoch or not self._initialized:
             return []
         engine, out = self._empty_engine, []
@@ -304,7 +315,7 @@ class EngineDriver(ABC):
         unique = view.key if view.unique else None
         return Changes.consolidated(view.schema, self._delta(view, out, strings), self.epoch, strings, unique)
 
-    # --- small services ---------------------------------------------------------
+    # --- checks -----------------------------------------------------------------
 
     def _check_open(self) -> None:
         if not self._open:

@@ -1,11 +1,11 @@
-"""The engine on Spark: `driver.EngineDriver` over one streaming query, in one folder, its location.
+"""The engine on Spark: an `EngineDriver` that runs one streaming query and keeps its files in one folder, its location.
 
     engine.json     views, strategy and options
-    .lock           locked while an engine runs here
+    .lock           a file that is locked while an engine uses the folder
     g-.../          one generation: inbox, Spark's checkpoint, outbox
 
-All rows (base tables, operators' state, the rows of views) are in Spark's state store, by bin. A generation is one
-streaming query; installing a view or dropping one starts another.
+All rows are in Spark's state store, grouped by bin: the base tables, the operators' state, and the rows of the views.
+A generation is one streaming query. Installing or dropping a view starts a new generation.
 """
 
 from __future__ import annotations
@@ -36,14 +36,17 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 BINS = 4
-"""The default number of bins a stage."""
+"""The default number of bins per stage."""
 
 
 class SparkEngine(EngineDriver):
-    """See the module. `sharedstate_lite.spark.engine` and ``restore`` create it. A context manager."""
+    """An engine on Spark, created by `sharedstate_lite.spark.engine` or ``restore``; see the module's docstring.
+
+    A context manager, which closes the engine.
+    """
 
     _streams: bool | None = None
-    """True for the engine of a stream, whose checkpoint only a stream may use."""
+    """True if the engine belongs to a stream. Only a stream can use such an engine's checkpoint."""
 
     def __init__(
         self,
@@ -59,7 +62,7 @@ class SparkEngine(EngineDriver):
         self.session = session
         self._lock, self._scratch = -1, None
         self._new = False
-        """Whether this call created the checkpoint, and removes it if it fails."""
+        """Whether this constructor call created the checkpoint, and must remove it if a later step fails."""
         if checkpoint is None:
             self._scratch = Scratch(cache_dir("spark"), "engine-")
             self.location = self._scratch.path
@@ -96,12 +99,12 @@ class SparkEngine(EngineDriver):
         return Query(self.session, folder, work, route.stages, bin_of_key, options["began"])
 
     def _options(self, bins: int | None) -> dict[str, Any]:
-        """The options of the checkpoint; written now if it is new."""
+        """Return the options stored in the checkpoint. If the checkpoint is new, write them first."""
         where, plan = self.location, self._spec
         self._lock = lock_folder(made(where))
         if checkpoint_copy.is_copy(where):
             raise CheckpointError(
-                f"{where} is a copy, which no engine changes; start one from it in another folder with "
+                f"{where} is a copy of a checkpoint, so an engine cannot run in it; restore it to another folder with "
                 f"spark.restore({str(where)!r}, session, checkpoint=...)"
             )
         wanted = {"join": plan.join, "stream": self._streams} | ({} if bins is None else {"bins": bins})
@@ -111,7 +114,8 @@ class SparkEngine(EngineDriver):
             if differing := [k for k, v in plan.options.items() if v and v != stored.get(k, v)]:
                 values = ", ".join(f"{k}={stored[k]!r}" for k in differing)
                 raise CheckpointError(
-                    f"{where}: this checkpoint was created with {values}; leave that option out, or choose a new folder"
+                    f"{where}: this checkpoint was created with {values}; use the same values, omit these options, "
+                    "or use a new folder"
                 )
             checkpoint_copy.check_home(where, options)
             return options
@@ -131,7 +135,8 @@ class SparkEngine(EngineDriver):
         try:
             return self._query.run(messages, kind, epoch)
         except Error:
-            self._check_open()  # another thread may have closed the engine, or ended the session: report that
+            # If another thread has closed the engine or stopped the session, report that instead.
+            self._check_open()
             raise
 
     def _raise_interrupt(self) -> None:
@@ -148,7 +153,10 @@ class SparkEngine(EngineDriver):
 
     @one_at_a_time
     def checkpoint(self, path: str | os.PathLike[str]) -> None:
-        """Copy all state to a new or empty folder, atomically, with the query stopped. Raises CheckpointError."""
+        """Copy all state atomically to ``path``, a new or empty folder. Raises CheckpointError.
+
+        The query is stopped during the copy, and started again afterwards.
+        """
         self._check_open()
         self._query.stop()
         try:
@@ -157,7 +165,7 @@ class SparkEngine(EngineDriver):
             self._query.start()
 
     def _rebuild(self, plan: EngineSpec, route: Route) -> list[BinMessage]:
-        # The same labels, so that workers need no map from the old bins to the new ones.
+        # The labels stay the same, so workers do not need a map from the old bins to the new ones.
         options = self._generation() | {"labels": [self._key_of_bin[n] for n in range(self.bins)]}
         before, after = self._query, self._made(options, plan, route)
         try:
@@ -176,7 +184,7 @@ class SparkEngine(EngineDriver):
         return out
 
     def progress(self) -> list[Any]:
-        """Spark's StreamingQueryProgress of the last micro-batches since the query was started."""
+        """Return Spark's StreamingQueryProgress reports for the latest micro-batches since the query was started."""
         self._check_open()
         return self._query.progress()
 
@@ -184,21 +192,21 @@ class SparkEngine(EngineDriver):
         super()._check_open()
         if ended(self.session):
             raise Error(
-                "the Spark session of this engine has ended; close() the engine, start another session, and call "
-                "spark.restore(checkpoint, session), if the engine was created with checkpoint="
+                "the Spark session of this engine has ended; close() the engine and start another session. If the "
+                "engine was created with checkpoint=, call spark.restore(checkpoint, session) to continue"
             )
 
     def close(self) -> None:
-        """Stop the query, and remove the checkpoint if it is a temporary one. A second call does nothing."""
+        """Stop the query, and remove the checkpoint if it is temporary. Calling it again has no effect."""
         if self._open:
             super().close()
             self._query.close()
             self._wait_for_calls()
-            self._query.close()  # an install may have replaced it
+            self._query.close()  # a concurrent install or drop may have replaced the query
             self._release()
 
     def _wait_for_calls(self) -> None:
-        """Wait until the calls of other threads have ended."""
+        """Wait until calls made by other threads have returned."""
         with self._call_lock:
             pass
 
@@ -211,9 +219,9 @@ class SparkEngine(EngineDriver):
 
 
 def checked_bins(bins: int | None) -> int | None:
-    """The number of bins, or None. Raises ViewError unless it is a whole number from 1."""
+    """Return ``bins`` as an int, or None if it is None. Raises ViewError if it is not a whole number of at least 1."""
     if bins is None:
         return None
     if not is_integer(bins) or bins < 1:
-        raise ViewError(f"bins={bins!r}: give a whole number from 1; {BINS} is enough for two cores")
+        raise ViewError(f"bins={bins!r}: pass a whole number of at least 1; {BINS} bins are enough for two cores")
     return int(bins)

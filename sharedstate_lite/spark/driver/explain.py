@@ -1,7 +1,7 @@
-"""Spark's plan of an engine as a table with one row per stateful operator.
+"""An engine's Spark plan, as a table with one row per stateful operator.
 
-``df.explain()`` of such a query fills a screen, mostly with columns of blobs. This table has what matters: the
-operators of each stage, the columns by which rows are partitioned on the way there, and Spark's own state metadata.
+The output of ``df.explain()`` for such a query fills a screen, mostly with columns of blobs. This table shows only the
+operators of each stage, the columns by which incoming rows are partitioned, and Spark's own state metadata.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ COLUMNS = ["stage", "receives", "operators", "holds", "bins", "Spark's operator"
 
 
 def stages(reader: StateReader) -> pd.DataFrame:
-    """The stages of the query at a checkpoint, in the order in which rows pass them.
+    """Return the stages of a checkpoint's query, in the order in which rows pass through them.
 
-    Columns: stage; receives (each sender, and the columns by which its rows are partitioned); operators; holds (names
-    of ``state()``); bins; and from Spark's metadata the operator's number (Spark counts from the end of the query), its
-    name and its partitions.
+    The columns are ``stage``, ``receives`` (each sender, and the columns by which its rows are partitioned),
+    ``operators``, ``holds`` (the stage's state, under the names that ``state()`` shows), and ``bins``. Three more
+    columns come from Spark's metadata: the number of Spark's operator, which Spark counts from the end of the query,
+    its name, and its number of partitions.
     """
     route: Any = reader.route
     bins = engine_spec.read(reader.checkpoint.parents[1])["options"]["bins"]
@@ -43,13 +44,13 @@ def stages(reader: StateReader) -> pd.DataFrame:
 
 
 def _titled(node: dict[Any, Any]) -> str:
-    """The title of an operator as graphs show it, after the name of its view."""
+    """Return the title of an operator as graphs show it, preceded by the name of its view."""
     title = f"{node['title']} {node['detail']}".strip()
     return f"{node['view']}: {title}" if node["view"] and node["kind"] != "view" else title
 
 
 def _routed(route: Route, stage: int, titles: dict[str, str]) -> tuple[list[str], list[str]]:
-    """Full and shared state: the channels into a stage, and its operators."""
+    """Describe a stage of full or shared state: return its incoming channels and its operators."""
     receives = []
     for channel in route.channels:
         if channel.stage == stage:
@@ -65,7 +66,7 @@ def _routed(route: Route, stage: int, titles: dict[str, str]) -> tuple[list[str]
 
 
 def _placed(route: Any, stage: int, titles: dict[str, str]) -> tuple[list[str], list[str]]:
-    """Partial state: the edges into a stage, and its operators."""
+    """Describe a stage of partial state: return its incoming edges and its operators."""
     receives = []
     for node in route.at(stage):
         for edge in node.inputs:
@@ -77,7 +78,7 @@ def _placed(route: Any, stage: int, titles: dict[str, str]) -> tuple[list[str], 
 
 
 def _title(operator: Any, titles: dict[str, str]) -> str:
-    """The title of an operator; for an operator that graphs leave out, what it does."""
+    """Return the title of an operator, or a description of its node if graphs do not show the operator."""
     if operator.name in titles:
         return titles[operator.name]
     return " ".join(describe(operator.node)[1:]).strip() if hasattr(operator, "node") else str(operator.name)

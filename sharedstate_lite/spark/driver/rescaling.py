@@ -1,13 +1,13 @@
-"""Rescaling: another number of partitions for the state of a stopped query, with the same views.
+"""Rescaling: changing the number of partitions that store the state of a stopped query.
 
-Spark fixes the number of partitions of a stateful query in its first micro-batch. A different
-``spark.sql.shuffle.partitions`` at a restart is silently ignored. Spark's own
-``_streamingCheckpointManager.repartition`` moves the state: it runs a micro-batch without input, after which each group
-is on the partition of its hash. It is a private API of PySpark.
+The first micro-batch of a stateful query fixes its number of partitions. If ``spark.sql.shuffle.partitions`` is
+different at a restart, Spark silently ignores the new value. Spark's ``_streamingCheckpointManager.repartition``, a
+private API of PySpark, can move the state. It runs a micro-batch without input, after which each group is on the
+partition that its hash selects.
 
-Spark works on a copy, the next generation of the checkpoint. At the end one file that names the generation is replaced.
-So a rescaling that fails or is killed leaves the checkpoint as it was, and the next use removes the copy. Meanwhile
-the state is on the disk twice.
+Spark works on a copy, which becomes the next generation of the checkpoint. The last step replaces the file that names
+the current generation. A rescaling that fails or is killed therefore leaves the checkpoint unchanged, and the next use
+of the checkpoint removes the copy. During a rescaling, the state needs twice the disk space.
 """
 
 from __future__ import annotations
@@ -41,14 +41,15 @@ if TYPE_CHECKING:
 
 
 def rescale(checkpoint: str | os.PathLike[str], partitions: int, session: SparkSession | None) -> None:
-    """See `sharedstate_lite.spark.rescale`."""
+    """Implement `sharedstate_lite.spark.rescale`."""
     if isinstance(partitions, bool) or not isinstance(partitions, int) or partitions < 1:
-        raise Error(f"partitions={partitions!r}: give a whole number from 1")
+        raise Error(f"partitions={partitions!r}: pass a whole number of at least 1")
     where = absolute(checkpoint)
     engine_spec.read(where)
     if checkpoint_copy.is_copy(where):
         raise CheckpointError(
-            f"{where} is a copy, which is never changed; restore it to another folder, and rescale that"
+            f"{where} is a copy of a checkpoint, and copies are not changed; restore it to another folder, and "
+            "rescale the restored checkpoint"
         )
     on = running() if session is None else session
     usable(on, "rescale")
@@ -66,7 +67,7 @@ def rescale(checkpoint: str | os.PathLike[str], partitions: int, session: SparkS
         try:
             shutil.copytree(before, after)
             with tempfile.TemporaryDirectory(prefix="rescale-") as folder:
-                # Spark finds no committed batch if the path contains a blank.
+                # Spark does not find the committed batches if the path contains a space.
                 link = Path(folder).resolve() / after.name
                 os.symlink(after, link, target_is_directory=True)
                 checkpoint_copy.rewrite_paths(link, Path(options["home"]) / before.name, on)
@@ -85,17 +86,17 @@ def rescale(checkpoint: str | os.PathLike[str], partitions: int, session: SparkS
 
 
 def partition_count(spark: Path, batch: int | None = None) -> int:
-    """The number of partitions in one micro-batch (default: the last one), from Spark's log of offsets."""
+    """Return the number of partitions of a micro-batch (default: the last one), according to Spark's offset log."""
     last = committed(spark) - 1 if batch is None else batch
     metadata = json.loads((spark / "offsets" / str(last)).read_text().splitlines()[1])
     return int(metadata["conf"]["spark.sql.shuffle.partitions"])
 
 
 def partitions(reader: StateReader) -> pd.DataFrame:
-    """See `sharedstate_lite.spark.partitions`."""
+    """Implement `sharedstate_lite.spark.partitions`."""
     where = reader.checkpoint.parents[1]
     if reader.batch < 0:
-        raise TimeError(f"{where}: the query has committed no micro-batch yet, so it has no partitions")
+        raise TimeError(f"{where}: the query has not committed a micro-batch yet, so its state has no partitions")
     options = engine_spec.read(where)["options"]
     numbers = {label: n for n, label in enumerate(options["labels"])}
     of, rows = partition_count(reader.checkpoint, reader.batch), []
@@ -111,24 +112,31 @@ def partitions(reader: StateReader) -> pd.DataFrame:
 
 
 def _check_at_rest(generation: Path) -> None:
-    """Refuse a checkpoint with unprocessed input, because the rescaling is the next micro-batch."""
+    """Raise CheckpointError if no micro-batch was committed yet, or if one has started but is not committed.
+
+    The rescaling runs as the next micro-batch, so the previous one must be complete.
+    """
     spark = generation / "spark"
     done = committed(spark)
     if not done:
         raise CheckpointError(
-            f"{generation.parent}: the query has committed no micro-batch yet; the first one sets the number of "
-            "partitions, to spark.sql.shuffle.partitions of its session"
+            f"{generation.parent}: the query has not committed a micro-batch yet. The first one sets the number of "
+            "partitions to spark.sql.shuffle.partitions; change this setting of the session instead"
         )
     begun = max((int(f.name) for f in (spark / "offsets").glob("[0-9]*") if f.name.isdigit()), default=-1) + 1
     if begun > done or len(Inbox(generation, 0).entries) > done:
         raise CheckpointError(
-            f"{generation.parent}: micro-batch {done} has started and is not committed; start its engine or stream, "
-            "which completes it, close it, and rescale again"
+            f"{generation.parent}: micro-batch {done} has started but is not committed; start the engine or stream "
+            "to complete it, close the engine or stream, and rescale again"
         )
 
 
 def _log_rescaling(generation: Path, began: int) -> None:
-    """Log Spark's micro-batch as one of the engine. In partial state, messages of the one before it are still open."""
+    """Record Spark's rescaling micro-batch in the engine's log, so that both number the micro-batches alike.
+
+    The output of the micro-batch before it is copied under the new number, because in partial state some of these
+    messages may still have to be sent on.
+    """
     inbox = Inbox(generation, began)
     last = len(inbox.entries)
     inbox.skip("rescale")
@@ -142,5 +150,6 @@ def _repartition(manager: Any, spark: Path, partitions: int) -> None:
         manager.repartition(str(spark), partitions)
     except (PySparkException, Py4JError) as error:
         raise CheckpointError(
-            f"Spark cannot move the state to {partitions} partitions ({reason(str(error))}); nothing was changed"
+            f"Spark cannot move the state to {partitions} partitions ({reason(str(error))}); the checkpoint was not "
+            "changed"
         ) from error

@@ -1,12 +1,13 @@
-"""The state reader: tables of what Spark's state store holds, while a query runs, after it, or after kill -9.
+"""The state reader: shows Spark's state store as tables, while a query runs, after it stops, and after ``kill -9``.
 
-    state(reader)                        the pieces of state, with their rows and bytes
-    state(reader, "visit[product]")      the rows of one piece, with their diff
-    changes(reader, "visit[product]")    the rows that the reader's micro-batch changed, with their diff
-    batches(location)                    the micro-batches: kind, epoch, and whether their state is retained
+    state(reader)                        one row per piece of state, with its number of rows and bytes
+    state(reader, "visit[product]")      the rows of one piece of state, with their diffs
+    changes(reader, "visit[product]")    the rows that the reader's micro-batch changed, with their diffs
+    batches(location)                    one row per micro-batch: its kind and epoch, and whether its state is retained
 
-Spark retains the last 100 micro-batches (``spark.sql.streaming.minBatchesToRetain``). The change feed of Spark's own
-reader would show blobs, and a merge of runs as a change; so `changes` decodes two micro-batches and subtracts them.
+Spark retains the state of the last 100 micro-batches (``spark.sql.streaming.minBatchesToRetain``). The change feed of
+Spark's own reader shows blobs, and reports a merge of runs as a change. So `changes` decodes the state after two
+successive micro-batches and subtracts the earlier rows from the later ones.
 """
 
 from __future__ import annotations
@@ -35,10 +36,10 @@ if TYPE_CHECKING:
 
 
 class StateReader:
-    """The state in one checkpoint folder of Spark's after one micro-batch (default: the last committed one).
+    """Reads the state in one of Spark's checkpoint folders as of one micro-batch (default: the last committed one).
 
-    ``moved_from`` is the path under which the checkpoint was written, if it is another one now. ``make`` builds the
-    route without rows. Raises TimeError for a micro-batch that is not retained.
+    ``make`` builds the route, with an engine that has no rows. ``moved_from`` is the path at which the checkpoint was
+    written, or None if it has not moved. Raises TimeError if the micro-batch is not retained.
     """
 
     def __init__(
@@ -53,7 +54,7 @@ class StateReader:
         self.moved_from = moved_from
         self._address = str(checkpoint)
         if moved_from is not None or checkpoint.as_uri() != f"file://{checkpoint}":
-            # Spark's reader finds no committed batch if the path contains a blank.
+            # Spark's reader does not find the committed batches if the path contains a space.
             folder = tempfile.mkdtemp(prefix="state-")
             weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
             self._address = str(Path(folder) / "checkpoint" / "spark")
@@ -62,11 +63,11 @@ class StateReader:
 
     @property
     def kind(self) -> str:
-        """full, shared or partial."""
+        """The strategy: ``full``, ``shared`` or ``partial``."""
         return self.route.engine.kind
 
     def heads(self) -> tables.Heads:
-        """The heads of all bins."""
+        """Return the decoded head of each bin."""
         out: dict[tuple[int, int], dict[str, Any]] = {}
         for stage in range(1, self.route.stages + 1) if self.batch >= 0 else ():
             for key, head in self._rows(stage, "head", "key.bin", "value.head"):
@@ -74,31 +75,31 @@ class StateReader:
         return out
 
     def blobs(self, stage: int, part: str) -> list[bytes]:
-        """The runs of one piece of state, as blobs."""
+        """Return the encoded runs of the piece of state ``part``, from all bins."""
         if self.batch < 0:
             return []
         from pyspark.sql import functions as f
 
-        # A literal, because the name of a view may contain quotes.
+        # Use a literal, because the name of a view can contain quotes.
         mine = f.col("user_map_key.part") == f.lit(part)
         return [bytes(row[0]) for row in self._rows(stage, "runs", "user_map_value.blob", where=mine)]
 
     def runs(self, stage: int) -> DataFrame:
-        """The runs of a stage: columns bin, part, run, blob."""
+        """Return the runs of a stage as a DataFrame with the columns bin, part, run and blob."""
         return self.variable(stage, "runs").selectExpr(
             "key.bin AS bin", "user_map_key.part AS part", "user_map_key.run AS run", "user_map_value.blob AS blob"
         )
 
     def metadata(self) -> list[Row]:
-        """Spark's metadata of the query's stateful operators; empty before its first micro-batch."""
+        """Return Spark's metadata on the query's stateful operators, or an empty list before the first micro-batch."""
         if self.batch < 0:
             return []
         rows: list[Row] = self.session.read.format("state-metadata").load(self._address).collect()
         return rows
 
     def variable(self, stage: int, name: str) -> DataFrame:
-        """One state variable of a stage, from Spark's state reader."""
-        # Spark numbers the operators of a query from its end.
+        """Return one state variable of a stage as a DataFrame, read with Spark's ``statestore`` data source."""
+        # Spark numbers the operators of a query starting from its end.
         return (
             self.session.read.format("statestore")
             .option("operatorId", self.route.stages - stage)
@@ -122,7 +123,10 @@ class StateReader:
             ) from error
 
     def _link(self, target: Path) -> None:
-        """Link the checkpoint at ``target``. If it was moved, copy the files that hold paths, and correct them."""
+        """Create a symbolic link to the checkpoint at ``target``.
+
+        If the checkpoint was moved, copy the files that contain paths, correct them, and link all other files.
+        """
         if self.moved_from is None:
             target.parent.mkdir(parents=True)
             os.symlink(self.checkpoint, target, target_is_directory=True)
@@ -140,32 +144,36 @@ class StateReader:
 
 
 def retained(checkpoint: Path) -> list[int]:
-    """The micro-batches whose state a checkpoint folder of Spark's retains; [-1] before the first one.
+    """Return the numbers of the micro-batches whose state Spark's checkpoint folder retains, in ascending order.
 
-    They are those in its log of commits, which Spark trims as it trims the state.
+    Returns [-1] before the first micro-batch. The numbers come from Spark's commit log, which Spark trims together with
+    the state.
     """
     return sorted(int(f.name) for f in (checkpoint / "commits").glob("[0-9]*") if f.name.isdigit()) or [-1]
 
 
 def _checked(checkpoint: Path, batch: int) -> int:
-    """Return ``batch``, the number of a micro-batch that is retained. Raises TimeError."""
+    """Return ``batch`` if it is the number of a retained micro-batch. Raises TimeError otherwise."""
     there, where = retained(checkpoint), checkpoint.parents[1]
     if not is_integer(batch):
-        raise TimeError(f"{where}: batch={batch!r}: give a whole number; batches() lists the micro-batches")
+        raise TimeError(f"{where}: batch={batch!r} is not a whole number; batches() lists the micro-batches")
     if batch in there and batch >= 0:
         return int(batch)
     if there == [-1]:
-        raise TimeError(f"{where}: there is no micro-batch {batch}: the query has committed none yet")
+        raise TimeError(f"{where}: there is no micro-batch {batch}, because the query has not committed any yet")
     if 0 <= batch < there[0]:
         raise TimeError(
-            f"{where}: micro-batch {batch} is not retained any more, {there[0]} to {there[-1]} are; to retain more, "
+            f"{where}: micro-batch {batch} is no longer retained, only {there[0]} to {there[-1]} are; to retain more, "
             "set spark.sql.streaming.minBatchesToRetain on the session before the engine starts"
         )
     raise TimeError(f"{where}: there is no micro-batch {batch}; {there[0]} to {there[-1]} are retained")
 
 
 def state(reader: StateReader, operator: str | None = None) -> pd.DataFrame:
-    """The table of an engine's ``state(operator)``, for full and shared state. Raises ViewError for the operator."""
+    """Return the table that an engine's ``state(operator)`` returns, for full or shared state.
+
+    Raises ViewError if the operator is unknown.
+    """
     if operator is None:
         return tables.state_table(reader.route, reader.heads())
     stage, place = tables.find(reader.route, operator)
@@ -173,28 +181,31 @@ def state(reader: StateReader, operator: str | None = None) -> pd.DataFrame:
 
 
 def changes(after: StateReader, operator: str) -> pd.DataFrame:
-    """The rows that a micro-batch changed in one piece of state, with their diff. Raises ViewError and TimeError."""
+    """Return the rows that the reader's micro-batch changed in one piece of state, with their diffs.
+
+    Raises ViewError if the operator is unknown, and TimeError if the micro-batch before it is not retained.
+    """
     stage, place = tables.find(after.route, operator)
     if not after.batch:
         return tables.state_rows(place, after.blobs(stage, operator))
     if after.batch - 1 < retained(after.checkpoint)[0]:
         raise TimeError(
-            f"{after.checkpoint.parents[1]}: the changes of micro-batch {after.batch} need the state of the one before "
-            "it, which is not retained any more; state() shows the state after it"
+            f"{after.checkpoint.parents[1]}: the changes of micro-batch {after.batch} cannot be computed, because the "
+            f"state after micro-batch {after.batch - 1} is no longer retained; use state() instead"
         )
     before = StateReader(after.session, after.checkpoint, after.make, after.batch - 1, after.moved_from)
     return tables.state_rows(place, after.blobs(stage, operator), before.blobs(stage, operator))
 
 
 def batches(checkpoint: str | os.PathLike[str]) -> pd.DataFrame:
-    """See `sharedstate_lite.spark.batches`."""
+    """Implement `sharedstate_lite.spark.batches`."""
     where = absolute(checkpoint)
     described = engine_spec.read(where)
     options = described["options"]
     folder = where / options["generation"]
     there = set(retained(folder / "spark"))
     if options.get("stream") and described["kind"] != "partial":
-        # Such a stream has no log of its own: each micro-batch is an epoch.
+        # Such a stream does not keep its own log, and each of its micro-batches is one epoch.
         rows = [(n, "epoch", n + 1, False, n in there) for n in range(max(there) + 1)]
     else:
         entries = Inbox(folder, options["began"]).entries
@@ -209,7 +220,10 @@ def opened(
     session: SparkSession | None,
     place: engine_spec.Placing | None = None,
 ) -> StateReader:
-    """A reader of the state at a checkpoint. Raises CheckpointError and TimeError."""
+    """Return a reader of a checkpoint's state after one micro-batch (default: the last committed one).
+
+    Raises CheckpointError if the checkpoint cannot be read, and TimeError if the micro-batch is not retained.
+    """
     from ..session.checks import usable
 
     where = absolute(checkpoint)
@@ -223,7 +237,7 @@ def opened(
     options = described["options"]
     folder = where / options["generation"] / "spark"
     if not folder.is_dir():
-        raise CheckpointError(f"{folder} is missing: the checkpoint is not complete; use another one")
-    # A copy has another path than the engine that it is of, and so has a location that was moved by hand.
+        raise CheckpointError(f"{folder} is missing, so the checkpoint is incomplete; use another one")
+    # The path is different in a copy, and in a location that was moved by hand.
     moved_from = None if options["home"] == str(where) else Path(options["home"]) / options["generation"]
     return StateReader(session, folder, plan.route, batch, moved_from)

@@ -77,7 +77,7 @@ def test_an_engine_on_spark_is_the_one_in_process(spark: SparkSession, kind: str
         assert set(state.operator) == set(here.state().operator)
         for name in ("users", here.state().operator[0]):
             assert ss.spark.state(tmp_path / "a pläce (1)", name).equals(here.state(name))
-        with pytest.raises(ss.CheckpointError, match="copy is a copy, which no engine changes; start one"):
+        with pytest.raises(ss.CheckpointError, match="copy is a copy of a checkpoint, so an engine cannot run in it"):
             ss.spark.engine(kind, [*made, late], spark, checkpoint=tmp_path / "copy")
         with pytest.raises(ss.CheckpointError, match="view users is missing here"):
             ss.spark.engine(kind, made, spark, checkpoint=tmp_path / "a pläce (1)")

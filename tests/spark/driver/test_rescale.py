@@ -109,14 +109,14 @@ def test_what_cannot_be_rescaled_is_said(spark: SparkSession, tmp_path: Path, mo
     """A number below 1, a copy, an empty place, an open epoch are refused; a rescaling that fails changes nothing."""
     place = tmp_path / "live"
     for wrong in (0, -1, True, 2.0):
-        with pytest.raises(ss.Error, match="whole number from 1"):
+        with pytest.raises(ss.Error, match="whole number of at least 1"):
             ss.spark.rescale(place, wrong, spark)  # type: ignore[arg-type]
     with pytest.raises(ss.CheckpointError, match="not a checkpoint of an engine on Spark"):
         ss.spark.rescale(place, 4, spark)
     with ss.spark.engine("full", views(), spark, checkpoint=place, bins=2) as engine:
         engine._query.stop()
         engine.close()
-    with pytest.raises(ss.CheckpointError, match="committed no micro-batch yet"):
+    with pytest.raises(ss.CheckpointError, match="has not committed a micro-batch yet"):
         ss.spark.rescale(place, 4, spark)
     with ss.spark.restore(place, spark) as engine:
         engine.step(EPOCHS[0])
@@ -125,7 +125,7 @@ def test_what_cannot_be_rescaled_is_said(spark: SparkSession, tmp_path: Path, mo
         engine._query.stop()
         messages = [m._replace(bin=engine._key_of_bin[m.bin]) for m in engine._epoch(EPOCHS[1])[1]]
         engine._query.inbox.put(messages, "epoch", 2)
-    with pytest.raises(ss.CheckpointError, match="micro-batch 1 has started and is not committed"):
+    with pytest.raises(ss.CheckpointError, match="micro-batch 1 has started but is not committed"):
         ss.spark.rescale(place, 4, spark)
     with pytest.raises(ss.CheckpointError, match="is a copy"):
         ss.spark.rescale(tmp_path / "copy", 4, spark)

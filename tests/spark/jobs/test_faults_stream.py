@@ -134,7 +134,7 @@ def test_a_driver_that_is_killed_in_a_batch(spark: SparkSession, start: Start, t
     process.send_signal(signal.SIGKILL)
     process.wait()
     psutil.wait_procs(children, timeout=WAIT)
-    with pytest.raises(ss.CheckpointError, match="micro-batch 1 has started and is not committed"):
+    with pytest.raises(ss.CheckpointError, match="micro-batch 1 has started but is not committed"):
         ss.spark.rescale(place, 4, spark)
     named = {r: source / r for r in RELATIONS}
     with ss.spark.stream("shared", views(), named, sink, session=spark, checkpoint=place, bins=2) as job:

@@ -175,7 +175,7 @@ def test_what_cannot_be_streamed_is_said_before_anything_runs(spark: SparkSessio
     refuse({"info": rate}, ss.ViewError, "sink=7", sink=7)
     refuse({"info": rate}, ss.ViewError, "file: the folder cannot be created", sink=tmp_path / "file")
     for more, match in (
-        ({"bins": 0}, "bins=0: give a whole number from 1"),
+        ({"bins": 0}, "bins=0: pass a whole number of at least 1"),
         ({"session": "local[2]"}, "'local\\[2\\]' is not a Spark session"),
         ({"checkpoint": 5}, "checkpoint=5: the path of a folder is needed"),
         ({"checkpoint": tmp_path / "file"}, "file: the folder cannot be created"),
