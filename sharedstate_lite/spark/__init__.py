@@ -1,10 +1,10 @@
-"""The engines of the kit at scale: the same views and strategies over PySpark, with their state in Spark's state store.
+"""The kit's engines at scale: the same views and strategies on PySpark, with their state in Spark's state store.
 
 Spark runs the operators of the in-process engines in *bins*. A bin is an engine for the keys of one hash bucket, and
-its state is in RocksDB. Each `transformWithStateInPandas` in Spark's plan is one *stage*: in every bin it runs the
-same part of the dataflow. An epoch is one micro-batch. `engine` has the protocol of ``ss.engine``; `stream` reads
-folders or streaming DataFrames, and writes the changes of the views to a sink. A checkpoint survives ``kill -9``;
-`state` reads it, `restore` continues it.
+its state is in RocksDB. Each `transformWithStateInPandas` operator in Spark's plan is one *stage*, which runs the same
+part of the dataflow in every bin. Each micro-batch is one epoch. `engine` returns an engine with the same methods as
+one from ``ss.engine``. `stream` reads folders or streaming DataFrames and writes the changes of the views to a sink.
+A checkpoint survives ``kill -9``: `state` reads it, and `restore` starts an engine from it.
 
 >>> import sharedstate_lite as ss
 >>> catalog = ss.Catalog(visit="product STRING, length INT")
@@ -15,11 +15,18 @@ folders or streaming DataFrames, and writes the changes of the views to a sink. 
 ...     print(sorted(changes["longest"].to_pandas()[["top", "diff"]].values.tolist()))
 [[50, 1], [60, -1]]
 
-Rooms, from the bottom: ``session`` starts and stops Spark, ``bins`` runs without Spark what a worker does with one bin,
-``query`` is the streaming query, ``driver`` the engine as seen from the driver, ``jobs`` streams, ``partial`` partial
-state. Importing this package imports no PySpark; the first session does.
+Rooms, from the bottom:
 
-Source: Structured Streaming, Armbrust et al., SIGMOD 2018; ``transformWithState`` of Spark 4.
+    session    starts and stops Spark
+    bins       a worker's part: one bin of one stage, without Spark
+    query      the streaming query that runs the bins
+    driver     the driver's part: the engine, its checkpoints and the state reader
+    jobs       streaming jobs
+    partial    partial state
+
+Importing this package does not import PySpark. The first session does.
+
+Source: Armbrust et al., Structured Streaming, SIGMOD 2018; ``transformWithState`` in Spark 4.
 """
 
 from __future__ import annotations
@@ -49,7 +56,7 @@ _session = session
 
 
 def __getattr__(name: str) -> Any:
-    if name == "Postgres":  # late, because it imports psycopg
+    if name == "Postgres":  # imported on first use, because it needs psycopg
         from .partial.base_postgres import Postgres
 
         return Postgres
@@ -70,13 +77,16 @@ def _engine_spec(
     without: Iterable[str],
     base: Mapping[str, Postgres] | None,
 ) -> EngineSpec:
-    """The specification of an engine. Raises ViewError if ``kind`` does not have the options after ``join``."""
+    """Return the specification of an engine.
+
+    Raises ViewError if ``kind`` is not partial state and one of the options after ``join`` is set.
+    """
     from .bins.engine_spec import EngineSpec
 
-    # Read twice, so an iterator would be exhausted.
+    # The views are read twice, so an iterator has to become a list.
     views = list(views) if isinstance(views, Iterable) and not isinstance(views, str) else views
     rules = [without] if isinstance(without, str) or not isinstance(without, Iterable) else sorted(without, key=str)
-    # Python's own numbers, because they are written as JSON.
+    # Convert NumPy's integers, because the options are written as JSON.
     numbers = {"max_rows": max_rows, "max_bytes": max_bytes, "seed": seed}
     options = {name: int(n) if is_integer(n) else n for name, n in numbers.items()} | {"without": rules}
     if kind == "partial":
@@ -104,14 +114,18 @@ def engine(
     without: Iterable[str] = (),
     base: Mapping[str, Postgres] | None = None,
 ) -> SparkEngine:
-    """Start an engine over a streaming query; it has the protocol of ``ss.engine``. A context manager.
+    """Start an engine that runs as a streaming query, and return it. It has the same methods as one from ``ss.engine``.
 
-    ``session`` is a running session (default: that of `session`). ``checkpoint`` is the folder of the state. If it
-    exists, the engine continues from it, and completes an epoch that was cut off; without it the state is temporary.
-    ``bins`` is the number of parts of each operator's state (default 4), fixed by the first start. Partial state takes
-    ``max_rows``, ``max_bytes``, ``seed`` and ``without`` as in process, and ``base``, tables of PostgreSQL as base
-    tables (`Postgres`) in place of Parquet files. Raises ViewError for a kind, view or option that is not supported,
-    and CheckpointError for the checkpoint of another engine.
+    The engine is a context manager. ``session`` is a running session (default: the one that `session` returns).
+    ``checkpoint`` is the folder for the state. If the folder already contains a checkpoint, the engine continues from
+    it, and first completes an epoch that was interrupted. Without ``checkpoint``, the state is temporary. ``bins`` is
+    the number of bins per stage (default: 4), which cannot change once the checkpoint exists.
+
+    Partial state also accepts ``max_rows``, ``max_bytes``, ``seed`` and ``without``, as ``ss.engine`` does. Its
+    ``base`` maps a relation to a `Postgres` table, which then is the base table instead of Parquet files.
+
+    Raises ViewError for a kind, view or option that is not supported, and CheckpointError for a checkpoint that belongs
+    to another engine.
     """
     plan = _engine_spec(kind, views, join, max_rows, max_bytes, seed, without, base)
     if plan.kind == "partial":
@@ -130,11 +144,14 @@ def restore(
     checkpoint: str | os.PathLike[str] | None = None,
     base: Mapping[str, Postgres] | None = None,
 ) -> SparkEngine:
-    """Start the engine whose state is at ``path``, with its views, at its last epoch. A context manager.
+    """Start an engine with the views and the state at ``path``, and return it. It continues after its last epoch.
 
-    ``path`` is a copy that ``engine.checkpoint(path)`` wrote, or the ``checkpoint=`` of an engine that was closed or
-    killed. A copy is verified and copied, to ``checkpoint`` or to a temporary folder, and never changed. ``base`` must
-    be that of the original engine, because a checkpoint does not contain tables of PostgreSQL. Raises CheckpointError.
+    The engine is a context manager. ``path`` is either a copy that ``engine.checkpoint(path)`` wrote, or the
+    ``checkpoint`` folder of an engine that was closed or killed. A copy is never changed. It is verified, and then
+    copied to ``checkpoint`` or, without that argument, to a temporary folder. ``base`` must be the same as for the
+    original engine, because a checkpoint does not contain tables in PostgreSQL.
+
+    Raises CheckpointError if ``path`` cannot be used, and ViewError if ``base`` does not fit the engine.
     """
     from .bins import engine_spec
     from .driver import checkpoint_copy
@@ -146,10 +163,10 @@ def restore(
     described = engine_spec.read(source)
     plan, bins = engine_spec.parse(described, source, place), described["options"]["bins"]
     if plan.kind != "partial" and base:
-        raise ViewError(f"base: {plan.kind} state stores its base tables itself; leave base= out")
+        raise ViewError(f"base: {plan.kind} state stores its base tables itself; leave out base=")
     copied = checkpoint_copy.is_copy(source)
     if not copied and checkpoint is not None:
-        raise CheckpointError(f"{source} is not a copy, so its engine continues there; leave out checkpoint=")
+        raise CheckpointError(f"{source} is not a copy, so the engine continues in that folder; leave out checkpoint=")
     home, copy = (checkpoint, source) if copied else (source, None)
     if plan.kind == "partial":
         from .partial.engine import PartialSparkEngine
@@ -174,17 +191,22 @@ def stream(
     without: Iterable[str] = (),
     base: Mapping[str, Postgres] | None = None,
 ) -> Job:
-    """Start a streaming job: rows of relations from ``sources``, changes of views to ``sink``. A context manager.
+    """Start a streaming job that reads relations from ``sources`` and writes the changes of views to ``sink``.
 
-    A source is a folder of Parquet files, read one file a micro-batch in the order of their modification times, or a
-    streaming DataFrame with the relation's columns and ``diff``. A micro-batch is an epoch. ``sink`` is a folder, which
-    gets one Parquet file for each view and micro-batch, each written once; or a function of ({view: Changes}, number of
-    the micro-batch), called at least once for each. If ``checkpoint`` exists, the job continues from it. A micro-batch
-    that fails for a reason other than its rows is tried again.
+    The job is a context manager. ``sources`` maps each relation to a folder of Parquet files, or to a streaming
+    DataFrame with the relation's columns and ``diff``. A folder is read one file per micro-batch, in the order of the
+    files' modification times. Each micro-batch is one epoch.
 
-    A job of partial state also has ``read``, ``lookup``, ``evict``, ``filled``, ``state`` and ``epoch``, to look up
-    keys while it runs. Its sink receives the changes of filled keys. It takes the options that `engine` has for partial
-    state. Raises ViewError, RelationError, RowError and CheckpointError.
+    ``sink`` is a folder or a function. A folder receives one Parquet file per micro-batch and view that changed, and
+    each file is written exactly once. A function is called with {view: Changes} and the number of the micro-batch, at
+    least once per micro-batch. If ``checkpoint`` already exists, the job continues from it. A micro-batch that fails
+    for a reason other than its rows is retried.
+
+    A job of partial state also has ``read``, ``lookup``, ``evict``, ``filled``, ``state`` and ``epoch``, so that keys
+    can be looked up while it runs. Its sink receives the changes of filled keys only. It accepts the same options for
+    partial state as `engine`.
+
+    Raises ViewError, RelationError, RowError or CheckpointError if an argument cannot be used.
     """
     plan = _engine_spec(kind, views, join, max_rows, max_bytes, seed, without, base)
     if plan.kind == "partial":
@@ -209,12 +231,13 @@ def state(
     batch: int | None = None,
     session: SparkSession | None = None,
 ) -> pd.DataFrame:
-    """The state at ``checkpoint``, read from Spark's state store, while an engine or stream runs there or after it
-    ended.
+    """Return the state at ``checkpoint`` from Spark's state store. An engine or stream may still be running there.
 
-    The table is that of the engine's ``state(operator)``: one row for each piece of state, or the rows of ``operator``
-    with their diff. ``batch`` is a micro-batch that Spark retains (default: the last one); see `batches`. Raises
-    CheckpointError, ViewError and TimeError.
+    The table is the same as from the engine's ``state(operator)``. Without ``operator``, it has one row per piece of
+    state. With the name of a piece, it has the rows of that piece and their diff. ``batch`` is the number of a
+    micro-batch that Spark retains (default: the last one); `batches` lists them.
+
+    Raises CheckpointError, ViewError for an unknown operator, and TimeError for a micro-batch that is not retained.
     """
     from .driver import store
     from .partial import state as partial
@@ -229,25 +252,30 @@ def filled(
     batch: int | None = None,
     session: SparkSession | None = None,
 ) -> list[tuple[Any, ...]]:
-    """The filled keys, sorted, of an operator of partial state at ``checkpoint``, also after kill -9.
+    """Return the filled keys of one operator of partial state, sorted. It works even if the engine was killed.
 
-    ``operator`` is a view, or an aggregate or a join's side as `state` lists them. ``batch`` is a micro-batch that
-    Spark retains (default: the last one). Raises CheckpointError, ViewError and TimeError.
+    ``operator`` is the name of a view, an aggregate or one side of a join, as `state` lists it. ``batch`` is the number
+    of a micro-batch that Spark retains (default: the last one).
+
+    Raises CheckpointError, ViewError for an unknown operator or another strategy, and TimeError for a micro-batch that
+    is not retained.
     """
     from .partial import state as partial
 
     reader = _reader(checkpoint, batch, session)
     if reader.kind != "partial":
-        raise ViewError(f"{checkpoint}: {reader.kind} state has no holes, so every key is filled")
+        raise ViewError(f"{checkpoint}: only partial state has filled keys, not {reader.kind} state; use state()")
     return partial.filled(reader, operator)
 
 
 def changes(
     checkpoint: str | os.PathLike[str], operator: str, batch: int, session: SparkSession | None = None
 ) -> pd.DataFrame:
-    """The rows that micro-batch ``batch`` changed in one piece of state, with their diff.
+    """Return the rows that micro-batch ``batch`` changed in one piece of state, with their diff.
 
-    Spark must retain the micro-batch before it, too. Raises CheckpointError, ViewError and TimeError.
+    ``operator`` is the name of the piece, as `state` lists it. Spark must still retain the previous micro-batch, too.
+
+    Raises CheckpointError, ViewError for an unknown operator, and TimeError for a micro-batch that is not retained.
     """
     from .driver import store
     from .partial import state as partial
@@ -261,12 +289,16 @@ def changes(
 def partitions(
     checkpoint: str | os.PathLike[str], batch: int | None = None, session: SparkSession | None = None
 ) -> pd.DataFrame:
-    """The partition of each bin of a checkpoint, and the process that ran it last; one row for each stage and bin.
+    """Return a table with the partition of each bin and the process that ran the bin last.
 
-    Columns: stage; bin; partition; of, the number of partitions; rows and bytes that are stored; process, as
-    id@machine; and found, what that process had of the bin before: new, used (in memory, confirmed by the store's
-    token), stale (in memory, but another process had written since) or missing. ``batch`` is a micro-batch that Spark
-    retains (default: the last one). Raises CheckpointError and TimeError.
+    There is one row per stage and bin. The columns are stage, bin, partition, of (the number of partitions), rows and
+    bytes (the size of the bin's state), process (as id@machine) and found. The last one says what the process already
+    had when it ran the bin: new (the bin was empty), used (the bin was in memory, and the token in the store confirmed
+    that it was current), stale (the bin was in memory, but another process had changed the store), or missing (the bin
+    was not in memory and was read from the store). ``batch`` is the number of a micro-batch that Spark retains
+    (default: the last one).
+
+    Raises CheckpointError, and TimeError for a micro-batch that is not retained.
     """
     from .driver import rescaling
 
@@ -274,12 +306,15 @@ def partitions(
 
 
 def rescale(checkpoint: str | os.PathLike[str], partitions: int, session: SparkSession | None = None) -> None:
-    """Move the state of a stopped engine or stream to another number of partitions.
+    """Change the number of partitions of a stopped engine or stream, and move its state accordingly.
 
-    An engine or stream that starts there later has this number, whatever ``spark.sql.shuffle.partitions`` says. Bins
-    are not split, so partitions beyond the number of bins are empty. Spark works on a copy, which replaces the
-    checkpoint at the end: a rescaling that fails or is killed changes nothing. Raises Error for a number below 1, and
-    CheckpointError if there is no checkpoint, if an engine or stream runs there, or if a micro-batch is not complete.
+    An engine or stream that later starts from this checkpoint uses the new number and ignores
+    ``spark.sql.shuffle.partitions``. Bins are not split, so with more partitions than bins some partitions are empty.
+    Spark works on a copy, which replaces the checkpoint at the end. A rescaling that fails or is killed therefore
+    changes nothing.
+
+    Raises Error if ``partitions`` is not an integer of at least 1. Raises CheckpointError if there is no checkpoint, if
+    an engine or stream is running there, or if a micro-batch is incomplete.
     """
     from .driver import rescaling
 
@@ -287,11 +322,11 @@ def rescale(checkpoint: str | os.PathLike[str], partitions: int, session: SparkS
 
 
 def stages(checkpoint: str | os.PathLike[str], session: SparkSession | None = None) -> pd.DataFrame:
-    """Spark's plan of the engine or stream at ``checkpoint``, one row for each stateful operator.
+    """Return Spark's plan for the engine or stream at ``checkpoint`` as a table, with one row per stage.
 
-    Columns: stage; receives (each sender, and the columns by which its rows are partitioned); operators; holds, as
-    `state` names it; bins; and from Spark's metadata the operator's number, its name and its partitions. Raises
-    CheckpointError.
+    The columns are stage, receives (each sender, and the columns by which its rows are partitioned), operators, holds
+    (the pieces of state, by the names that `state` uses) and bins. Three more columns come from Spark's metadata: the
+    number, the name and the partitions of the stage's stateful operator. Raises CheckpointError.
     """
     from .driver import explain
 
@@ -299,10 +334,12 @@ def stages(checkpoint: str | os.PathLike[str], session: SparkSession | None = No
 
 
 def batches(checkpoint: str | os.PathLike[str]) -> pd.DataFrame:
-    """The micro-batches of a checkpoint: columns batch, kind (epoch, read, ...), epoch, refused, kept.
+    """Return the micro-batches of a checkpoint as a table with the columns batch, kind, epoch, refused and kept.
 
-    ``refused``: its rows were refused, and nothing changed. ``kept``: Spark retains its state, so `state` can show it.
-    The numbers start again at 0 when a view is installed or dropped. Raises CheckpointError.
+    ``kind`` is the operation that the engine ran: epoch, read, compaction or another one. ``refused`` is True if a row
+    was refused, so that the micro-batch changed nothing. ``kept`` is True if Spark still retains the state after the
+    micro-batch, so that `state` can show it. The numbers start again at 0 when a view is installed or dropped. Raises
+    CheckpointError.
     """
     from .driver import store
 
