@@ -1,12 +1,12 @@
-"""Checks whether this machine can run the kit, and starts JupyterLab.
+"""Checks that this machine can run the kit, and the launcher of JupyterLab.
 
-    python -m sharedstate_lite.doctor            ten checks in a few seconds; starts nothing
-    python -m sharedstate_lite.doctor --spark    also runs a small Spark query
-    python -m sharedstate_lite.doctor.lab        what `make lab` runs: the doctor, the example, JupyterLab
+    python -m sharedstate_lite.doctor            run ten checks, which take a few seconds
+    python -m sharedstate_lite.doctor --spark    also run a small Spark query
+    python -m sharedstate_lite.doctor.lab        run the doctor and the example, then JupyterLab, as `make lab` does
 
 Each check is a function that returns a `Finding`: a level, what was found, and how to fix it. The exit status is 0 if
 everything required works, 1 if something works with limits (``warn``), and 2 if something is broken (``FAIL``). A
-course can add checks of its own:
+course can add its own checks:
 
 >>> from sharedstate_lite import doctor
 >>> def registry():
@@ -16,9 +16,9 @@ course can add checks of its own:
 warn  registry:   the course registry answers slowly; fix: use the campus network
 
 Modules, from the bottom: ``finding`` is the result of a check; ``machine`` checks Python, packages, ports, folders and
-memory; ``services`` checks Java, RocksDB, PostgreSQL and jars; ``smoke_test`` is the Spark query; ``report`` runs and
-prints the checks; ``lab`` starts and stops JupyterLab. Importing this package needs the standard library alone, so that
-it can report missing packages.
+memory; ``services`` checks Java, RocksDB, PostgreSQL and jars; ``smoke_test`` is the Spark query; ``report`` runs the
+checks and prints their findings; ``lab`` starts and stops JupyterLab. Importing this package requires only the standard
+library, so it can report missing packages.
 
 Modelled on ``brew doctor`` and ``flutter doctor``.
 """

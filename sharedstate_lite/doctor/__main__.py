@@ -1,4 +1,4 @@
-"""``python -m sharedstate_lite.doctor``."""
+"""Runs the checks for ``python -m sharedstate_lite.doctor``."""
 
 import sys
 

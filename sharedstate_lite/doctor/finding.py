@@ -7,25 +7,25 @@ from enum import IntEnum
 
 
 class Level(IntEnum):
-    """How serious a finding is. The highest level of a report decides the exit status."""
+    """How serious a finding is. The highest level in a report determines the exit status."""
 
     OK = 0
     NOTE = 1
     """Something optional is missing; everything else works."""
     WARN = 2
-    """It works, but slowly, with little memory or disk, or with other package versions than the locked ones."""
+    """The kit works, but slowly, with little memory or disk space, or with package versions that are not locked."""
     FAIL = 3
     """A part of the kit does not work."""
 
     @property
     def status(self) -> int:
-        """The exit status: 0 for OK and NOTE, 1 for WARN, 2 for FAIL."""
+        """The exit status of a report with this highest level: 0 for OK and NOTE, 1 for WARN, 2 for FAIL."""
         return max(0, self - 1)
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One line of the report. ``fix`` says what to do; it is empty only if the level is OK."""
+    """The result of one check. ``fix`` says what to do; it can be empty only if the level is OK."""
 
     level: Level
     text: str
@@ -33,24 +33,24 @@ class Finding:
 
     def __post_init__(self) -> None:
         if self.level is not Level.OK and not self.fix:
-            raise ValueError(f"finding {self.text!r}: a finding that is not ok needs a fix; pass fix=...")
+            raise ValueError(f"finding {self.text!r}: a finding at level {self.level.name} needs a fix; pass fix=...")
 
 
 def ok(text: str) -> Finding:
-    """A finding at level OK."""
+    """Return a finding at level OK."""
     return Finding(Level.OK, text)
 
 
 def note(text: str, fix: str) -> Finding:
-    """A finding at level NOTE."""
+    """Return a finding at level NOTE."""
     return Finding(Level.NOTE, text, fix)
 
 
 def warn(text: str, fix: str) -> Finding:
-    """A finding at level WARN."""
+    """Return a finding at level WARN."""
     return Finding(Level.WARN, text, fix)
 
 
 def fail(text: str, fix: str) -> Finding:
-    """A finding at level FAIL."""
+    """Return a finding at level FAIL."""
     return Finding(Level.FAIL, text, fix)

@@ -1,14 +1,14 @@
-"""``make lab``: the doctor, the example in the terminal, then JupyterLab until Ctrl-C.
+"""The launcher behind ``make lab``: runs the doctor, the example in the terminal, and then JupyterLab until Ctrl-C.
 
     python -m sharedstate_lite.doctor.lab [--no-browser] [--watch-parent]
 
-Prints JupyterLab's address last. Ctrl-C, SIGTERM and SIGHUP stop JupyterLab, its kernels and every process that these
-started; so does the end of this process, even by SIGKILL. Two mechanisms do that:
+The last line that it prints is JupyterLab's address. Ctrl-C, SIGTERM and SIGHUP stop JupyterLab, its kernels, and every
+process that they started. All of these also stop if this process dies, even from SIGKILL. Two mechanisms ensure this:
 
-- JupyterLab's standard input is a pipe that this process holds open. When this process ends, the pipe closes, and a
-  thread in JupyterLab's process stops it.
-- An environment variable marks JupyterLab. Its descendants inherit the variable, so those that are still running can
-  be found and killed, also if their parent is gone.
+- JupyterLab's standard input is a pipe that this process keeps open. When this process exits, the pipe closes, and a
+  thread in JupyterLab's process shuts JupyterLab down.
+- An environment variable marks JupyterLab's process. Its descendants inherit the variable, so any of them that are
+  still running can be found and killed, even if their parent has exited.
 
 JupyterLab's settings, log and runtime files are in the cache folder. The user's own Jupyter configuration is neither
 read nor changed.
@@ -41,30 +41,31 @@ START_HERE = "notebooks/00-start-here.ipynb"
 MARK = "SHAREDSTATE_LITE_LAB"
 """The environment variable that marks the processes of one lab."""
 SERVE = "--serve"
-"""The first argument of JupyterLab's process; JupyterLab's own arguments follow."""
+"""The argument that tells this module to run JupyterLab itself. It comes first; JupyterLab's own arguments follow."""
 FIRST_PORT = 8888
-"""If it is taken, JupyterLab tries the next 50."""
+"""The first port that JupyterLab tries. If it is taken, JupyterLab tries up to 50 others."""
 START_SECONDS = 120.0
+"""The time limit for JupyterLab to start listening."""
 STOP_SECONDS = 15.0
-"""How long JupyterLab may take to stop its kernels."""
+"""The time limit for JupyterLab to stop its kernels."""
 LEFT_SECONDS = 3.0
-"""How long a kernel's processes may take to stop after the kernel, before they are killed."""
+"""How long to wait for the other marked processes to exit before killing them."""
 SETTINGS = {"@jupyterlab/apputils-extension:notification": {"fetchNews": "false"}}
-"""Defaults of the Settings menu. Without this one, JupyterLab asks every new user about its news feed."""
+"""Default values for JupyterLab's settings. Without this one, JupyterLab asks every new user about its news feed."""
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Stop(BaseException):
-    """Raised in the main thread by the first signal of `SIGNALS`."""
+    """Raised in the main thread when the first of the `SIGNALS` arrives."""
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """The command line. Returns 0 after an orderly stop, 1 if something could not start."""
+    """Run the command line and return the exit status: 0 after an orderly stop, 1 after an error."""
     parser = argparse.ArgumentParser(
-        prog="python -m sharedstate_lite.doctor.lab", description="The doctor, the example, then JupyterLab."
+        prog="python -m sharedstate_lite.doctor.lab", description="Run the doctor and the example, then JupyterLab."
     )
-    parser.add_argument("--no-browser", action="store_true", help="open no browser")
-    parser.add_argument("--watch-parent", action="store_true", help="stop when the calling process ends")
+    parser.add_argument("--no-browser", action="store_true", help="do not open a browser")
+    parser.add_argument("--watch-parent", action="store_true", help="also stop when the parent process exits")
     options = parser.parse_args(arguments)
     try:
         with stop_on_signals():
@@ -76,7 +77,10 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def lab(*, browser: bool, stopping: Callable[[], bool]) -> None:
-    """Run the doctor, the example and JupyterLab, until a signal comes or ``stopping()`` is true. Raises Error."""
+    """Run the doctor and the example, then JupyterLab until a signal arrives or ``stopping()`` returns True.
+
+    Raises Error if the example fails, if JupyterLab does not start, or if it exits with an error.
+    """
     root = checkout() or Path.cwd()
     page = f"lab/tree/{START_HERE}" if (root / START_HERE).is_file() else "lab"
     server: JupyterServer | None = None
@@ -85,12 +89,12 @@ def lab(*, browser: bool, stopping: Callable[[], bool]) -> None:
         print(flush=True)
         server = JupyterServer(root, page)  # it starts while the example runs
         if status := run_module("sharedstate_lite.lessons.demo"):
-            raise Error(f"the example ended with status {status}: see the lines above; run make clean, then make lab")
+            raise Error(f"the example exited with status {status}; see its output above, then run make clean, make lab")
         address = server.ready()
         if browser:
             open_browser(address)
         print(f"\nJupyterLab is running; its log is {server.log}", flush=True)
-        print(f"Open this address in a browser; press Ctrl-C here to stop:\n{address}", flush=True)
+        print(f"To stop it, press Ctrl-C here. To use it, open this address in a browser:\n{address}", flush=True)
         while server.running():
             if stopping():
                 raise Stop
@@ -106,7 +110,10 @@ def lab(*, browser: bool, stopping: Callable[[], bool]) -> None:
 
 @contextlib.contextmanager
 def stop_on_signals() -> Iterator[None]:
-    """Raise `Stop` at the first signal and ignore later ones. SIGHUP stays ignored under nohup."""
+    """Return a context manager that raises `Stop` on the first of the `SIGNALS` and ignores later ones.
+
+    Under nohup, SIGHUP remains ignored.
+    """
 
     def stop(number: int, frame: FrameType | None) -> None:
         for each in SIGNALS:
@@ -125,10 +132,10 @@ def stop_on_signals() -> Iterator[None]:
 
 
 def parent_stops() -> Callable[[], bool]:
-    """Returns a function that is true once the parent process, make, has ended or was interrupted.
+    """Return a function that returns True once the parent process, make, has exited or been interrupted.
 
-    GNU make passes SIGTERM to its recipe. At SIGINT it only restores the signal's default action and waits for the
-    recipe, because a terminal sends SIGINT to both. On Linux /proc shows that make no longer catches the signal.
+    GNU make forwards SIGTERM to its recipe. On SIGINT, it only restores the signal's default action and waits for the
+    recipe, because a terminal sends SIGINT to both. On Linux, /proc shows that make no longer catches the signal.
     """
     parent = os.getppid()
 
@@ -144,7 +151,10 @@ def parent_stops() -> Callable[[], bool]:
 
 
 def run_module(module: str, *arguments: str) -> int:
-    """Run a module to its end and return its exit status. In a session of its own: only this process sees Ctrl-C."""
+    """Run a module, wait for it to exit, and return its exit status.
+
+    The module runs in a separate session, so that only this process receives Ctrl-C.
+    """
     command = [sys.executable, "-m", module, *arguments]
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True) as process:
         try:
@@ -155,7 +165,7 @@ def run_module(module: str, *arguments: str) -> int:
 
 
 def open_browser(address: str) -> None:
-    """Open the address in the desktop's browser, if a person at a desktop runs this."""
+    """Open the address in the default browser if there is a desktop and standard output is a terminal."""
     desktop = sys.platform == "darwin" or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
     if desktop and sys.stdout.isatty():
         with contextlib.suppress(webbrowser.Error, OSError):
@@ -163,7 +173,7 @@ def open_browser(address: str) -> None:
 
 
 class JupyterServer:
-    """JupyterLab in a process of its own, starting in the folder ``root``; ``page`` is the path of its first page."""
+    """JupyterLab in a separate process. ``root`` is its root folder, and ``page`` is the URL path of its first page."""
 
     def __init__(self, root: Path, page: str) -> None:
         self._token, self._mark = secrets.token_hex(24), secrets.token_hex(8)
@@ -186,28 +196,31 @@ class JupyterServer:
             )
 
     def ready(self) -> str:
-        """Wait until JupyterLab listens and return the address of the page with the token. Raises Error if it fails."""
+        """Wait until JupyterLab accepts connections, and return the address of its first page, including the token.
+
+        Raises Error if it exits or does not start within `START_SECONDS`.
+        """
         deadline = time.monotonic() + START_SECONDS
-        file = self._runtime / f"jpserver-{self._process.pid}.json"  # written once it listens
+        file = self._runtime / f"jpserver-{self._process.pid}.json"  # JupyterLab writes it once it is listening
         while time.monotonic() < deadline:
             if not self.running():
-                raise Error(f"JupyterLab did not start: see {self.log}, then run make lab again")
+                raise Error(f"JupyterLab did not start; see its log, {self.log}, then run make lab again")
             with contextlib.suppress(OSError, ValueError):
                 return f"{json.loads(file.read_text())['url']}{self._page}?token={self._token}"
             time.sleep(0.1)
-        raise Error(f"JupyterLab did not start within {START_SECONDS:.0f} s: see {self.log}, then run make lab again")
+        raise Error(f"JupyterLab did not start within {START_SECONDS:.0f} s; see {self.log}, then run make lab again")
 
     def running(self) -> bool:
-        """Whether JupyterLab's process runs."""
+        """Return whether JupyterLab's process is still running."""
         return self._process.poll() is None
 
     def check_status(self) -> None:
-        """Raise Error if JupyterLab ended with an error; its menu's Shut Down is none."""
+        """Raise Error if JupyterLab exited with an error. Shutting it down from its own menu is not an error."""
         if status := self._process.returncode:
-            raise Error(f"JupyterLab ended with status {status}: see {self.log}, then run make lab again")
+            raise Error(f"JupyterLab exited with status {status}; see {self.log}, then run make lab again")
 
     def stop(self) -> None:
-        """Stop JupyterLab, its kernels and the processes that these started; returns when all have ended."""
+        """Stop JupyterLab, its kernels and the processes that they started, and wait until all of them have exited."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         try:
@@ -219,7 +232,7 @@ class JupyterServer:
 
 
 def server_environment(token: str, mark: str) -> dict[str, str]:
-    """JupyterLab's environment variables: its folders in the cache, and this Python first on the PATH."""
+    """Return JupyterLab's environment variables: its folders are in the cache, and this Python is first on the PATH."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("JUPYTER", "IPYTHON"))}
     return {
         **kept,
@@ -236,7 +249,10 @@ def server_environment(token: str, mark: str) -> dict[str, str]:
 
 
 def server_options(root: Path, page: str) -> list[str]:
-    """JupyterLab's arguments. It asks the network for nothing: no news, no updates, no extension catalogue."""
+    """Return JupyterLab's command-line options.
+
+    They turn off the features that need network access: news, update checks and the extension catalogue.
+    """
     return [
         "--no-browser",
         "--allow-root",
@@ -253,7 +269,7 @@ def server_options(root: Path, page: str) -> list[str]:
 
 
 def serve(arguments: list[str]) -> None:
-    """JupyterLab's process: run it until it ends or standard input closes, then stop what it started."""
+    """Run JupyterLab in this process until it exits or standard input closes, then stop everything that it started."""
     from jupyterlab.labapp import main as jupyterlab
 
     mark = os.environ[MARK]
@@ -261,7 +277,7 @@ def serve(arguments: list[str]) -> None:
     def stop_with_launcher() -> None:
         os.read(0, 1)
         os.kill(os.getpid(), signal.SIGTERM)
-        time.sleep(STOP_SECONDS)  # the process normally ends during this
+        time.sleep(STOP_SECONDS)  # the process normally exits during this sleep
         stop_marked(mark)
         os._exit(1)
 
@@ -273,7 +289,7 @@ def serve(arguments: list[str]) -> None:
 
 
 def stop_marked(mark: str) -> None:
-    """Wait `LEFT_SECONDS` for the marked processes, then kill those that are left."""
+    """Wait `LEFT_SECONDS` for the marked processes to exit, then kill those that are still running."""
     psutil.wait_procs(marked(mark), timeout=LEFT_SECONDS)
     for _ in range(5):  # a process may start another one before it is killed
         if not (left := marked(mark)):
@@ -285,7 +301,7 @@ def stop_marked(mark: str) -> None:
 
 
 def marked(mark: str) -> list[psutil.Process]:
-    """The running processes with this mark, except this one."""
+    """Return the running processes with this mark, excluding this process."""
     found = []
     for each in psutil.process_iter():
         with contextlib.suppress(psutil.Error):  # zombies, and processes of other users

@@ -1,6 +1,6 @@
-"""Checks of Python, its packages, and the machine: ports, folders, memory.
+"""Checks of Python, its packages, and the machine's ports, folders and memory.
 
-Uses the standard library alone, so that a missing package can be reported.
+This module uses only the standard library, so it can report missing packages.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from pathlib import Path
 from sharedstate_lite.doctor.finding import Finding, fail, note, ok, warn
 from sharedstate_lite.system.cache import VARIABLE, cache_dir, checkout
 
-REBUILD = "make clean, then make lab (or pip install --editable . in an environment of your own)"
+REBUILD = "make clean, then make lab (or pip install --editable . in your own environment)"
 OLDEST, NEWEST = (3, 11), (3, 14)
 COMPILED = ("numpy", "pandas", "pyarrow", "duckdb", "zmq", "google.protobuf")
-"""Packages with compiled parts: one can be installed and still fail to load."""
+"""Packages with compiled parts, which can fail to load even if they are installed."""
 IMPORT_SECONDS = 60
 GIB = 1024.0**3
 JVM_ADDRESS_GIB = 6
-"""GiB of address space that a Spark JVM reserves; it touches only a part of it."""
+"""The address space that a Spark JVM reserves, in GiB. The JVM uses only a part of it."""
 
 
 def python() -> Finding:
-    """Is this a Python that the locked packages support?"""
+    """Check that the locked packages support this Python."""
     kind, version = platform.python_implementation(), platform.python_version()
     if kind != "CPython" or not OLDEST <= sys.version_info[:2] <= NEWEST:
         return fail(
@@ -42,11 +42,11 @@ def python() -> Finding:
 
 
 def packages() -> Finding:
-    """Are all locked packages installed, in the locked versions, and do the compiled ones load?"""
+    """Check that all locked packages are installed in the locked versions, and that the compiled ones load."""
     versions, required = pins()
     installed = {normalized(each.name): each.version for each in importlib.metadata.distributions()}
     if not versions:
-        return fail("no list of locked packages was found", REBUILD)
+        return fail("the list of locked packages was not found", REBUILD)
     if missing := sorted(required - installed.keys()):
         return fail(f"missing: {', '.join(missing)}", REBUILD)
     if failure := load_failure():
@@ -58,15 +58,15 @@ def packages() -> Finding:
         if installed[name] not in versions[name]
     ]
     if other:
-        return warn(f"not the locked version: {', '.join(other)}", REBUILD)
-    return ok(f"{len(shared)} in their locked versions (pyspark {installed['pyspark']})")
+        return warn(f"not in the locked version: {', '.join(other)}", REBUILD)
+    return ok(f"{len(shared)} installed in the locked versions (pyspark {installed['pyspark']})")
 
 
 def pins() -> tuple[dict[str, set[str]], set[str]]:
-    """The locked versions of each package, and the packages that every platform needs.
+    """Return the locked versions of each package, and the names of the packages that every platform needs.
 
-    Read from setup/requirements.txt in a checkout, otherwise from the metadata of the installed package. A package
-    with a marker (``; sys_platform == ...``) may be absent.
+    In a checkout, they are read from setup/requirements.txt, otherwise from the metadata of the installed package. A
+    package with a marker (``; sys_platform == ...``) is not required.
     """
     home = checkout()
     lock = home / "setup" / "requirements.txt" if home else None
@@ -86,12 +86,15 @@ def pins() -> tuple[dict[str, set[str]], set[str]]:
 
 
 def normalized(name: str) -> str:
-    """A package name as PyPI compares it."""
+    """Return a package name in the normal form that PyPI compares, such as ``typing-extensions``."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def load_failure() -> str:
-    """Why a compiled package does not load, or the empty string. A separate process, because a load can crash it."""
+    """Return an error message that names the first compiled package that does not load, or an empty string.
+
+    The packages are imported in a separate process, because a broken one can crash its process.
+    """
     code = "import importlib, sys\nfor name in sys.argv[1:]: print(name, flush=True), importlib.import_module(name)"
     done = subprocess.run(
         [sys.executable, "-c", code, *COMPILED],
@@ -107,7 +110,7 @@ def load_failure() -> str:
 
 
 def variables() -> Finding:
-    """Do environment variables change what Python imports or how Java starts?"""
+    """Check that no environment variable changes what Python imports or how Java starts."""
     names = ("PYTHONPATH", "PYTHONHOME", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS")
     if found := [name for name in names if os.environ.get(name)]:
         text = ", ".join(f"{name}={os.environ[name]}" for name in found)
@@ -116,40 +119,45 @@ def variables() -> Finding:
 
 
 def ports() -> Finding:
-    """Can processes of this user reach one another on 127.0.0.1, as Spark, Jupyter and PostgreSQL need?"""
+    """Check that this user's processes can connect to each other on 127.0.0.1.
+
+    Spark, Jupyter and PostgreSQL require this.
+    """
     try:
         with socket.create_server(("127.0.0.1", 0)) as server:
             address = server.getsockname()
             socket.create_connection(address, timeout=2).close()
     except OSError as error:
         return fail(
-            f"a port on 127.0.0.1 cannot be opened and reached: {error.strerror or error}",
-            "allow this user local ports (firewall, sandbox, ulimit -n)",
+            f"cannot open a port on 127.0.0.1 and connect to it: {error.strerror or error}",
+            "allow this user to open local ports (check the firewall, the sandbox and ulimit -n)",
         )
     return ok(f"127.0.0.1 works (tried port {address[1]})")
 
 
 def folders() -> Finding:
-    """Can the kit write its cache, temporary files and notebooks, and is there disk space?"""
+    """Check that the kit can write its cache, temporary files and notebooks, and that there is enough disk space."""
     cache, home = cache_dir(), checkout()
     if bad := [text for folder in (cache, Path(tempfile.gettempdir())) if (text := write_failure(folder))]:
-        return fail(f"cannot write {', '.join(bad)}", f"make them writable, or set {VARIABLE} and TMPDIR to others")
+        return fail(
+            f"cannot write to {', '.join(bad)}", f"make the folder writable, or set {VARIABLE} and TMPDIR to others"
+        )
     free = shutil.disk_usage(cache).free / GIB
-    text = f"{free:.1f} GiB free for the cache, {cache}"
+    text = f"{free:.1f} GiB free in the cache folder, {cache}"
     space = f"free some disk space, or set {VARIABLE} to a folder on another disk"
     if free < 0.5:
-        return fail(f"{text}: too little for checkpoints", space)
+        return fail(f"{text}: not enough for checkpoints", space)
     if free < 2:
-        return warn(f"{text}: enough for the small examples only", space)
+        return warn(f"{text}: enough only for the small examples", space)
     if home and (home / "notebooks").is_dir() and (failure := write_failure(home / "notebooks")):
         return warn(
-            f"cannot write {failure}: notebooks open but cannot be saved", "copy the checkout to your own folder"
+            f"cannot write to {failure}: notebooks can be opened but not saved", "copy the checkout to your own folder"
         )
     return ok(text)
 
 
 def write_failure(folder: Path) -> str:
-    """The folder and why no file can be created in it, or the empty string."""
+    """Return the folder and the reason why files cannot be created in it, or an empty string if they can."""
     try:
         with tempfile.TemporaryFile(dir=folder) as file:
             file.write(b"x")
@@ -159,7 +167,7 @@ def write_failure(folder: Path) -> str:
 
 
 def memory() -> Finding:
-    """Is there memory for a notebook, Spark's JVM and two Python workers?"""
+    """Check that there is enough memory for a notebook, Spark's JVM and two Python workers."""
     total, free = memory_gib()
     text = f"{free:.1f} of {total:.1f} GiB free, {os.cpu_count() or 1} cores"
     if free < 2:
@@ -167,14 +175,14 @@ def memory() -> Finding:
     limit = address_limit_gib()
     if limit is not None and limit < JVM_ADDRESS_GIB:
         return warn(
-            f"{text}, but ulimit -v allows {limit:.1f} GiB of addresses: a JVM reserves about {JVM_ADDRESS_GIB}",
-            "ulimit -v unlimited, or skip the Spark parts",
+            f"{text}; ulimit -v allows {limit:.1f} GiB of address space, but a JVM reserves {JVM_ADDRESS_GIB} GiB",
+            "run ulimit -v unlimited, or skip the Spark parts",
         )
     return ok(text)
 
 
 def memory_gib() -> tuple[float, float]:
-    """Total and free memory in GiB: of the machine, or of the control group if that has less."""
+    """Return the total and free memory in GiB: the machine's, or its control group's if that is less."""
     total = free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / GIB
     info = Path("/proc/meminfo")
     if info.is_file() and (available := re.search(r"^MemAvailable:\s+(\d+) kB$", info.read_text(), re.MULTILINE)):
@@ -187,6 +195,6 @@ def memory_gib() -> tuple[float, float]:
 
 
 def address_limit_gib() -> float | None:
-    """The address space that ``ulimit -v`` allows a process, in GiB, or None without a limit."""
+    """Return the address space that ``ulimit -v`` allows each process, in GiB, or None if it is unlimited."""
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     return None if limit == resource.RLIM_INFINITY else limit / GIB

@@ -1,4 +1,4 @@
-"""Runs the checks and prints one line for each."""
+"""Runs the checks and prints a report with one line for each check."""
 
 from __future__ import annotations
 
@@ -23,20 +23,21 @@ CHECKS: list[Check] = [
     ("folders", machine.folders),
     ("memory", machine.memory),
 ]
-"""The checks in the order of the report."""
+"""The checks, in the order in which the report lists them."""
 
 VERDICTS = {
     Level.OK: "this machine is ready",
-    Level.NOTE: "this machine is ready; the notes are about optional parts",
-    Level.WARN: "this machine works, with the limits on the lines marked warn",
-    Level.FAIL: "something is broken; see the lines marked FAIL",
+    Level.NOTE: "this machine is ready (the notes are about optional parts)",
+    Level.WARN: "this machine works with limits (see the lines marked warn)",
+    Level.FAIL: "something is broken (see the lines marked FAIL)",
 }
 
 
 def examine(checks: Iterable[Check] | None = None, *, spark: bool = False) -> Iterator[tuple[str, Finding]]:
-    """Run the checks, by default all of `CHECKS`, and yield each name with its finding.
+    """Run the checks, by default all of `CHECKS`, and yield the name of each check with its finding.
 
-    With ``spark``, a small Spark query runs last. A check that raises becomes one FAIL, and the next ones still run.
+    If ``spark`` is True, a small Spark query runs last. If a check raises an exception, its finding is a FAIL, and the
+    remaining checks still run.
     """
     for name, check in [*(CHECKS if checks is None else checks), *([("Spark", services.spark)] if spark else [])]:
         try:
@@ -46,26 +47,26 @@ def examine(checks: Iterable[Check] | None = None, *, spark: bool = False) -> It
             finding = fail(text or fix, fix)
         except Exception as error:
             text = " ".join(str(error).split()) or "no message"
-            finding = fail(f"the check itself failed: {type(error).__name__}: {text}", machine.REBUILD)
+            finding = fail(f"the check itself raised {type(error).__name__}: {text}", machine.REBUILD)
         yield name, finding
 
 
 def line(name: str, finding: Finding) -> str:
-    """A finding as one line of the report."""
+    """Return a finding as one line of the report."""
     word = "FAIL" if finding.level is Level.FAIL else finding.level.name.lower()
     fix = f"; fix: {finding.fix}" if finding.fix else ""
     return " ".join(f"{word:<4}  {name + ':':<12}{finding.text}{fix}".splitlines())
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """The command line. Prints the report and returns the exit status: 0, 1 or 2, see `Level.status`."""
+    """Run the command line: print the report and return the exit status (0, 1 or 2; see `Level.status`)."""
     parser = argparse.ArgumentParser(
         prog="python -m sharedstate_lite.doctor",
-        description="Is this machine ready? Prints one line for each thing that the kit needs, and how to fix it.",
-        epilog="exit status: 0 ready, 1 works but slowly or with other package versions, 2 something is broken",
+        description="Check that this machine is ready. Prints one line, and if needed a fix, for each requirement.",
+        epilog="exit status: 0 if the machine is ready, 1 if it works with limits, 2 if something is broken",
     )
     parser.add_argument("--spark", action="store_true", help="also start Spark and run a small query on RocksDB")
-    parser.add_argument("--short", action="store_true", help="print warnings, failures and the verdict only")
+    parser.add_argument("--short", action="store_true", help="print only warnings, failures and the verdict")
     options = parser.parse_args(arguments)
     levels = []
     for name, finding in examine(spark=options.spark):
@@ -73,5 +74,5 @@ def main(arguments: list[str] | None = None) -> int:
         if not options.short or finding.level >= Level.WARN:
             print(line(name, finding), flush=True)
     worst = max(levels)
-    print(f"doctor: {levels.count(Level.OK)} of {len(levels)} ok, {VERDICTS[worst]}", flush=True)
+    print(f"doctor: {levels.count(Level.OK)} of {len(levels)} ok; {VERDICTS[worst]}", flush=True)
     return worst.status

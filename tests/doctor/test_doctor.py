@@ -85,7 +85,7 @@ def test_spark_that_fails_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.level is Level.FAIL and "elsewhere" in found.text and ".log" in found.fix
     assert "Traceback" not in found.text
     monkeypatch.setattr(services, "SPARK_SECONDS", 0)
-    assert "no answer within 0 s" in services.spark().text
+    assert "did not finish within 0 s" in services.spark().text
 
 
 def test_other_version_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -269,7 +269,7 @@ def test_memory(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(machine, "memory_gib", lambda available=available: (16.0, available))
         assert machine.memory().level is level and f"{available} of 16.0 GiB" in machine.memory().text
     monkeypatch.setattr(machine, "address_limit_gib", lambda: 1.5)
-    assert machine.memory().level is Level.WARN and "1.5 GiB of addresses" in machine.memory().text
+    assert machine.memory().level is Level.WARN and "1.5 GiB of address space" in machine.memory().text
 
 
 @pytest.mark.parametrize(("free", "level"), [(0.1, Level.FAIL), (1.0, Level.WARN), (50.0, Level.OK)])

@@ -252,7 +252,7 @@ def test_failed_example(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     monkeypatch.setattr(lab, "JupyterServer", Fake)
     monkeypatch.setattr(lab, "run_module", lambda module, *arguments: 3 if module.endswith("demo") else 0)
     assert lab.main(["--no-browser"]) == 1
-    assert "the example ended with status 3" in capsys.readouterr().err and calls == ["start", "stop"]
+    assert "the example exited with status 3" in capsys.readouterr().err and calls == ["start", "stop"]
 
 
 def test_no_browser_without_a_desktop(monkeypatch: pytest.MonkeyPatch) -> None:
