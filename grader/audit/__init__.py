@@ -1,7 +1,8 @@
-"""The rule of acceptance: compares one snapshot with the acknowledged amounts and the answers.
+"""Decides whether a snapshot is consistent with the acknowledged amounts and with the answers to the checkouts.
 
-`outcomes` reduces an order's attempts to one outcome, `view` collects the columns to judge, `rules` finds the orders
-and balances that break a rule, `digits` decodes how often each order took effect. Pure functions over columns.
+`outcomes` reduces the attempts of each order to one outcome, `view` collects the columns to judge, `rules` finds the
+orders and balances that break a rule, and `digits` decodes how often each order took effect. All functions are pure
+and work on whole columns.
 """
 
 from .outcomes import FAIL, INDETERMINATE, NONE, OK, outcomes

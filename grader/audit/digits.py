@@ -1,8 +1,9 @@
-"""Decode a wrong balance: its change is a number in base 8 with one digit for each slot of the block.
+"""Decode a wrong balance into the number of times that each of its orders took effect.
 
-A digit shows how often the slot's order took effect, exactly from -1 to 6 times. Beyond that it carries into the next
-slot. If the carry shows (for money, the last three decimal digits do not match), the balance is ``doubtful``
-and every order of it is a candidate.
+The change of a balance is a number in base 8 with one digit per slot of the block. The digit shows how often the order
+in that slot took effect, and is exact from -1 to 6 times. Any other count carries into the next slot's digit. The carry
+is detected if the number is out of range or, for money, if its last three decimal digits do not match. The balance is
+then ``doubtful``, and all of its orders are candidates.
 """
 
 from __future__ import annotations
@@ -19,21 +20,21 @@ _LEAST_HOT, _SPAN = LEAST * SIDE * HOT_MOST, BASE**SIDE
 
 
 class Digits(NamedTuple):
-    """For each balance: how often each slot took effect, int64[n, 6], and if the digits are unreliable, bool[n]."""
+    """Decoded balances: how often each slot took effect, int64[n, 6], and whether the digits are doubtful, bool[n]."""
 
     times: Longs
     doubtful: NDArray[np.bool_]
 
 
 def read_stock(effect: Longs) -> Digits:
-    """Decode units taken, int64[n]."""
+    """Decode the number of units taken from each item, int64[n]."""
     shifted = effect + OFFSET
     times = (shifted[:, None] >> (3 * np.arange(SIDE))) % BASE + LEAST
     return Digits(times, (shifted < 0) | (shifted >= _SPAN))
 
 
 def read_money(effect: Longs, hot: Longs) -> Digits:
-    """Decode money taken, int64[n]; ``hot``: units of each slot's hot line, int64[n, 6]."""
+    """Decode the money taken from each user, int64[n]. ``hot``: the units in each slot's hot line, int64[n, 6]."""
     cold, rest = np.divmod(effect - _LEAST_HOT, COLD_PRICE)
     digits = read_stock(cold)
     fits = (digits.times * hot).sum(axis=1) == rest + _LEAST_HOT

@@ -1,15 +1,15 @@
-"""Decide whether a snapshot is accepted, and which order broke which rule.
+"""Decide whether a snapshot is accepted, and find which order broke which rule.
 
-A snapshot is accepted iff
-  1  every OK order is paid, and every FAIL (or never sent) order is not;
-  2  every user's credit is the acknowledged amount less the totals of the user's paid orders;
-  3  every item's stock is the acknowledged amount less the quantities of its paid orders;
-  4  nothing is negative.
-These four suffice: balances only fall between two audits, so the paid orders can be executed in any order
-(tests/grader/test_audit.py compares the rule with a search over all executions). A top-up would break that, so each one
-has an audit before it.
+A snapshot is accepted if and only if
+  1  every OK order is paid, and every order that is FAIL or was never sent is unpaid;
+  2  every user's credit is the acknowledged amount minus the totals of the user's paid orders;
+  3  every item's stock is the acknowledged amount minus the quantities in its paid orders;
+  4  no balance is negative.
+These four rules are sufficient. Balances only decrease between two audits, so the paid orders can be executed in any
+order; tests/grader/test_audit.py compares the rules with a search over all executions. A top-up would invalidate this
+argument, so there is an audit before each one.
 
-Whole-column sums check the rules. Only the balances that break one are decoded.
+The rules are checked with sums over whole columns. Only the balances that break a rule are decoded.
 """
 
 from __future__ import annotations
@@ -31,19 +31,21 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Finding:
-    """One broken rule, with the order that broke it (a row; -1 if unknown), or the candidates."""
+    """One broken rule, and the order that broke it."""
 
     rule: str
     order: int
+    """The row of the order that broke the rule; -1 if it is unknown."""
     candidates: tuple[int, ...]
+    """The rows of other orders that may have broken it."""
     entity: int
-    """The Entity whose value shows it."""
+    """The Entity whose value breaks the rule."""
     subject: int
     detail: str
 
 
 def clean(view: View) -> bool:
-    """Whether the snapshot is accepted. Cheaper than ``audit``, which finds the reasons."""
+    """Return whether the snapshot is accepted. Cheaper than ``audit``, which also finds the reasons."""
     users, items = _balances(view)
     orders = _orders(view)
     wrong = any(bool(mask.any()) for mask in orders.values())
@@ -51,11 +53,11 @@ def clean(view: View) -> bool:
 
 
 def audit(view: View) -> list[Finding]:
-    """All broken rules: orders first, then money, then stock."""
+    """Return all broken rules: first those of orders, then unreadable and negative balances, then wrong sums."""
     findings = []
     words = {
-        "ok_not_paid": "a checkout was answered 2xx, but the order is not paid (or unknown)",
-        "refused_but_paid": "every checkout was answered 4xx or never sent, but the order is paid",
+        "ok_not_paid": "a checkout was answered 2xx, but the order is unpaid or unknown",
+        "refused_but_paid": "every checkout was answered 4xx or was never sent, but the order is paid",
         "unavailable": "the order cannot be read",
     }
     for rule, mask in _orders(view).items():
@@ -77,7 +79,7 @@ def audit(view: View) -> list[Finding]:
 
 @dataclass(frozen=True)
 class _Balances:
-    """Users or items: what was taken from each, and what its paid orders add up to."""
+    """The balances of all users or all items. ``effect``: the amount taken; ``expected``: the sum of paid orders."""
 
     value: Longs
     effect: Longs
@@ -99,7 +101,10 @@ def _orders(view: View) -> dict[str, Bools]:
 
 
 def _sums(size: int, where: Longs, what: Longs) -> Longs:
-    """Exact sums of ``what`` by index ``where``. In two halves, as bincount sums float64, exact only to 2**53."""
+    """Return exact sums of ``what`` by index ``where``.
+
+    Low and high bits are summed separately, because bincount sums in float64, which is exact only up to 2**53.
+    """
     low, high = what & 0xFFFFFF, what >> 24
     return np.asarray(
         np.bincount(where, low, size).astype(np.int64) + (np.bincount(where, high, size).astype(np.int64) << 24)
@@ -115,7 +120,7 @@ def _balances(view: View) -> tuple[_Balances, _Balances]:
         _sums(users, view.user[paid], view.cost[paid]),
         _sums(items, view.line_item[line_paid], view.line_quantity[line_paid]),
     )
-    dim = np.zeros(users, bool), np.zeros(items, bool)  # the balances of an unread order cannot be judged
+    dim = np.zeros(users, bool), np.zeros(items, bool)  # balances cannot be judged if one of their orders was not read
     dim[0][view.user[blind]] = True
     dim[1][view.line_item[line_blind]] = True
     columns = (
@@ -139,7 +144,7 @@ def _orders_of(view: View, entity: Entity, subject: int) -> tuple[int, ...]:
 
 
 def _of_all(view: View, rule: str, entity: Entity, subject: int, detail: str) -> Finding:
-    """A finding about a whole balance: names its only order, or all of its orders as candidates."""
+    """Return a finding about a whole balance. It names the only order or, if there are several, all as candidates."""
     orders = _orders_of(view, entity, subject)
     if len(orders) == 1:
         return Finding(rule, orders[0], (), entity, subject, detail)
@@ -147,7 +152,7 @@ def _of_all(view: View, rule: str, entity: Entity, subject: int, detail: str) ->
 
 
 def _squares(size: int, broken: Bools, owner: Longs, order: Longs, slot: NDArray[np.integer]) -> tuple[Longs, Longs]:
-    """The broken balances with digits, int64[n], and their orders by slot, int64[n, 6], -1 for none."""
+    """Return the broken balances that have digits, int64[n], and their orders by slot, int64[n, 6] (-1: no order)."""
     subjects = np.unique(owner[broken[owner]])
     place = np.full(size, -1, dtype=np.int64)
     place[subjects] = np.arange(len(subjects))
@@ -162,7 +167,7 @@ def _say(times: int, verb: str, paid: int) -> str:
 
 
 def _total(verb: str, balances: _Balances, subject: int) -> str:
-    return f"{verb} {balances.effect[subject]:,} in all, should be {balances.expected[subject]:,}"
+    return f"{verb} {balances.effect[subject]:,} in total, should be {balances.expected[subject]:,}"
 
 
 def _charges(view: View, users: _Balances) -> list[Finding]:
@@ -181,7 +186,7 @@ def _charges(view: View, users: _Balances) -> list[Finding]:
 def _named(
     view: View, entity: Entity, rule: str, subjects: Longs, orders: Longs, digits: Digits, balances: _Balances
 ) -> list[Finding]:
-    """One finding for each order with a wrong digit, and one for each balance with unreliable digits."""
+    """Return one finding for each order with a wrong digit, and one for each balance with unreliable digits."""
     verb = "charged" if entity == Entity.USER else "taken"
     findings = []
     known = orders >= 0
@@ -189,7 +194,7 @@ def _named(
     stray = (~known & (digits.times != 0)).any(axis=1)
     for row in np.flatnonzero(digits.doubtful | stray):
         subject = int(subjects[row])
-        detail = f"{_total(verb, balances, subject)}: no order explains it"
+        detail = f"{_total(verb, balances, subject)}; the wrong orders cannot be identified"
         named = tuple(orders[row][known[row]].tolist())
         findings.append(Finding(rule, -1, named, entity, subject, detail))
     wrong = known & (digits.times != paid) & ~(digits.doubtful | stray)[:, None]
@@ -200,7 +205,7 @@ def _named(
 
 
 def _plain(view: View, entity: Entity, rule: str, subject: int, balances: _Balances, unit: Longs) -> Finding:
-    """A finding about a balance without digits: names its only order, or all of its orders as candidates."""
+    """Return a finding about a balance without digits: its only order or, if there are several, all as candidates."""
     verb = "charged" if entity == Entity.USER else "taken"
     orders = _orders_of(view, entity, subject)
     effect = int(balances.effect[subject])
@@ -209,7 +214,7 @@ def _plain(view: View, entity: Entity, rule: str, subject: int, balances: _Balan
         if each and effect % each == 0:
             detail = _say(effect // each, verb, int(view.paid[orders[0]]))
         else:
-            detail = f"{verb} {effect:,} in all, should be {balances.expected[subject]:,}"
+            detail = f"{verb} {effect:,} in total, should be {balances.expected[subject]:,}"
         return Finding(rule, orders[0], (), entity, subject, detail)
     return _of_all(view, rule, entity, subject, _total(verb, balances, subject))
 
@@ -225,7 +230,7 @@ def _takings(view: View, items: _Balances) -> list[Finding]:
     times = view.paid.copy()
     trusted = ~digits.doubtful[:, None] & (orders >= 0)
     times[orders[trusted]] = digits.times[trusted]
-    # A hot item is shared by many orders: their decoded effects must add up to its balance.
+    # Many orders share a hot item. Their decoded effects must add up to its change.
     hot = digit & ~cold
     size = len(items.value)
     told = _sums(size, view.line_item[hot], times[view.line_order[hot]] * view.line_quantity[hot])
@@ -242,7 +247,7 @@ def _takings(view: View, items: _Balances) -> list[Finding]:
             found = Finding(found.rule, found.order, lower, found.entity, found.subject, found.detail)
         findings.append(found)
     for subject in np.flatnonzero(off):
-        detail = f"taken {items.effect[subject]:,} in all, its orders' other lines say {told[subject]:,}"
+        detail = f"taken {items.effect[subject]:,} in total, but the other lines of its orders imply {told[subject]:,}"
         named = _orders_of(view, Entity.ITEM, int(subject))
         findings.append(Finding("taken_times", -1, named, Entity.ITEM, int(subject), detail))
     quantity = np.zeros(len(view.paid), dtype=np.int64)

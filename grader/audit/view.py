@@ -17,7 +17,7 @@ Longs = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class View:
-    """Columns over the record's rows. ``*_in`` marks the rows to judge."""
+    """The columns to judge, indexed by the rows of the record's tables. ``*_in`` marks the rows to judge."""
 
     outcome: NDArray[Any]
     order_in: NDArray[np.bool_]
@@ -27,14 +27,14 @@ class View:
     cost: Longs
     user: Longs
     slot: NDArray[Any]
-    """The order's place in its block; -1: its amounts are no digits."""
+    """The order's slot in its block; -1 if its amounts do not encode digits."""
     line_order: Longs
     line_item: Longs
     line_quantity: Longs
     user_in: NDArray[np.bool_]
     user_state: NDArray[Any]
     credit: Longs
-    """As read."""
+    """The credit in the snapshot."""
     credit_initial: Longs
     item_in: NDArray[np.bool_]
     item_state: NDArray[Any]
@@ -44,7 +44,10 @@ class View:
 
 
 def view_of(record: Record, shot: Shot) -> View:
-    """The view of a snapshot, with the attempts begun before it ended and the amounts acknowledged before it began."""
+    """Return the view of a snapshot.
+
+    It includes the attempts that were due before the snapshot ended, and the amounts acknowledged before it began.
+    """
     history, tables = record.history, record.tables
     # The snapshot cannot show requests that were sent after it.
     chosen = record.checkouts() & (history["due"] <= shot.end)

@@ -1,4 +1,4 @@
-"""The orders of a seed, in blocks of 36 whose amounts identify an order in a wrong balance. Pure arithmetic."""
+"""Draws the orders for a seed, in blocks of 36. Their amounts show which order made a balance wrong."""
 
 from .blocks import BLOCK, COLD_PRICE, HOT_ITEMS, HOT_PRICE, SIDE, UNITS, Blocks, hot_units
 

@@ -1,11 +1,11 @@
-"""Blocks of orders whose amounts are digits: a Latin square of 6 users and 6 items.
+"""Blocks of orders whose amounts encode digits. Each block is a Latin square of 6 users and 6 items.
 
-User i and item j of a block meet in one order, whose slot is (i + j) mod 6, so each user and each item has each slot
-once. The order takes 8**slot units of its cold item at price 1000, and 1 to 20 units of one of 20 hot items at price
-1. The change of a balance is then a number in base 8: the digit of a slot shows how often that order took effect, from
--1 to 6 times. The last three decimal digits of money are the sum of the hot lines, -120 to 720, which checks the octal
-digits. The largest decodable change is 6 * (8**6 - 1) / 7 = 224,694 units of an item and 224,694,720 of a user's
-money, below 2**31.
+User i and item j of a block meet in exactly one order. Its slot is (i + j) mod 6, so each user and each item has every
+slot once. The order takes 8**slot units of its cold item at price 1000, and 1 to 20 units of one of 20 hot items at
+price 1. The change of a balance is therefore a number in base 8: the digit of a slot shows how often that order took
+effect, from -1 to 6 times. In an amount of money, the last three decimal digits are the sum of the hot lines, from -120
+to 720, so they can be used to check the octal digits. The largest decodable change is 6 * (8**6 - 1) / 7 = 224,694
+units of an item and 224,694,720 of a user's money, both below 2**31.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ COLD_PRICE, HOT_PRICE = 1000, 1
 HOT_ITEMS = 20
 HOT_MOST = 20
 LEAST, MOST = -1, 6
-"""The range of effects of an order that a balance can show."""
+"""The smallest and the largest number of effects of one order that a balance can show."""
 OFFSET = int(UNITS.sum())
-"""Added to a balance's change, it turns the digit LEAST into 0."""
+"""Adding this to the change of a balance turns the digit LEAST into 0."""
 STOCK = 2 * MOST * OFFSET
-"""Initial stock of a cold item: twice the largest decodable change, so that no doubled order is refused."""
+"""Initial stock of a cold item: twice the largest decodable change, so a doubled order is never refused."""
 CREDIT = COLD_PRICE * STOCK + 2 * MOST * SIDE * HOT_MOST
-"""Initial credit of a user, likewise."""
+"""Initial credit of a user: also twice the largest decodable change."""
 
 
 def hot_units(seed: list[int], block: int) -> Longs:
-    """Units (1 to 20) of the hot line of each order of a block, int64[36]. Any block can be drawn by itself.
+    """Return the units (1 to 20) in the hot line of each order of a block, int64[36]. Blocks are drawn independently.
 
-    The next slot of the same user never has 8 times as many units. Otherwise 9 effects of one order would look like one
-    effect of it and one of the next, in money too.
+    The next slot of the same user never has exactly 8 times as many units. Otherwise, even the money could not
+    distinguish 9 effects of one order from one effect of that order and one of the next.
     """
     rng = np.random.default_rng([*seed, 1, block])
     units = np.zeros(BLOCK, dtype=np.int64)
@@ -56,23 +56,23 @@ def hot_units(seed: list[int], block: int) -> Longs:
 
 @dataclass(frozen=True)
 class Blocks:
-    """Blocks as columns over their orders, 36 for each block, in the order of sending."""
+    """The orders of several blocks as columns, 36 rows per block, in the order in which they are sent."""
 
     user: Longs
-    """Index among the blocks' users, 6 for each block."""
+    """Index of the user among the users of all blocks, 6 per block."""
     item: Longs
-    """Index among the blocks' cold items, 6 for each block."""
+    """Index of the cold item among the cold items of all blocks, 6 per block."""
     slot: Longs
     cold: Longs
     """Units of the cold item."""
     hot_item: Longs
-    """0 to 19."""
+    """Index of the hot item, 0 to 19."""
     hot: Longs
     """Units of the hot item."""
 
     @classmethod
     def draw(cls, seed: list[int], first: int, count: int) -> Blocks:
-        """Draw the blocks first to first + count - 1 of a seed, which is a list of numbers."""
+        """Draw the blocks ``first`` to ``first + count - 1`` for a seed, which is a list of numbers."""
         user, item = np.divmod(np.arange(BLOCK, dtype=np.int64), SIDE)
         slot = (user + item) % SIDE
         parts = []
@@ -88,9 +88,9 @@ class Blocks:
 
     @property
     def cost(self) -> Longs:
-        """The cost of each order."""
+        """The total cost of each order, int64[n]."""
         return COLD_PRICE * self.cold + HOT_PRICE * self.hot
 
     def __len__(self) -> int:
-        """Orders."""
+        """The number of orders."""
         return len(self.user)

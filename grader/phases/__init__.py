@@ -1,7 +1,8 @@
-"""The phases of a run, against a live system. They write the record and decide no verdict.
+"""The phases of a run against a live system. They write the record but do not judge it.
 
-`live` holds what every phase needs, `settle` waits for a stable, clean pair of snapshots, `goods` sets up orders. Each
-phase has a module, and its function in ``RUN``. `powercut` is a separate run after the phases.
+`live` defines the state that all phases share, `settle` waits for a stable, clean pair of snapshots, and `goods` sets
+up orders. Each phase is a module, and ``RUN`` maps its name to its function. `powercut` is a separate run after the
+phases.
 """
 
 from collections.abc import Callable
@@ -17,6 +18,6 @@ RUN: dict[str, Callable[[Live], None]] = {
     "faults": faults.run,
     "speed": speed.run,
 }
-"""In the order of terms.PHASES."""
+"""The function that runs each phase, in the order of terms.PHASES."""
 
 __all__ = ["RUN", "Live"]

@@ -1,8 +1,8 @@
-"""Phase 2: repeat checkouts at once and later, try refused orders again after a top-up, and top up during checkouts.
+"""Phase 2: repeat checkouts concurrently and later, retry refused orders after a top-up, and top up during checkouts.
 
-Every order has its own user and items (crossed pairs share two items), so a wrong balance identifies one order. Before
-the top-ups everything settles and is audited, so that a top-up cannot hide an earlier effect. At the end of the run,
-all paid orders are checked out once more.
+Every order has its own user and items, so a wrong balance identifies one order. Only the orders of a crossed pair share
+their two items. Before the top-ups, the phase waits for a clean audit, because a top-up could hide an earlier effect.
+At the end of the run, all paid orders are checked out again.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ PHASE = "duplicates"
 AT_ONCE = 40
 """Concurrent checkouts of one order."""
 _SHARE = 0.35
-"""The share of the phase's time for the setup, and again for the concurrent checkouts."""
+"""The share of the phase's time for the setup. The concurrent checkouts get the same share."""
 _LEAST, _LEAST_REFUSED, _MOST = 2, 4, 24
-"""Orders of each kind on a slow and on a fast system. Orders that are refused first show answers that are cached too
-long, so there are always some more of them."""
+"""The number of orders of each kind on a slow system, the same for orders that are refused first, and the number on a
+fast system. Refused orders reveal answers that are cached for too long, so even a slow system gets more of them."""
 _GIFTS = 3
-"""Top-ups of each user and each item during their checkout."""
+"""The number of top-ups of each user and each item during a checkout."""
 _LEFT = 4
-"""One of so many refused orders is not sent again after its top-up: a 4xx has no effect later either."""
+"""One in this many refused orders is not sent again after its top-up. It must stay unpaid."""
 
 
 def _send(live: Live, name: str, orders: Longs, times: int, attempt: int, gap: int = 0) -> None:
-    """Send each order's checkout ``times`` times at once, with ``gap`` nanoseconds between orders."""
+    """Send each order's checkout ``times`` times concurrently, with ``gap`` nanoseconds between orders."""
     usable, middles = ready(live, orders)
     if not len(usable):
         return
@@ -45,7 +45,7 @@ def _send(live: Live, name: str, orders: Longs, times: int, attempt: int, gap: i
 
 
 def _topped_up_meanwhile(live: Live, orders: Longs) -> None:
-    """Check out orders while their users and items are topped up: neither change may overwrite the other."""
+    """Check out orders while their users and items are topped up. Neither change may overwrite the other."""
     record = live.record
     usable, ends = ready(live, orders)
     if not len(usable):
@@ -73,7 +73,7 @@ def _topped_up_meanwhile(live: Live, orders: Longs) -> None:
 
 def run(live: Live) -> None:
     """Run the phase."""
-    live.say("duplicates: setting up")
+    live.say("duplicates: setting up orders")
     notes = live.notes(PHASE)
     for _ in range(SET_UPS):
         began = live.clock()
@@ -85,7 +85,7 @@ def run(live: Live) -> None:
         notes.update(orders=0, stopped="no order could be set up")
         return
     each = max(1e-4, (live.clock() - began) / 8)
-    live.say(f"duplicates: {AT_ONCE} checkouts of one order at once")
+    live.say(f"duplicates: {AT_ONCE} concurrent checkouts of one order")
     began = live.clock()
     _send(live, "at once", many[:1], AT_ONCE, 1)
     took = max(1e-4, (live.clock() - began) / AT_ONCE)
@@ -113,11 +113,11 @@ def run(live: Live) -> None:
     top_up(live.counter, PHASE, Entity.USER, table["user"][poor], table["cost"][poor])
     items = short_items(live, scarce)
     top_up(live.counter, PHASE, Entity.ITEM, items, np.full(len(items), 10, dtype=np.int64))
-    # If a top-up promised nothing, a refusal may still be right.
+    # If a top-up was not acknowledged, the order may be refused again.
     poor = poor[live.record.users["ready"][table["user"][poor]] == 1]
     scarce = scarce[live.record.items["ready"][items] == 1]
-    live.say("duplicates: refused orders again, and later duplicates")
-    # Some are not sent again, so they must stay unpaid.
+    live.say("duplicates: retrying refused orders and repeating paid ones")
+    # Some orders are not sent again, so they must stay unpaid.
     asked = [those[np.arange(len(those)) % _LEFT != _LEFT - 1] for those in (poor, scarce)]
     _send(live, "after top-up", np.concatenate(asked), 4, 2)
     _send(live, "late", np.concatenate([many, late, pairs]), 2, 3)
@@ -125,14 +125,15 @@ def run(live: Live) -> None:
 
 
 def once_more(live: Live) -> None:
-    """Check out all paid orders again at the end of the run: a system whose memory of them expires charges again.
+    """Check out all paid orders again at the end of the run. A system that has forgotten them by then charges twice.
 
-    Only if the phase has settled and still reads clean; then the new snapshots judge the phase.
+    Does nothing unless the phase has settled and a new snapshot is clean. The phase is then judged by the snapshots
+    after these checkouts.
     """
     taken = [shot for shot in live.record.snapshots_taken if shot["phase"] == PHASE]
     if not taken or not taken[-1]["accepted"] or not still_clean(live, PHASE):
         return
-    live.say("duplicates: all paid orders once more")
+    live.say("duplicates: checking out all paid orders again")
     record = live.record
     sent = record.checkouts()
     done = outcomes(len(record.orders), record.history["subject"][sent], record.history["status"][sent]) == OK

@@ -1,12 +1,14 @@
-"""Phase 5: kill -9 and SIGSTOP of each process alone, and kills of all at once, during bursts of checkouts.
+"""Phase 5: during bursts of checkouts, kill (-9) or pause (SIGSTOP) each process alone, and kill all of them together.
 
-Each fault has a block of orders that are sent at once, and among them a few with one unit too little stock or credit,
-so that the system is undoing something. The fault comes at a seeded moment between 0 and the median latency, right
-after an answer, or during the recovery from the last one. After each restart most orders without a definite answer are
-sent again, and some acknowledged ones. At the end a new block is set up, everything is killed right after its last
-answer, half of the block must sell, and everything is killed while the rest is checked out. That catches a system that
-answers only 5xx from then on, which breaks no promise. Snapshots must settle before and after the remaining orders
-without an answer are sent again, as a client may never retry.
+Each fault has its own burst, which is one block of orders and a few orders with one unit too little stock or credit, so
+that the system is also undoing some orders. The fault happens at a seeded moment between 0 and the median latency,
+right after an answer, or while a killed process restarts. After each restart, most orders without a definite answer and
+some acknowledged orders are sent again.
+
+At the end, a new block is set up, and everything is killed right after the last answer. Half of the block must then
+sell, and everything is killed again while the other half is checked out. This catches a system that answers only 5xx
+after a fault, which breaks no other rule. Snapshots must settle both before and after the remaining orders without an
+answer are sent again, because a client may never retry.
 """
 
 from __future__ import annotations
@@ -33,24 +35,25 @@ PHASE = "faults"
 ALL = "everything"
 KILL, ANSWERED, RECOVERY, PAUSE = "kill", "kill after an answer", "kill during recovery", "pause"
 _LEAD = 0.1
-"""Seconds between the command to send and the burst."""
+"""Seconds from the command to send the burst until it begins."""
 _UNDER_WAY = 8
-"""Checkouts that must have been sent before the fault."""
+"""The number of checkouts that must have been sent before the fault."""
 _LATER = 4
-"""Orders of a block that are sent after the fault. They show connections that broke and were never replaced."""
+"""The number of orders of a block that are sent after the fault. They reveal broken connections that were never
+replaced."""
 _SHORT = 4
-"""Orders of a fault that must be refused, half for lack of credit and half for lack of stock."""
+"""The number of orders per fault that must be refused, half for lack of credit and half for lack of stock."""
 _SHORT_FROM = 500_000
-"""The number of the first such order, above those of the blocks."""
+"""The number of the first order that must be refused. The orders of the blocks have lower numbers."""
 _AGAIN = 0.05
-"""Seconds before orders without a definite answer are sent again."""
+"""Seconds between two attempts to check out the orders that are sent after a fault."""
 _PATIENT = 4
-"""One of so many orders of a burst is not sent again before the end of the phase."""
+"""One in this many orders of a burst is not sent again before the end of the phase."""
 _MORE = BASE**SIDE
-"""Stock (and this times the price as credit) that is added right before a kill. It exceeds the digits of a balance, or
-a lost top-up would look like the effect of an order."""
+"""The stock that is added to each item right before a kill. Each user gets this times the price as credit. The amount
+exceeds the digits of a balance. Otherwise, a lost top-up would look like the effect of an order."""
 _SHARE, _SET_UP = 0.6, 0.2
-"""The shares of the phase's time for setup and faults, and for setup alone. The rest is for converging."""
+"""The shares of the phase's time for setup and faults together, and for setup alone. The rest is for convergence."""
 
 
 @dataclass(frozen=True)
@@ -62,16 +65,16 @@ class Fault:
 
 
 def plan(names: list[str], can_pause: bool) -> list[Fault]:
-    """All faults, the most important ones first."""
+    """Return all faults, starting with the most important ones."""
     rounds = [(KILL, [*names, ALL]), (PAUSE, names if can_pause else []), (ANSWERED, names), (RECOVERY, names)]
     return [Fault(what, name) for what, services in rounds for name in services]
 
 
 def run(live: Live) -> None:
-    """Run the phase. It needs processes that it may kill."""
+    """Run the phase, or skip it if the grader cannot kill the processes."""
     notes, supervisor = live.notes(PHASE), live.supervisor
     if supervisor is None:
-        notes["skipped"] = "the system runs at --url, and no --kill and --restart were given"
+        notes["skipped"] = "the system runs at --url, and --kill and --restart were not given"
         return
     left = plan(supervisor.names, supervisor.can_pause)
     rng = np.random.default_rng([live.seed, 5])
@@ -79,11 +82,11 @@ def run(live: Live) -> None:
     longest = 0.0
     stock, hot, first = stocked(live, PHASE, 0, 1, hot)
     latency = _calm(live, stock.orders)
-    # Everything is set up before the first fault: a recovering service would spoil a later setup.
+    # Everything is set up before the first fault, because a recovering service could fail a later setup.
     room = int(live.seconds[PHASE] * _SET_UP / max(1e-3, stock.seconds))
     blocks = max(1, min(len(left) + sum(fault.what == KILL for fault in left), room))
     stock, hot, first = stocked(live, PHASE, first, blocks, hot)
-    short = _short(live, blocks + 1, _SHORT if room else _SHORT // 2)  # fewer for a slow setup
+    short = _short(live, blocks + 1, _SHORT if room else _SHORT // 2)  # fewer if the setup is slow
     told, again = notes.setdefault("faults", []), set[Fault]()
     patient: list[tuple[Longs, NDArray[np.int16]]] = []
     for number in range(blocks):
@@ -94,7 +97,7 @@ def run(live: Live) -> None:
         mine = stock.orders[number * BLOCK : (number + 1) * BLOCK]
         usable = mine[live.record.orders["ready"][mine] == 1]
         if len(usable) <= _LATER:
-            notes["stopped"] = f"no order could be set up before fault {number + 1}, {fault.what} {fault.service}"
+            notes["stopped"] = f"no order could be set up before fault {number + 1} ({fault.what} {fault.service})"
             break
         live.say(f"faults: {number + 1}, {fault.what} {fault.service}; {len(left)} to follow")
         usable, later = usable[:-_LATER], usable[-_LATER:]
@@ -108,7 +111,7 @@ def run(live: Live) -> None:
         latency = min(latency, _median(answers) or latency)
         told.append({"what": fault.what, "service": fault.service, "under_way": under_way})
         if fault.what == KILL and under_way < min(_UNDER_WAY, len(usable)) and fault not in again:
-            # The burst was over before the kill, as on a busy machine: try this fault once more.
+            # The burst was over before the kill, as can happen on a busy machine. Try this fault once more.
             again.add(fault)
             left.insert(0, fault)
         waits = np.arange(len(usable)) % _PATIENT == _PATIENT - 1
@@ -128,7 +131,7 @@ def run(live: Live) -> None:
         try:
             rest = _sells(live, supervisor.names, first, hot)
             if len(rest):
-                # The last fault hits checkouts: a later recovery would repair mistakes that are only in memory.
+                # The last fault is during checkouts. Another recovery would repair mistakes that are only in memory.
                 rest = among(rest, ready(live, short[-1])[0])
                 answers, _ = _strike(live, Fault(KILL, ALL), rest, float(rng.random()) * latency)
                 live.say("faults: waiting for interrupted orders to settle without a retry")
@@ -146,7 +149,7 @@ def run(live: Live) -> None:
 
 
 def _short(live: Live, faults: int, each: int) -> Longs:
-    """Create the orders of each fault that must be refused."""
+    """Create the orders that must be refused. Returns their rows, int64[faults, each]."""
     half = faults * each // 2
     numbers = _SHORT_FROM + np.arange(2 * half, dtype=np.int64)
     poor = own(live, PHASE, half, credit=0, numbers=numbers[:half])
@@ -155,10 +158,10 @@ def _short(live: Live, faults: int, each: int) -> Longs:
 
 
 def _alive(live: Live, orders: Longs) -> bool:
-    """Whether one of the orders is answered 2xx or 4xx within the convergence limit.
+    """Return whether one of the orders is answered 2xx or 4xx within the convergence limit.
 
-    They are sent as often as customers would. A right system may answer 5xx once for each broken connection of its
-    pool.
+    The orders are sent repeatedly, as customers would do. A right system may answer 5xx once for each broken connection
+    in its pool.
     """
     ends = [middle(one) for one in live.record.orders["id"][orders]]
     until, none = live.clock() + live.limits.convergence, np.zeros(len(orders), dtype=np.int64)
@@ -174,11 +177,11 @@ def _alive(live: Live, orders: Longs) -> bool:
 
 
 def _sells(live: Live, names: list[str], first: int, hot: Longs) -> Longs:
-    """Set up a new block, kill everything, and check that one of its orders is done within the convergence limit.
+    """Set up a new block, kill everything, and check that one of its orders is paid within the convergence limit.
 
-    Returns the unsent half of the block; nothing if none was done. Raises SubmissionError.
+    Returns the half of the block that was not sent, or no orders if none was paid. Raises SubmissionError.
     """
-    live.say("faults: checking that it still sells")
+    live.say("faults: checking that the system still sells")
     until = live.clock() + live.limits.convergence
     for number in itertools.count(first):
         stock, _ = stock_blocks(live.counter, PHASE, live.seed, number, 1, hot)
@@ -197,13 +200,13 @@ def _sells(live: Live, names: list[str], first: int, hot: Longs) -> Longs:
         if live.clock() > until:
             break
         live.counter.wait(1.0)
-    what = "none of the new checkouts was done" if half else "no order could be set up"
-    live.notes(PHASE)["stopped"] = f"{what} within {live.limits.convergence:.0f} s of the last fault's end"
+    what = "none of the new checkouts was answered 2xx" if half else "no order could be set up"
+    live.notes(PHASE)["stopped"] = f"{what} within {live.limits.convergence:.0f} s after the last fault"
     return usable[:0]
 
 
 def _more(live: Live, stock: Stock) -> None:
-    """Top up all users and items of a block at once, so that a kill follows right after the answers."""
+    """Top up all users and items of a block concurrently, so that a kill can follow right after the answers."""
     kinds, subjects, middles, amounts = list[Kind](), list[int](), list[bytes](), list[int]()
     for kind, entity, rows, amount in (
         (Kind.ADD_FUNDS, Entity.USER, stock.users, _MORE * COLD_PRICE),
@@ -220,9 +223,10 @@ def _more(live: Live, stock: Stock) -> None:
 
 
 def _calm(live: Live, orders: Longs) -> float:
-    """The lower median latency of two bursts without a fault, in seconds; 0 without an answer.
+    """Return the median latency in seconds of two bursts without a fault, the lower of the two; 0 if none is answered.
 
-    The first burst opens connections, starts threads and fills caches. A fault timed by it would come after its burst.
+    The first burst is slow because it opens connections, starts threads and fills caches. With its latency, a fault
+    would happen after its burst has ended.
     """
     usable = orders[live.record.orders["ready"][orders] == 1]
     found = []
@@ -234,15 +238,16 @@ def _calm(live: Live, orders: Longs) -> float:
 
 
 def _median(answers: Result) -> float:
-    """The median latency of the 2xx answers in seconds; 0 if there are none."""
+    """Return the median latency of the 2xx answers in seconds; 0 if there are none."""
     good = (answers.status >= 200) & (answers.status < 300)
     return float(np.median((answers.done - answers.sent)[good])) / 1e9 if good.any() else 0.0
 
 
 def _strike(live: Live, fault: Fault, orders: Longs, delay: float) -> tuple[Result, int]:
-    """Send a burst with a fault, and wait for the recovery. Returns the answers, and how many requests the fault hit.
+    """Send a burst, inject the fault, and wait for the recovery. During a pause, each order is sent a second time.
 
-    During a pause each order is sent once more. Raises SubmissionError if a service does not come back.
+    Returns the answers, and how many requests were in flight when the fault happened. Raises SubmissionError if a
+    service does not come back.
     """
     counter, supervisor = live.counter, live.supervisor
     assert supervisor is not None
@@ -253,7 +258,7 @@ def _strike(live: Live, fault: Fault, orders: Longs, delay: float) -> tuple[Resu
     start = counter.now() + int(_LEAD * 1e9)
     due, times = np.zeros(len(orders), dtype=np.int64), 1 + (fault.what == PAUSE)
     if fault.what == PAUSE:
-        # A client without an answer retries while the first checkout still waits; a lock may expire meanwhile.
+        # A client retries while its first checkout is still waiting. A lock may expire in the meantime.
         within = np.linspace(1 / 3, 2 / 3, len(orders)) * live.limits.pause * 1e9
         due = np.concatenate([due, within.astype(np.int64)])
     least = min(_UNDER_WAY, len(orders))
@@ -275,7 +280,7 @@ def _strike(live: Live, fault: Fault, orders: Longs, delay: float) -> tuple[Resu
             supervisor.pause(name)
         until = live.clock() + live.limits.pause
         result = result or _wait(live, live.limits.pause)
-        counter.wait(until - live.clock())  # a pause keeps its length even if the burst is over
+        counter.wait(until - live.clock())  # a pause has the same length even if the burst ends early
         for name in names:
             supervisor.resume(name)
     else:
@@ -288,7 +293,7 @@ def _strike(live: Live, fault: Fault, orders: Longs, delay: float) -> tuple[Resu
 
 
 def _kill(live: Live, names: list[str], again: float = -1.0) -> None:
-    """Kill services and restart them; ``again``: kill them once more after so many seconds, -1: not."""
+    """Kill services and restart them. ``again``: seconds after which each is killed a second time; -1: it is not."""
     supervisor = live.supervisor
     assert supervisor is not None
     for name in names:
@@ -303,7 +308,10 @@ def _kill(live: Live, names: list[str], again: float = -1.0) -> None:
 
 
 def _word(live: Live, least: int, answered: bool) -> Result | None:
-    """Wait until ``least`` requests are sent, or one is answered. Returns the result if the burst is over."""
+    """Wait until ``least`` requests are sent or, if ``answered``, until one is answered.
+
+    Returns the result if the burst is over, and otherwise None.
+    """
     while True:
         said = live.counter.poll(live.limits.timeout, tend=False)
         if isinstance(said, Result):
@@ -313,7 +321,7 @@ def _word(live: Live, least: int, answered: bool) -> Result | None:
 
 
 def _wait(live: Live, seconds: float, tend: bool = True) -> Result | None:
-    """Wait for the end of the burst, for at most ``seconds``. Returns the result if it is over."""
+    """Wait at most ``seconds`` for the end of the burst. Returns its result, or None if it is not over."""
     until = live.clock() + seconds
     while (left := until - live.clock()) > 0:
         said = live.counter.poll(min(left, 0.1), tend)
@@ -323,7 +331,7 @@ def _wait(live: Live, seconds: float, tend: bool = True) -> Result | None:
 
 
 def _again(live: Live, orders: Longs, status: NDArray[np.int16]) -> None:
-    """Send orders without a definite answer again, and every fourth acknowledged one."""
+    """Send orders without a definite answer again, and also every fourth acknowledged order."""
     unknown = (status < 200) | (status >= 500) | (status == 429)
     acknowledged = (status >= 200) & (status < 300) & (np.arange(len(orders)) % 4 == 0)
     for attempt in (2, 3):

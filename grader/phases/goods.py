@@ -1,4 +1,4 @@
-"""Set up orders: with their own users and items, in crossed pairs, or in blocks."""
+"""Set up orders that have their own users and items, crossed pairs of orders, or blocks of orders."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from ..wire.jobs import Longs
 from .live import Live
 
 SET_UPS, BETWEEN = 3, 1.0
-"""Tries of a setup that a phase needs, and seconds between them: a process may just be restarting."""
+"""How often a phase tries to set up its orders, and the seconds between tries. A process may be restarting."""
 AMPLE = 100
-"""Credit and stock for so many times what an order needs."""
+"""Ample credit or stock, as a multiple of what an order needs."""
 
 
 def full(count: int, value: int) -> Longs:
-    """A column of one value."""
+    """Return a column with ``count`` copies of a value."""
     return np.full(count, value, dtype=np.int64)
 
 
 def among(many: Longs, few: Longs) -> Longs:
-    """Insert a few orders evenly among many."""
+    """Insert a few orders among many, evenly spaced."""
     return np.insert(many, np.arange(len(few)) * len(many) // max(1, len(few)), few)
 
 
@@ -38,11 +38,12 @@ def own(
     same: bool = False,
     numbers: Longs | None = None,
 ) -> Longs:
-    """Create orders with two lines, and their own users and items. Returns their rows.
+    """Create orders with two lines each, and a user and items for each of them. Returns the rows of the orders.
 
-    ``credit``, ``stock``: how many times an order's need (0: one unit too little). ``same``: both lines have the same
-    item, with enough for each line alone. A short stock alternates between the first and the second line, so that a
-    system must return what it took for an earlier line. ``numbers``: of the orders; by default the phase's next.
+    ``credit``, ``stock``: the amount as a multiple of what the order needs; 0: one unit less than it needs. ``same``:
+    both lines have the same item, whose stock suffices for either line even if it is short. Otherwise, a short stock
+    alternates between the first and the second line, so that a system must return the stock of an earlier line.
+    ``numbers``: the numbers of the orders; None: the next numbers of the phase.
     """
     rng = np.random.default_rng([live.seed, len(live.record.orders)])
     first, second = rng.integers(1, 6, count), rng.integers(1, 6, count)
@@ -59,12 +60,13 @@ def own(
 
 
 def _stocked(need: Longs, times: int, short: NDArray[np.bool_]) -> Longs:
-    """Stock for ``times`` times the need; 0: one unit too little where ``short`` is true."""
+    """Return ``times`` times the need. If ``times`` is 0, return one unit less than the need for each ``short`` item,
+    and ample stock for the others."""
     return need * times if times else np.where(short, need - 1, need * AMPLE)
 
 
 def short_items(live: Live, orders: Longs) -> Longs:
-    """For each order the item whose stock is too small."""
+    """Return the row of the item whose stock is too small, for each order."""
     lines, stock = live.record.lines, live.record.initial(Entity.ITEM, live.counter.now())
     found = []
     for order in orders:
@@ -76,7 +78,7 @@ def short_items(live: Live, orders: Longs) -> Longs:
 
 
 def crossed(live: Live, phase: str, pairs: int) -> Longs:
-    """Create pairs of orders with the same two items in opposite order, and their own users. Returns their rows."""
+    """Create pairs of orders with the same two items in opposite order, and a user for each. Returns their rows."""
     count = 2 * pairs
     numbers = live.number(phase, count)
     quantity, price = full(count, 1), full(count, 7)
@@ -92,14 +94,14 @@ def _sides(pairs: int) -> tuple[Longs, Longs]:
 
 
 def stocked(live: Live, phase: str, first: int, count: int, hot: Longs) -> tuple[Stock, Longs, int]:
-    """Create ``count`` blocks from ``first`` on. Returns them, the phase's hot items, and the number of the next block.
+    """Create ``count`` blocks, starting with block ``first``. If no order could be set up, try the next blocks.
 
-    If no order could be set up, it tries other blocks.
+    Returns the blocks, the hot items of the phase, and the number of the next block.
     """
     for attempt in range(SET_UPS):
         if attempt:
             live.counter.wait(BETWEEN)
-            hot = hot[:0]  # the hot items may have failed
+            hot = hot[:0]  # creating the hot items may have failed
         stock, hot = stock_blocks(live.counter, phase, live.seed, first, count, hot)
         first += count
         if live.record.orders["ready"][stock.orders].any():
@@ -108,7 +110,7 @@ def stocked(live: Live, phase: str, first: int, count: int, hot: Longs) -> tuple
 
 
 def ready(live: Live, orders: Longs) -> tuple[Longs, list[bytes]]:
-    """The orders that are ready, and the path ends of their checkouts."""
+    """Return the orders that are ready, and the last part of the path for the checkout of each."""
     table = live.record.orders
     usable = orders[table["ready"][orders] == 1]
     return usable, [middle(one) for one in table["id"][usable]]

@@ -1,4 +1,4 @@
-"""What every phase needs: record, counter, processes, limits, and its share of the time."""
+"""The state that all phases of a run share: the record, the counter, the processes, the limits and the time budgets."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ from ..terms import RUNS, Limits
 
 @dataclass
 class Live:
-    """One run, for the phases."""
+    """One run, as the phases see it."""
 
     record: Record
     counter: Counter
     limits: Limits
     seed: int
     rate: int
-    """The rate of the command line; 0: measure it."""
+    """Checkouts per second from the command line; 0: measure the rate."""
     seconds: dict[str, float]
-    """Seconds of each phase."""
+    """The time budget of each phase in seconds."""
     say: Callable[[str], None]
     supervisor: Supervisor | Elsewhere | None = None
-    """None: a system at --url without kill commands."""
+    """None for a system at --url without kill commands."""
     at_the_end: list[Callable[[], None]] = field(default_factory=list)
-    """Functions to call when all phases are over."""
+    """Functions to call after the last phase."""
 
     def number(self, phase: str, count: int) -> NDArray[np.int64]:
-        """The numbers of a phase's next orders, which their labels contain."""
+        """Return the numbers of the next ``count`` orders of a phase. They are part of the orders' labels."""
         table = self.record.orders
         first = int((table["phase"] == RUNS.index(phase)).sum())
         return np.arange(first, first + count, dtype=np.int64)
 
     def notes(self, phase: str) -> dict[str, Any]:
-        """The notes about a phase, for the judging half."""
+        """Return the notes about a phase, a dict that the judging half reads."""
         return self.record.phases.setdefault(phase, {})
 
     def clock(self) -> float:
-        """A monotonic clock in seconds."""
+        """Return the time of a monotonic clock in seconds."""
         return time.monotonic()

@@ -1,8 +1,8 @@
-"""Phase 3: different orders at a steady rate, in an open loop.
+"""Phase 3: check out different orders at a steady rate, in an open loop.
 
-A probe comes first: closed loops of growing size, until one lasts a second. It measures the rate that the system
-sustains, and the cost of setup and reads. Then orders are sent in bursts of a whole block, so that orders of one user
-and of one item meet at any rate.
+First, a probe sends closed loops of growing size until one of them lasts a second. It measures the rate that the system
+sustains, and the cost of setup and reads. Then orders are sent in bursts of one block, so that even at a low rate,
+orders with the same user or item are in progress at the same time.
 """
 
 from __future__ import annotations
@@ -21,30 +21,30 @@ from .settle import settle
 
 PHASE = "load"
 OPEN = 1024
-"""The most open connections."""
+"""The maximum number of open connections."""
 _FEW = 8
-"""Connections for shed requests."""
+"""The number of connections for sending shed requests again."""
 _SHARE = 0.4
 """The share of the phase's time for setup and two snapshots."""
 
 
 def bursts(count: int, rate: float) -> Longs:
-    """The due times of ``count`` orders in nanoseconds: one block at a time, ``rate`` orders a second."""
+    """Return the due times of ``count`` orders in nanoseconds: one block at a time, ``rate`` orders per second."""
     return (np.arange(count, dtype=np.int64) // BLOCK * (BLOCK * 1e9 / rate)).astype(np.int64)
 
 
 def checkouts(live: Live, stock: Stock) -> tuple[Longs, list[bytes]]:
-    """The ready orders of some blocks, and the path ends of their checkouts."""
+    """Return the orders of some blocks that are ready, and the last part of the path for the checkout of each."""
     table = live.record.orders
     ready = stock.orders[table["ready"][stock.orders] == 1]
     return ready, [middle(one) for one in table["id"][ready]]
 
 
 def again(live: Live, status: NDArray[np.int16], shed: Longs) -> Longs:
-    """Which shed requests to send again.
+    """Return the shed requests to send again.
 
-    Not all of them: one that had an effect in spite of the answer shows only if it is never done. The rest is half of
-    what may be missing.
+    Some are never sent again: if the system executed one of them although it answered 429, the audit finds it only in
+    an order that no later checkout pays. They are half of the orders that the required success rate does not need.
     """
     done = int(((status >= 200) & (status < 300)).sum())
     spare = int(done + len(shed) - live.limits.success * len(status)) // 2
@@ -55,7 +55,7 @@ def run(live: Live) -> None:
     """Run the phase."""
     counter, notes, seconds = live.counter, live.notes(PHASE), live.seconds[PHASE]
     began, blocks, hot = live.clock(), 0, np.zeros(0, dtype=np.int64)
-    live.say("load: probe")
+    live.say("load: measuring the sustained rate")
     size, sustained, cost = 2, 0.0, 1e-3
     while True:
         stock, hot, blocks = stocked(live, PHASE, blocks, size, hot)
@@ -76,10 +76,10 @@ def run(live: Live) -> None:
     snapshot(counter, PHASE, "how long reading takes")
     cost += 2 * (live.clock() - before) / max(1, len(live.record.orders))
     top = float(live.limits.top_rate)
-    # If nothing was done, any rate shows the failure soon.
+    # If no checkout was acknowledged, any rate shows the failure soon.
     rate = float(live.rate) or (max(1.0, min(top, sustained / 2)) if sustained else float(BLOCK))
     left = max(3.0, seconds - (live.clock() - began))
-    # As many orders as the time for setup and reads allows, and as the time for sending.
+    # The time for sending and the time for setup and reads both limit the number of orders.
     least = 2 if rate * left > BLOCK else 1
     count = max(least, int(min(rate * (1 - _SHARE) * left, _SHARE * left / cost)) // BLOCK)
     live.record.about["probe"] = {"sustained_per_s": round(sustained, 1), "order_s": round(cost, 6)}
@@ -88,13 +88,13 @@ def run(live: Live) -> None:
         live.say(f"load: setting up {count * BLOCK:,} orders")
         stock, hot, _ = stocked(live, PHASE, blocks, count, hot)
         subjects, middles = checkouts(live, stock)
-        live.say(f"load: {len(subjects):,} checkouts at {rate:,.0f} a second")
+        live.say(f"load: {len(subjects):,} checkouts at {rate:,.0f} per second")
         due = bursts(len(subjects), rate)
         answers = counter.send(Wave(PHASE, "load", Kind.CHECKOUT, subjects, middles, due=due, connections=OPEN))
         shed = np.flatnonzero(np.isin(answers.status, SHED))
         if len(shed):
             shed = again(live, answers.status, shed)
-            live.say(f"load: {len(shed):,} shed requests again")
+            live.say(f"load: sending {len(shed):,} shed requests again")
             ends = [middles[at] for at in shed]
             wave = Wave(PHASE, SHED_AGAIN, Kind.CHECKOUT, subjects[shed], ends, connections=_FEW, attempt=2)
             counter.insist(wave, live.limits.convergence)

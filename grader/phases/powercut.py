@@ -1,8 +1,8 @@
-"""A separate run after the phases: the system starts on a disk whose power is cut three times during checkouts.
+"""A separate run after the phases, on a disk whose power is cut three times during checkouts.
 
-Each cut comes after a seeded number of answers of a burst. Every process is killed, all unsynced writes are undone, and
-everything starts again with the same command. A stable pair of snapshots follows. This run has its own record, which is
-judged separately.
+Each cut happens after a seeded number of answers in a burst. Every process is killed, all unsynced writes are undone,
+and everything starts again with the same commands. After the last cut, the run waits for a stable pair of snapshots.
+It has its own record, which is judged separately.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ from .settle import settle
 
 CUTS = 3
 LEAST, MOST = 45.0, 150.0
-"""Seconds that the run needs at least, and may take at most."""
+"""The shortest and the longest duration of the run in seconds."""
 _BLOCKS = 2
-"""Blocks of orders in each burst."""
+"""The number of blocks of orders in each burst."""
 _SETTLE = 20.0
-"""Seconds that are reserved for the snapshots."""
+"""Seconds reserved for the snapshots."""
 _LEAD = 0.1
-"""Seconds between the command to send and the burst."""
+"""Seconds from the command to send the burst until it begins."""
 _SLOW = 10.0
-"""The power is cut after so many seconds even if answers are missing."""
+"""The power is cut after this many seconds even if some answers are missing."""
 
 
 @dataclass(frozen=True)
 class Stage:
-    """What the run needs: submission, copy, sandbox, and two generators, one of which only probes ports."""
+    """The inputs of the run. ``folder``: a copy of the submission; ``scout``: a generator that only probes ports."""
 
     submission: Submission
     folder: Path
@@ -58,7 +58,7 @@ class Stage:
 
 
 def run(stage: Stage, seconds: float) -> Record:
-    """Run the power cuts, and return their record. Raises VoidError if the machine or the time does not allow them."""
+    """Run the power cuts and return their record. Raises VoidError if the machine or the time does not allow them."""
     record, now = Record(), [lambda: 0]
 
     def note(process: str, what: str, detail: str) -> None:
@@ -92,7 +92,7 @@ def run(stage: Stage, seconds: float) -> Record:
 
 
 def _cuts(live: Live, supervisor: Supervisor, disk: Disk, until: float) -> None:
-    """Make all cuts, and read everything. Raises VoidError if not even the first cut was possible."""
+    """Cut the power up to CUTS times, and read everything back. Raises VoidError if no cut was possible."""
     notes, told = live.notes(POWER_CUT), live.notes(POWER_CUT).setdefault("cuts", [])
     rng = np.random.default_rng([live.seed, 6])
     longest, none = 0.0, np.zeros(0, dtype=np.int64)
@@ -102,11 +102,11 @@ def _cuts(live: Live, supervisor: Supervisor, disk: Disk, until: float) -> None:
             if began + longest > until - _SETTLE:
                 break
             live.say(f"{POWER_CUT}: {number + 1} of {CUTS}")
-            # A new block, as a cut may have removed earlier users and items.
+            # Use a new block, because a cut may have removed earlier users and items.
             stock, _ = stock_blocks(live.counter, POWER_CUT, live.seed, number * _BLOCKS, _BLOCKS, none)
             orders, ends = ready(live, stock.orders)
             if not len(orders):
-                break  # still read everything below
+                break  # everything is still read back below
             answers = int(rng.integers(len(orders) // 4, 3 * len(orders) // 4 + 1))
             first = number * _BLOCKS * BLOCK
             cut = {"cut": number + 1, "first": first, "last": first + _BLOCKS * BLOCK - 1, "answers": answers}
@@ -128,7 +128,7 @@ def _cuts(live: Live, supervisor: Supervisor, disk: Disk, until: float) -> None:
 
 
 def _burst(live: Live, supervisor: Supervisor, orders: Longs, ends: list[bytes], answers: int) -> None:
-    """Send all orders at once, and kill every process after ``answers`` answers."""
+    """Send all orders at once, and kill every process after ``answers`` answers or _SLOW seconds."""
     counter = live.counter
     for name in supervisor.names:
         supervisor.aim(name)
@@ -153,7 +153,7 @@ def _burst(live: Live, supervisor: Supervisor, orders: Longs, ends: list[bytes],
 
 
 def _up(live: Live, supervisor: Supervisor) -> None:
-    """Start everything again, in order, with the same commands. Raises SubmissionError."""
+    """Start all processes again, in order and with the same commands. Raises SubmissionError."""
     for name in supervisor.names:
         supervisor.restart(name)
         supervisor.wait_ready(name)

@@ -1,7 +1,8 @@
-"""Phase 4: stock, and then credit, for exactly K orders.
+"""Phase 4: more orders than the stock, and then the credit, suffices for. Exactly K of them must sell.
 
-All orders are checked out at once. After that every unpaid order is tried again, one by one, until a pass sells none.
-More than K paid orders are oversold, fewer are leaked. Then comes a top-up, and the same again.
+All orders are checked out at once. After that, every unpaid order is tried again, one at a time, until a pass sells
+none. If more than K orders are paid, the system has oversold; if fewer are, it has lost stock or credit. Then a top-up
+is made, and the same is repeated.
 """
 
 from __future__ import annotations
@@ -18,23 +19,24 @@ from .settle import drain, settle
 
 PHASE = "scarcity"
 _MOST, _TIMES = 20, 3
-"""K, and how many times K orders there are."""
+"""The largest K, and the number of orders as a multiple of K."""
 _AT_LEAST = 2
-"""Orders that must be set up, in multiples of K: some answers of the setup may be lost."""
+"""The number of orders that must be set up, as a multiple of K. It is lower because setup requests may fail."""
 _LEAST = 4
-"""The smallest K. Half of it, the top-up, is still more than one."""
+"""The smallest K. The top-up is for half of K, which is still more than one order."""
 _TRIED = 4 * _TIMES - 5
-"""Refused orders that are tried again, for each of K: 2 K before a top-up and 1.5 K after it, in both halves."""
+"""The number of refused orders that are tried again, as a multiple of K: 2 K before the top-up and 1.5 K after it, for
+stock and for credit."""
 _SHARE = 0.6
-"""The share of the phase's time for them."""
+"""The share of the phase's time for trying refused orders again."""
 _PRICE = 10
 _PASSES = 8
-"""The most passes over the unpaid orders. A right system needs two, of which the second sells none; one that sheds load
-sells some in each."""
+"""The maximum number of passes over the unpaid orders. A right system needs two passes, and the second one sells none.
+A system that sheds load may sell some in every pass."""
 
 
 def _enough(live: Live) -> int:
-    """K. A slow system gets a smaller one, as refused orders are tried again one by one."""
+    """Return K. It is smaller for a slow system, because refused orders are tried again one at a time."""
     usable, middles = ready(live, own(live, PHASE, 1))
     if not len(usable):
         return _MOST
@@ -45,7 +47,10 @@ def _enough(live: Live) -> int:
 
 
 def _by_stock(live: Live, enough: int) -> tuple[Longs, Entity, Longs]:
-    """Create orders of one item with stock for ``enough``. Returns them, and the entity and row to top up."""
+    """Create orders for one item, whose stock suffices for ``enough`` of them.
+
+    Returns the orders, and the entity and the row to top up.
+    """
     count = enough * _TIMES
     numbers = live.number(PHASE, count)
     users = new_users(live.counter, PHASE, numbers, full(count, 10 * _PRICE))
@@ -55,7 +60,7 @@ def _by_stock(live: Live, enough: int) -> tuple[Longs, Entity, Longs]:
 
 
 def _by_credit(live: Live, enough: int) -> tuple[Longs, Entity, Longs]:
-    """Create orders of one user with credit for ``enough``. Returns the same as `_by_stock`."""
+    """Create orders of one user, whose credit suffices for ``enough`` of them. Returns the same as `_by_stock`."""
     count = enough * _TIMES
     numbers = live.number(PHASE, count)
     user = new_users(live.counter, PHASE, numbers[:1], full(1, enough * _PRICE))
@@ -87,18 +92,21 @@ def run(live: Live) -> None:
         unit = 1 if entity == Entity.ITEM else _PRICE
         top_up(live.counter, PHASE, entity, row, full(1, more * unit))
         if not live.record.rows(entity)["ready"][row].all():
-            continue  # the top-up promised nothing
+            continue  # the top-up was not acknowledged
         live.counter.send(
             Wave(PHASE, f"short of {by}", Kind.CHECKOUT, usable, middles, due=none, connections=1024, attempt=2)
         )
         if not _sell_out(live, by, usable, enough + more):
             return
         if live.clock() - began > live.seconds[PHASE] / 2:
-            enough = max(_LEAST, enough // 4)  # the system got slower
+            enough = max(_LEAST, enough // 4)  # the system has become slower
 
 
 def _sell_out(live: Live, by: str, orders: Longs, enough: int) -> bool:
-    """Try unpaid orders one by one until a pass sells none. False if a rule is broken."""
+    """Try the unpaid orders one at a time until a pass sells none.
+
+    Returns whether the snapshots settled and exactly ``enough`` orders are paid.
+    """
     record, before = live.record, -1
     for number in range(_PASSES):
         shot = drain(live, PHASE, f"short of {by}")

@@ -1,7 +1,8 @@
 """Wait for two full snapshots, two seconds apart, that are equal and clean.
 
-Between them `look_again` reads everything once more, and must find the same. The first such pair is accepted. If there
-is none at the convergence limit, the last two snapshots are recorded instead. Earlier ones are not recorded.
+Between the two, `look_again` reads everything again and must find the same values. The first such pair is accepted. If
+no pair is found by the convergence limit, the last two snapshots are recorded instead. Earlier snapshots are not
+recorded.
 """
 
 from __future__ import annotations
@@ -14,7 +15,10 @@ from .live import Live
 
 
 def settle(live: Live, phase: str, name: str) -> bool:
-    """Read until a pair is clean and equal, or until the limit. Returns whether it was, and records the pair."""
+    """Take snapshots until two in a row are clean and equal, or until the limit. Records the last two snapshots.
+
+    Returns whether they are clean and equal.
+    """
     counter, record = live.counter, live.record
     began = counter.now()
     limit = _limit(live)
@@ -42,19 +46,22 @@ def settle(live: Live, phase: str, name: str) -> bool:
 
 
 def failed(live: Live) -> bool:
-    """Whether an earlier phase never settled, so that the run is a fail."""
+    """Return whether an earlier phase never settled. The verdict of the run is then "fail"."""
     return any(shot["phase"] and not shot["accepted"] for shot in live.record.snapshots_taken)
 
 
 def _limit(live: Live) -> int:
-    """When to stop waiting (ns of the run): at the convergence limit; after a failed phase also at the run's end."""
+    """Return when to stop waiting, in ns since the run began.
+
+    This is the convergence limit or, if an earlier phase has failed, the end of the run's time budget if it is sooner.
+    """
     now, stable = live.counter.now(), 2 * live.limits.stable
     limit = now + int(live.limits.convergence * 1e9)
     return min(limit, max(now + int(stable * 1e9), int(live.limits.budget * 1e9))) if failed(live) else limit
 
 
 def drain(live: Live, phase: str, name: str) -> Shot:
-    """Read until a snapshot is clean, or until the limit. Returns the last one, and records none."""
+    """Take snapshots until one is clean, or until the limit. Returns the last one, but does not record it."""
     limit = _limit(live)
     while True:
         shot = snapshot(live.counter, phase, name)
@@ -64,14 +71,14 @@ def drain(live: Live, phase: str, name: str) -> Shot:
 
 
 def still_clean(live: Live, phase: str) -> bool:
-    """Whether a snapshot of a phase is clean now. Records none."""
+    """Take a snapshot of a phase and return whether it is clean. Does not record it."""
     return clean(view_of(live.record, snapshot(live.counter, phase, "still")))
 
 
 def settle_all(live: Live) -> int:
-    """Take and record the run's last snapshot, of everything. Returns its number.
+    """Take and record the final snapshot of the run, which covers all phases. Returns its number.
 
-    It is repeated, up to the limit, while reads are lost: a process may just be restarting.
+    If reads are lost, it is repeated until the limit, because a process may be restarting.
     """
     limit = _limit(live)
     while True:

@@ -1,7 +1,7 @@
-"""Phase 6: different orders at rates that rise until the system cannot follow, and then narrow down the limit.
+"""Phase 6: check out different orders at rising rates until the system cannot keep up, then narrow down the limit.
 
-A rate is held if 99% are done, with a p99 of at most a second from the due time. The judging half decides that from the
-history; here it only selects the next rate. One audit follows all steps.
+A rate is held if 99% of the checkouts are done, with a p99 latency of at most one second from the due time. The judging
+half decides this from the history. This phase checks it only to select the next rate. One audit follows all steps.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from .settle import settle
 
 PHASE = "speed"
 _FIRST, _FACTOR = 100.0, 2.5
-"""Checkouts a second of the first step (a fourth of the probe's rate if that is more), and the factor between steps.
-10,000 are five steps away."""
+"""Checkouts per second in the first step, and the factor between steps. The first step uses a quarter of the probe's
+rate if that is more. A rate of 10,000 is five steps away from 100."""
 _FEW = 4
-"""The fewest checkouts of a step."""
+"""The minimum number of checkouts in a step."""
 _NEAR = 1.2
-"""The search ends when a held rate and one that was not differ by at most this factor."""
+"""The search ends when the highest rate that was held and the lowest that was not differ by at most this factor."""
 _STEP = {True: 1.0, False: 4.0}
-"""Seconds of a step in a quick run and in a full one."""
+"""The duration of a step in seconds, in a quick run (True) and in a full run (False)."""
 _SHARE = 0.75
 """The share of the phase's time for the steps. The rest is for reading everything back."""
 
@@ -37,12 +37,12 @@ def run(live: Live) -> None:
     known = float(live.record.about.get("probe", {}).get("sustained_per_s", 0.0))
     rate, cost, held, lost = max(_FIRST, known / 4), 0.0, 0.0, np.inf
     if known:
-        # For a slow system twice its rate is too much already, and ends sooner than more.
+        # Twice its own rate is already too much for a slow system, and such a step ends sooner than a faster one.
         rate = min(rate, 2 * known)
     steps = notes.setdefault("steps", [])
     while True:
         step, left = _STEP[seconds < 30], seconds * _SHARE - (live.clock() - began)
-        # The highest rate whose setup and step fit into the time that is left.
+        # The highest rate for which both setup and step fit into the remaining time.
         most = (left / step - 1) / cost if steps else rate
         if most < rate and most < held * _NEAR:
             notes["ended"] = "no time was left for another step"
@@ -55,10 +55,10 @@ def run(live: Live) -> None:
         if not len(subjects):
             notes["stopped"] = "no order could be set up"
             break
-        live.say(f"speed: {rate:,.0f} a second")
+        live.say(f"speed: {rate:,.0f} checkouts per second")
         due = bursts(len(subjects), rate)
         if rate < BLOCK:
-            # A whole block at once would be more than a second of load.
+            # One block at once would be more than a second of load.
             few = max(_FEW, round(rate * step))
             subjects, middles = subjects[:few], middles[:few]
             due = (np.arange(len(subjects)) * 1e9 / rate).astype(np.int64)

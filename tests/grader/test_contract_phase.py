@@ -187,7 +187,7 @@ def test_right_reads_are_repeated_at_the_end_of_the_run(lost: str) -> None:
 
 def test_an_order_of_many_can_be_checked_out_and_is_charged() -> None:
     found = exchanges(FreeOnes(0), Limits(convergence=0.0))
-    assert [one["title"] for one in found if not one["agreed"]] == ["its user was charged"]
+    assert [one["title"] for one in found if not one["agreed"]] == ["the user of that order was charged"]
 
 
 @pytest.mark.parametrize("behind", [0.0, 1.0, 3.0, 15.0, 19.0])
@@ -221,8 +221,8 @@ def test_a_system_that_hangs_is_not_asked_everything() -> None:
     silent = Counter()
     found = exchanges(silent)
     assert len(silent.asked) == 4 and len(found) == 61 and not any(one["agreed"] for one in found)
-    assert {one["got"] for one in found[4:] if "no id" not in one["got"]} == {"not asked: the system does not answer"}
+    assert {one["got"] for one in found[4:] if "no id" not in one["got"]} == {"not sent: the system does not answer"}
     assert sum(one.get("asked", True) for one in found) == 4
-    seldom = Counter(("a user of many",))
+    seldom = Counter(("a user from batch_init",))
     exchanges(seldom, Limits(convergence=0.0))
-    assert len(seldom.asked) == 10 and seldom.asked.count("a user of many") == 2
+    assert len(seldom.asked) == 10 and seldom.asked.count("a user from batch_init") == 2
