@@ -52,7 +52,9 @@ def _positive(text: str) -> float:
 def _rate(text: str) -> int:
     value = int(text) if text.isascii() and text.isdigit() and len(text) < 9 else 0
     if not 0 < value < 1_000_000:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a rate: give whole checkouts a second, from 1 to 999,999")
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a rate: give a whole number of checkouts per second, from 1 to 999,999"
+        )
     return value
 
 
@@ -60,29 +62,35 @@ def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="python -m grader", description="Grade checkout systems.")
     commands = parser.add_subparsers(dest="what", required=True, parser_class=_Parser)
     grade = commands.add_parser("checkout", help="grade a submission")
-    grade.add_argument("submission", nargs="?", help="a folder with checkout.toml, or a .zip, .tar or .tar.gz of one")
-    length = grade.add_mutually_exclusive_group()
-    length.add_argument("--quick", action="store_true", help="within 2 minutes")
-    length.add_argument("--full", action="store_true", help="within 12 minutes (the default)")
-    grade.add_argument("--phases", help=f"run only these phases, of {','.join(PHASES)}")
-    grade.add_argument("--power-cut", action="store_true", help="test power cuts as well, for up to 150 s more")
-    grade.add_argument("--url", help="grade a system that already runs at this address")
-    grade.add_argument("--kill", action="append", default=[], metavar="NAME=CMD", help="with --url: how to kill NAME")
     grade.add_argument(
-        "--restart", action="append", default=[], metavar="NAME=CMD", help="with --url: how to restart it"
+        "submission", nargs="?", help="a folder with checkout.toml, or its .zip, .tar or .tar.gz archive"
     )
-    grade.add_argument("--allow-remote", action="store_true", help="with --url: allow another machine")
-    grade.add_argument("--seed", type=int, help="selects the orders; random by default")
-    grade.add_argument("--rate", type=_rate, default=0, help="checkouts a second of the load phase")
-    grade.add_argument("--require", type=_rate, help="fail a system that sustains fewer checkouts a second")
-    grade.add_argument("--timeout", type=_positive, help="seconds until a request counts as unanswered")
-    grade.add_argument("--ready", type=_positive, help="seconds within which a process must be ready")
-    grade.add_argument("--convergence", type=_positive, help="seconds within which effects must complete")
+    length = grade.add_mutually_exclusive_group()
+    length.add_argument("--quick", action="store_true", help="finish within 2 minutes")
+    length.add_argument("--full", action="store_true", help="finish within 12 minutes (the default)")
+    grade.add_argument("--phases", help=f"run only these phases, separated by commas: {','.join(PHASES)}")
+    grade.add_argument("--power-cut", action="store_true", help="also test power cuts, which takes up to 150 s")
+    grade.add_argument("--url", help="grade a system that is already running at this address")
+    grade.add_argument(
+        "--kill", action="append", default=[], metavar="NAME=CMD", help="with --url: the command to kill NAME"
+    )
+    grade.add_argument(
+        "--restart", action="append", default=[], metavar="NAME=CMD", help="with --url: the command to restart NAME"
+    )
+    grade.add_argument("--allow-remote", action="store_true", help="with --url: allow an address on another machine")
+    grade.add_argument("--seed", type=int, help="the seed that selects the orders; random by default")
+    grade.add_argument("--rate", type=_rate, default=0, help="rate of the load phase, in checkouts per second")
+    grade.add_argument("--require", type=_rate, help="fail a system that sustains fewer checkouts per second")
+    grade.add_argument("--timeout", type=_positive, help="seconds after which a request without an answer times out")
+    grade.add_argument("--ready", type=_positive, help="seconds that a process has to become ready")
+    grade.add_argument("--convergence", type=_positive, help="seconds that effects have to complete after a phase")
     grade.add_argument("--report", type=Path, metavar="DIR", help="folder for the record and the reports")
-    grade.add_argument("--explain", action="store_true", help="print what each phase does")
+    grade.add_argument("--explain", action="store_true", help="print a description of each phase, and exit")
     again = commands.add_parser("replay", help="judge a recorded run again")
-    again.add_argument("folder", type=Path)
-    again.add_argument("--report", type=Path, metavar="OUT", help="folder for the reports; DIR by default")
+    again.add_argument("folder", type=Path, help="the report folder of a run")
+    again.add_argument(
+        "--report", type=Path, metavar="OUT", help="folder for the new reports (default: the same folder)"
+    )
     return parser
 
 
@@ -91,14 +99,16 @@ def _wish(given: argparse.Namespace, words: list[str], scratch: Path) -> Wish:
         raise UsageError("give either a submission or --url")
     if given.url is None and (given.kill or given.restart):
         raise UsageError(
-            "--kill and --restart need --url; the grader itself kills and restarts the processes of a folder"
+            "--kill and --restart need --url; the grader itself kills and restarts the processes of a submission folder"
         )
     if given.url is not None and given.power_cut:
-        raise UsageError("--power-cut needs a folder; the grader does not control the disk of a system at --url")
+        raise UsageError(
+            "--power-cut needs a submission folder; the grader does not control the disk of a system at --url"
+        )
     ways = commands(given.kill, given.restart)
     phases = PHASES if given.phases is None else tuple(dict.fromkeys(given.phases.split(",")))
     if unknown := [phase for phase in phases if phase not in PHASES]:
-        raise UsageError(f"--phases: {', '.join(map(repr, unknown))}: unknown; the phases are {','.join(PHASES)}")
+        raise UsageError(f"--phases: no such phase: {', '.join(map(repr, unknown))}; choose from {','.join(PHASES)}")
     limits = Limits(
         timeout=given.timeout or Limits.timeout,
         ready=given.ready or Limits.ready,
@@ -116,7 +126,7 @@ def _wish(given: argparse.Namespace, words: list[str], scratch: Path) -> Wish:
         if not path.is_dir() and not path.is_file():
             raise UsageError(f"{path} is neither a folder nor an archive; check the path")
         if path.name == FILE:
-            raise UsageError(f"{path} is one file of a submission; give its folder")
+            raise UsageError(f"{path} is one file of a submission; give the folder that contains it")
         try:
             submission = read_submission(path if path.is_dir() else unpack(path, scratch))
         except SubmissionError as error:
@@ -144,13 +154,13 @@ def _checkout(given: argparse.Namespace, words: list[str]) -> int:
         print(explanation())
         return PASS
     if sys.platform != "linux":
-        raise UsageError("the grader runs on Linux (on Windows: in WSL); it needs epoll and /proc")
+        raise UsageError("the grader runs only on Linux, because it needs epoll and /proc; on Windows, use WSL")
     with tempfile.TemporaryDirectory(prefix="checkout-unpacked-") as scratch:
         wish = _wish(given, words, Path(scratch))
         most = wish.limits.budget * sum(SHARES[phase] for phase in wish.phases) + MOST * wish.powercut
         out = (given.report or Path("reports") / f"checkout-{time.strftime('%Y%m%d-%H%M%S')}").absolute()
         if wish.submission.folder is not None:
-            os.chdir(_HERE)  # Python children import from their current folder, which may be a submission
+            os.chdir(_HERE)  # child processes import from the current folder, which could be a submission
         with _room(out), Shown(most) as shown:
             run(wish, out, shown.say)
     judgement, text = write(out, out)
@@ -161,7 +171,7 @@ def _checkout(given: argparse.Namespace, words: list[str]) -> int:
 
 def _replay(given: argparse.Namespace) -> int:
     if not given.folder.is_dir():
-        raise RecordError(f"{given.folder} is not a folder; give the folder that --report named")
+        raise RecordError(f"{given.folder} is not a folder; give the report folder of a run")
     out = given.report or given.folder
     with _room(out):
         try:
@@ -169,7 +179,7 @@ def _replay(given: argparse.Namespace) -> int:
         except (AttributeError, KeyError, IndexError, TypeError, ValueError) as error:
             said = f"{type(error).__name__}: {error}"
             raise RecordError(
-                f"{given.folder}: the record is inconsistent ({said}); replay an unmodified one"
+                f"{given.folder}: the record is inconsistent ({said}); replay an unmodified record"
             ) from error
     print(text)
     return _EXITS[judgement.verdict]
@@ -177,9 +187,9 @@ def _replay(given: argparse.Namespace) -> int:
 
 @contextlib.contextmanager
 def _room(out: Path) -> Iterator[None]:
-    """Create the report folder before the run, and remove it after an error if it is empty.
+    """Create the report folder on entry. If the block raises, remove the folder again unless it contains files.
 
-    Raises UsageError if the folder cannot be written.
+    Raises UsageError if the folder cannot be created or written to.
     """
     made = [path for path in (out, *out.parents) if not path.exists()]
     try:
@@ -191,13 +201,13 @@ def _room(out: Path) -> Iterator[None]:
         yield
     except BaseException:
         for path in made:
-            with contextlib.suppress(OSError):  # it is not empty
+            with contextlib.suppress(OSError):  # the folder is not empty
                 path.rmdir()
         raise
 
 
 def main(words: list[str]) -> int:
-    """Run a command line (without the program's name), and return its exit status."""
+    """Run the command line ``words``, which excludes the program's name, and return the exit status."""
     given = _parser().parse_args(words)
     try:
         return _checkout(given, words) if given.what == "checkout" else _replay(given)
@@ -208,10 +218,10 @@ def main(words: list[str]) -> int:
         print(f"VOID: {error}", file=sys.stderr)
         return VOID
     except KeyboardInterrupt:
-        print("interrupted; no process is left running", file=sys.stderr)
+        print("interrupted; the grader has stopped all processes that it started", file=sys.stderr)
         return INTERRUPTED
     except Exception:
-        # Python would exit with 1, the status of a fail.
+        # An uncaught exception would exit with status 1, which means fail.
         traceback.print_exc()
-        print("VOID: the grader itself failed (traceback above), so there is no verdict", file=sys.stderr)
+        print("VOID: there is no verdict, because the grader itself failed (see the traceback above)", file=sys.stderr)
         return VOID

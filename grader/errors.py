@@ -1,10 +1,10 @@
 """Errors that end a run before its verdict.
 
     GraderError
-    +-- UsageError        the command line is wrong                                   exit 64
-    +-- SubmissionError   the submission cannot run: a fail with the reason           exit 1
-    +-- VoidError         this machine cannot judge now: never a score                exit 2
-    +-- RecordError       the folder holds no record, or one of another version       exit 64
+    +-- UsageError        the command line is invalid                                 exit 64
+    +-- SubmissionError   the submission cannot run; the verdict is fail              exit 1
+    +-- VoidError         the machine cannot judge now; there is no score             exit 2
+    +-- RecordError       the folder does not contain a readable record               exit 64
 
 Each message says what is wrong, the rule, and what to do.
 """
@@ -17,16 +17,16 @@ class GraderError(Exception):
 
 
 class UsageError(GraderError):
-    """The command line is wrong."""
+    """The command line is invalid."""
 
 
 class SubmissionError(GraderError):
-    """The submission cannot run. The verdict is a fail with this reason."""
+    """The submission cannot run. The verdict is fail, and the message is the reason."""
 
 
 class VoidError(GraderError):
-    """This machine cannot judge the submission. The verdict is void, without a score."""
+    """This machine cannot judge the submission. The verdict is void, and there is no score."""
 
 
 class RecordError(GraderError):
-    """A folder holds no record, or one that this version cannot read."""
+    """A folder does not contain a record, or contains one that this version cannot read."""

@@ -1,4 +1,4 @@
-"""The progress of a run and its remaining time: a moving line in a terminal, one line per step elsewhere."""
+"""Shows the progress and the remaining time of a run: one updating line in a terminal, otherwise one line per step."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rich.text import Text
 
 
 class _Bar(BarColumn):
-    """A bar that time fills: a run lasts for a given time."""
+    """A bar that shows the elapsed time as a share of the maximum time."""
 
     def render(self, task: Task) -> ProgressBar:
         total = task.total or 1.0
@@ -23,7 +23,7 @@ class _Bar(BarColumn):
 
 
 class _Left(ProgressColumn):
-    """Seconds that have passed, and at most how many are left."""
+    """A column with the elapsed seconds and the estimated seconds left."""
 
     def render(self, task: Task) -> Text:
         past = task.elapsed or 0.0
@@ -32,18 +32,18 @@ class _Left(ProgressColumn):
 
 
 class Shown:
-    """Shows the progress of a run. A context manager."""
+    """A context manager that shows the progress of a run."""
 
     def __init__(
         self, most: float, console: Console | None = None, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """``most``: the longest that the run may take, in seconds. The console is standard error unless given."""
+        """Start the clock. ``most`` is the maximum length of the run in seconds. ``console`` defaults to stderr."""
         self._most, self._clock, self._began = most, clock, clock()
         self._console = console or Console(stderr=True, highlight=False, soft_wrap=True)
         self._phase, self._since = "", self._began
         self._line: Progress | None = None
         if self._console.is_terminal:
-            # A narrow terminal cuts the step short, never the time.
+            # In a narrow terminal only the text of the step is truncated, not the time.
             at = TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True, ratio=1))
             columns = (SpinnerColumn(), _Bar(), _Left(table_column=Column(no_wrap=True)), at)
             self._line = Progress(*columns, console=self._console, transient=True, expand=True)
@@ -61,7 +61,7 @@ class Shown:
             self._line.stop()
 
     def say(self, text: str) -> None:
-        """Show a step, "phase: what it does"."""
+        """Show the step that starts now. ``text`` has the form "phase: description", or only a description."""
         now = self._clock()
         past = now - self._began
         if self._line is None:

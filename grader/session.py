@@ -1,4 +1,4 @@
-"""One run from start to end. It ends every process that it started, even after an error."""
+"""Grades one submission from start to end, and stops every process that it started, even after an error."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from .wire.client import Generator
 SHARES = {"contract": 0.05, "duplicates": 0.15, "load": 0.12, "scarcity": 0.15, "faults": 0.38, "speed": 0.15}
 """Each phase's share of the run's time."""
 _LEAST_SPEED = 3.0
-"""Seconds that the last phase gets even if earlier ones took longer than their share."""
+"""The minimum length of the speed phase in seconds, even if earlier phases took longer than their share."""
 
 
 @dataclass(frozen=True)
 class Wish:
-    """What the command line asks for."""
+    """The settings of one run, as given on the command line."""
 
     submission: Submission
     phases: tuple[str, ...]
@@ -49,15 +49,15 @@ class Wish:
     allow_remote: bool = False
     require: int = 0
     broken: str = ""
-    """What is wrong with checkout.toml. The verdict is then a fail with this reason."""
+    """The error in the submission's archive or checkout.toml, if there is one. It makes the verdict a fail."""
     ways: dict[str, tuple[list[str], list[str]]] = field(default_factory=dict)
-    """For a system at --url: name to its kill command and its restart command."""
+    """For a system at --url: the kill command and the restart command of each process, by process name."""
     powercut: bool = False
-    """Whether --power-cut was given, which adds time for it."""
+    """Whether --power-cut was given. It adds the time that the power cuts need to the run."""
 
 
 def cache_folder() -> Path:
-    """The folder of built submissions."""
+    """Return the folder that caches built submissions."""
     home = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     return Path(home) / "checkout-grader" / "builds"
 
@@ -67,11 +67,14 @@ _ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @contextlib.contextmanager
 def _ended_by_signals() -> Iterator[None]:
-    """Make SIGTERM and SIGHUP end the run as Ctrl-C does. After the first signal all are ignored during cleanup."""
+    """Make SIGTERM and SIGHUP stop the run like Ctrl-C, with a KeyboardInterrupt.
+
+    All further signals are ignored, so that they cannot interrupt the cleanup.
+    """
 
     def end(number: int, frame: FrameType | None) -> None:
         for each in _ENDS:
-            signal.signal(each, signal.SIG_IGN)  # a second signal must not stop the cleanup
+            signal.signal(each, signal.SIG_IGN)  # a second signal must not interrupt the cleanup
         raise KeyboardInterrupt
 
     before = {number: signal.signal(number, end) for number in _ENDS}
@@ -87,9 +90,10 @@ def _ended_by_signals() -> Iterator[None]:
 
 
 def run(wish: Wish, out: Path, say: Callable[[str], None]) -> None:
-    """Grade a submission, and write the record into ``out``, also for a submission that cannot run.
+    """Grade a submission, and write the record into the folder ``out``, even if the submission cannot run.
 
-    Raises UsageError, and KeyboardInterrupt after everything was ended; then there is no record.
+    ``say`` receives a line of text at each step. Raises UsageError if the command line is invalid. Raises
+    KeyboardInterrupt after a signal, once every process has been stopped. In both cases no record is written.
     """
     record = Record()
     record.about.update(_about(wish))
@@ -147,11 +151,11 @@ def _live(wish: Wish, record: Record, scratch: Path, say: Callable[[str], None],
         say(f"waiting for {submission.name} to accept connections")
     if silent := closed(routes.targets, generator, limits.ready, supervisor.tend if supervisor else None):
         mend = (
-            "check base_url or urls in checkout.toml, and give each process a ready"
+            "check base_url or urls in checkout.toml, and set ready for each process"
             if supervisor
             else "start the system first, and check the address"
         )
-        raise SubmissionError(f"{silent} accepts no connection; {mend}{supervisor.ended() if supervisor else ''}")
+        raise SubmissionError(f"{silent} accepts no connections; {mend}{supervisor.ended() if supervisor else ''}")
     if wish.ways:
         scout = Generator()
         ends.callback(scout.close)
@@ -166,13 +170,13 @@ def _live(wish: Wish, record: Record, scratch: Path, say: Callable[[str], None],
         if phase not in wish.phases:
             continue
         if record.phases.get("contract", {}).get("silent"):
-            why = "four questions of the contract phase in a row got no answer"
+            why = "the system did not answer four requests in a row in the contract phase"
             record.phases[phase] = {"skipped": why}
             continue
         if phase == "speed":
             left = limits.budget - counter.now() / 1e9
             if failed(live) and left < seconds[phase]:
-                record.phases[phase] = {"skipped": "no time was left, as a failed phase was waited for until its limit"}
+                record.phases[phase] = {"skipped": "no time was left, because a failed phase did not settle in time"}
                 continue
             live.seconds[phase] = min(seconds[phase], max(_LEAST_SPEED, left))
         notes = live.notes(phase)
@@ -185,7 +189,7 @@ def _live(wish: Wish, record: Record, scratch: Path, say: Callable[[str], None],
             asked()
     if (rate := record.phases.get("load", {}).get("rate")) and not wish.rate:
         record.about["repeat"] += f" --rate {rate:.0f}"
-    say("reading everything a last time")
+    say("taking the final snapshot")
     settle_all(live)
     left = limits.budget - counter.now() / 1e9
     if folder is None or supervisor is None:
@@ -193,7 +197,7 @@ def _live(wish: Wish, record: Record, scratch: Path, say: Callable[[str], None],
     elif record.phases.get("contract", {}).get("silent"):
         why = "the system does not answer"
     elif not (why := _no_cut(wish, left)):
-        supervisor.close()  # fixed ports of checkout.toml must be free
+        supervisor.close()  # frees the fixed ports in checkout.toml, which the next run needs
         stage = powercut.Stage(submission, folder, sandbox, scratch, scout, generator, limits, wish.seed, say)
         try:
             record.powercut = powercut.run(stage, powercut.MOST if wish.powercut else min(left, powercut.MOST))
@@ -203,14 +207,14 @@ def _live(wish: Wish, record: Record, scratch: Path, say: Callable[[str], None],
 
 
 def _no_cut(wish: Wish, left: float) -> str:
-    """Why this run has no power cut, given the seconds that are left; "" if it has one."""
+    """Return the reason why a run with ``left`` seconds left does not test power cuts, or "" if it does."""
     if wish.powercut:
         return ""
     if wish.mode == "quick":
-        return "--quick leaves it out; use --full or --power-cut"
+        return "--quick does not include it; use --full or --power-cut"
     if wish.phases != PHASES:
-        return "not asked for; use --power-cut"
-    return "" if left >= powercut.LEAST else "no time was left for it; --power-cut adds time"
+        return "not requested; use --power-cut"
+    return "" if left >= powercut.LEAST else "no time was left for it; use --power-cut, which adds the time"
 
 
 def _about(wish: Wish) -> dict[str, Any]:

@@ -1,6 +1,6 @@
-"""The names and numbers of the assignment: phases, kinds of request, statuses, rules, limits.
+"""Names and numbers that the assignment defines: phases, request kinds, statuses, rules and limits.
 
-The record's columns hold the codes; reports and messages use the names.
+The columns of a record contain the numeric codes. Reports and messages use the names.
 """
 
 from __future__ import annotations
@@ -9,20 +9,20 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 PHASES = ("contract", "duplicates", "load", "scarcity", "faults", "speed")
-"""In the order in which they run."""
+"""All phases, in the order in which they run."""
 
 POWER_CUT = "powercut"
-"""A separate run after the phases, outside verdict and score."""
+"""The name of the separate run after the phases, which affects neither the verdict nor the score."""
 
 RUNS = (*PHASES, POWER_CUT)
-"""The column ``phase`` of orders, users and items is an index into this."""
+"""The column ``phase`` of orders, users and items is an index into this tuple."""
 
 JUDGED = PHASES[:5]
-"""The phases that make the verdict."""
+"""The phases that determine the verdict."""
 
 
 class Kind(IntEnum):
-    """The kind of a request. Its subject is a row of orders, users or items."""
+    """The kind of a request. It determines whether the request's subject is a row of orders, users or items."""
 
     CHECKOUT = 0
     CREATE_ORDER = 1
@@ -42,7 +42,7 @@ class Kind(IntEnum):
 
 
 class Status(IntEnum):
-    """What happened instead of an answer. A status from 100 up is HTTP's."""
+    """Status codes of requests without a valid HTTP answer. A status of 100 or more is an HTTP status."""
 
     TIMEOUT = -1
     RESET = -2
@@ -53,16 +53,16 @@ class Status(IntEnum):
 
 
 NEVER_WRITTEN = (Status.REFUSED, Status.DROPPED, Status.UNCONNECTED)
-"""No byte of the request reached a socket, so it certainly had no effect."""
+"""If a request has one of these statuses, no byte of it was written to a socket, so it cannot have had an effect."""
 
 SHED = (429, Status.REFUSED)
-"""The answers of a system that sheds load: certainly no effect, and no refusal either."""
+"""If a request has one of these statuses, the system shed it. It had no effect, and does not count as refused."""
 SHED_AGAIN = "what was shed"
-"""The wave that repeats the shed requests of a phase's main wave."""
+"""The name of the wave that sends the shed requests of a phase's main wave again."""
 
 
 def status_word(status: int) -> str:
-    """A status in words."""
+    """Return a status in words, for example "answered 200"."""
     if status >= 100:
         return f"answered {status}"
     return {
@@ -70,13 +70,13 @@ def status_word(status: int) -> str:
         Status.RESET: "the connection closed without an answer",
         Status.GARBAGE: "an answer that is not HTTP",
         Status.REFUSED: "the connection was refused, so nothing was sent",
-        Status.DROPPED: "not sent, as no connection was free in time",
-        Status.UNCONNECTED: "not connected in time, so nothing was sent",
+        Status.DROPPED: "not sent, because no connection was free in time",
+        Status.UNCONNECTED: "no connection was made in time, so nothing was sent",
     }[Status(status)]
 
 
 class Entity(IntEnum):
-    """The thing that a value of a snapshot belongs to."""
+    """The kind of thing that a value in a snapshot belongs to."""
 
     ORDER = 0
     USER = 1
@@ -84,21 +84,22 @@ class Entity(IntEnum):
 
 
 class State(IntEnum):
-    """The result of one read of a snapshot."""
+    """The result of one read in a snapshot."""
 
     READ = 0
     UNKNOWN = 1
-    """4xx: the system does not know the id."""
+    """Answered 4xx: the system does not know the id."""
     MALFORMED = 2
     LOST = 3
-    """5xx or no answer, after all retries."""
+    """Answered 5xx or not at all, even after all retries."""
 
 
 GOODPUT, SLOWEST_MS = 0.99, 1000.0
-"""A rate is sustained if this share of the checkouts is done, with at most this p99 from the due time."""
+"""A rate is sustained if at least this share of the checkouts is done, and the p99 of their latencies is at most this
+many milliseconds, measured from the time when each was due."""
 
 SPEED_ENDED = "a rate that is not held was found"
-"""Why the speed phase ended, unless its time ended first. Records hold this text."""
+"""The reason for the end of the speed phase, unless it ran out of time. Records contain this text: do not change it."""
 
 RULES = (
     "contract",
@@ -115,7 +116,7 @@ RULES = (
 )
 
 SAFETY = ("ok_not_paid", "refused_but_paid", "charged_times", "taken_times", "negative", "oversold", "unstable")
-"""Rules that protect money and stock. Breaking one caps the score."""
+"""The rules that protect money and stock. A violation of any of them caps the score."""
 
 
 @dataclass(frozen=True)
@@ -129,19 +130,19 @@ class Limits:
     """How long SIGSTOP pauses a process."""
     probe: float = 3.0
     success: float = 0.9
-    """The share of the load phase's checkouts that must be done."""
+    """The share of the load phase's checkouts that must succeed."""
     budget: float = 720.0
-    """The whole run, without the build."""
+    """The time for the entire run, excluding the build."""
     top_rate: int = 1000
-    """The highest rate of the load phase, in checkouts a second."""
+    """The highest rate of the load phase, in checkouts per second."""
     stable: float = 2.0
-    """Between the two snapshots of a pair that must agree."""
+    """The time between the two snapshots of a pair, which must be equal."""
     restart: float = 1.0
     """A process that exited by itself is restarted within this time."""
     build: float = 600.0
     memory: int = 8 << 30
-    """Bytes of memory of all services together."""
+    """The maximum memory of all services together, in bytes."""
     disk: int = 8 << 30
-    """Bytes in all data folders together."""
+    """The maximum size of all data folders together, in bytes."""
     files: int = 200_000
-    """Files in all data folders together."""
+    """The maximum number of files in all data folders together."""

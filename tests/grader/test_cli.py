@@ -27,15 +27,15 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     [
         ("checkout", "give either a submission or --url"),
         ("checkout nowhere", "nowhere is neither a folder nor an archive"),
-        ("checkout team --phases lod", "'lod': unknown; the phases are contract,"),
+        ("checkout team --phases lod", "no such phase: 'lod'; choose from contract,"),
         ("checkout team --seed -1", "--seed must be 0 or more"),
         ("checkout team --kill shop=true --restart shop=true", "--kill and --restart need --url"),
         ("checkout --url http://192.0.2.1:80 --phases load", "only with --allow-remote"),
         ("checkout --url http://127.0.0.1:1 --kill shop=true", "each NAME needs both"),
         ("checkout --url http://127.0.0.1:1 --kill shop --restart shop=true", "write NAME=COMMAND, and each name once"),
-        ("checkout team/checkout.toml", "give its folder"),
-        ("checkout team --phases=", "'': unknown; the phases are contract,"),
-        ("checkout team --phases load,", "'': unknown; the phases are contract,"),
+        ("checkout team/checkout.toml", "give the folder that contains it"),
+        ("checkout team --phases=", "no such phase: ''; choose from contract,"),
+        ("checkout team --phases load,", "no such phase: ''; choose from contract,"),
         ("checkout team --report file", "choose a folder that you can write to"),
         ("checkout team --report file/out", "choose a folder that you can write to"),
         ("checkout --url https://127.0.0.1:1", "is not an http:// address; use one like"),
@@ -83,10 +83,10 @@ def test_an_invalid_number_is_refused(here: Path, capsys: pytest.CaptureFixture[
 
 
 def test_an_address_without_a_listener_fails_with_the_reason(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The report says that the address accepts no connection, instead of listing refused exchanges."""
+    """The report says that the address accepts no connections, instead of listing refused exchanges."""
     words = "checkout --url http://localhost:1 --phases contract --ready 0.1 --report out"
     assert cli.main(words.split()) == 1
-    assert "127.0.0.1:1 accepts no connection; start the system first" in capsys.readouterr().out
+    assert "127.0.0.1:1 accepts no connections; start the system first" in capsys.readouterr().out
 
 
 def test_an_error_of_the_grader_is_void(
