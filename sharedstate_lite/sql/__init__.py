@@ -1,4 +1,4 @@
-"""SQL text to a plan. Everything that is not supported is refused by name.
+"""Compiles SQL text to a plan. Unsupported SQL is rejected with an error that names the unsupported part.
 
 >>> from sharedstate_lite.sql import Catalog, SqlError
 >>> catalog = Catalog(info="product STRING, category STRING", visit="product STRING, length INT")
@@ -19,17 +19,17 @@ view latest: ORDER BY is not supported: the rows of a view have no order; sort o
 
 Modules, from the bottom:
 
-    grammar       the supported syntax, and advice for the rest
-    parse         text to a checked sqlglot tree; DuckDB's parser must accept it too
-    type_rules    which types mix
-    scope         tables and columns by name
-    binder        expressions: names and types
-    joins         FROM and WHERE to a tree of equality joins
-    compile       a view to its plan
-    catalog       relations and views by name
+    grammar       lists the supported syntax, and what to write instead of common unsupported syntax
+    parse         parses text to a checked sqlglot tree; DuckDB's parser must accept the text too
+    type_rules    finds the common type of several expressions
+    scope         resolves the names of tables and columns
+    binder        resolves the names in an expression and checks its types
+    joins         compiles FROM and WHERE to a tree of equality joins
+    compile       compiles a view to its plan
+    catalog       keeps relations and views by name
 
-docs/sql.md lists what is supported. Source: the SQL standard for semantics, sqlglot for syntax; DuckDB is the reference
-(see ``oracle``).
+docs/sql.md lists the supported SQL. Sources: the SQL standard for the semantics, and sqlglot for the syntax. DuckDB is
+the reference implementation that tests compare with (see ``oracle``).
 """
 
 from ..errors import RelationError, SqlError, ViewError

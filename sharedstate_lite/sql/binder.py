@@ -1,7 +1,7 @@
 """Binds scalar SQL to typed expressions: resolves names and checks types.
 
-There is one method per node class of `grammar.ALLOWED` that may occur in an expression. An aggregate is collected and
-replaced by a column with a negative index.
+`Binder` has one method for each node class in `grammar.ALLOWED` that can occur in an expression. It collects the
+aggregates and replaces each of them with a column that has a negative index.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .grammar import show
 from .type_rules import NULL_LITERAL, WIDENING, coerce, common, number_literal, typed_literal
 
 MAX_DEPTH = 100
-"""The largest depth of an expression. Kernels and plans recurse over it."""
+"""The maximum depth of an expression. It is limited because kernels and plans process expressions recursively."""
 
 _TYPES = {
     "TEXT": Type.STRING,
@@ -52,7 +52,7 @@ _ARITHMETIC: dict[type[exp.Expr], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "
 
 @dataclass(frozen=True)
 class Aggregate:
-    """An aggregate function over an expression, None for COUNT(*)."""
+    """An aggregate function ``fn`` over the expression ``arg``, which is None for COUNT(*)."""
 
     fn: str
     arg: Expr | None
@@ -63,9 +63,9 @@ class Aggregate:
 class Binder:
     """Binds the expressions of one clause.
 
-    ``column`` resolves a column. ``place`` is the clause's name, for messages. ``aggregates`` collects aggregates,
-    which become columns -1, -2, ...; it is None if the clause may not contain any. ``aliases`` are tried if no column
-    has a name.
+    ``column`` resolves a column. ``place`` is the clause's name, for error messages. ``aggregates`` collects the
+    aggregates, which become columns -1, -2, and so on. It is None if the clause must not contain aggregates.
+    ``aliases`` maps aliases to expressions. It is used only for a name that does not resolve to a column.
     """
 
     column: Callable[[exp.Column], Col]
@@ -75,27 +75,29 @@ class Binder:
     depth: int = 0
 
     def bind(self, node: exp.Expr) -> Expr:
-        """Return the expression, which may be `NULL_LITERAL`.
+        """Return the typed expression for ``node``. It can be `NULL_LITERAL`.
 
-        Raises SqlError for unknown names and for types that do not mix.
+        Raises SqlError for unknown names and for incompatible types.
         """
         self.depth += 1
         if self.depth > MAX_DEPTH:
-            raise SqlError(f"an expression in {self.place} is nested more than {MAX_DEPTH} deep; split it over views")
+            raise SqlError(
+                f"an expression in {self.place} is nested over {MAX_DEPTH} levels deep; split it into several views"
+            )
         try:
             return self._bind(node)
         finally:
             self.depth -= 1
 
     def condition(self, nodes: Iterable[exp.Expr]) -> Expr | None:
-        """Return the AND of conditions, None if there are none."""
+        """Bind several conditions and combine them with AND. Return None if there are none."""
         return conjunction([self._condition(n) for n in nodes])
 
     def typed(self, node: exp.Expr) -> Expr:
-        """Do the same as `bind`, but refuse a NULL without a type."""
+        """Return the typed expression for ``node``, as `bind` does, but raise SqlError for a NULL without a type."""
         bound = self.bind(node)
         if bound is NULL_LITERAL:
-            raise SqlError(f"NULL in {self.place} has no type; write CAST(NULL AS STRING) or another type")
+            raise SqlError(f"NULL in {self.place} has no type; cast it, as in CAST(NULL AS STRING)")
         return bound
 
     def _bind(self, node: exp.Expr) -> Expr:
@@ -109,7 +111,7 @@ class Binder:
         if kind in _AGGREGATES:
             return self._aggregate(_AGGREGATES[kind], node)
         if isinstance(node, exp.Query):
-            raise SqlError(f"a subquery in {self.place} is not supported: declare it as a view and name that in FROM")
+            raise SqlError(f"a subquery in {self.place} is not supported: declare a view and use it in FROM")
         handler = getattr(self, f"on_{kind.__name__.lower()}", None)
         if handler is None:
             raise SqlError(f"{show(node)} is not allowed in {self.place}: write an expression")
@@ -120,7 +122,7 @@ class Binder:
 
     def on_column(self, node: exp.Column) -> Expr:
         if isinstance(node.this, exp.Star):
-            raise SqlError(f"{show(node)} is not allowed in {self.place}: name the columns")
+            raise SqlError(f"{show(node)} is not allowed in {self.place}: list the columns")
         try:
             return self.column(node)
         except SqlError:
@@ -141,7 +143,8 @@ class Binder:
         bound = self.bind(node)
         if bound.type is not Type.BOOLEAN:
             raise SqlError(
-                f"{show(node)} in {self.place} is {bound.type.value}, not a condition; compare it with a value"
+                f"{show(node)} in {self.place} has type {bound.type.value}, but a condition must be BOOLEAN; "
+                "compare it with a value"
             )
         return Lit(None, Type.BOOLEAN) if bound is NULL_LITERAL else bound
 
@@ -155,7 +158,8 @@ class Binder:
         for arg, side in zip(args, (node.this, node.expression), strict=True):
             if arg is not NULL_LITERAL and not arg.type.numeric:
                 raise SqlError(
-                    f"{show(side)} in {show(node)} is {arg.type.value}; {op} needs numbers, so CAST it to one"
+                    f"{show(side)} in {show(node)} has type {arg.type.value}, but {op} needs numbers; "
+                    "CAST it to a numeric type"
                 )
         types = [a.type for a in args if a is not NULL_LITERAL] or [Type.INT]
         widest = Type.DOUBLE if op == "/" else max(types, key=WIDENING.index)
@@ -168,7 +172,7 @@ class Binder:
         if arg is NULL_LITERAL:
             return Lit(None, Type.INT)
         if not arg.type.numeric:
-            raise SqlError(f"{show(node.this)} is {arg.type.value}; - needs a number, so CAST it to one")
+            raise SqlError(f"{show(node.this)} has type {arg.type.value}, but - needs a number; CAST it to a number")
         return Call("neg", (arg,), arg.type)
 
     def _compare(self, op: str, node: exp.Expr, *sides: exp.Expr) -> Expr:
@@ -177,7 +181,7 @@ class Binder:
 
     def on_and(self, node: exp.Expr) -> Expr:
         kind, parts, pending = type(node), list[exp.Expr](), [node]
-        # A chain of ANDs becomes one call, so that its depth stays 1.
+        # A chain of ANDs becomes a single call with many arguments, so its depth stays 1.
         while pending:
             part = pending.pop()
             inner = part.unnest()
@@ -194,18 +198,18 @@ class Binder:
 
     def on_is(self, node: exp.Is) -> Expr:
         if not isinstance(node.expression, exp.Null):
-            raise SqlError(f"{show(node)} is not supported: IS needs NULL or NOT NULL; write = for other values")
+            raise SqlError(f"{show(node)} is not supported: use IS only with NULL or NOT NULL, and = for other values")
         arg = self.bind(node.this)
         return Call("is_null", (arg,), Type.BOOLEAN)
 
     def on_in(self, node: exp.In) -> Expr:
         if not node.expressions:
-            raise SqlError(f"{show(node)} has an empty list; name at least one value")
+            raise SqlError(f"the list in {show(node)} is empty; give at least one value")
         args = self._alike([self.bind(a) for a in (node.this, *node.expressions)], node)
         return Call("in", tuple(args), Type.BOOLEAN)
 
     def on_between(self, node: exp.Between) -> Expr:
-        # One type for all three: in two comparisons, a literal could be a DATE in one and a STRING in the other.
+        # All three get one type. Otherwise a literal could be a DATE in one comparison and a STRING in the other.
         arg, low, high = self._alike([self.bind(a) for a in (node.this, node.args["low"], node.args["high"])], node)
         return Call("and", (Call(">=", (arg, low), Type.BOOLEAN), Call("<=", (arg, high), Type.BOOLEAN)), Type.BOOLEAN)
 
@@ -215,7 +219,7 @@ class Binder:
             if node.this is None:
                 conditions.append(self._condition(branch.this))
             else:
-                # One type per pair, as in the standard and in DuckDB.
+                # Each pair of operands gets its own type, as in the SQL standard and in DuckDB.
                 conditions.append(self._compare("=", node, node.this, branch.this))
             values.append(self.bind(branch.args["true"]))
         default = node.args.get("default")
@@ -239,7 +243,7 @@ class Binder:
             return Lit(None, target)
         if target not in casts.ALLOWED[arg.type]:
             raise SqlError(
-                f"CAST of {arg.type.value} to {target.value} is not supported ({show(node)}){_hint(arg.type)}"
+                f"{show(node)} is not supported: {arg.type.value} cannot be cast to {target.value}{_hint(arg.type)}"
             )
         if isinstance(arg, Lit) and arg.type is Type.STRING and target is not Type.STRING:
             return typed_literal(arg, target)
@@ -247,43 +251,45 @@ class Binder:
 
     def _aggregate(self, fn: str, node: exp.Expr) -> Expr:
         if self.aggregates is None:
-            raise SqlError(f"{show(node)} is not allowed in {self.place}: write aggregates in SELECT or HAVING")
+            raise SqlError(f"{show(node)} is not allowed in {self.place}: use aggregates only in SELECT and HAVING")
         arg: Expr | None = None
         if not (isinstance(node.this, exp.Star) and fn == "count"):
             inside = Binder(self.column, f"the aggregate {show(node)}", depth=self.depth)
             if node.this is None or isinstance(node.this, exp.Star):
-                raise SqlError(f"{show(node)} has no argument; only COUNT(*) needs none")
+                raise SqlError(f"{show(node)} has no argument; only COUNT(*) is allowed without one")
             arg = inside.typed(node.this)
         if fn in ("sum", "avg") and arg is not None and not arg.type.numeric:
-            raise SqlError(f"{show(node)}: {fn.upper()} needs numbers, and this is {arg.type.value}; CAST it to one")
+            raise SqlError(
+                f"{show(node)} needs a number, but its argument has type {arg.type.value}; CAST it to a numeric type"
+            )
         if fn == "count" and isinstance(arg, Lit) and arg.value is not None:
-            arg = None  # COUNT of a constant is COUNT(*).
+            arg = None  # COUNT of a constant other than NULL is the same as COUNT(*).
         aggregate = Aggregate(fn, arg, _result(fn, arg))
         if aggregate not in self.aggregates:
             self.aggregates.append(aggregate)
         return Col(-1 - self.aggregates.index(aggregate), aggregate.type)
 
     def _alike(self, args: Sequence[Expr], node: exp.Expr) -> list[Expr]:
-        """Return ``args`` cast to their common type."""
+        """Return ``args`` cast to their common type. Raises SqlError if there is none."""
         target = common(args)
         if target is None:
             names = " and ".join(dict.fromkeys(a.type.value for a in args if a is not NULL_LITERAL))
-            raise SqlError(f"{show(node)} mixes {names}; CAST them to one type")
+            raise SqlError(f"{show(node)} mixes {names}; CAST them to the same type")
         return [coerce(a, target) for a in args]
 
 
 def conjunction(parts: Sequence[Expr]) -> Expr | None:
-    """Return the AND of conditions, None if there are none."""
+    """Combine conditions with AND. Return None if there are none."""
     flat = [a for p in parts for a in (p.args if isinstance(p, Call) and p.op == "and" else (p,))]
     return Call("and", tuple(flat), Type.BOOLEAN) if len(flat) > 1 else flat[0] if flat else None
 
 
 def _hint(source: Type) -> str:
-    return "; databases print floats differently, so CAST to BIGINT first" if source is Type.DOUBLE else ""
+    return ", because databases print floats differently; CAST to BIGINT first" if source is Type.DOUBLE else ""
 
 
 def _result(fn: str, arg: Expr | None) -> Type:
-    """Return the type of an aggregate's result."""
+    """Return the result type of the aggregate ``fn`` over ``arg``."""
     if arg is None or fn == "count":
         return Type.BIGINT
     if fn == "avg":

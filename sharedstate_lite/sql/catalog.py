@@ -1,4 +1,7 @@
-"""A catalog: relations, and the views declared over them. Names are case-insensitive and keep their spelling."""
+"""Contains `Catalog`, which keeps relations and the views that are declared over them.
+
+Names are case-insensitive and keep their declared spelling.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from .compile import RESERVED, bind
 from .scope import MAX_COLUMNS, find_name
 
 MAX_HEIGHT = 150
-"""The largest height of a plan, in operators. Engines recurse over plans."""
+"""The maximum height of a plan, in operators. It is limited because engines process plans recursively."""
 _TYPES = {t.value: t for t in Type} | {
     "TEXT": Type.STRING,
     "VARCHAR": Type.STRING,
@@ -30,10 +33,11 @@ _COLUMN = re.compile(r'\s*(?:"((?:[^"]|"")+)"|(\w+))\s+(\w+(?:\s+\w+)?)\s*')
 
 
 class Catalog:
-    """Relations, and the views over them.
+    """A set of relations and the views that are declared over them.
 
-    The types are STRING, INT, BIGINT, DOUBLE, BOOLEAN, DATE and TIMESTAMP, or their usual synonyms. Raises
-    RelationError for an invalid declaration.
+    Each keyword argument declares a relation: its name, and its columns as a string. The column types are STRING, INT,
+    BIGINT, DOUBLE, BOOLEAN, DATE and TIMESTAMP, and common synonyms of these. Raises RelationError for an invalid
+    declaration.
 
     >>> catalog = Catalog(visit="product STRING, length INT")
     >>> catalog.view("CREATE VIEW longest AS SELECT product, MAX(length) AS top FROM visit GROUP BY product").schema
@@ -45,48 +49,49 @@ class Catalog:
         self._views: dict[str, View] = {}
         for name, declaration in relations.items():
             if find_name(name, self._relations) is not None:
-                raise RelationError(f"relation {name}: another relation has that name, apart from case; choose another")
+                raise RelationError(f"relation {name}: another relation has this name (case is ignored); rename one")
             self._relations[name] = parse_columns(name, declaration)
 
     @property
     def relations(self) -> Mapping[str, Schema]:
-        """Relation name to columns, as declared."""
+        """The relations: a read-only mapping from each name, in its declared spelling, to the columns."""
         return MappingProxyType(self._relations)
 
     @property
     def views(self) -> Mapping[str, View]:
-        """View name to view, in order of declaration."""
+        """The views: a read-only mapping from each name to the view, in order of declaration."""
         return MappingProxyType(self._views)
 
     def schema(self, relation: str) -> Schema:
-        """Return the columns of a relation. Raises RelationError for an unknown name."""
+        """Return the columns of a relation. Raises RelationError if the catalog does not contain it."""
         name = find_name(relation, self._relations) if isinstance(relation, str) else None
         if name is None:
             known = ", ".join(self._relations) or "none"
-            raise RelationError(f"no relation is called {relation}; the catalog has: {known}")
+            raise RelationError(f"there is no relation named {relation}; the catalog contains: {known}")
         return self._relations[name]
 
     def view(self, sql: str, key: str | Sequence[str] | None = None) -> View:
-        """Declare a view, ``CREATE VIEW name AS SELECT ...``. An engine computes it.
+        """Declare a view with a statement ``CREATE VIEW name AS SELECT ...``, and return it.
 
-        ``key`` names the output columns that a point read looks up, by default the GROUP BY columns, else the first
-        column. Raises SqlError for SQL that is wrong or not supported, ViewError for a name that exists or an invalid
-        key.
+        The view is planned but not yet computed; that is done by an engine. ``key`` names the output columns that a point read
+        looks up. The default is the GROUP BY columns if all of them are selected, no column for an aggregate without
+        GROUP BY, and the first column otherwise. Raises SqlError if the SQL is invalid or not supported, and ViewError
+        if the name is already declared or the key is invalid.
         """
         view = replace(bind(sql, self._relations, self._views, key), catalog=self)
         if view.plan.height > MAX_HEIGHT:
             raise SqlError(
-                f"view {view.name}: its plan is {view.plan.height} operators high and the limit is {MAX_HEIGHT}; "
-                "declare it over fewer views"
+                f"view {view.name}: its plan is {view.plan.height} operators high, but the limit is {MAX_HEIGHT}; "
+                "stack fewer views on top of each other"
             )
         for kind, names in (("relation", self._relations), ("view", self._views)):
             if find_name(view.name, names) is not None:
-                raise ViewError(f"view {view.name}: a {kind} of this catalog has that name; choose another")
+                raise ViewError(f"view {view.name}: a {kind} in the catalog already has that name; choose another")
         self._views[view.name] = view
         return view
 
     def owns(self, view: View) -> bool:
-        """Whether ``view`` was declared in this catalog."""
+        """Return whether ``view`` was declared in this catalog."""
         return self._views.get(view.name) is view
 
     def __repr__(self) -> str:
@@ -101,16 +106,23 @@ class Catalog:
 
 
 def parse_columns(name: str, declaration: str) -> Schema:
-    """Parse the declaration of relation ``name``, such as ``"product STRING, length INT"``. Raises RelationError."""
+    """Return the columns in a declaration of relation ``name``, such as ``"product STRING, length INT"``.
+
+    Raises RelationError for an invalid declaration.
+    """
     if not isinstance(declaration, str) or not declaration.strip():
-        raise RelationError(f'relation {name}: it has no columns; write {name}="column TYPE, column TYPE"')
+        raise RelationError(
+            f'relation {name}: its columns must be declared in a string; write {name}="column TYPE, column TYPE"'
+        )
     columns: list[Column] = []
     for part in _split(declaration):
         found = _COLUMN.fullmatch(part)
         kind = None if found is None else _TYPES.get(" ".join(found[3].upper().split()))
         if found is None or kind is None:
             types = ", ".join(t.value for t in Type)
-            raise RelationError(f"relation {name}: {part.strip()!r} is not a column; write a name and one of {types}")
+            raise RelationError(
+                f"relation {name}: {part.strip()!r} does not declare a column; write a name and one of {types}"
+            )
         column = found[2] or found[1].replace('""', '"')
         if find_name(column, (c.name for c in columns)) is not None:
             raise RelationError(f"relation {name}: column {column} is declared twice (case is ignored); rename one")
@@ -118,12 +130,14 @@ def parse_columns(name: str, declaration: str) -> Schema:
             raise RelationError(f"relation {name}: the column name {column} is reserved; rename it")
         columns.append(Column(column, kind))
     if len(columns) > MAX_COLUMNS:
-        raise RelationError(f"relation {name}: {len(columns)} columns are more than {MAX_COLUMNS}; split it in two")
+        raise RelationError(
+            f"relation {name}: {len(columns)} columns exceed the limit of {MAX_COLUMNS}; split the relation"
+        )
     return tuple(columns)
 
 
 def _split(declaration: str) -> list[str]:
-    """Split a declaration at commas outside double quotes."""
+    """Split a declaration at the commas that are not inside double quotes."""
     parts, quoted = [""], False
     for character in declaration:
         quoted ^= character == '"'

@@ -1,8 +1,8 @@
 """Compiles ``CREATE VIEW name AS SELECT ...`` to a plan.
 
-The clauses of a SELECT become operators, bottom up: joins, a filter for WHERE, a reduce for GROUP BY, a filter for
-HAVING, a map for the SELECT list, and a reduce for DISTINCT. Below a reduce there is a map only if its input is a join
-or a computed column. A view in FROM is inlined as the same operators, so views over it share its state.
+The clauses of a SELECT become operators, from the bottom up: joins, a filter for WHERE, a reduce for GROUP BY, a filter
+for HAVING, a map for the SELECT list, and a reduce for DISTINCT. A map is added below a reduce only if the reduce reads
+a join or computed columns. A view in FROM is replaced with its own operators, so all views over it share its state.
 """
 
 from __future__ import annotations
@@ -25,17 +25,21 @@ from .scope import ColumnRef, Scope, check_width
 from .type_rules import coerce, common
 
 RESERVED = ("time", "diff")
-"""Column names that a frame of changes adds to those of the relation."""
+"""Column names that are reserved, because a DataFrame of changes has these columns in addition to the relation's."""
 
 
 @dataclass(frozen=True)
 class Bound:
-    """A bound query: its plan, and the output columns of its GROUP BY (None without one)."""
+    """A bound query: its plan and what is known about its key.
+
+    ``key`` lists the output columns that are the GROUP BY columns. It is None without GROUP BY, or if not all of these
+    columns are selected.
+    """
 
     node: Node
     key: tuple[int, ...] | None = None
     distinct: tuple[int, ...] | None = None
-    """Output columns that are unique together."""
+    """Output columns whose combination is unique, or None if no such columns are known."""
 
 
 def bind(
@@ -46,8 +50,8 @@ def bind(
 ) -> View:
     """Return the view that ``text`` declares over ``relations`` and ``views``.
 
-    ``key`` names the output columns that point reads look up. The default is the GROUP BY columns if all are selected,
-    no column for an aggregate without GROUP BY, and else the first column. Raises SqlError or ViewError.
+    ``key`` names the output columns that point reads look up. The default is the GROUP BY columns if all of them are
+    selected, no column for an aggregate without GROUP BY, and the first column otherwise. Raises SqlError or ViewError.
     """
     try:
         name, query = parse(text)
@@ -57,7 +61,7 @@ def bind(
         reader = _Reader(relations, views)
         bound = reader.query(query)
         _check_output(bound.node)
-        # Computed now, so that it is cached for the views that are declared over this one.
+        # Computes the hash now and caches it for the views that are declared over this one.
         hash(bound.node)
     except RecursionError as error:
         raise SqlError(f"view {name}: {TOO_DEEP}") from error
@@ -70,7 +74,7 @@ def bind(
 def _check_output(plan: Node) -> None:
     for column in plan.schema:
         if column.name.lower() in RESERVED:
-            raise SqlError(f"the output column {column.name} has a reserved name; write AS another name")
+            raise SqlError(f"the output column name {column.name} is reserved; rename the column with AS")
 
 
 def _key(name: str, bound: Bound, key: str | Sequence[str] | None) -> tuple[tuple[int, ...], bool]:
@@ -81,9 +85,9 @@ def _key(name: str, bound: Bound, key: str | Sequence[str] | None) -> tuple[tupl
         named = key if isinstance(key, Iterable) and not isinstance(key, str) else [key]
         columns = tuple(_position(name, schema, k) for k in named)
         if len(set(columns)) < len(columns):
-            raise ViewError(f"view {name}: its key names a column twice; name each column once")
+            raise ViewError(f"view {name}: its key lists a column twice; list each column once")
         if not columns and bound.key != ():
-            raise ViewError(f"view {name}: its key is empty; name a column (an aggregate without GROUP BY needs none)")
+            raise ViewError(f"view {name}: its key is empty; name a column (only a global aggregate needs none)")
     return columns, bound.distinct is not None and set(bound.distinct) <= set(columns)
 
 
@@ -92,19 +96,19 @@ def _position(name: str, schema: Schema, column: str) -> int:
         if isinstance(column, str) and c.name.lower() == column.lower():
             return i
     known = ", ".join(c.name for c in schema)
-    raise ViewError(f"view {name}: its key names {column!r}, which is not an output column; the columns are: {known}")
+    raise ViewError(f"view {name}: its key lists {column!r}, which is not an output column; the columns are: {known}")
 
 
 @dataclass
 class _Reader:
-    """Binds the query of one view; ``uses`` collects the views that it names."""
+    """Binds the query of one view. ``uses`` collects the views that the query names."""
 
     relations: Mapping[str, Schema]
     views: Mapping[str, View]
     uses: dict[str, View] = field(default_factory=dict)
 
     def query(self, node: exp.Expr) -> Bound:
-        """Bind a SELECT or a UNION ALL, perhaps in parentheses."""
+        """Bind a SELECT or a UNION ALL, with or without parentheses around it."""
         if isinstance(node, exp.Subquery):
             return self.query(node.this)
         if isinstance(node, exp.Union):
@@ -129,14 +133,14 @@ class _Reader:
         first = parts[0].schema
         if any(len(p.schema) != len(first) for p in parts):
             counts = " and ".join(str(len(p.schema)) for p in parts)
-            raise SqlError(f"UNION ALL of {counts} columns; every SELECT needs the same number of columns")
+            raise SqlError(f"the SELECTs of UNION ALL have {counts} columns; select the same number in each")
         types = []
         for i, column in enumerate(first):
             kinds = [p.schema[i].type for p in parts]
             target = common([Col(i, t) for t in kinds])
             if target is None or target not in kinds or (len(set(kinds)) > 1 and not target.numeric):
                 names = " and ".join(dict.fromkeys(t.value for t in kinds))
-                raise SqlError(f"UNION ALL: column {column.name} is {names}; CAST to one type")
+                raise SqlError(f"UNION ALL mixes {names} in column {column.name}; CAST it to one type in every SELECT")
             types.append(target)
         schema = tuple(Column(c.name, t) for c, t in zip(first, types, strict=True))
         return Bound(Union(schema, tuple(_widened(p, types) for p in parts)))
@@ -145,7 +149,7 @@ class _Reader:
 
     def _select(self, node: exp.Select) -> Bound:
         if node.args.get("from_") is None:
-            raise SqlError("a SELECT without FROM is not supported: a view is computed from relations")
+            raise SqlError("a SELECT without FROM is not supported: a view must read at least one relation")
         source = FromClause(Scope(self.relations, self.views))
         source.read(node)
         scope = source.scope
@@ -169,7 +173,11 @@ class _Reader:
 
 @dataclass
 class _Select:
-    """Binds one SELECT over ``input``, its joins and WHERE. ``offsets`` are the first columns of the tables in it."""
+    """Binds one SELECT.
+
+    ``input`` is the plan of its FROM and WHERE. ``offsets`` maps each table's number to the position of its first
+    column in the output of ``input``.
+    """
 
     input: Node
     scope: Scope
@@ -177,15 +185,15 @@ class _Select:
     aggregates: list[Aggregate] = field(default_factory=list)
 
     def col(self, place: ColumnRef) -> Col:
-        """Return a table's column as a column of the input."""
+        """Return the column of the input that ``place`` refers to."""
         return Col(self.offsets[place.source] + place.column, self.scope.column(place).type)
 
     def binder(self, clause: str, among: range | None = None) -> Binder:
-        """Return a binder for a clause; ``among`` are the tables that it may name."""
+        """Return a binder for ``clause``, which can use columns of the tables numbered ``among`` (None means all)."""
         return Binder(lambda c: self.col(self.scope.find(c.name, c.table, among)), clause)
 
     def read(self, node: exp.Select) -> Bound:
-        """Return the operators of SELECT, GROUP BY, HAVING and DISTINCT."""
+        """Bind the SELECT list, GROUP BY, HAVING and DISTINCT, and return the bound query."""
         items = self._items(node)
         names = [name for name, _ in items]
         _check_names(names)
@@ -201,7 +209,7 @@ class _Select:
         distinct = node.args.get("distinct") is not None
         if not keys and not self.aggregates:
             if having is not None:
-                raise SqlError("HAVING without GROUP BY or an aggregate; write WHERE")
+                raise SqlError("HAVING needs GROUP BY or an aggregate; write WHERE instead")
             if not distinct:
                 return Bound(_map(self.input, exprs, names))
             keys = list(dict.fromkeys(exprs))
@@ -241,7 +249,7 @@ class _Select:
         return items
 
     def _keys(self, node: exp.Select, aliases: Mapping[str, exp.Expr]) -> list[Expr]:
-        """Return the GROUP BY expressions, each once."""
+        """Return the GROUP BY expressions without duplicates."""
         keys: list[Expr] = []
         group = node.args.get("group")
         for item in [] if group is None else group.expressions:
@@ -253,12 +261,12 @@ class _Select:
                 binder.aliases = aliases
             key = binder.typed(bare)
             if isinstance(key, Lit):
-                raise SqlError(f"GROUP BY {show(item)} is a constant; name a column, or leave out GROUP BY")
+                raise SqlError(f"GROUP BY {show(item)} groups by a constant; name a column, or leave out GROUP BY")
             keys.append(key)
         return list(dict.fromkeys(keys))
 
     def _after(self, expr: Expr, keys: list[Expr]) -> Expr:
-        """Return ``expr`` over the output of the reduce, whose columns are the keys and the aggregates."""
+        """Return ``expr`` rewritten to read the output of the reduce, whose columns are the keys and the aggregates."""
         if expr in keys:
             return Col(keys.index(expr), expr.type)
         if isinstance(expr, Col):
@@ -271,7 +279,7 @@ class _Select:
         return expr
 
     def _reduce(self, keys: list[Expr], names: list[str], after: Sequence[Expr]) -> Node:
-        """Return the reduce, over a map if keys or arguments are computed or the input is a join."""
+        """Return the reduce. It reads a map if keys or aggregate arguments are computed, or if the input is a join."""
         needed = list(dict.fromkeys([*keys, *(a.arg for a in self.aggregates if a.arg is not None)]))
         base = self.input
         while isinstance(base, Filter):
@@ -290,7 +298,7 @@ class _Select:
             *(Column(inner[at[k]], k.type) for k in keys),
             *(Column(explain.aggregate(a, inner), a.type) for a in aggs),
         ]
-        # With the output names, no map is needed above the reduce just to rename columns.
+        # The reduce gets the output names, so that it does not need a map above it just to rename columns.
         for i, column in enumerate(columns):
             named = [n for n, e in zip(names, after, strict=True) if e == Col(i, column.type)]
             if named:
@@ -307,14 +315,14 @@ def _check_names(names: Sequence[str]) -> None:
 
 
 def _map(node: Node, exprs: Sequence[Expr], names: Sequence[str]) -> Node:
-    """Return a projection, or the node itself if the projection would change nothing."""
+    """Return a map of ``node`` to ``exprs``, or ``node`` itself if the map would not change anything."""
     schema = check_width(tuple(Column(n, e.type) for n, e in zip(names, exprs, strict=True)))
     same = all(isinstance(e, Col) and e.index == i for i, e in enumerate(exprs))
     return node if same and schema == node.schema else Map(schema, node, tuple(exprs))
 
 
 def _widened(node: Node, types: Sequence[Type]) -> Node:
-    """Return a branch of a UNION ALL with its columns cast to ``types``."""
+    """Return ``node``, a branch of a UNION ALL, with its columns cast to ``types``."""
     if [c.type for c in node.schema] == list(types):
         return node
     casts = [coerce(Col(i, c.type), t) for i, (c, t) in enumerate(zip(node.schema, types, strict=True))]

@@ -1,9 +1,11 @@
 """Compiles FROM to a left-deep tree of equality joins.
 
-Tables are joined in FROM order. A comma-separated table waits until an equality connects it with the tables before it.
-All other conditions become a filter above the joins, so that the inputs of joins are bare relations whose arrangements
-can be shared. A join needs an equality of columns of one type. The ON of a LEFT JOIN may contain nothing else, because
-it decides which rows are padded.
+Tables are joined in FROM order. A table after a comma is joined as soon as an equality connects it with the tables that
+are already joined. All conditions that are not such equalities become a filter above the joins. The inputs of the joins
+are therefore bare relations, and their arrangements can be shared.
+
+A join needs at least one equality between columns of the same type. The ON of a LEFT JOIN can contain only equalities,
+because ON decides which rows are padded with NULL.
 """
 
 from __future__ import annotations
@@ -22,14 +24,17 @@ _EQUI = "write JOIN ... USING (column) or ON a.x = b.y"
 
 @dataclass(frozen=True)
 class Equality:
-    """An equality of two tables' columns. ``owner`` is the table whose JOIN contains it, None for WHERE."""
+    """An equality between columns of two tables.
+
+    ``owner`` is the number of the table whose JOIN contains the equality, or None if WHERE contains it.
+    """
 
     left: ColumnRef
     right: ColumnRef
     owner: int | None
 
     def ends_at(self, source: int) -> tuple[ColumnRef, ColumnRef] | None:
-        """Return both columns, that of table ``source`` last; None if neither is of that table."""
+        """Return both columns, that of table ``source`` last, or None if neither column belongs to that table."""
         if self.right.source == source:
             return self.left, self.right
         return (self.right, self.left) if self.left.source == source else None
@@ -37,7 +42,7 @@ class Equality:
 
 @dataclass
 class Condition:
-    """A condition for the filter above the joins, and the tables whose columns it may name."""
+    """A condition for the filter above the joins. It can name columns of the tables numbered ``among``."""
 
     node: exp.Expr
     among: range
@@ -45,18 +50,18 @@ class Condition:
 
 @dataclass
 class FromClause:
-    """The tables, equalities and other conditions of FROM and WHERE."""
+    """The tables in FROM, the equalities that join them, and all other conditions of FROM and WHERE."""
 
     scope: Scope
     outer: set[int] = field(default_factory=set)
-    """The tables on the right of a LEFT JOIN."""
+    """The numbers of the tables on the right side of a LEFT JOIN."""
     item: list[int] = field(default_factory=list)
-    """For each table, the number of its comma-separated item."""
+    """For each table, the number of the comma-separated item of FROM that contains it."""
     equalities: list[Equality] = field(default_factory=list)
     rest: list[Condition] = field(default_factory=list)
 
     def read(self, select: exp.Expr) -> None:
-        """Read the tables and the join conditions of a SELECT."""
+        """Read the tables in FROM and the conditions in ON and USING of a SELECT."""
         self._first(select.args["from_"].this)
         for join in select.args.get("joins") or []:
             _check_kind(join)
@@ -82,7 +87,7 @@ class FromClause:
         shared = []
         using = [name.name for name in join.args.get("using") or []]
         if len({name.lower() for name in using}) < len(using):
-            raise SqlError(f"USING ({', '.join(using)}) names a column twice; name each column once")
+            raise SqlError(f"USING ({', '.join(using)}) lists a column twice; list each column once")
         for name in using:
             left, right = scope.find(name, among=among[:-1]), scope.find(name, among=[new])
             self._equate(left, right, new)
@@ -97,27 +102,28 @@ class FromClause:
                 self._equate(*pair, new)
             elif isinstance(condition, exp.Column) and not self._boolean(condition, among):
                 raise SqlError(
-                    f"ON {show(condition)} is not a condition; for a common column write USING ({condition.name})"
+                    f"ON {show(condition)} is not a condition; "
+                    f"to join on a column that both tables have, write USING ({condition.name})"
                 )
             elif outer:
                 raise SqlError(
-                    f"{show(condition)} in the ON of a LEFT JOIN is not supported: only equalities of columns are; "
-                    "filter in a view and join that"
+                    f"{show(condition)} in the ON of a LEFT JOIN is not supported: "
+                    "it can contain only equalities between columns; filter in a separate view and join that view"
                 )
             else:
                 self.rest.append(Condition(condition, among))
         if len(self.equalities) == before:
-            what = f"ON {show(on)}" if on is not None else "no condition"
-            raise SqlError(f"a join with {what} (a non-equi join) is not supported: {_EQUI}")
+            what = f"with ON {show(on)}" if on is not None else "without a condition"
+            raise SqlError(f"a join {what} (a non-equi join) is not supported: {_EQUI}")
 
     def _equate(self, left: ColumnRef, right: ColumnRef, owner: int | None) -> None:
         if not self._joinable(left, right):
             a, b = self.scope.column(left).type.value, self.scope.column(right).type.value
             raise SqlError(
-                f"{self.scope.label(left)} is {a} and {self.scope.label(right)} is {b}: joined columns need one type "
-                "(INT also matches BIGINT); CAST one of them in a view and join that"
+                f"{self.scope.label(left)} is {a} and {self.scope.label(right)} is {b}, but joined columns must have "
+                "the same type (INT also matches BIGINT); CAST one of them in a separate view and join that view"
             )
-        # a.x = b.x and b.x = a.x are one equality.
+        # Sorted, because a.x = b.x and b.x = a.x are the same equality.
         left, right = sorted((left, right))
         equality = Equality(left, right, owner)
         if equality not in self.equalities:
@@ -128,7 +134,7 @@ class FromClause:
         return len(types) == 1 or types == {Type.INT, Type.BIGINT}
 
     def _columns(self, condition: exp.Expr, among: range) -> tuple[ColumnRef, ColumnRef] | None:
-        """Return the two columns if the condition is an equality of columns of different tables."""
+        """Return the two columns if the condition is an equality between columns of different tables, else None."""
         if not isinstance(condition, exp.EQ):
             return None
         sides = [condition.this.unnest(), condition.expression.unnest()]
@@ -138,13 +144,13 @@ class FromClause:
         return (left, right) if left.source != right.source else None
 
     def _boolean(self, column: exp.Column, among: range) -> bool:
-        """Whether a column is a BOOLEAN, and no second table has a column of that name."""
+        """Return whether the name matches exactly one column in the tables ``among`` and that column is BOOLEAN."""
         sources = [n for n in among if column.table.lower() in ("", self.scope.sources[n].name.lower())]
         named = [c for n in sources for c in self.scope.sources[n].schema if c.name.lower() == column.name.lower()]
         return [c.type for c in named] == [Type.BOOLEAN]
 
     def where(self, condition: exp.Expr | None) -> None:
-        """Read WHERE. Equalities between comma-separated items join them; the rest becomes the filter."""
+        """Read WHERE. Equalities between comma-separated items join them. All other conditions become a filter."""
         every = range(len(self.scope.sources))
         for part in conjuncts(condition):
             pair = self._columns(part, every) if len(self.scope.stars) > 1 else None
@@ -154,9 +160,10 @@ class FromClause:
                 self.rest.append(Condition(part, every))
 
     def tree(self) -> tuple[Node, dict[int, int], list[Equality]]:
-        """Return the joins, the first column of each table in their output, and the equalities that no join checks.
+        """Return the tree of joins, the column offsets, and the equalities that are not part of any join.
 
-        Raises SqlError if no equality connects a table with the others.
+        The offsets map each table's number to the position of its first column in the output of the joins. Raises
+        SqlError if a table is not connected with the others by an equality.
         """
         count = len(self.scope.sources)
         starts = [s for s in range(count) if s not in self.outer]
@@ -167,13 +174,13 @@ class FromClause:
             lost = next(s for s in range(count) if s not in reached)
             name = self.scope.sources[lost].name
             raise SqlError(
-                f"{name} is not joined by an equality of columns (a CROSS JOIN), which is not supported: {_EQUI}, "
-                "with one type on both sides"
+                f"{name} is not joined to the other tables by an equality, and a CROSS JOIN is not supported: {_EQUI}, "
+                "with the same type on both sides"
             )
         return self._build(order)
 
     def _order(self, start: int) -> list[int]:
-        """Return the tables that can be joined one after the other from ``start``, in FROM order if possible."""
+        """Return the tables that can be joined one by one, beginning with ``start``, in FROM order if possible."""
         order = [start]
         while True:
             ready = (s for s in range(len(self.scope.sources)) if s not in order and self._keys(s, order))
@@ -183,11 +190,11 @@ class FromClause:
             order.append(found)
 
     def _keys(self, source: int, order: list[int]) -> list[Equality]:
-        """Return the equalities that join ``source`` with the tables in ``order``; [] if it cannot be joined yet."""
+        """Return the equalities that join ``source`` with the tables in ``order``, or [] if it cannot be joined yet."""
         reach = [e for e in self.equalities if (ends := e.ends_at(source)) and ends[0].source in order]
         if source not in self.outer:
             return reach
-        # Only its own ON decides which rows a LEFT JOIN pads, so all of that must be available.
+        # Only the ON of a LEFT JOIN decides which rows it pads, so all tables that it names must be joined already.
         own = [e for e in self.equalities if e.owner == source]
         return own if all(e in reach for e in own) else []
 
@@ -207,23 +214,25 @@ class FromClause:
 
 
 def _check_kind(join: exp.Expr) -> None:
-    """Raise SqlError unless a join is an inner or LEFT join."""
+    """Raise SqlError if the join is neither an inner join nor a LEFT JOIN."""
     method, side, kind = (str(join.args.get(a) or "").upper() for a in ("method", "side", "kind"))
     if method:
         raise SqlError(f"{method} JOIN is not supported: {_EQUI}")
-    if kind in ("SEMI", "ANTI"):
-        raise SqlError(f"{kind} JOIN is not supported: join with a view that is SELECT DISTINCT of the key")
+    if kind == "SEMI":
+        raise SqlError("SEMI JOIN is not supported: join with a view that is declared with SELECT DISTINCT key")
+    if kind == "ANTI":
+        raise SqlError("ANTI JOIN is not supported: write LEFT JOIN and select the rows without a match with IS NULL")
     if side not in ("", "LEFT"):
         way_out = "swap the tables and write LEFT JOIN"
         if side == "FULL":
-            way_out = "UNION ALL a view with LEFT JOIN and a view of the other table's rows that find no partner"
+            way_out = "combine a LEFT JOIN and a view of the other table's unmatched rows with UNION ALL"
         raise SqlError(f"{side} JOIN is not supported: {way_out}")
     if kind not in ("", "INNER", "OUTER"):
         raise SqlError(f"{kind} JOIN is not supported: {_EQUI}")
 
 
 def conjuncts(condition: exp.Expr | None) -> list[exp.Expr]:
-    """Return the operands of nested ANDs, from left to right, without parentheses."""
+    """Return the operands of nested ANDs from left to right. Parentheses around them are removed."""
     out: list[exp.Expr] = []
     pending = [] if condition is None else [condition]
     while pending:

@@ -1,7 +1,8 @@
 """Parses ``CREATE VIEW name AS SELECT ...`` to a checked sqlglot tree.
 
-sqlglot's ``duckdb`` dialect builds the tree. It accepts more than SQL: it adds missing parentheses and words, and drops
-some words. So DuckDB's parser must accept the text too, and words that sqlglot drops are found among the tokens.
+sqlglot's ``duckdb`` dialect builds the tree. It also accepts invalid SQL, because it adds missing parentheses and words
+and drops some words. Therefore DuckDB's parser must accept the text too, and the tokens are searched for words that
+sqlglot drops.
 """
 
 from __future__ import annotations
@@ -24,31 +25,31 @@ from .grammar import check
 if TYPE_CHECKING:
     import duckdb
 
-TOO_DEEP = "the SQL is nested too deeply; split it over views"
+TOO_DEEP = "the SQL is nested too deeply; split it into several views"
 _TEXTS = (TokenType.VARCHAR, TokenType.CHAR, TokenType.NVARCHAR, TokenType.NCHAR, TokenType.BPCHAR, TokenType.TEXT)
-# The last token of a type's name, which may have several words (TIMESTAMP WITHOUT TIME ZONE).
+# Tokens that can end the name of a type. A name can have several words, as in TIMESTAMP WITHOUT TIME ZONE.
 _TYPE_ENDS = {*Dialect.get_or_raise("duckdb").parser_class.TYPE_TOKENS, TokenType.VAR}
 
 
 def parse(text: str) -> tuple[str, exp.Expr]:
-    """Return a view's name and its checked query.
+    """Parse a CREATE VIEW statement. Return the view's name and its checked query.
 
-    Raises SqlError for text that does not parse, for anything but one CREATE VIEW, and for syntax that `grammar` does
-    not list.
+    Raises SqlError if the text does not parse, if it is not exactly one CREATE VIEW statement, or if it contains syntax
+    that `grammar` does not list.
     """
     if not isinstance(text, str):
-        raise SqlError(f"a view must be SQL text, not {type(text).__name__}")
+        raise SqlError(f"a view must be declared with a string of SQL, not with a value of type {type(text).__name__}")
     tokens, statements = _statements(text)
     if len(statements) != 1:
-        raise SqlError(f"{len(statements)} statements instead of one; declare each view in its own call")
+        raise SqlError(f"expected one statement, got {len(statements)}; declare each view in a separate call")
     create = statements[0]
     if isinstance(create, exp.Query):
-        raise SqlError("a SELECT without a name; write CREATE VIEW name AS SELECT ...")
+        raise SqlError("the SELECT does not name a view; write CREATE VIEW name AS SELECT ...")
     if not isinstance(create, exp.Create) or create.args["kind"] != "VIEW" or create.expression is None:
         _check_syntax(text)
         if isinstance(create, exp.Command) and [t.text.upper() for t in tokens[:2]] == ["CREATE", "VIEW"]:
             _check_query(tokens, text)
-        raise SqlError(f"{tokens[0].text.upper()} ... is not a view; write CREATE VIEW name AS SELECT ...")
+        raise SqlError(f"{tokens[0].text.upper()} ... does not declare a view; write CREATE VIEW name AS SELECT ...")
     name = create.this.find(exp.Table).name
     try:
         check(create)
@@ -74,21 +75,24 @@ def _statements(text: str) -> tuple[list[Token], list[exp.Expr]]:
 
 
 def _check_query(tokens: list[Token], text: str) -> None:
-    """Raise SqlError for the syntax error because of which sqlglot returned a view as an unknown command."""
+    """Raise SqlError if the query of a CREATE VIEW has a syntax error.
+
+    sqlglot does not report this error. It returns the complete statement as an unknown command instead.
+    """
     begin = next((at for at, t in enumerate(tokens, 1) if t.token_type is TokenType.ALIAS), len(tokens))
     try:
         Dialect.get_or_raise("duckdb").parser().parse(tokens[begin:], text)
     except ParseError as error:
         found = error.errors[0]
         raise SqlError(
-            f"the SQL does not parse at {shorten(found['highlight'])}, line {found['line']}: "
-            'quote it with double quotes: AS "select"'
+            f"the SQL does not parse at {shorten(found['highlight'])}, line {found['line']}; "
+            'to use a reserved word as a name, put it in double quotes, as in AS "select"'
         ) from error
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Silence sqlglot's log. It warns of text that it returns as a Command, which is refused anyway."""
+    """Silence sqlglot's log. It warns about text that it returns as a Command, but the kit rejects a Command anyway."""
     logger = logging.getLogger("sqlglot")
     before, logger.disabled = logger.disabled, True
     try:
@@ -98,24 +102,24 @@ def _quiet() -> Iterator[None]:
 
 
 def _check_dropped(tokens: list[Token], tree: exp.Expr) -> None:
-    """Refuse syntax that is missing in sqlglot's tree."""
+    """Raise SqlError for syntax that sqlglot accepts but does not keep in its tree."""
     kinds = [t.token_type for t in tokens]
     for token, after in zip(tokens, tokens[1:], strict=False):
         if token.token_type is TokenType.NUMBER and after.token_type is TokenType.VAR and after.start == token.end + 1:
-            raise SqlError(f"{token.text}{after.text} is not a number here; write it in decimal digits")
+            raise SqlError(f"{token.text}{after.text} is not a valid number; write it in decimal digits")
         if token.token_type in _TEXTS and after.token_type is TokenType.L_PAREN:
             raise SqlError(f"{token.text} with a length is not supported: write STRING, which has no limit")
         if token.text.upper() == "NVL" and after.token_type is TokenType.L_PAREN:
             raise SqlError("the function NVL is not supported: write COALESCE")  # DuckDB does not have it either
     for kind, literal, after in zip(tokens, tokens[1:], tokens[2:], strict=False):
-        # sqlglot reads TYPE 'text'::T as TYPE ('text'::T); in SQL it is (TYPE 'text')::T.
+        # sqlglot parses TYPE 'text'::T as TYPE ('text'::T), but in SQL it means (TYPE 'text')::T.
         if [literal.token_type, after.token_type] == [TokenType.STRING, TokenType.DCOLON]:
             if kind.token_type in _TYPE_ENDS:
                 shown = f"{kind.text.upper()} {shorten(literal.text)}"
                 raise SqlError(f"{shown}::... is not supported: write ({shown})::...")
     if kinds.count(TokenType.PLUS) != sum(1 for _ in tree.find_all(exp.Add)):
-        raise SqlError("+ before a value is not supported: leave it out")
-    # In the tree, a comma and a JOIN without a condition are the same node.
+        raise SqlError("a unary + is not supported: leave it out")
+    # sqlglot uses the same node for a comma and for a JOIN without a condition.
     bare = (j for j in tree.find_all(exp.Join) if j.kind in ("", "INNER", "OUTER") and not j.args.get("method"))
     commas = sum(1 for j in bare if j.args.get("on") is None and not j.args.get("using"))
     if kinds.count(TokenType.JOIN) + commas > sum(1 for _ in tree.find_all(exp.Join)):
@@ -123,12 +127,12 @@ def _check_dropped(tokens: list[Token], tree: exp.Expr) -> None:
 
 
 def _check_syntax(text: str, tree: exp.Expr | None = None) -> None:
-    """Raise SqlError if DuckDB's parser refuses the text.
+    """Raise SqlError if DuckDB's parser rejects the text.
 
-    The names of ``tree`` are quoted first, because DuckDB reserves more words. An alias is not: a reserved word there
-    starts an incomplete clause.
+    The names in ``tree`` are quoted first, because DuckDB reserves more words than sqlglot. Aliases are not quoted,
+    because a reserved word in the place of an alias is the beginning of an incomplete clause.
     """
-    import duckdb  # late: it takes 0.25 s, and only a new view needs it
+    import duckdb  # imported here because the import takes 0.25 s and only a new view needs it
 
     names = [] if tree is None else [n for n in tree.find_all(exp.Identifier) if "start" in n.meta]
     for name in sorted(names, key=lambda n: -int(n.meta["start"])):
@@ -147,7 +151,7 @@ def _check_syntax(text: str, tree: exp.Expr | None = None) -> None:
 
 @cache
 def _connection() -> duckdb.DuckDBPyConnection:
-    """Return a connection that is used for its parser only."""
+    """Return a DuckDB connection that is used only to parse text."""
     import duckdb
 
     return duckdb.connect()

@@ -1,7 +1,8 @@
-"""The common type of several expressions, and literals of that type.
+"""Finds the common type of several expressions, and converts expressions and literals to it.
 
-INT widens to BIGINT and DOUBLE, and DATE to TIMESTAMP. NULL takes any type. A string literal takes the type of a DATE
-or TIMESTAMP that it is combined with. Nothing else mixes, because databases disagree on its meaning.
+INT widens to BIGINT and DOUBLE, BIGINT widens to DOUBLE, and DATE widens to TIMESTAMP. NULL can have any type. A string
+literal is converted to a DATE or TIMESTAMP if it is combined with one. All other combinations of types are errors,
+because databases disagree on their meaning.
 """
 
 from __future__ import annotations
@@ -14,14 +15,14 @@ from ..kernels import casts
 from ..plan.nodes import Call, Expr, Lit, Type
 
 NULL_LITERAL = Lit(None, Type.BOOLEAN)
-"""A NULL without a type; compare it by identity."""
+"""The literal NULL before its type is known. Test for it with ``is``, because a typed NULL can be equal to it."""
 
 WIDENING = (Type.INT, Type.BIGINT, Type.DOUBLE)
 """The numeric types, each of which widens to the later ones."""
 
 
 def common(args: Sequence[Expr]) -> Type | None:
-    """Return the common type of ``args`` after widening, or None. NULLs alone are INT."""
+    """Return the common type of ``args`` after widening, or None if there is none. If all are NULL, it is INT."""
     known = [a for a in args if a is not NULL_LITERAL]
     types = {a.type for a in known}
     if len(types) <= 1:
@@ -34,7 +35,7 @@ def common(args: Sequence[Expr]) -> Type | None:
 
 
 def coerce(arg: Expr, target: Type) -> Expr:
-    """Return ``arg`` as ``target``, a type that `common` returned."""
+    """Return ``arg`` converted to ``target``, which must be a type that `common` returned for it."""
     if arg is NULL_LITERAL:
         return Lit(None, target)
     if arg.type is target:
@@ -48,9 +49,13 @@ def coerce(arg: Expr, target: Type) -> Expr:
 
 
 def number_literal(text: str) -> Lit:
-    """Return a number literal: INT if it fits, else BIGINT; DOUBLE with a decimal point or an exponent."""
+    """Return the literal for a number.
+
+    A number with a decimal point or an exponent is a DOUBLE. An integer is an INT if it fits, and a BIGINT otherwise.
+    Raises SqlError if the number does not fit in these types.
+    """
     if not any(c in text for c in ".eE"):
-        # int() refuses more than 4,300 digits; 40 are enough to exceed every type.
+        # int() raises an error for more than 4,300 digits. The first 40 are enough to exceed every type.
         value = int(text[:40])
         for kind in (Type.INT, Type.BIGINT):
             if casts.LIMITS[kind][0] <= value <= casts.LIMITS[kind][1]:
@@ -62,11 +67,11 @@ def number_literal(text: str) -> Lit:
 
 
 def _unfit(text: str, kind: str) -> NoReturn:
-    raise SqlError(f"{text[:40]} does not fit {kind}, the widest type for it")
+    raise SqlError(f"{text[:40]} does not fit in {kind}, the widest type that it could have")
 
 
 def typed_literal(arg: Lit, target: Type) -> Lit:
-    """Return a string literal as a literal of another type. Raises SqlError if it does not parse."""
+    """Convert a string literal to a literal of type ``target``. Raises SqlError if the string does not parse."""
     try:
         value = casts.parse(str(arg.value), target)
     except RowError as error:

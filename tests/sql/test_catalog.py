@@ -41,24 +41,24 @@ def test_declarations_keep_their_spelling() -> None:
 @pytest.mark.parametrize("name", [None, 3, ["visit"], "visits"])
 def test_an_unknown_relation(name: Any) -> None:
     """The RelationError lists the relations."""
-    with pytest.raises(RelationError, match="^no relation is called .*; the catalog has: visit$"):
+    with pytest.raises(RelationError, match="^there is no relation named .*; the catalog contains: visit$"):
         Catalog(visit=VISIT).schema(name)
 
 
 @pytest.mark.parametrize(
     ("declaration", "says"),
     [
-        ("", "it has no columns"),
-        ("  ", "it has no columns"),
-        (None, "it has no columns"),
-        ("a", "'a' is not a column"),
-        ("a INT,", "'' is not a column"),
-        ("a INT,, b INT", "'' is not a column"),
-        ("a INT b INT", "'a INT b INT' is not a column"),
-        ("a FLOAT", "'a FLOAT' is not a column"),
-        ("a INT NOT NULL", "'a INT NOT NULL' is not a column"),
-        ('"a INT', "is not a column"),
-        ("a b-c INT", "is not a column"),
+        ("", "its columns must be declared in a string"),
+        ("  ", "its columns must be declared in a string"),
+        (None, "its columns must be declared in a string"),
+        ("a", "'a' does not declare a column"),
+        ("a INT,", "'' does not declare a column"),
+        ("a INT,, b INT", "'' does not declare a column"),
+        ("a INT b INT", "'a INT b INT' does not declare a column"),
+        ("a FLOAT", "'a FLOAT' does not declare a column"),
+        ("a INT NOT NULL", "'a INT NOT NULL' does not declare a column"),
+        ('"a INT', "does not declare a column"),
+        ("a b-c INT", "does not declare a column"),
         ("a INT, A STRING", "column A is declared twice"),
         ("a INT, time TIMESTAMP", "the column name time is reserved"),
         ("Diff INT", "the column name Diff is reserved"),
@@ -72,7 +72,7 @@ def test_an_invalid_declaration(declaration: Any, says: str) -> None:
 
 def test_relations_differ_in_more_than_case() -> None:
     """Two names that differ only in case are one name."""
-    with pytest.raises(RelationError, match="relation VISIT: another relation has that name"):
+    with pytest.raises(RelationError, match="relation VISIT: another relation has this name"):
         Catalog(visit=VISIT, VISIT=VISIT)
 
 
@@ -82,7 +82,7 @@ def test_the_name_of_a_view_is_unique() -> None:
     view = catalog.view(MOST)
     assert dict(catalog.views) == {"most": view}
     for taken in ("MOST", "Visit"):
-        with pytest.raises(ViewError, match=f"view {taken}: a (view|relation) of this catalog has that name"):
+        with pytest.raises(ViewError, match=f"view {taken}: a (view|relation) in the catalog already has that name"):
             catalog.view(f'CREATE VIEW "{taken}" AS SELECT user FROM visit')
     assert dict(catalog.views) == {"most": view}
 
@@ -137,7 +137,7 @@ def test_the_height_of_a_plan_is_limited() -> None:
     for number in range(149):
         view = catalog.view(f"CREATE VIEW v{number} AS SELECT a, b + 0 AS b FROM {below}")
         below = view.name
-    with pytest.raises(ss.SqlError, match="view high: its plan is 151 operators high and the limit is 150"):
+    with pytest.raises(ss.SqlError, match="view high: its plan is 151 operators high, but the limit is 150"):
         catalog.view(f"CREATE VIEW high AS SELECT a, b + 1 AS b FROM {below}")
     assert "high" not in catalog.views
     for kind in ss.KINDS:

@@ -156,7 +156,7 @@ REFUSALS = [
     ),
     (
         "SELECT user FROM info JOIN visit USING (product, product)",
-        "USING (product, product) names a column twice; name each column once",
+        "USING (product, product) lists a column twice; list each column once",
     ),
     (
         "SELECT user FROM info NATURAL JOIN visit",
@@ -164,11 +164,11 @@ REFUSALS = [
     ),
     (
         "SELECT user FROM visit SEMI JOIN info USING (product)",
-        "SEMI JOIN is not supported: join with a view that is SELECT DISTINCT of the key",
+        "SEMI JOIN is not supported: join with a view that is declared with SELECT DISTINCT key",
     ),
     (
         "SELECT user FROM visit ANTI JOIN info USING (product)",
-        "ANTI JOIN is not supported: join with a view that is SELECT DISTINCT of the key",
+        "ANTI JOIN is not supported: write LEFT JOIN and select the rows without a match with IS NULL",
     ),
     (
         "SELECT user FROM visit ASOF JOIN info USING (product)",
@@ -180,37 +180,43 @@ REFUSALS = [
     ),
     (
         "SELECT user FROM visit UNION ALL SELECT rank FROM cat",
-        "UNION ALL: column user is STRING and BIGINT; CAST to one type",
+        "UNION ALL mixes STRING and BIGINT in column user; CAST it to one type in every SELECT",
     ),
     (
         "SELECT user FROM visit UNION ALL SELECT boss, rank FROM cat",
-        "UNION ALL of 1 and 2 columns; every SELECT needs the same number of columns",
+        "the SELECTs of UNION ALL have 1 and 2 columns; select the same number in each",
     ),
     (
         "SELECT MAX(SUM(length)) AS m FROM visit",
-        "SUM(length) is not allowed in the aggregate MAX(SUM(length)): write aggregates in SELECT or HAVING",
+        "SUM(length) is not allowed in the aggregate MAX(SUM(length)): use aggregates only in SELECT and HAVING",
     ),
     (
         "SELECT COUNT(*) AS n FROM visit GROUP BY SUM(length)",
-        "SUM(length) is not allowed in GROUP BY: write aggregates in SELECT or HAVING",
+        "SUM(length) is not allowed in GROUP BY: use aggregates only in SELECT and HAVING",
     ),
     (
         "SELECT COUNT(*) AS n FROM visit GROUP BY 'x'",
-        "GROUP BY 'x' is a constant; name a column, or leave out GROUP BY",
+        "GROUP BY 'x' groups by a constant; name a column, or leave out GROUP BY",
     ),
-    ("SELECT user FROM visit HAVING length > 1", "HAVING without GROUP BY or an aggregate; write WHERE"),
-    ("SELECT +length AS p FROM visit", "+ before a value is not supported: leave it out"),
-    ("SELECT 0x10 FROM visit", "0x10 is not a number here; write it in decimal digits"),
-    ("SELECT 9223372036854775808 AS p FROM visit", "9223372036854775808 does not fit a BIGINT, the widest type for it"),
-    ("SELECT 1e400 AS p FROM visit", "1e400 does not fit a DOUBLE, the widest type for it"),
+    ("SELECT user FROM visit HAVING length > 1", "HAVING needs GROUP BY or an aggregate; write WHERE instead"),
+    ("SELECT +length AS p FROM visit", "a unary + is not supported: leave it out"),
+    ("SELECT 0x10 FROM visit", "0x10 is not a valid number; write it in decimal digits"),
+    (
+        "SELECT 9223372036854775808 AS p FROM visit",
+        "9223372036854775808 does not fit in a BIGINT, the widest type that it could have",
+    ),
+    ("SELECT 1e400 AS p FROM visit", "1e400 does not fit in a DOUBLE, the widest type that it could have"),
     (
         "SELECT open IS TRUE AS x FROM cat",
-        "open IS TRUE is not supported: IS needs NULL or NOT NULL; write = for other values",
+        "open IS TRUE is not supported: use IS only with NULL or NOT NULL, and = for other values",
     ),
-    ("SELECT user FROM visit WHERE length IN ()", "length IN () has an empty list; name at least one value"),
-    ("SELECT user + 1 AS x FROM visit", "user in user + 1 is STRING; + needs numbers, so CAST it to one"),
-    ("SELECT COALESCE(user, 1) AS x FROM visit", "COALESCE(user, 1) mixes STRING and INT; CAST them to one type"),
-    ("SELECT CAST(day AS INT) AS x FROM visit", "CAST of DATE to INT is not supported (CAST(day AS INT))"),
+    ("SELECT user FROM visit WHERE length IN ()", "the list in length IN () is empty; give at least one value"),
+    (
+        "SELECT user + 1 AS x FROM visit",
+        "user in user + 1 has type STRING, but + needs numbers; CAST it to a numeric type",
+    ),
+    ("SELECT COALESCE(user, 1) AS x FROM visit", "COALESCE(user, 1) mixes STRING and INT; CAST them to the same type"),
+    ("SELECT CAST(day AS INT) AS x FROM visit", "CAST(day AS INT) is not supported: DATE cannot be cast to INT"),
     (
         "SELECT CAST(user AS VARCHAR(3)) AS x FROM visit",
         "VARCHAR with a length is not supported: write STRING, which has no limit",
@@ -221,17 +227,19 @@ REFUSALS = [
     ),
     (
         "SELECT CURRENT_DATE AS x FROM visit",
-        "the function CURRENT_DATE is not supported: functions are COALESCE, CAST and the five aggregates",
+        "the function CURRENT_DATE is not supported: use COALESCE, CAST or one of the five aggregates",
     ),
     (
         "SELECT user AS select FROM visit",
-        "the SQL does not parse at 'select', line 1: quote it with double quotes: AS \"select\"",
+        "the SQL does not parse at 'select', line 1; to use a reserved word as a name, put it in double quotes, "
+        'as in AS "select"',
     ),
     (
         "SELECT `user` FROM visit",
-        "the SQL does not parse at '`', line 1: quote it with double quotes: AS \"select\"",
+        "the SQL does not parse at '`', line 1; to use a reserved word as a name, put it in double quotes, "
+        'as in AS "select"',
     ),
-    ("INSERT INTO visit VALUES (1)", "INSERT ... is not a view; write CREATE VIEW name AS SELECT ..."),
+    ("INSERT INTO visit VALUES (1)", "INSERT ... does not declare a view; write CREATE VIEW name AS SELECT ..."),
     ("SELECT MAX(length AS m FROM visit", 'the SQL does not parse: syntax error at or near "AS", line 1'),
 ]
 """Refusals that docs/sql.md does not list, and their messages."""
@@ -302,7 +310,7 @@ def test_a_refusal_names_the_view_and_prints_nothing(
 def test_an_unknown_relation_is_a_sql_error_and_a_relation_error() -> None:
     """Either class catches it, and the message lists the relations."""
     for kind in (SqlError, RelationError):
-        with pytest.raises(kind, match="no relation or view is called nowhere; the catalog has: info, visit"):
+        with pytest.raises(kind, match="there is no relation or view named nowhere; the catalog contains: info, visit"):
             bound("SELECT a FROM nowhere")
 
 
@@ -332,7 +340,7 @@ def test_width_is_refused() -> None:
     """More than 60 columns in a relation, a join or a view are refused."""
     wide = {n: ", ".join(f"{n}{i} INT" for i in range(40)) for n in "ab"}
     catalog = Catalog(**wide)
-    with pytest.raises(SqlError, match="80 columns are more than 60"):
+    with pytest.raises(SqlError, match="80 columns exceed the limit of 60"):
         catalog.view("CREATE VIEW v AS SELECT a1 FROM a JOIN b ON a0 = b0")
     with pytest.raises(SqlError, match="61 columns"):
         catalog.view(f"CREATE VIEW v AS SELECT {', '.join(f'a1 + {i} AS x{i}' for i in range(61))} FROM a")

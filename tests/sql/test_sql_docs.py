@@ -26,7 +26,7 @@ def table(title: str) -> list[list[str]]:
     return [[c.strip("`").replace("\\|", "|") for c in row] for row in cells]
 
 
-SUPPORTED, REFUSALS = table("Supported"), table("Refused")
+SUPPORTED, REFUSALS = table("Supported"), table("Not supported")
 
 
 def shop() -> Catalog:

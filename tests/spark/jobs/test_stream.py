@@ -168,7 +168,7 @@ def test_what_cannot_be_streamed_is_said_before_anything_runs(spark: SparkSessio
     with pytest.raises(ss.Error, match="in a path as a pattern"):
         ss.spark.engine("full", views(), spark, checkpoint=odd)
     assert not (odd / "engine.json").exists()
-    refuse({"shop": rate}, ss.RelationError, "no relation is called shop")
+    refuse({"shop": rate}, ss.RelationError, "there is no relation named shop")
     for none in ({}, None, [("info", rate)]):
         refuse(none, ss.RelationError, "a mapping .* is needed")
     (tmp_path / "file").touch()
