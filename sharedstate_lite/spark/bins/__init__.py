@@ -1,9 +1,9 @@
-"""What runs in one bin of a stage, and what travels between bins. Nothing in this room needs Spark.
+"""Bins, which are the units of an engine on Spark, and the messages between them. This room does not need Spark.
 
 A *bin* is an in-process engine that receives only the rows of the keys in one hash bucket. Megaphone migrates state in
-bins; here a bin is also the unit that Spark groups by, stores and places. A *stage* is one stateful operator of Spark:
-each of its bins runs some operators of the dataflow. Rows move to the next stage only if their key changes, so MAX by
-category over a join by product takes two stages:
+bins. Here, Spark also groups rows by bin, and stores and places state by bin. A *stage* is one stateful operator of
+Spark, and each of its bins runs the same operators of the dataflow. Rows move to the next stage only if their key
+changes. For example, MAX by category over a join by product needs two stages:
 
 >>> import sharedstate_lite as ss
 >>> from sharedstate_lite.spark.bins import EngineSpec
@@ -20,17 +20,17 @@ category over a join by product takes two stages:
 
 Modules, from the bottom:
 
-    messages        BinMessage, and what a bin needs from its worker
+    messages        BinMessage, and the interfaces that a bin's worker implements
     strings         the string dictionary of a worker
     bin_placement   grouping keys that spread bins evenly over partitions
-    staged          shared state for stages
-    route           Route: which stage an operator is in, and which messages travel
-    engine_spec     EngineSpec: the description of an engine, kept beside a checkpoint
-    files           a relation's file, read by the tasks that have bins for its rows
-    bin             Bin: an epoch, and its state as runs in a store
-    tables          a checkpoint's state as tables
+    staged          the shared dataflow, with copies of arrangements that two stages need
+    route           Route: the stage of each operator, and the messages between stages
+    engine_spec     EngineSpec: the description of an engine, which is stored with its checkpoint
+    files           reads a relation's file in the tasks whose bins need its rows
+    bin             Bin: processes epochs, and keeps its state as runs in a store
+    tables          shows a checkpoint's state as tables
     worker_cache    the bins that a worker keeps in memory
-    worker_rpc      calls to the other workers of this host
+    worker_rpc      calls to other workers on the same host
 
 Source: Hoffmann et al., Megaphone, VLDB 2019; Murray et al., Naiad, SOSP 2013; Spark's ``transformWithState``.
 """

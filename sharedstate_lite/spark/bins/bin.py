@@ -1,15 +1,15 @@
 """One bin of one stage: an in-process engine that receives only the rows of its keys.
 
-Operators, kernels and arrangements are those of full and shared state. A bin adds two things: its messages are blobs,
-and the runs of its arrangements are also in a state store, each written once.
+A bin uses the same operators, kernels and arrangements as full and shared state in process. It differs in two ways: its
+messages are blobs, and the runs of its arrangements are also in a state store. Each run is written once.
 
-    head    JSON: the epoch; for each arrangement its runs as [name, bytes, rows, first epoch]; a token; the process
-            that wrote it and the port on which other workers reach it
+    head    JSON: the epoch; the runs of each arrangement, as [name, bytes, rows, first epoch]; a token; the process
+            that wrote the head, and the port on which other workers can reach this process
     runs    (arrangement, run) -> blob
 
-The token is random and new in each write, so a bin in memory with the token of the store is up to date
-(:mod:`.worker_cache`). Merges in progress are not stored: a process that has the bin in memory continues them as far
-as their inputs are still there, another one starts them again.
+Each write stores a new random token. A bin in memory is therefore up to date if its token equals the one in the store
+(:mod:`.worker_cache`). Merges in progress are not stored. A process that has the bin in memory continues those merges
+whose inputs are still in the store, and any other process starts them again.
 """
 
 from __future__ import annotations
@@ -36,28 +36,28 @@ from .strings import worker_strings
 
 @dataclass
 class BinFactory:
-    """What a worker needs to build the bins of an engine; the same in all workers.
+    """The data from which a worker builds the bins of an engine. All workers have the same.
 
-    ``checked`` False makes a worker trust its memory without comparing tokens. Tests and lessons use it to show a wrong
-    answer that the token prevents.
+    If ``checked`` is false, a worker trusts its memory without comparing tokens. Tests and lessons use this to show the
+    wrong answers that the token prevents.
     """
 
     generation: str
     bins: int
     make: Callable[[], Any]
-    """Builds the route, with an engine that holds no rows."""
+    """Builds the route, with an engine that has no rows."""
     checked: bool = True
     use_rpc: bool = True
-    """Whether a worker asks the one that has a bin in memory; if not, it reads the bin from the store."""
+    """Whether a worker calls the worker that has a bin in memory. Otherwise, it reads the bin from the store."""
 
     def bin(self, stage: int, number: int) -> Bin:
-        """A bin without state."""
+        """Return a new bin without state."""
         return Bin(self, stage, number)
 
 
 @dataclass
 class Bin:
-    """The operators of one stage for the keys of one bin; see the module."""
+    """Runs the operators of one stage for the keys of one bin; see the module's docstring."""
 
     plan: BinFactory
     stage: int
@@ -68,11 +68,11 @@ class Bin:
     time: int = 0
     """The last epoch that changed the bin."""
     found: str = "new"
-    """What the process had of the bin before the last epoch: a key of ``messages.FOUND``."""
+    """How much of the bin the process had in memory before the last epoch: a key of ``messages.FOUND``."""
     port: int = 0
-    """The port on which other workers reach this process; 0 for none."""
+    """The port on which other workers can reach this process, or 0 if they cannot."""
     changed: bool = False
-    """Whether the last messages may have changed the state."""
+    """Whether the last call of `run` may have changed the state."""
 
     def __post_init__(self) -> None:
         self.route = self.plan.make()
@@ -80,10 +80,10 @@ class Bin:
         self.engine.dictionary.strings = worker_strings.strings
         self.parts = self.route.parts(self.stage)
         self.stored: dict[str, list[tuple[Batch, str, int]]] = {part: [] for part in self.parts}
-        """Arrangement -> the runs that are in the store: the run, its name and its blob's size in bytes."""
+        """Arrangement -> its runs in the store, each with its name and the size of its blob in bytes."""
         self.order = self.route.at(self.stage)
         for held in self.engine.state_parts():
-            # A global aggregate starts with one row. Only the bin that receives INIT_GLOBAL may have it.
+            # A global aggregate starts with one row, but only the bin that receives INIT_GLOBAL must have this row.
             held.arrangement.runs.clear()
 
     @property
@@ -94,10 +94,11 @@ class Bin:
     # --- an epoch ---------------------------------------------------------------
 
     def run(self, messages: list[BinMessage]) -> list[BinMessage]:
-        """Process the messages of one micro-batch; returns those that follow. Raises the errors of the kernels."""
+        """Process the messages of one micro-batch and return the messages that result. Raises the kernels' errors."""
         out: list[BinMessage] = []
         waiting: dict[Port, list[Delta]] = {}
-        # Senders that do not know whether an epoch is the first send INIT_GLOBAL each time; it counts once.
+        # A sender that does not know whether an epoch is the first one sends INIT_GLOBAL every time. Only the first
+        # INIT_GLOBAL has an effect.
         global_stages = self.time == 0 and any(m.channel == INIT_GLOBAL for m in messages)
         by: dict[int, list[Delta]] = {}
         for message in messages:
@@ -133,7 +134,7 @@ class Bin:
         relation = self.route.relation(channel)
         if channel.base and relation is not None:
             netted = {relation: delta}
-            # Consolidates the rows, and raises for a retraction of a row that is not there.
+            # This consolidates the rows, and raises RowError if a retracted row is not in the base table.
             self.engine.insert_bases(netted)
             delta = netted[relation]
         for chain, port in channel.takers:
@@ -170,7 +171,7 @@ class Bin:
             out.append(BinMessage(0, self.number, OUT, name, wire.pack(delta, types, self.strings)))
 
     def _read_view(self, message: BinMessage) -> list[BinMessage]:
-        """The rows of a view, or of one of its keys, that are in this bin."""
+        """Return this bin's rows of the view, or of the key, that ``message`` asks for, as at most one message."""
         name = json.loads(message.what)["view"]
         number = self.route.views.index(name)
         if self.route.reader_stage[number] != self.stage:
@@ -183,7 +184,7 @@ class Bin:
     # --- the store --------------------------------------------------------------
 
     def save(self, store: Store) -> None:
-        """Write the new runs, remove those that were merged away, and write the head with a new token."""
+        """Write new runs to the store, remove runs that were merged, and write the head with a new token."""
         self.token = secrets.token_hex(8)
         head: dict[str, list[list[Any]]] = {}
         added: list[tuple[str, str, bytes]] = []
@@ -212,11 +213,14 @@ class Bin:
         store.write(json.dumps(about | {"runs": head} | more), added + extra, removed)
 
     def extra_state(self) -> tuple[dict[str, Any], list[tuple[str, str, bytes]]]:
-        """What a strategy stores beside runs, in the same write: entries of the head, and (part, name, blob)."""
+        """Return additional data for `save` to write: entries for the head, and blobs as (part, name, blob)."""
         return {}, []
 
     def load(self, head: dict[str, Any], store: Store) -> None:
-        """Take over the state in the store; runs that are in memory by name, and merges of such runs, stay."""
+        """Load the state from the store.
+
+        Runs that are already in memory under the same name are kept, and so are merges whose inputs are all kept.
+        """
         self.token, self.time = head["token"], head["time"]
         for part, runs in head["runs"].items():
             arrangement, here = self.parts[part].arrangement, {name: batch for batch, name, _ in self.stored[part]}

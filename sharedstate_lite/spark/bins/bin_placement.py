@@ -1,8 +1,8 @@
 """Grouping keys that spread bins evenly over any number of partitions.
 
-Spark puts the group of an integer key on partition ``hash(key) mod partitions``. The hash of a 32-bit integer (Murmur3
-with seed 42) is invertible, so bin n gets the key whose hash is n. Then bin n is on partition n mod partitions, now and
-after each rescaling.
+Spark puts the group with an integer key on partition ``hash(key) mod partitions``. The hash of a 32-bit integer
+(Murmur3 with seed 42) is invertible, so bin n gets the key whose hash is n. Bin n is then on partition n mod
+partitions, even after a rescaling changes the number of partitions.
 
 >>> from sharedstate_lite.spark.bins.bin_placement import grouping_keys, partition
 >>> [partition(key, 3) for key in grouping_keys(7)]
@@ -19,12 +19,12 @@ _SEED, _SIZE = 42, 4
 
 
 def grouping_keys(bins: int) -> list[int]:
-    """The grouping key of each bin, a signed 32-bit integer."""
+    """Return the grouping key of each bin from 0 to ``bins`` - 1. A key is a signed 32-bit integer."""
     return [_signed(_unhash(n)) for n in range(bins)]
 
 
 def partition(key: int, partitions: int) -> int:
-    """The partition on which Spark puts the group with that key."""
+    """Return the partition on which Spark puts the group with this key."""
     return _signed(_hash(key & _BITS)) % partitions
 
 
@@ -38,7 +38,7 @@ def _hash(word: int) -> int:
 
 
 def _unhash(word: int) -> int:
-    """The inverse of `_hash`: its steps in reverse; odd factors have inverses modulo 2**32."""
+    """Invert `_hash` by reversing its steps. This is possible because odd factors have inverses modulo 2**32."""
     word ^= word >> 16
     word = word * pow(_FOURTH, -1, 1 << 32) & _BITS
     word ^= word >> 13 ^ word >> 26

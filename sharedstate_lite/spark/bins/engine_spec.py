@@ -1,7 +1,7 @@
 """The description of an engine on Spark: its strategy, views and options, without rows.
 
-A `EngineSpec` travels to the workers, which build the engine of each bin from it. `write` and `read` keep it beside a
-checkpoint, so that a restart and the state reader build the same engine.
+An `EngineSpec` is sent to the workers, which build the engine of each bin from it. `write` stores the description in
+the checkpoint's folder, and `read` reads it, so that a restart and the state reader build the same engine.
 """
 
 from __future__ import annotations
@@ -31,26 +31,26 @@ STRATEGIES: dict[str, tuple[type[Dataflow], dict[str, str]]] = {
     "full": (Full, {"auto": "linear", "linear": "linear", "multi": "multi"}),
     "shared": (Staged, {"auto": "linear", "linear": "linear"}),
 }
-"""The strategies on Spark, each with its values of ``join`` and what they mean in process."""
+"""The strategies except partial state. Each has its class, and maps ``join`` to the value that this class expects."""
 
 Placing = Callable[[Sequence[View], str, Mapping[str, Any]], StatefulStages]
-"""(views, join, options) -> the stages of a partial engine. spark/partial, a later room, passes it in."""
+"""(views, join, options) -> the stages of a partial engine. The room spark/partial provides this function."""
 
 
 @dataclass(frozen=True)
 class EngineSpec:
-    """A strategy, its views and its options."""
+    """The description of an engine: its strategy (``kind``), views, join method and options."""
 
     kind: str
     views: Sequence[View]
     join: str = "auto"
     options: Mapping[str, Any] = field(default_factory=dict)
-    """Of partial state: ``max_rows``, ``max_bytes``, ``seed``, ``without``."""
+    """Options of partial state: ``max_rows``, ``max_bytes``, ``seed`` and ``without``."""
     place: Placing | None = None
-    """Of partial state: the function that places its operators."""
+    """For partial state, the function that assigns its operators to stages."""
 
     def route(self) -> Any:
-        """The route of an engine without rows; for partial state its placement."""
+        """Build an engine without rows, and return its `Route`, or its `Placement` for partial state."""
         if self.kind == "partial":
             assert self.place is not None
             return self.place(self.views, self.join, self.options)
@@ -58,7 +58,7 @@ class EngineSpec:
         while True:
             engine = self._made(apart)
             for relation in engine.catalog.relations if engine.catalog is not None else ():
-                # A relation that no view uses needs a base table too, because a later view may use it.
+                # Even a relation that no view uses needs a base table, because a later view may use it.
                 engine.base(relation)
             try:
                 return Route(engine)
@@ -68,7 +68,7 @@ class EngineSpec:
                 if odd is None:
                     names = ", ".join(v.name for v in self.views)
                     raise ViewError(
-                        f"{names}: these views cannot be placed in stages; run them in one process"
+                        f"{names}: the operators of these views cannot be assigned to stages; run them in one process"
                     ) from None
                 apart.add(odd)
 
@@ -78,17 +78,17 @@ class EngineSpec:
         return make(self.views, join=joins[self.join], **options)
 
     def checked_route(self) -> Any:
-        """The route. Raises ViewError for a strategy, join or view that Spark cannot run."""
+        """Return the route. Raises ViewError if Spark cannot run the strategy, the join method or a view."""
         if self.kind == "partial":
             return self.route()
         if self.kind not in STRATEGIES:
             kinds = ", ".join([*STRATEGIES, "partial"])
-            raise ViewError(f"engine {self.kind!r}: on Spark the kinds of state are {kinds}")
+            raise ViewError(f"engine {self.kind!r}: on Spark, the engine must be one of {kinds}")
         joins = STRATEGIES[self.kind][1]
         if self.join not in joins:
             raise ViewError(
-                f"join={self.join!r}: on Spark the {self.kind} engine joins {', '.join(joins)}; "
-                "each lookup of a delta join would need a stage of its own"
+                f"join={self.join!r}: on Spark, the {self.kind} engine supports the join methods {', '.join(joins)}; "
+                "each lookup of a delta join would need its own stage"
             )
         route = self.route()
         engine = route.engine
@@ -97,8 +97,8 @@ class EngineSpec:
         for operator in engine.operators:
             if isinstance(operator, DeltaJoin) and len({len(a.layout.key) for _, a in operator.owned}) > 1:
                 raise ViewError(
-                    f"{operator.name}: on Spark join='multi' needs keys with as many columns on all sides, because "
-                    "rows that match must be in one bin; use join='linear'"
+                    f"{operator.name}: on Spark, join='multi' requires join keys with the same number of columns on "
+                    "all sides, because matching rows must be in the same bin; use join='linear'"
                 )
         return route
 
@@ -109,7 +109,7 @@ def write(folder: Path, engine: Dataflow, kind: str, options: dict[str, Any]) ->
 
 
 def replace(folder: Path, description: dict[str, Any]) -> None:
-    """Write a changed description, as `read` returns it, atomically."""
+    """Replace the description in ``folder`` atomically. ``description`` has the form that `read` returns."""
     unfinished = folder / f".{FILE}"
     with unfinished.open("w") as file:
         json.dump(description, file, indent=1)
@@ -119,7 +119,7 @@ def replace(folder: Path, description: dict[str, Any]) -> None:
 
 
 def read(folder: Path) -> dict[str, Any]:
-    """The description in ``folder``. Raises CheckpointError if there is none, or if its format is another one."""
+    """Return the description in ``folder``. Raises CheckpointError if it is missing or has a different format."""
     file = folder / FILE
     try:
         found = json.loads(file.read_text())
@@ -128,63 +128,67 @@ def read(folder: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise CheckpointError(f"{file} cannot be read ({error}); use another checkpoint") from error
     if not isinstance(found, dict) or found.get("format") != FORMAT:
-        raise CheckpointError(f"{file} does not have format {FORMAT}; restore it with the version that wrote it")
+        raise CheckpointError(f"{file} is not in format {FORMAT}; restore it with the kit's version that wrote it")
     return found
 
 
 def read_matching(where: Path, engine: Dataflow, kind: str, wanted: dict[str, Any], what: str) -> dict[str, Any] | None:
-    """The description of an existing location, which must match the arguments; None for an empty folder.
+    """Return the description of an existing checkpoint, or None if the folder is empty.
 
-    Raises CheckpointError if it does not match, and if the folder contains something else than ``what``.
+    ``what`` names the kind of checkpoint for an error message. Raises CheckpointError if the description does not match
+    the arguments, or if the folder contains other files but no description.
     """
     if (where / FILE).exists():
         description = read(where)
         _check_same(description, engine, kind, wanted, where)
         return description
     if any(not f.name.startswith(".") for f in where.iterdir()):
-        raise CheckpointError(f"{where} is neither empty nor the checkpoint of {what}; use a new folder")
+        raise CheckpointError(f"{where} is not empty, and it is not the checkpoint of {what}; use a new folder")
     return None
 
 
 def new_options(where: Path, join: str, bins: int, **more: Any) -> dict[str, Any]:
-    """The options of a new location, with a random generation."""
+    """Return the options of a new generation, which gets a random name."""
     generation = f"g-{secrets.token_hex(6)}"
     options = {"join": join, "bins": bins, "labels": grouping_keys(bins), "generation": generation, "home": str(where)}
     return options | more
 
 
 def parse(description: dict[str, Any], where: Path, place: Placing | None = None) -> EngineSpec:
-    """The specification that a description holds. Raises CheckpointError."""
+    """Return the EngineSpec for a description. Raises CheckpointError if this version cannot interpret it."""
     try:
         options = description["options"]
         partial = options.get("partial", {})
         return EngineSpec(description["kind"], read_catalog(description)[1], options["join"], partial, place)
     except (Error, KeyError, TypeError) as error:
-        raise CheckpointError(f"{where}: the checkpoint does not fit this version of the kit ({error})") from error
+        raise CheckpointError(
+            f"{where}: this version of the kit cannot use the checkpoint ({error}); use the version that wrote it"
+        ) from error
 
 
 def _check_same(description: dict[str, Any], engine: Dataflow, kind: str, options: dict[str, Any], where: Path) -> None:
-    """Raise CheckpointError, naming the difference, if a checkpoint has other views or options."""
+    """Raise CheckpointError, with the difference, if a checkpoint's views or options differ from the arguments."""
     mine: dict[str, Any] = {"kind": kind, **catalog_text(engine)}
     theirs = {v["name"]: v for v in description["views"]}
     ours = {v["name"]: v for v in mine["views"]}
     odd = sorted(name for name in {*theirs, *ours} if theirs.get(name) != ours.get(name))
     if odd:
-        how = {(True, False): "is missing here", (False, True): "is not in it", (True, True): "differs"}
+        how = {(True, False): "was not passed", (False, True): "is not in it", (True, True): "has another definition"}
         difference = ", ".join(f"view {n} {how[n in theirs, n in ours]}" for n in odd)
     elif description["kind"] != kind:
-        difference = f"it holds {description['kind']} state, not {kind}"
+        difference = f"it contains {description['kind']} state, not {kind} state"
     elif description["catalog"] != mine["catalog"]:
         difference = "its relations are declared differently"
     elif description["installed"] != mine["installed"]:
-        difference = f"it was made with the views {', '.join(description['installed'])} in this order"
+        difference = f"it was created with the views in the order {', '.join(description['installed'])}"
     elif "stream" in options and bool(description["options"].get("stream")) != bool(options["stream"]):
-        difference = "it is an engine's, not a stream's" if options["stream"] else "it is a stream's, not an engine's"
+        owners = ("an engine", "a stream") if options["stream"] else ("a stream", "an engine")
+        difference = "it was created by {}, not by {}".format(*owners)
     else:
         theirs = description["options"]
-        difference = ", ".join(f"{k} is {theirs.get(k)!r} in it" for k in options if theirs.get(k) != options[k])
+        difference = ", ".join(f"it has {k}={theirs.get(k)!r}" for k in options if theirs.get(k) != options[k])
     if difference:
         raise CheckpointError(
-            f"{where}: this checkpoint belongs to another engine: {difference}; continue with the same views and "
-            "options, or use a new folder"
+            f"{where}: this checkpoint belongs to a different engine: {difference}. Pass the same views and options, "
+            "or use a new folder"
         )

@@ -1,9 +1,9 @@
-"""Reading a relation's file in the tasks that have bins for its rows.
+"""Reading a relation's file in the tasks whose bins need its rows.
 
-Spark decides which file of a folder comes next. With up to ``DIRECT_BINS`` bins, each bin receives the file's path, and
-its task reads the file and takes the rows of its bins. Reading the columns once per task costs less than a separate
-stage, which has to wake a process and to pack, transfer and unpack the rows. With more bins, one task before them reads
-the file and sends rows (:mod:`..jobs.sources`).
+Spark decides which file of a folder comes next. With up to ``DIRECT_BINS`` bins, each bin receives the file's path. Its
+task reads the file and keeps the rows that belong to its bins. Reading the columns once per task costs less than a
+separate stage, which has to wake a process and to pack, transfer and unpack the rows. With more bins, a task in an
+additional stage reads the file and sends the rows to the bins (:mod:`..jobs.sources`).
 
 The last file of each relation stays in memory until the task ends.
 """
@@ -27,17 +27,17 @@ from .messages import ROWS, BinMessage
 from .route import Route
 
 DIRECT_BINS = 8
-"""Up to this number of bins, each task reads a file by itself."""
+"""With up to this number of bins, each task reads the file itself."""
 
 REPEATED_BYTES = 8
-"""A text column with fewer bytes per value in the file than this is taken to be dictionary-encoded there."""
+"""A text column is assumed to be dictionary-encoded in a file that stores fewer bytes per value than this."""
 
 FILE = "file"
-"""``what`` of a message whose blob is not rows but the path of a file with rows."""
+"""The field ``what`` of a message whose blob is the path of a file with rows, instead of the rows."""
 
 
 class _ReadFile(NamedTuple):
-    """A file's rows as codes of ``strings``; ``identity`` changes when the file does."""
+    """The rows of a file, whose strings are codes in ``strings``. ``identity`` changes when the file changes."""
 
     identity: tuple[Any, ...]
     strings: Dictionary
@@ -48,22 +48,22 @@ _last: dict[str, _ReadFile] = {}
 
 
 def receivers(route: Route, relation: str, bins: int) -> list[tuple[int, int, int]]:
-    """The bins that need a relation's file, as (bin, stage, channel)."""
+    """Return the bins that need a relation's file, as tuples (bin, stage, channel)."""
     channels = [(n, c) for n, c in enumerate(route.channels, 1) if route.relation(c) == relation]
     return [(number, channel.stage, n) for n, channel in channels for number in range(bins)]
 
 
 def rows_for_bin(message: BinMessage, route: Route, bins: int, strings: Dictionary) -> tuple[Delta, list[BinMessage]]:
-    """The rows that a message brings to its bin, and messages that report the number of rows to the driver.
+    """Return the rows that a message carries to its bin, and messages that report the number of rows to the driver.
 
-    The blob holds the rows, or the path of a file of which the bin takes its own rows. Raises RowError, and OSError
-    with the file's name.
+    The blob contains the rows, or the path of a file from which the bin reads its own rows. Raises RowError if a row
+    does not fit the relation, and OSError, with the file's name, if the file cannot be read.
     """
     if message.what != FILE:
         return unpack(message.blob, strings), []
     channel = route.channels[message.channel - 1]
     relation = route.relation(channel)
-    assert relation is not None, f"{channel} carries no relation, so it gets no file"
+    assert relation is not None, f"{channel} does not carry a relation, so it cannot receive a file"
     delta = _rows(message.blob.decode(), relation, route.engine.catalog.schema(relation), strings)
     delta = route.apply(channel.early, delta, strings)
     if len(delta.diffs):
@@ -71,13 +71,13 @@ def rows_for_bin(message: BinMessage, route: Route, bins: int, strings: Dictiona
         delta = delta.take(np.flatnonzero(where == message.bin))
     if not channel.base:
         return delta, []
-    # Exactly one channel of a relation fills its base table, so it counts each row once. The path in the message shows
-    # the driver which files were really read.
+    # Exactly one channel of a relation fills its base table, so each row is counted once. The path in the message tells
+    # the driver which files were actually read.
     return delta, [BinMessage(0, message.bin, ROWS, message.blob.decode(), str(len(delta.diffs)).encode())]
 
 
 def clear() -> None:
-    """Drop the files in memory, when a task ends."""
+    """Drop the files that are in memory. Called when a task ends."""
     _last.clear()
 
 
@@ -93,14 +93,15 @@ def _rows(path: str, relation: str, schema: Schema, strings: Dictionary) -> Delt
 
 
 def local_path(path: str) -> Path:
-    """The path of a file that Spark names by a URI such as ``file:///shop/1.parquet``."""
+    """Return the path for a file URI from Spark, such as ``file:///shop/1.parquet``."""
     return Path("/" + path.removeprefix("file:").lstrip("/"))
 
 
 def read_file(file: Path, schema: Schema) -> pa.Table:
-    """The columns of a relation, and ``diff``, from a Parquet file. Raises OSError with the file's name.
+    """Read the columns of a relation, and ``diff``, from a Parquet file. Raises OSError with the file's name.
 
-    A file that does not exist gives no rows: the driver compares the files that were read with those of the batch.
+    Returns an empty table if the file does not exist. The driver detects this, because it compares the files that were
+    read with the files of the batch.
     """
     wanted = {c.name.lower() for c in schema} | {"diff"}
     try:
@@ -120,9 +121,10 @@ def read_file(file: Path, schema: Schema) -> pa.Table:
 
 
 def _repeated(about: Any, names: Sequence[str]) -> list[str]:
-    """Text columns that are probably dictionary-encoded in the file, so that each text is looked up once.
+    """Return the text columns that are probably dictionary-encoded in the file. Each distinct text is looked up once.
 
-    A file does not say how its pages are encoded. A plain text takes four bytes and its own, so the average size tells.
+    The file's metadata does not contain the encoding of each page. A text in plain encoding takes its own bytes and
+    four more, so a small average size indicates dictionary encoding.
     """
     size, values = dict.fromkeys(names, 0), dict.fromkeys(names, 0)
     for group in range(about.num_row_groups):

@@ -1,7 +1,7 @@
-"""What a bin receives and sends, and what it needs from its Python worker.
+"""The messages that a bin receives and sends, and the interfaces that its Python worker implements.
 
 A `BinMessage` is one row of the stream between stages. A `Store` is the part of Spark's state store that belongs to
-one bin. A `WorkerRpc` asks another worker of the same host to run a bin that it has in memory.
+one bin. A `WorkerRpc` asks another worker on the same host to run a bin that this other worker has in memory.
 """
 
 from __future__ import annotations
@@ -11,25 +11,28 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 OUT, ASK, COMPACT, INIT_GLOBAL = 0, -1, -2, -3
-"""Channel numbers of messages that carry no change of an operator: a view's change, a read, and two commands.
+"""Channel numbers of messages other than an operator's changes: a view's change, a read, and two commands.
 
-INIT_GLOBAL creates the first row of aggregates without GROUP BY. Channels of a route count from 1.
+INIT_GLOBAL creates the first row of aggregates without GROUP BY. The channels of a route are numbered from 1.
 """
 
 ROWS = -5
 """The channel on which a task reports to the driver how many input rows it read."""
 
 FOUND = {
-    "new": "the store had no state of the bin",
-    "used": "in memory, confirmed by the store's token",
-    "stale": "in memory, but another process has written since: what differs was read again",
-    "missing": "not in memory: read from the store",
+    "new": "the store did not have any state of the bin",
+    "used": "in memory, confirmed by the token in the store",
+    "stale": "in memory, but another process has written since, so the runs that differ were read again",
+    "missing": "not in memory, so the bin was read from the store",
 }
-"""What a process had of a bin before an epoch."""
+"""How much of a bin a process had in memory before an epoch."""
 
 
 class BinMessage(NamedTuple):
-    """One row of the stream. ``stage`` 0 is the driver; ``what`` names a view, a read, or the kind of an answer."""
+    """One row of the stream, addressed to a bin of a stage. Stage 0 is the driver.
+
+    The meaning of ``what`` depends on the channel. For example, it is the name of a view or the text of a read.
+    """
 
     stage: int
     bin: int
@@ -39,7 +42,7 @@ class BinMessage(NamedTuple):
 
 
 def init_globals(stages: Iterable[int]) -> list[BinMessage]:
-    """The messages that create the first row of aggregates without GROUP BY in these stages."""
+    """Return the messages that create the first row of aggregates without GROUP BY in these stages."""
     return [BinMessage(stage, 0, INIT_GLOBAL, "", b"") for stage in stages]
 
 
@@ -56,11 +59,11 @@ class Store(Protocol):
     """The state of one bin in Spark's state store: a head, and runs by arrangement and name."""
 
     def head(self) -> str | None:
-        """The head that was written last; None for a new bin."""
+        """Return the head that was written last, or None if the bin is new."""
         ...
 
     def run(self, part: str, name: str) -> bytes:
-        """The blob of a run."""
+        """Return the blob of the run ``name`` of the arrangement ``part``."""
         ...
 
     def write(self, head: str, added: Iterable[tuple[str, str, bytes]], removed: Iterable[tuple[str, str]]) -> None:
@@ -69,21 +72,21 @@ class Store(Protocol):
 
 
 class WorkerRpc(Protocol):
-    """Calls to the other Python workers of this host, and the port on which they reach this one."""
+    """Calls other Python workers on this host. They can call this worker at ``port``."""
 
     port: int
 
     def call(self, port: int, bin_id: BinId, token: str, messages: list[BinMessage]) -> BinResult | None:
-        """Run a bin in the worker at ``port``: its messages, and what the caller must write to the store.
+        """Run a bin in the worker at ``port``. Returns the resulting messages, and writes for the caller to perform.
 
-        None if that worker does not have the bin under this token.
+        Returns None if the other worker does not have the bin in memory with this token.
         """
         ...
 
 
 @dataclass
 class WriteBuffer:
-    """The store of a bin that runs for another worker: it collects the writes, which the caller performs."""
+    """The store of a bin that runs for another worker. It collects the writes, and that worker performs them."""
 
     writes: list[StoreWrite] = field(default_factory=list)
 
@@ -91,7 +94,7 @@ class WriteBuffer:
         return None
 
     def run(self, part: str, name: str) -> bytes:
-        raise AssertionError(f"{part}, {name}: a bin that is in memory reads no runs")
+        raise AssertionError(f"{part}, {name}: a bin that is in memory does not read runs")
 
     def write(self, head: str, added: Iterable[tuple[str, str, bytes]], removed: Iterable[tuple[str, str]]) -> None:
         self.writes.append((head, list(added), list(removed)))

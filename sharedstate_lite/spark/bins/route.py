@@ -1,14 +1,16 @@
-"""Which stage each operator of a dataflow is in, and which messages travel between stages.
+"""The stage of each operator of a dataflow, and the messages between stages.
 
 A `Route` is computed from an in-process engine without rows. Every process computes the same route from the same
-views, so messages need only numbers. Operators with state are placed in stages 1, 2, ...; a *stage* is one stateful
-operator of Spark, and each of its bins runs all operators of that stage for the keys of the bin. A row moves to the
-next stage only if its key changes: GROUP BY on the join columns, and a view over it, stay in the bin of the join.
+views, so messages can refer to channels by number. Operators with state are assigned to stages 1, 2, and so on. A
+*stage* is one stateful operator of Spark, and each of its bins runs all operators of that stage for the keys of the
+bin. A row moves to the next stage only if its key changes. For example, GROUP BY on the join columns stays in the bin
+of the join, and so does a view over it.
 
-A *channel* is one kind of message: the change of one operator or relation, sent to a bin of one stage, which a hash of
-some columns selects. All operators of the stage that need the change by these columns share the channel, and so does
-the relation's base table. Filters and projections between two operators with state run before the message is sent.
-Those directly after a relation run at the receiver, so that all operators can share the channel.
+A *channel* carries one kind of message: the changes of one operator or relation, sent to one stage. A hash of some of
+the columns selects the bin. All operators of the stage that need the changes partitioned by these columns share the
+channel, and so does the relation's base table. Filters and projections between two operators with state run before the
+message is sent. Filters and projections directly after a relation run at the receiver, so that all operators can share
+the channel.
 
 Source: the exchange channels of timely dataflow (Murray et al., Naiad, SOSP 2013); Spark's transformWithState.
 """
@@ -31,18 +33,19 @@ from ...storage.wire import pack, split
 from .messages import BinMessage
 
 Chain = tuple[int, ...]
-"""Numbers of stateless operators, in the order in which they run."""
+"""The numbers of stateless operators, in the order in which they run."""
 
 Port = tuple[int, int]
-"""(operator, input); for a view that stores its own rows (-1 - the view's number, 0)."""
+"""(operator, input), or (-1 - the view's number, 0) for a view that stores its own rows."""
 
 
 @dataclass
 class Channel:
-    """See the module. ``early`` runs at the sender, the chain of each taker at the receiver.
+    """One kind of message to a stage; see the module's docstring.
 
-    ``columns`` select the bin; ``types`` are those of all columns. ``origin`` is an operator's number, or -1 - the
-    number of a relation that no view uses.
+    ``origin`` is the number of the sending operator, or -1 - the number of a relation that no view uses. The chain
+    ``early`` runs at the sender, and each taker's chain runs at the receiver. ``columns`` select the bin, and ``types``
+    are the types of all columns.
     """
 
     origin: int
@@ -56,7 +59,7 @@ class Channel:
 
 
 class StatefulStages(Protocol):
-    """The state of an engine, stage by stage: what a `Route` and the placement of partial state have in common."""
+    """An engine's state by stage: the common interface of `Route` and the `Placement` of partial state."""
 
     @property
     def engine(self) -> Engine: ...
@@ -64,12 +67,15 @@ class StatefulStages(Protocol):
     stages: int
 
     def parts(self, stage: int) -> dict[str, Any]:
-        """The state of one stage, by the names that ``state()`` shows."""
+        """Return the pieces of state of one stage, by the names that ``state()`` shows."""
         ...
 
 
 class Route:
-    """See the module. ``engine`` holds no rows, and must have the base tables of its relations."""
+    """The stages, channels and local connections of a dataflow; see the module's docstring.
+
+    ``engine`` does not contain rows, but it must have a base table for each of its relations.
+    """
 
     def __init__(self, engine: Dataflow) -> None:
         self.engine = engine
@@ -80,7 +86,7 @@ class Route:
         self.local: dict[int, list[tuple[Chain, Port]]] = {}
         self.stage_of: dict[int, int] = {}
         self.exits: dict[int, list[tuple[Chain, int]]] = {}
-        """Operator -> (chain, view) for views that read the operator's output instead of storing their rows."""
+        """Operator -> (chain, view) for each view that reads the operator's output instead of storing its own rows."""
         self.reader_stage: dict[int, int] = {}
         ports = {n: list(self._ports(o)) for n, o in enumerate(self.operators)}
         self._place(ports)
@@ -97,7 +103,7 @@ class Route:
     # --- inputs ---------------------------------------------------------------
 
     def _ports(self, operator: Operator) -> Iterator[tuple[int, Operator, tuple[int, ...]]]:
-        """The inputs of an operator with state: (input, operator below, columns that select the bin)."""
+        """Yield the inputs of an operator with state, as (input, operator below, columns that select the bin)."""
         node = operator.node
         if isinstance(operator, JoinCore) and isinstance(node, Join):
             yield 0, operator.inputs[0], node.left_keys
@@ -111,9 +117,9 @@ class Route:
             yield 0, operator.inputs[0], operator.arrangement.layout.key
 
     def _paths(self, operator: Operator, columns: tuple[int, ...]) -> list[tuple[int, Chain]]:
-        """The operators with state, and relations, that feed an operator's output, each with the chain in between.
+        """Return the operators with state, and the relations, that feed ``operator``, each with the chain between them.
 
-        An arrangement by other columns passes the change on, so its own input counts instead.
+        An arrangement whose rows are not in the bins that ``columns`` select is skipped, and its own input is used.
         """
         out: list[tuple[int, Chain]] = []
         ahead: list[tuple[Operator, Chain]] = [(operator, ())]
@@ -131,14 +137,14 @@ class Route:
         return out
 
     def _lift(self, chain: Chain, columns: tuple[int, ...]) -> tuple[int, ...] | None:
-        """The columns of a chain's input that its output's ``columns`` copy; None if one of them is computed."""
+        """Return the input columns that the output ``columns`` of a chain copy, or None if one of them is computed."""
         lifted: tuple[int, ...] | None = columns
         for at in reversed(chain):
             lifted = None if lifted is None else input_columns(self.operators[at].node, lifted)
         return lifted
 
     def _stays(self, origin: int, chain: Chain, columns: tuple[int, ...]) -> bool:
-        """Whether rows of ``origin`` are already in the bin that ``columns`` select."""
+        """Return whether the rows of ``origin`` are already in the bin that ``columns`` select."""
         operator = self.operators[origin]
         lifted = self._lift(chain, columns)
         return lifted is not None and any(sorted(lifted) == sorted(k) for k in _partitioned_by(operator))
@@ -146,9 +152,10 @@ class Route:
     # --- stages ---------------------------------------------------------------
 
     def _place(self, ports: dict[int, list[tuple[int, Operator, tuple[int, ...]]]]) -> None:
-        """Put each operator in the earliest possible stage.
+        """Assign each operator to the earliest possible stage.
 
-        It comes after its inputs unless their rows stay in their bin, and shares a stage with arrangements it reads.
+        An operator is in a later stage than its inputs, unless their rows stay in their bin. It is in the same stage as
+        the arrangements that it reads. Raises Unplaceable if this is impossible.
         """
         self.stage_of.update({n: 1 for n, wanted in ports.items() if wanted})
         together = [{n, *self._reads(n)} for n in self.stage_of]
@@ -167,7 +174,10 @@ class Route:
                 raise Unplaceable(self._suspects())
 
     def _suspects(self) -> list[int]:
-        """Operators that read arrangements; first those above another operator that reads the same arrangement."""
+        """Return the operators that read arrangements, as candidates for a copy of an arrangement.
+
+        Operators above another operator that reads the same arrangement come first.
+        """
         read = {n: set(found) for n in self.stage_of if (found := self._reads(n))}
 
         def above(n: int) -> bool:
@@ -181,7 +191,7 @@ class Route:
         return sorted(read, key=lambda n: (above(n), self.stage_of[n], n), reverse=True)
 
     def _reads(self, n: int) -> list[int]:
-        """The other operators that write the arrangements which an operator reads."""
+        """Return the operators that write the arrangements that operator ``n`` reads."""
         operator = self.operators[n]
         read: list[Any] = []
         if isinstance(operator, JoinCore):
@@ -220,7 +230,7 @@ class Route:
         stateful = {o for o, _ in paths if not isinstance(self.operators[o], Input)}
         port = (-1 - number, 0)
         if len(stateful) == 1 and len(paths) == 1:
-            # The view's rows are stored in the bin that computes them.
+            # The view stores its rows in the bin that computes them.
             origin, chain = paths[0]
             self.reader_stage[number] = self.stage_of[origin]
             if reader.own:
@@ -233,7 +243,10 @@ class Route:
             self._connect(origin, chain, key, port, stage)
 
     def _base(self, relation: str) -> None:
-        """Place a base table where the relation's rows arrive anyway; if no operator needs them, by all columns."""
+        """Place a base table in a stage that receives the relation's rows anyway.
+
+        If no stage does, a new channel to stage 1 partitions the rows by all columns.
+        """
         inputs = [n for n, o in enumerate(self.operators) if isinstance(o, Input) and o.name == relation]
         raw = [c for c in self.channels if c.origin in inputs and not c.early]
         table = self.engine.bases[relation]
@@ -251,14 +264,14 @@ class Route:
     # --- using it -------------------------------------------------------------
 
     def relation(self, channel: Channel) -> str | None:
-        """The relation whose rows a channel carries; None for an operator's change."""
+        """Return the relation whose rows a channel carries, or None if it carries an operator's changes."""
         if channel.origin < 0:
             return list(self.engine.bases)[-1 - channel.origin]
         operator = self.operators[channel.origin]
         return operator.name if isinstance(operator, Input) else None
 
     def apply(self, chain: Chain, delta: Delta, strings: Dictionary) -> Delta:
-        """The output of a chain for ``delta``."""
+        """Run a chain on ``delta`` and return its output."""
         for at in chain:
             delta = apply(self.operators[at].node, delta, strings)
         return delta
@@ -266,12 +279,12 @@ class Route:
     def relation_messages(
         self, relation: str, delta: Delta, bins: int, strings: Dictionary, net: bool = False
     ) -> list[BinMessage]:
-        """A relation's change as messages to the bins; ``net`` first adds up the diffs of equal rows."""
+        """Return a relation's change as messages to the bins. If ``net``, first add up the diffs of equal rows."""
         wanted = [(n, c) for n, c in enumerate(self.channels, 1) if self.relation(c) == relation]
         return self._messages(wanted, delta, bins, strings, net)
 
     def operator_messages(self, n: int, delta: Delta, bins: int, strings: Dictionary) -> list[BinMessage]:
-        """An operator's change as messages to the bins of later stages."""
+        """Return an operator's change as messages to the bins of later stages."""
         wanted = [(number, c) for number, c in enumerate(self.channels, 1) if c.origin == n]
         return self._messages(wanted, delta, bins, strings, True)
 
@@ -289,11 +302,11 @@ class Route:
         return out
 
     def at(self, stage: int) -> list[int]:
-        """The operators with state of one stage, in the order in which they run."""
+        """Return the numbers of a stage's operators with state, in the order in which they run."""
         return [n for n, s in sorted(self.stage_of.items()) if s == stage]
 
     def parts(self, stage: int) -> dict[str, Any]:
-        """The state of one stage, by the names that ``state()`` shows."""
+        """Return the pieces of state of one stage, by the names that ``state()`` shows."""
         there = {id(a) for n in self.at(stage) for a, _ in self.operators[n].arrangements()}
         there |= {
             id(self.engine.bases[r]) for c in self.channels if c.base and c.stage == stage and (r := self.relation(c))
@@ -305,16 +318,19 @@ class Route:
         return {h.operator: h for h in self.engine.state_parts() if id(h.arrangement) in there}
 
     def globals(self) -> list[int]:
-        """Aggregates without GROUP BY, which have one row before any input arrives."""
+        """Return the numbers of the aggregates without GROUP BY, which have one row before any input arrives."""
         return [n for n, o in enumerate(self.operators) if isinstance(o, ReduceCore) and not _keys(o)]
 
     def global_stages(self) -> list[int]:
-        """The stages that contain an aggregate without GROUP BY."""
+        """Return the stages that contain an aggregate without GROUP BY."""
         return sorted({self.stage_of[n] for n in self.globals()})
 
 
 class Unplaceable(Exception):
-    """An arrangement would have to be in two stages unless one of ``operators`` gets a copy; best candidate first."""
+    """Raised if two stages need the same arrangement, so that an operator must read its own copy of it.
+
+    ``operators`` are the candidates, starting with the best one.
+    """
 
     def __init__(self, operators: list[int]) -> None:
         super().__init__(operators)
@@ -327,7 +343,7 @@ def _keys(operator: Operator) -> Sequence[int]:
 
 
 def _partitioned_by(operator: Operator) -> list[tuple[int, ...]]:
-    """Which columns of an operator's output select the bin that computed it; each of the tuples does."""
+    """Return tuples of output columns. The hash of each tuple alone selects the bin that computed a row."""
     node = operator.node
     if isinstance(operator, ReduceCore) and isinstance(node, Reduce):
         return [tuple(range(len(node.keys)))]

@@ -1,8 +1,8 @@
-"""Shared state for stages: an arrangement that two stages need exists twice.
+"""The shared dataflow in stages. If two stages need the same arrangement, each has its own copy.
 
-A join must be in the same stage as the arrangements that it reads. That is impossible if a join is above another one
-that reads the same arrangement, and rows change their bin in between. The upper join then gets its own copy. ``apart``
-holds the joins and reduces that do (digests of their nodes); `EngineSpec` finds them by trial.
+A join must be in the same stage as the arrangements that it reads. This is impossible if two joins read the same
+arrangement, one is above the other, and rows change their bin between them. The upper join then reads its own copy.
+``apart`` contains the joins and reduces that need a copy, as digests of their nodes. `EngineSpec` finds them by trial.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ...storage.batch import Layout
 
 
 class Staged(Shared):
-    """See the module."""
+    """The shared dataflow, with copies of the arrangements that the operators in ``apart`` read; see the module."""
 
     def __init__(
         self, views: Sequence[View], join: str = "auto", *, apart: frozenset[str] = frozenset(), **like: Any
@@ -57,5 +57,5 @@ class Staged(Shared):
         return self._keep(Arrange(name, node, [below], self.dictionary, arrangement=made))
 
     def _identity(self, operator: Operator, arrangement: Arrangement) -> str:
-        # What is kept twice differs by name alone.
+        # Two copies of an arrangement differ only in their names.
         return arrangement.name

@@ -1,7 +1,7 @@
-"""The string dictionary of a Python worker: shared by all of its bins, and replaced when most of it is unused.
+"""The string dictionary of a Python worker, which all of its bins share. It is replaced when most strings are unused.
 
-Codes are never reused, so a dictionary only grows. A worker lives as long as its session, so it has to drop strings
-that no row uses any more. It does so as a whole: a new dictionary, and bins that are read from the store again.
+Codes are never reused, so a dictionary only grows. A worker lives as long as its session, so it must drop strings that
+rows no longer use. To do so, it starts a new dictionary and reads the bins from the store again.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ MIN_STRINGS = 1 << 20
 
 @dataclass
 class ProcessStrings:
-    """A string dictionary that outlives a micro-batch."""
+    """A string dictionary that is kept from one micro-batch to the next."""
 
     strings: Dictionary = field(default_factory=Dictionary)
     limit: int = 0
-    """Check for unused strings beyond this many; doubles with what is in use."""
+    """The number of strings above which `collect` looks for unused ones: twice the number that was in use before."""
 
     def collect(self, bins: Iterable[Any] = ()) -> bool:
-        """Replace the dictionary if more than half of its strings occur in no arrangement of ``bins``.
+        """Replace the dictionary if it is large, and less than half of its strings occur in arrangements of ``bins``.
 
-        Returns True if it did: then the codes of these bins mean nothing any more.
+        Returns True if it did. The codes in these bins are then invalid, so the caller must drop the bins.
         """
         if len(self.strings) <= max(MIN_STRINGS, self.limit):
             return False

@@ -1,7 +1,7 @@
-"""State in Spark's state store, shown as the tables of an in-process engine, and base tables read from it.
+"""Shows state in Spark's state store as the tables of an in-process engine, and reads base tables from it.
 
-The input is what bins have written (:mod:`.bin`): heads and blobs. ``rows`` counts the stored rows of all bins;
-``bytes`` is the size of the blobs, before Spark compresses them.
+The input is the heads and blobs that bins have written (:mod:`.bin`). In the tables, ``rows`` is the number of rows
+stored in all bins, and ``bytes`` is the size of the blobs before Spark compresses them.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from .messages import BinMessage
 from .route import Route, StatefulStages
 
 Heads = Mapping[tuple[int, int], Mapping[str, Any]]
-"""(stage, bin) -> head."""
+"""(stage, bin) -> the decoded head of the bin."""
 
 
 def state_table(route: StatefulStages, heads: Heads) -> pd.DataFrame:
-    """One row per piece of state; see `sharedstate_lite.engine.state_tables.state_table`."""
+    """Return a table with one row per piece of state; see `sharedstate_lite.engine.state_tables.state_table`."""
     rows: dict[str, int] = {}
     size: dict[str, int] = {}
     for head in heads.values():
@@ -44,7 +44,7 @@ def state_table(route: StatefulStages, heads: Heads) -> pd.DataFrame:
 
 
 def find(route: StatefulStages, operator: str) -> tuple[int, StatePart]:
-    """The stage of one piece of state, and the piece. Raises ViewError for an unknown name."""
+    """Return (stage, piece of state) for the name ``operator``. Raises ViewError if the name is unknown."""
     for stage in range(1, route.stages + 1):
         found = route.parts(stage).get(operator)
         if found is not None:
@@ -54,7 +54,7 @@ def find(route: StatefulStages, operator: str) -> tuple[int, StatePart]:
 
 
 def state_rows(place: StatePart, blobs: Iterable[bytes], removed: Iterable[bytes] = ()) -> pd.DataFrame:
-    """The consolidated rows of one piece of state, with their diff, less the rows of the blobs ``removed``."""
+    """Return the consolidated rows in ``blobs`` with their diffs, after subtracting the rows in ``removed``."""
     strings = Dictionary()
     runs = [_batch(place.arrangement, blob, strings, 1) for blob in blobs]
     runs += [_batch(place.arrangement, blob, strings, -1) for blob in removed]
@@ -67,18 +67,18 @@ def state_rows(place: StatePart, blobs: Iterable[bytes], removed: Iterable[bytes
 def _batch(arrangement: Arrangement, blob: bytes, strings: Dictionary, sign: int) -> Batch:
     lines = wire.decode(blob, strings)
     lines[arrangement.layout.columns :] *= sign
-    # The sort words stay zero: these rows are only shown and sent, and neither looks at the order.
+    # The sort words stay zero, because these rows are only shown or sent, and neither depends on their order.
     return Batch(np.concatenate([np.zeros((1, lines.shape[1]), dtype=np.int64), lines]), 0)
 
 
 def bases(route: StatefulStages) -> dict[str, tuple[int, StatePart]]:
-    """The base tables: name -> (stage, piece of state)."""
+    """Return the base tables by name, each as (stage, piece of state)."""
     every = {h.operator: h for h in route.engine.state_parts() if h.base}
     return {name: find(route, name) for name in every}
 
 
 def reload(place: StatePart, blobs: Iterable[bytes], to: Route, bins: int) -> list[BinMessage]:
-    """The rows that one bin holds of a base table, as the messages that fill another route."""
+    """Return the messages that send one bin's rows of the base table ``place`` to the bins of the route ``to``."""
     strings = Dictionary()
     layout = place.arrangement.layout
     body = merged([_batch(place.arrangement, blob, strings, 1) for blob in blobs], layout, strings)

@@ -1,11 +1,12 @@
-"""The bins that a Python worker keeps in memory, and one bin's share of a micro-batch.
+"""The bins that a Python worker keeps in memory, and running one of them for a micro-batch.
 
-Spark may give a bin to another worker in each micro-batch. A bin in memory is used only if its token equals the one in
-the store: then this object was the last to write, and nothing can have changed since. If the store's head names another
-worker, that worker is asked to run the bin (:mod:`.worker_rpc`). If it does not have the bin either, the bin is read
-from the store, except for runs that are in memory under the same name: a run's name contains its writer's token.
+Spark may give a bin to a different worker in each micro-batch. A bin in memory is used only if its token equals the one
+in the store. In this case, this copy of the bin wrote the state last, and the state cannot have changed since. If the
+head in the store names another worker, that worker is asked to run the bin (:mod:`.worker_rpc`). If that worker does
+not have the bin either, the bin is read from the store. Runs that are in memory under the same name are not read again,
+because a run's name contains its writer's token.
 
-A bin is out of the cache while it runs, so a failed attempt leaves nothing behind.
+A bin is removed from the cache while it runs, so a failed attempt does not leave a half-changed bin in the cache.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ from .messages import BinId, BinMessage, BinResult, Store, WorkerRpc, WriteBuffe
 from .strings import worker_strings
 
 CACHED_BINS = 64
-"""Bins that a process keeps in memory, of all engines together; the least recently used one leaves first."""
+"""The maximum number of bins, of all engines together, in a process's memory. The least recently used is evicted."""
 
 lock = threading.Lock()
-"""Held by a thread that runs bins or adds strings: the task of Spark, or a call from another worker."""
+"""Held while bins run or strings are added, by the thread of Spark's task or of a call from another worker."""
 
 _cached: OrderedDict[BinId, Bin] = OrderedDict()
 
@@ -30,9 +31,9 @@ _cached: OrderedDict[BinId, Bin] = OrderedDict()
 def run_bin(
     plan: BinFactory, stage: int, number: int, messages: list[BinMessage], store: Store, rpc: WorkerRpc | None = None
 ) -> list[BinMessage]:
-    """Run one bin's share of a micro-batch, here or in the worker that has it in memory, and write its state.
+    """Run one bin on its messages of a micro-batch, here or in the worker that has it in memory, and write its state.
 
-    Returns the messages that follow. Raises the errors of the kernels, such as RowError.
+    Returns the resulting messages. Raises the errors of the kernels, such as RowError.
     """
     bin_id = (plan.generation, stage, number)
     text = store.head()
@@ -59,7 +60,10 @@ def run_bin(
 
 
 def run_for_peer(bin_id: BinId, token: str, messages: list[BinMessage], port: int) -> BinResult | None:
-    """Run a bin for another worker, which performs the writes; None if it is not in memory under this token."""
+    """Run a bin for another worker. Returns the resulting messages, and the writes that the other worker performs.
+
+    Returns None if the bin is not in memory with this token.
+    """
     with lock:
         collect_strings()
         if not _has(bin_id, token):
@@ -69,7 +73,7 @@ def run_for_peer(bin_id: BinId, token: str, messages: list[BinMessage], port: in
 
 
 def collect_strings() -> None:
-    """Drop unused strings of this process, and with them all cached bins, if there are many. Needs the lock."""
+    """If most strings of this process are unused, drop them and all cached bins. The caller must hold the lock."""
     if worker_strings.collect(_cached.values()):
         _cached.clear()
 

@@ -1,16 +1,17 @@
-"""Calls between the Python workers of one host: run a bin where it is in memory instead of reading it again.
+"""Calls between the Python workers on one host, to run a bin where it is in memory instead of reading it again.
 
-Spark gives a partition to any free Python worker, so between two micro-batches two workers often swap partitions. A
-bin's head in the store names the port of the worker that wrote it last. A worker that gets a bin's messages, but does
-not have the bin, sends them to that port, together with the token from the store. The other worker runs the bin if its
-token is the same, and returns the messages that follow and the writes. The caller performs the writes, because only
+Spark gives a partition to any free Python worker, so two workers often swap partitions between two micro-batches. A
+bin's head in the store contains the port of the worker that wrote it last. A worker that receives messages for a bin
+that it does not have sends them to that port, together with the token from the store. The other worker runs the bin if
+its token is the same, and returns the resulting messages and the writes. The caller performs the writes, because only
 its task has the store open.
 
-The token is random and only in the store, so it also authenticates the caller. The payload is JSON and blobs; nothing
-in it is executed. If the call fails for any reason (the process has ended, or runs on another host), the caller reads
-the store.
+The token is random and stored only in the state store, so it also authenticates the caller. The payload is JSON and
+blobs, and is never executed as code. If a call fails for any reason, for example because the process has exited or runs
+on another host, the caller reads the bin from the store.
 
-    frame    8 bytes: the size of the head; head: JSON, with the sizes of the blobs; the blobs
+A frame consists of the size of its head in 8 bytes, the head in JSON, which contains the sizes of the blobs, and the
+blobs.
 """
 
 from __future__ import annotations
@@ -28,13 +29,13 @@ from .messages import BinId, BinMessage, BinResult, StoreWrite
 from .worker_cache import run_for_peer
 
 CONNECT_SECONDS = 2.0
-"""A port that takes longer to accept a connection counts as closed."""
+"""The time limit for opening a connection. If it is exceeded, the port is treated as closed."""
 
 Frame = tuple[dict[str, Any], list[bytes]]
 
 
 class SocketRpc:
-    """A `WorkerRpc` over TCP on the loopback device. Listens on ``port`` until the process ends."""
+    """A `WorkerRpc` over TCP on the loopback interface. It listens on ``port`` until the process exits."""
 
     def __init__(self) -> None:
         self._socket = socket.create_server(("127.0.0.1", 0), backlog=16)
@@ -42,7 +43,7 @@ class SocketRpc:
         threading.Thread(target=self._serve, name="worker-rpc", daemon=True).start()
 
     def call(self, port: int, bin_id: BinId, token: str, messages: list[BinMessage]) -> BinResult | None:
-        """See `WorkerRpc.call`. Raises the error of a kernel that refused a message."""
+        """See `WorkerRpc.call`. If a kernel in the other worker rejects a message, raise its error."""
         request = {"bin": bin_id, "token": token, "messages": [m[:4] for m in messages]}
         try:
             with socket.create_connection(("127.0.0.1", port), timeout=CONNECT_SECONDS) as connection:
@@ -66,7 +67,7 @@ class SocketRpc:
         return out, writes
 
     def answer(self, request: Frame) -> Frame:
-        """The response to another worker's request."""
+        """Return the response to a request from another worker."""
         head, blobs = request
         generation, stage, number = head["bin"]
         messages = [BinMessage(m[0], m[1], m[2], m[3], blob) for m, blob in zip(head["messages"], blobs, strict=True)]
@@ -84,7 +85,8 @@ class SocketRpc:
     def _serve(self) -> None:
         while True:
             caller, _ = self._socket.accept()
-            # A caller without a response reads the store, so an error in a bin happens again there, in Spark's task.
+            # A caller that does not get a response reads the bin from the store and runs it. An error in the bin then
+            # occurs again, in Spark's task, which reports it.
             with caller, contextlib.suppress(Exception):
                 _send(caller, *self.answer(_receive(caller)))
 
@@ -103,7 +105,7 @@ def _receive(connection: socket.socket) -> Frame:
         def exactly(size: int) -> bytes:
             data = stream.read(size)
             if len(data) < size:
-                raise ConnectionError("the other worker closed the connection within a frame")
+                raise ConnectionError("the other worker closed the connection in the middle of a frame")
             return data
 
         head, sizes = json.loads(exactly(struct.unpack("<Q", exactly(8))[0]))

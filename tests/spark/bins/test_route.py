@@ -93,5 +93,5 @@ def test_an_arrangement_over_a_view_may_have_a_copy() -> None:
 
 def test_delta_joins_are_refused() -> None:
     """The error names the joins that Spark has."""
-    with pytest.raises(ss.ViewError, match="join='delta'.*on Spark the shared engine joins auto, linear"):
+    with pytest.raises(ss.ViewError, match="join='delta'.*the shared engine supports the join methods auto, linear"):
         route("shared", "SELECT user FROM visit", join="delta")

@@ -79,7 +79,7 @@ def test_an_engine_on_spark_is_the_one_in_process(spark: SparkSession, kind: str
             assert ss.spark.state(tmp_path / "a pläce (1)", name).equals(here.state(name))
         with pytest.raises(ss.CheckpointError, match="copy is a copy of a checkpoint, so an engine cannot run in it"):
             ss.spark.engine(kind, [*made, late], spark, checkpoint=tmp_path / "copy")
-        with pytest.raises(ss.CheckpointError, match="view users is missing here"):
+        with pytest.raises(ss.CheckpointError, match="view users was not passed"):
             ss.spark.engine(kind, made, spark, checkpoint=tmp_path / "a pläce (1)")
         with ss.spark.restore(tmp_path / "copy", spark) as again:
             assert again.epoch == 3

@@ -50,7 +50,7 @@ def test_lookups_between_epochs(spark: SparkSession, tmp_path: Path) -> None:
     folders(source, 2)
     with job() as running, pytest.raises(ss.Error, match="the sink raised ValueError: the disk is full.*once more"):
         running.finish()
-    with pytest.raises(ss.CheckpointError, match="a stream's, not an engine's"):
+    with pytest.raises(ss.CheckpointError, match="created by a stream, not by an engine"):
         ss.spark.engine("partial", views(), spark, checkpoint=place)
     with pytest.raises(ss.CheckpointError, match="visit came from .*/visit, now from .*/info"):
         job(visit=source / "info")
