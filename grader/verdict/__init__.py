@@ -1,8 +1,9 @@
-"""Judge a record: violations, a verdict for each phase and for the run, the score, the story of one order.
+"""Judges a record: the verdict of each phase and of the run, the violations, the score and the story of one order.
 
-Pure functions of the record: no clock, no socket, no random number. `violations` names the audit's findings, `special`
-checks rules of single phases, `figures` and `speed` measure, `verdict` decides, `score` adds points, `story` traces
-one order, `powercut` counts what a power cut lost.
+All functions are pure functions of the record. They use no clock, socket or random number. `violations` adds labels and
+ids to the audit's findings, `special` checks the rules of individual phases, `figures` and `speed` compute counts and
+latencies, `verdict` decides, `score` computes the points, `story` traces one order, and `powercut` counts the orders
+that were lost in a power cut.
 """
 
 from .verdict import Judgement, PhaseVerdict, judge

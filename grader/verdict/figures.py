@@ -1,4 +1,4 @@
-"""Counts and latencies of a phase's checkouts. A latency counts from the time when the request was due."""
+"""Counts and latencies of a phase's checkouts. Latencies are measured from the time when a request was due."""
 
 from __future__ import annotations
 
@@ -11,7 +11,11 @@ from ..terms import SHED, SHED_AGAIN, Kind, Status
 
 
 def figures(record: Record, phase: str) -> dict[str, Any]:
-    """Counts, and latencies in ms, of the wave with the phase's name, or of all the phase's checkouts if none has."""
+    """Return the counts of a phase's checkouts by result, and their latencies in ms, by name.
+
+    They cover the wave that has the same name as the phase, or all waves of the phase if there is no such wave.
+    ``done_again`` is present only if shed requests were sent again: the number of those that were then done.
+    """
     waves = [n for n, wave in enumerate(record.waves) if wave["phase"] == phase]
     named = [n for n in waves if record.waves[n]["name"] == phase] or waves
     history = record.history

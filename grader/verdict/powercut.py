@@ -1,7 +1,7 @@
-"""The result of the power cuts, which is outside verdict and score. A pure function of the record.
+"""Computes the result of the power cuts from a record. It affects neither the verdict nor the score.
 
-An order is lost if it was answered 2xx before a cut and is unpaid or unknown afterwards. It is half there if its money
-or stock disagrees with its state.
+An order is lost if it was answered 2xx before a cut and is unpaid or unknown afterwards. An order is half there if its
+charge or its stock does not match its state, paid or unpaid.
 """
 
 from __future__ import annotations
@@ -16,45 +16,46 @@ from ..terms import POWER_CUT
 from .violations import deciding, label
 
 SHOWN = 3
-"""How many orders are named."""
+"""The maximum number of orders that the result names."""
 _HALF = ("charged_times", "taken_times")
 
 
 @dataclass(frozen=True)
 class Example:
-    """An order that is lost or half there."""
+    """One order that is lost or half there."""
 
     label: str
     order_id: str
     cut: int
-    """The cut after its checkout."""
+    """The number of the cut that followed its checkout."""
     detail: str
 
 
 @dataclass(frozen=True)
 class PowerCut:
-    """The figures for the reports."""
+    """The result of the power cuts, for the reports."""
 
     tested: bool
     why: str = ""
-    """Why it was not tested, or why the system did not come back."""
+    """The reason why power cuts were not tested, or why the system did not start again after a cut."""
     cuts: int = 0
     dropped: int = 0
-    """Unsynced blocks of 4 KiB that the cuts undid."""
+    """The number of unsynced 4 KiB blocks that the cuts discarded."""
     acknowledged: int = 0
     came_back: bool = True
     lost: int = 0
     half_there: int = 0
     other: int = 0
-    """Findings that belong to no single order."""
+    """The number of all other findings, such as a wrong balance that does not identify an order."""
     examples: tuple[Example, ...] = ()
 
 
 def powercut(record: Record) -> PowerCut:
-    """The result of a run's power cuts."""
+    """Return the result of a run's power cuts, or the reason why they were not tested."""
     about, cut = record.about.get(POWER_CUT), record.powercut
     if about is None or cut is None:
-        unknown = "the run ended before it" if record.about.get("failure") else "an older grader made this record"
+        early, old = "the run ended before this test", "an older version of the grader made this record"
+        unknown = early if record.about.get("failure") else old
         return PowerCut(False, (about or {}).get("skipped") or unknown)
     notes = cut.phases[POWER_CUT]
     cuts = notes["cuts"]

@@ -1,7 +1,7 @@
-"""The score of a run, by the rubric that its record holds.
+"""Computes the score of a run with the rubric in its record.
 
-A phase with a violation scores 0, and a broken safety rule caps the total. A run has no score if it is void, or if not
-all of the phases 1 to 5 ran.
+A phase with a violation scores 0, and a violation of a safety rule caps the total. A run has no score if it is void, or
+if one of phases 1 to 5 did not run.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .violations import Violation
 
 @dataclass(frozen=True)
 class Part:
-    """One row of the score."""
+    """One row of the score: the measured value in words, and the points out of at most ``most``."""
 
     name: str
     measured: str
@@ -26,7 +26,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Score:
-    """The parts, their sum (``total``), and the sum after the cap (``points``)."""
+    """The parts of a score, their sum (``total``), and the sum after the cap for broken safety rules (``points``)."""
 
     parts: tuple[Part, ...]
     total: float
@@ -37,7 +37,11 @@ class Score:
 def score(
     record: Record, verdicts: dict[str, str], figures: dict[str, dict[str, object]], found: list[Violation], rate: float
 ) -> Score | None:
-    """The score of a judged record, or None. ``rate``: sustained checkouts a second."""
+    """Return the score of a judged record, or None if one of phases 1 to 5 has no pass or fail.
+
+    ``verdicts`` and ``figures`` have the phases as keys, and ``found`` contains all violations. ``rate`` is the
+    sustained rate in checkouts per second.
+    """
     if any(verdicts[phase] not in ("pass", "fail") for phase in JUDGED):
         return None
     rubric = record.about["rubric"]
@@ -58,7 +62,7 @@ def score(
     parts.append(_part("convergence", said, 1 - seconds / 60, rubric))
     refused = sum(v.rule == "false_refusal" for v in found)
     parts.append(_part("false_refusals", f"{refused:,}", float(not refused), rubric))
-    parts.append(_part("speed", f"{rate:,.0f} a second", math.log10(max(1.0, rate)) / 4, rubric))
+    parts.append(_part("speed", f"{rate:,.0f} per second", math.log10(max(1.0, rate)) / 4, rubric))
     total = round(sum(part.points for part in parts), 1)
     capped = any(v.rule in SAFETY for v in found) and total > rubric["safety_cap"]
     return Score(tuple(parts), total, float(rubric["safety_cap"]) if capped else total, capped)

@@ -1,4 +1,4 @@
-"""Rules of single phases: the contract, false refusals, too many or too few orders sold."""
+"""Checks the rules of individual phases: the contract, false refusals, and too many or too few orders sold."""
 
 from __future__ import annotations
 
@@ -12,17 +12,23 @@ from ..terms import Entity, Kind
 from .violations import Violation, label
 
 AMPLE = ("duplicates", "load")
-"""Phases with enough stock and credit for every order, except in waves whose names begin with "short"."""
+"""The phases that have enough stock and credit for every order, except in waves whose names begin with "short"."""
 
 
 def special(record: Record, phase: str, known: set[int]) -> list[Violation]:
-    """The violations of a phase's own rule. Orders in ``known`` already have a worse violation."""
+    """Return the violations of the rule that applies only to this phase, if there is one.
+
+    Orders (rows) in ``known`` already have a more serious violation, so their false refusals are not reported.
+    """
     rule = _RULES.get(phase)
     return rule(record, phase, known) if rule else []
 
 
 def _contract(record: Record, phase: str, known: set[int]) -> list[Violation]:
-    """Each question with a wrong answer. Questions that could not be asked follow from those."""
+    """Return a violation for each request with a wrong answer.
+
+    Requests that could not be sent because of an earlier wrong answer are left out.
+    """
     return [
         Violation("", "", (), "contract", phase, f"{e['title']}: {e['request']}: expected {e['expected']}, got {got}")
         for e in record.exchanges
@@ -32,7 +38,7 @@ def _contract(record: Record, phase: str, known: set[int]) -> list[Violation]:
 
 
 def _refusals(record: Record, phase: str, known: set[int]) -> list[Violation]:
-    """Orders that got only 4xx (other than 429), although stock and credit are ample."""
+    """Return a violation for each order that was answered only 4xx (other than 429) despite enough stock and credit."""
     short = [n for n, w in enumerate(record.waves) if w["phase"] != phase or w["name"].startswith("short")]
     history = record.history
     mine = (history["kind"] == Kind.CHECKOUT) & ~np.isin(history["wave"], short)
@@ -47,7 +53,7 @@ def _refusals(record: Record, phase: str, known: set[int]) -> list[Violation]:
             (),
             "false_refusal",
             phase,
-            f"refused with {said[int(order)]}, although stock and credit are ample",
+            f"refused with {said[int(order)]}, although there is enough stock and credit",
             int(order),
         )
         for order in np.flatnonzero(failed)
@@ -65,7 +71,7 @@ def _scarcity(record: Record, phase: str, known: set[int]) -> list[Violation]:
         if sold != enough:
             rule = "oversold" if sold > enough else "leaked"
             names = tuple(label(record, int(order)) for order in rows[mine]) if sold > enough else ()
-            detail = f"there was {by} for {enough} orders, and {sold} are paid"
+            detail = f"there was enough {by} for {enough} orders, but {sold} are paid"
             found.append(Violation("", "", names, rule, phase, detail))
     return found
 

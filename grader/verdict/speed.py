@@ -1,4 +1,4 @@
-"""The result of the speed phase: rate, share done and latencies of each step, and the highest sustained rate."""
+"""Computes the result of the speed phase: the figures of each step, and the highest sustained rate."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PHASE = "speed"
 
 
 def steps(record: Record) -> list[dict[str, Any]]:
-    """The figures of each step, from its wave of the history."""
+    """Return the figures of each step: its rate, the share of checkouts done, latencies, and whether it was held."""
     history, found = record.history, []
     for step in record.phases.get(PHASE, {}).get("steps", []):
         mine = history["wave"] == step["wave"]
@@ -40,7 +40,11 @@ def steps(record: Record) -> list[dict[str, Any]]:
 
 
 def best(record: Record, clean: bool) -> dict[str, Any] | None:
-    """The highest sustained step; None if there is none or if the audit was not clean."""
+    """Return the figures of the highest sustained rate, or None if no rate was sustained or ``clean`` is false.
+
+    ``clean`` is whether the phase has no violations. In the result, ``at_least`` is true if the phase ended before it
+    found a rate that the system could not sustain.
+    """
     held = [step for step in steps(record) if step["held"]]
     if not held or not clean:
         return None

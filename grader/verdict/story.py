@@ -1,6 +1,7 @@
-"""The story of one order: its attempts and answers, the faults around them, and what was read at the end.
+"""Traces one order: its attempts and their answers, the faults around them, and the values read at the end.
 
-A moment is an entry of the history, an event or a snapshot; nothing is inferred.
+Each moment comes from an entry in the history or from an event, and the final values come from a snapshot. Nothing is
+inferred.
 """
 
 from __future__ import annotations
@@ -14,42 +15,48 @@ from ..terms import NEVER_WRITTEN, PHASES, Entity, Kind, State, status_word
 from .violations import Violation, deciding, label
 
 FAULTS = ("kill", "pause")
-"""Prefixes of the events that are faults."""
+"""Prefixes of the names of events that are faults."""
 AROUND = 0.3
-"""A story includes faults up to so many seconds before its first and after its last attempt."""
+"""A story includes the events up to this many seconds before its first attempt and after its last one."""
 TOGETHER = 50_000_000
-"""Kills within so many nanoseconds are one fault, as when everything is killed at once."""
+"""Faults less than this many nanoseconds apart are merged into one, for example when all processes are killed."""
 
 
 @dataclass(frozen=True)
 class Moment:
-    """One event of the story; ``at`` in seconds of the run."""
+    """One event in a story. ``at`` is in seconds since the start of the run."""
 
     at: float
     lane: str
-    """grader, order, stock, payment or faults."""
+    """The column to show it in: grader for a request or an answer, faults for an event of a process."""
     what: str
     mark: str
-    """sent, done, refused, unknown, never, kill, pause, up, other or read."""
+    """The sign to show: sent, done, refused, unknown, never, kill, pause, up or other."""
     process: str = ""
 
 
 @dataclass(frozen=True)
 class Sum:
-    """One balance: its start, what its paid orders took, and the value read (None: unreadable)."""
+    """One balance: its value at the start, the amount ``less`` that its paid orders took, and the value that was read.
+
+    ``shown`` is the value that was read, or None if it was unreadable.
+    """
 
     entity: Entity
     id: str
     start: int
     orders: int
-    """Paid orders of it."""
+    """The number of paid orders that reduced this balance."""
     less: int
     shown: int | None
 
 
 @dataclass(frozen=True)
 class Story:
-    """The story of one order. ``begin``: when its first checkout was due; ``read``: its last read; in seconds."""
+    """The story of one order, with times in seconds since the start of the run.
+
+    ``begin`` is the time when its first checkout was due, and ``read`` is the end of the snapshot that judges it.
+    """
 
     label: str
     order_id: str
@@ -57,12 +64,16 @@ class Story:
     read: float
     moments: tuple[Moment, ...]
     paid: str
-    """What the order service answered: paid, not paid, or why neither."""
+    """The answer of the order service: paid, not paid, or the reason why neither is known."""
     sums: tuple[Sum, ...]
 
 
 def named(violations: tuple[Violation, ...]) -> Violation | None:
-    """The violation to show first: the lowest label in the largest group of one rule and phase."""
+    """Return the violation to show first: the one with the lowest label in the largest group.
+
+    A group has the same rule and phase. Violations without an order are used only if there are no others. Returns None
+    if ``violations`` is empty.
+    """
     with_order = [v for v in violations if v.order >= 0] or list(violations)
     if not with_order:
         return None
@@ -74,7 +85,10 @@ def named(violations: tuple[Violation, ...]) -> Violation | None:
 
 
 def faults(record: Record) -> list[tuple[float, str]]:
-    """The grader's kills and pauses: second of the run, and what was hit. Those at one moment are one."""
+    """Return the grader's kills and pauses, each with its time and a description.
+
+    Times are in seconds since the start of the run. Faults less than TOGETHER apart are merged into one.
+    """
     events = record.events
     found: list[tuple[int, list[str]]] = []
     for row in np.argsort(events["at"], kind="stable"):
@@ -90,7 +104,7 @@ def faults(record: Record) -> list[tuple[float, str]]:
 
 
 def answers(record: Record, order: int) -> list[tuple[int, int, int, int]]:
-    """An order's checkouts (due, sent, done in ns, status), sorted by due time."""
+    """Return an order's checkouts as (due, sent, done, status), sorted by due time. The times are in ns."""
     history = record.history
     mine = np.flatnonzero((history["kind"] == Kind.CHECKOUT) & (history["subject"] == order))
     rows = [tuple(int(history[c][row]) for c in ("due", "sent", "done", "status")) for row in mine]
@@ -98,14 +112,21 @@ def answers(record: Record, order: int) -> list[tuple[int, int, int, int]]:
 
 
 def fault_of(found: list[tuple[float, str]], first: int, last: int) -> int:
-    """The fault nearest to attempts between two times (ns): the first one after their begin; -1: none."""
+    """Return the index of the fault that is nearest to the attempts between two times (in ns), or -1 if there is none.
+
+    This is the first fault after ``first`` or, if there is none, the last one before it. Only faults within AROUND
+    seconds of the attempts are considered.
+    """
     begin, end = first / 1e9, last / 1e9
     near = [n for n, (at, _) in enumerate(found) if begin - AROUND <= at <= end + AROUND]
     return next((n for n in near if found[n][0] >= begin), near[-1] if near else -1)
 
 
 def longest(record: Record) -> int:
-    """The order of the faults phase whose repeated checkout took longest; -1: none."""
+    """Return the order (a row) of the faults phase that took longest from its first checkout to its last 2xx answer.
+
+    Only orders with an unanswered attempt are considered. Returns -1 if there are none.
+    """
     history = record.history
     mine = np.flatnonzero((history["kind"] == Kind.CHECKOUT) & (history["subject"] >= 0))
     mine = mine[record.orders["phase"][history["subject"][mine]] == PHASES.index("faults")]
@@ -123,7 +144,7 @@ def longest(record: Record) -> int:
 
 
 def example(record: Record, violation: Violation) -> int:
-    """The candidate of a violation whose checkout was done last; -1: none was sent."""
+    """Return the candidate (a row) of a violation whose checkout was done last, or -1 if no candidate was sent."""
     numbers = {int(name.rpartition("-")[2]) for name in violation.candidates}
     orders = record.orders
     mine = np.flatnonzero((orders["phase"] == PHASES.index(violation.phase)) & np.isin(orders["number"], list(numbers)))
@@ -136,7 +157,7 @@ def example(record: Record, violation: Violation) -> int:
 
 
 def story(record: Record, order: int, phase: str) -> Story:
-    """The story of an order, up to the snapshot that judges its phase."""
+    """Return the story of an order (a row), up to the snapshot that judges ``phase``."""
     moments, tries = [], answers(record, order)
     for number, (due, sent, done, status) in enumerate(tries, 1):
         if sent:
@@ -153,7 +174,7 @@ def story(record: Record, order: int, phase: str) -> Story:
                 moments.append(Moment(int(at) / 1e9, "faults", str(what), word, str(process)))
     moments.sort(key=lambda m: m.at)
     while moments and moments[0].mark in ("up", "other"):
-        del moments[0]  # a restart before the first attempt
+        del moments[0]  # drop restarts before the first attempt
     paid, sums, read = _readings(record, order, phase)
     return Story(label(record, order), record.orders["id"][order], begin, read, tuple(moments), paid, sums)
 

@@ -1,4 +1,4 @@
-"""The verdict of each phase and of the run. A proven violation is a fail even on a busy machine."""
+"""Decides the verdict of each phase and of the run. A proven violation is a fail, even on a busy machine."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from .speed import best, steps
 from .violations import Violation, completed, unstable, violations
 
 LATE_MS = 5.0
-"""If the generator sends later than this, the machine may be the cause of a failure."""
+"""A phase can be void only if the p99 of the generator's delay in sending is higher than this, in ms."""
 FOREIGN = 0.2
-"""And if other programs used more than this many cores on average."""
+"""A phase can be void only if, in addition, other programs used more than this many cores on average."""
 
 
 @dataclass(frozen=True)
 class PhaseVerdict:
-    """pass, fail, void or not_tested; measured for speed without --require."""
+    """The verdict of one phase: pass, fail, void, not_tested, or (for speed without --require) measured."""
 
     verdict: str
     figures: dict[str, Any] = field(default_factory=dict)
@@ -42,12 +42,12 @@ class Judgement:
     speed: dict[str, Any] | None = None
     score: Score | None = None
     not_tested: tuple[tuple[str, str], ...] = ()
-    """What was not tested, and why."""
+    """Everything that was not tested, each with the reason."""
     powercut: PowerCut = PowerCut(False)
 
 
 def judge(record: Record) -> Judgement:
-    """Judge a record. A pure function."""
+    """Judge a record. This is a pure function."""
     failure = record.about.get("failure")
     asked = record.about["asked"]
     found: list[Violation] = []
@@ -72,7 +72,7 @@ def judge(record: Record) -> Judgement:
             required = record.about.get("require") or 0
             reached = speed["sustained_per_s"] if speed else 0
             if required and reached < required:
-                detail = f"{required:,} checkouts a second are required, {reached:,} were sustained"
+                detail = f"{required:,} checkouts per second are required, but {reached:,} were sustained"
                 mine.append(Violation("", "", (), "unavailable", phase, detail))
                 found.append(mine[-1])
             verdict = "fail" if mine else "pass" if required else "measured"
@@ -91,7 +91,7 @@ def judge(record: Record) -> Judgement:
         left = _not_tested(record, phases, cut)
         return Judgement(kind, failure["why"], phases, tuple(found), not_tested=left, powercut=cut)
     words = [phases[phase].verdict for phase in JUDGED]
-    # Speed counts only with --require, but a violation in any phase is a fail.
+    # Speed affects the verdict only with --require, but a violation in any phase is a fail.
     verdict = (
         "fail"
         if "fail" in (*words, phases["speed"].verdict)
@@ -108,25 +108,25 @@ def judge(record: Record) -> Judgement:
 
 
 def _not_tested(record: Record, phases: dict[str, PhaseVerdict], cut: PowerCut) -> tuple[tuple[str, str], ...]:
-    """Everything that the verdict does not cover."""
+    """Return everything that the verdict does not cover, each with the reason."""
     left = [(f"phase {name}", phase.why) for name, phase in phases.items() if phase.verdict == "not_tested"]
     for fault in record.phases.get("faults", {}).get("left_out", []):
         left.append((fault, "no time was left for it"))
     left += [(what, why) for what, why in record.about.get("untested", [])]
     if not cut.tested:
         left.append(("power cut", cut.why))
-    left.append(("a network between the services that loses or delays messages", "all processes run on one machine"))
+    left.append(("lost or delayed messages between the services", "all processes run on one machine"))
     return tuple(left)
 
 
 def _why_not(phase: str, asked: list[str], failure: Any) -> str:
     if failure:
-        return "the run ended before it"
-    return "not asked for" if phase not in asked else "the run ended before it"
+        return "the run ended before this phase"
+    return "not requested" if phase not in asked else "the run ended before this phase"
 
 
 def _service(record: Record, phase: str, numbers: dict[str, Any]) -> list[Violation]:
-    """A setup that never worked, and too few checkouts done in the load phase."""
+    """Return a violation if the phase had to stop early, or if too few checkouts of the load phase were done."""
     if numbers.get("stopped"):
         return [Violation("", "", (), "unavailable", phase, str(numbers["stopped"]))]
     if phase != "load":
@@ -135,13 +135,13 @@ def _service(record: Record, phase: str, numbers: dict[str, Any]) -> list[Violat
     least = record.about["limits"]["success"]
     if not offered or done < least * offered:
         share = 100 * done / offered if offered else 0.0
-        detail = f"{share:.1f}% of {offered:,} checkouts were done, {100 * least:.0f}% are required"
+        detail = f"{share:.1f}% of {offered:,} checkouts were done, but {100 * least:.0f}% are required"
         return [Violation("", "", (), "unavailable", phase, detail)]
     return []
 
 
 def _busy(record: Record, phase: str, numbers: dict[str, Any]) -> bool:
-    """Whether the generator was late with connections free, while other programs used the CPU."""
+    """Return whether the generator was late although connections were free, while other programs used the CPU."""
     if float(numbers["late_p99_ms"]) <= LATE_MS:
         return False
     samples, about = record.samples, record.phases[phase]
@@ -151,7 +151,10 @@ def _busy(record: Record, phase: str, numbers: dict[str, Any]) -> bool:
 
 
 def _late_changes(record: Record) -> list[Violation]:
-    """Changes after an accepted snapshot. The run's last one must equal it, except for orders completed since."""
+    """Return a violation for each phase whose values changed after its last snapshot was accepted.
+
+    The final snapshot of the run must have the same values, except for orders that were completed since.
+    """
     taken = record.snapshots_taken
     last = [n for n, shot in enumerate(taken) if shot["phase"] == ""]
     if not last:
@@ -159,7 +162,7 @@ def _late_changes(record: Record) -> list[Violation]:
     final = record.shot(last[-1])
     found = []
     for phase in PHASES:
-        # Only the last accepted one: an earlier one was followed by a top-up.
+        # Only the last snapshot of the phase is compared, because each earlier one was followed by a top-up.
         kept = [n for n, shot in enumerate(taken) if shot["phase"] == phase][-1:]
         for number in kept if kept and taken[kept[0]]["accepted"] else ():
             shot = record.shot(number)

@@ -1,4 +1,4 @@
-"""The audit's findings as violations, with labels, the system's ids and candidates."""
+"""Turns the audit's findings into violations, with the grader's labels and the system's ids."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from ..terms import RUNS, Entity, State
 
 @dataclass(frozen=True)
 class Violation:
-    """One broken rule."""
+    """One violation of a rule."""
 
     label: str
-    """The grader's name of the order, the same in every run of a seed; "" if no single order can be named."""
+    """The grader's name for the order, the same in every run with this seed; "" if no single order is identified."""
     order_id: str
-    """The system's id of the order."""
+    """The system's id for the order."""
     candidates: tuple[str, ...]
     """Labels of the orders that may have broken the rule."""
     rule: str
     phase: str
     detail: str
     order: int = -1
-    """The order's row in the record; -1: none."""
+    """The order's row in the record, or -1 if no single order is identified."""
 
 
 def label(record: Record, order: int) -> str:
-    """The label of an order, by its row."""
+    """Return the label of the order in a row, for example "load-000123", or "" for -1."""
     if order < 0:
         return ""
     table = record.orders
@@ -38,10 +38,10 @@ def label(record: Record, order: int) -> str:
 
 
 def deciding(record: Record, phase: str) -> int:
-    """The snapshot that judges a phase: its last one; -1 if it has none.
+    """Return the number of the snapshot that judges a phase, or -1 if the phase has no snapshot.
 
-    If no pair was accepted but the last snapshot is clean, the one before decides: a value that is sometimes wrong is
-    wrong.
+    This is usually the last one. If no pair was accepted although the last one is clean, it is the one before, because
+    a value that is sometimes wrong is a violation.
     """
     taken = record.snapshots_taken
     kept = [n for n, shot in enumerate(taken) if shot["phase"] == phase]
@@ -51,7 +51,7 @@ def deciding(record: Record, phase: str) -> int:
 
 
 def violations(record: Record, phase: str) -> list[Violation]:
-    """The violations in the snapshot that decides a phase, one for each rule and order."""
+    """Return the violations in the snapshot that judges a phase, one for each rule and order."""
     number = deciding(record, phase)
     if number < 0:
         return []
@@ -69,7 +69,7 @@ def _worded(record: Record, phase: str, finding: Finding) -> Violation:
 
 
 def _moved(first: Shot, second: Shot, entity: Entity) -> tuple[Column, tuple[Column, Column], tuple[Column, Column]]:
-    """The values that differ in two snapshots: rows, and state and value before and after."""
+    """Return the values that differ between two snapshots: their rows, and (state, value) before and after."""
     rows, states, values = first.read[entity]
     again, states_2, values_2 = second.read[entity]
     common = np.isin(rows, again)
@@ -80,9 +80,10 @@ def _moved(first: Shot, second: Shot, entity: Entity) -> tuple[Column, tuple[Col
 
 
 def completed(record: Record, before: int, after: int) -> bool:
-    """Whether the only change between two snapshots is that INDETERMINATE orders were paid, and all still adds up.
+    """Return whether INDETERMINATE orders became paid between two snapshots, and nothing else happened.
 
-    A recovery that runs on a timer may complete them long after a clean pair of snapshots.
+    All balances must still add up. A recovery that runs on a timer can complete such orders long after a clean pair of
+    snapshots.
     """
     first, second = record.shot(before), record.shot(after)
     orders, _, (_, paid) = _moved(first, second, Entity.ORDER)
@@ -104,21 +105,21 @@ def completed(record: Record, before: int, after: int) -> bool:
 
 
 def _said(state: int, value: int) -> str:
-    """The result of one read, in words."""
+    """Return the result of one read in words."""
     words = {State.READ: f"{value:,}", State.UNKNOWN: "unknown id", State.MALFORMED: "unreadable answer"}
     return words.get(State(state), "no answer")
 
 
 def unstable(record: Record, phase: str, before: int, after: int) -> Violation:
-    """The violation for two snapshots that should be equal; names the first value that changed."""
+    """Return the violation for two snapshots that should be equal. It names the first value that changed."""
     first, second = record.shot(before), record.shot(after)
     for entity in Entity:
         rows, old, new = _moved(first, second, entity)
         if len(rows):
             row, (was, then) = rows[0], (_said(state[0], value[0]) for state, value in (old, new))
             thing = f"{('order', 'user', 'item')[entity]} {record.rows(entity)['id'][row]}"
-            detail = f"a value still changed: {thing}: first {was}, then {then}"
+            detail = f"{thing} still changed: first {was}, then {then}"
             order = int(row) if entity == Entity.ORDER else -1
             order_id = record.orders["id"][order] if order >= 0 else ""
             return Violation(label(record, order), order_id, (), "unstable", phase, detail, order)
-    return Violation("", "", (), "unstable", phase, "two snapshots read different ids", -1)
+    return Violation("", "", (), "unstable", phase, "two snapshots contain different ids", -1)

@@ -29,7 +29,7 @@ def test_a_right_run_passes_with_all_points_but_speed() -> None:
     judgement = judge(right())
     assert judgement.verdict == "pass" and judgement.violations == ()
     assert judgement.score is not None and judgement.score.points == 85.0
-    assert ("phase speed", "not asked for") in judgement.not_tested
+    assert ("phase speed", "not requested") in judgement.not_tested
 
 
 def test_a_run_of_some_phases_has_a_verdict_and_no_score() -> None:

@@ -96,14 +96,14 @@ def test_a_system_that_does_not_come_back_is_told_without_its_markup() -> None:
 def test_a_record_without_it_says_not_tested() -> None:
     """An older record, a run without power cuts, and a run that ended early say why it was not tested."""
     record = right()
-    assert dict(judge(record).not_tested)["power cut"] == "an older grader made this record"
+    assert dict(judge(record).not_tested)["power cut"] == "an older version of the grader made this record"
     record.about[POWER_CUT] = {"skipped": "this machine has no /dev/fuse"}
     judgement = judge(record)
     assert dict(judgement.not_tested)["power cut"] == "this machine has no /dev/fuse"
     assert "power cut   not tested  this machine has no /dev/fuse" in summary(record, judgement)
     del record.about[POWER_CUT]
     record.about["failure"] = {"kind": "submission", "why": "it does not start"}
-    assert dict(judge(record).not_tested)["power cut"] == "the run ended before it"
+    assert dict(judge(record).not_tested)["power cut"] == "the run ended before this test"
 
 
 def test_replay_gives_the_same_bytes_and_an_earlier_run_leaves_no_cuts(tmp_path: Path) -> None:
