@@ -1,7 +1,7 @@
-"""Joins, aggregates and expressions over deltas and arrangements. Each is written once and called by all strategies.
+"""Joins, aggregates and expressions over deltas and arrangements, written once and called by all strategies.
 
-A kernel owns no state, knows no engine, and loops over no rows: it is a few array operations on words. What the
-strategies store differs; what they compute is this room.
+A kernel consists of a few array operations on words. It does not loop over rows and does not depend on an engine. The
+strategies differ in the state that they store, but all of them compute their results with these kernels.
 
 >>> import numpy as np
 >>> from sharedstate_lite.kernels import evaluate
@@ -14,16 +14,16 @@ True
 
 Modules, from the bottom:
 
-    casts         CAST, and text as a value
-    expr          expressions, a column at a time
+    casts         CAST, and parsing text
+    expr          expressions, evaluated one column at a time
     float_sum     exact sums of doubles
-    minmax        the next MAX or MIN of a group after the last one is retracted
+    minmax        the new MAX or MIN of a group after the previous one has been retracted
     join_order    the order of lookups in a join of n inputs
     join          half joins, inner and left joins, delta joins
     aggregate     GROUP BY and DISTINCT
 
 Source: McSherry et al., Differential dataflow, CIDR 2013 (joins of deltas, reduce); Boncz et al., MonetDB/X100, CIDR
-2005 (a column at a time).
+2005 (evaluation of one column at a time).
 """
 
 from .aggregate import Change, ReducePlan, ReduceState

@@ -1,16 +1,16 @@
-"""GROUP BY: MAX, MIN, SUM, COUNT and AVG, and DISTINCT, which has no aggregates.
+"""GROUP BY with MAX, MIN, SUM, COUNT and AVG, and DISTINCT, which is a GROUP BY without aggregates.
 
-The state of a reduce is a few arrangements, keyed by group:
+The state of a reduce is stored in a few arrangements, which are keyed by group:
 
-- ``accumulators``: counts and sums of integers, as vector diffs. They add up, so a group is one row. Missing if MAX and
-  MIN are the only aggregates.
-- ``limbs``: one arrangement per summed DOUBLE column (see `float_sum`).
-- ``output``: the row last emitted for each group. The next change of the group retracts it.
+- ``accumulators``: one row per group, whose vector diff contains the group's counts and sums of integers. A reduce with
+  only MAX and MIN does not have this arrangement.
+- ``limbs``: one arrangement for each DOUBLE column that is summed (see `float_sum`).
+- ``output``: the row that was last emitted for each group. The next change of the group retracts it.
 
-The largest value alone is not enough for MAX: if it is retracted, the second largest is the answer, so all values must
-be stored. The caller decides where: in the operator (full state) or in the arrangement of its input (shared state).
-Either is a `Source`. Without a source, groups that lost their extreme value are reported, and the caller reads them
-again from the parent (partial state; Noria, OSDI 2018).
+For MAX, storing only the largest value is not enough. If it is retracted, the second largest value is the answer, so
+all values must be stored. The caller decides where to store them: in the operator itself (full state) or in the
+arrangement of its input (shared state). In both cases it passes a `Source`. Without a source, the kernel reports the
+groups that lost their extreme value, and the caller reads them again from the parent (partial state; Noria, OSDI 2018).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from .minmax import Source, ordinals
 
 
 class Change(NamedTuple):
-    """The output of a reduce, and the groups int64[g, q] whose extreme value must be read again."""
+    """The change of a reduce's output, and the groups, int64[g, q], whose extreme value must be read again."""
 
     delta: Delta
     lost: Words
@@ -42,7 +42,7 @@ class Change(NamedTuple):
 
 @dataclass(frozen=True)
 class ReducePlan:
-    """What a Reduce node needs: layouts, and the columns of each kind of aggregate."""
+    """The layout of a Reduce node's input, and the input columns that each kind of aggregate uses."""
 
     node: Reduce
 
@@ -53,13 +53,13 @@ class ReducePlan:
 
     @cached_property
     def input(self) -> Layout:
-        """The layout of the input: keyed by group, ordered by the first column of a MAX or MIN."""
+        """The layout of the input, keyed by group and ordered by the column of the first MAX or MIN, if any."""
         first = self.extremes[0] if self.extremes else None
         return Layout(tuple(c.type for c in self.node.input.schema), self.node.keys, first)
 
     @cached_property
     def extremes(self) -> list[int]:
-        """The input columns of MAX and MIN, each once."""
+        """The distinct input columns of MAX and MIN."""
         return list(dict.fromkeys(a.arg for a in self.node.aggs if a.fn in ("max", "min") and a.arg is not None))
 
     @cached_property
@@ -85,17 +85,17 @@ class ReducePlan:
 
     @cached_property
     def accumulates(self) -> bool:
-        """Whether a group has a row of accumulators. MAX and MIN alone need none."""
+        """Whether the reduce stores accumulators. If all aggregates are MAX or MIN, it does not need any."""
         return not self.node.aggs or any(a.fn not in ("max", "min") for a in self.node.aggs)
 
     @cached_property
     def width(self) -> int:
-        """The number of accumulators: COUNT(*), a count per counted column, two words per summed integer column."""
+        """The number of accumulators: 1 for COUNT(*), 1 per counted column, and 2 per summed integer column."""
         return 1 + len(self.counted) + 2 * len(self.summed)
 
 
 class ReduceState:
-    """The state of one reduce, and its kernel. The names of its arrangements start with ``prefix``."""
+    """The state of one reduce, and the kernel that updates it. The names of its arrangements start with ``prefix``."""
 
     def __init__(self, node: Reduce, prefix: str, upper: int) -> None:
         self.plan = ReducePlan(node)
@@ -109,16 +109,16 @@ class ReduceState:
 
     @property
     def arrangements(self) -> list[Arrangement]:
-        """All arrangements of this reduce, the output last."""
+        """All arrangements of this reduce, with the output last."""
         own = [] if self.accumulators is None else [self.accumulators]
         return [*own, *self.limbs.values(), self.output]
 
     def reduce_core(self, body: Words, sources: dict[int, Source] | None, strings: Dictionary) -> Change:
-        """Apply a change of the input, a body in the layout ``plan.input``, and return the change of the output.
+        """Apply a change of the input to the state, and return the resulting change of the output.
 
-        ``sources`` maps each input column of MAX and MIN to its stored values, which already include this change. If
-        it is None, groups that need them are returned as lost, and their output is not changed. Raises RowError on
-        overflow.
+        ``body`` is the change of the input, in the layout ``plan.input``. ``sources`` maps each input column of MAX and
+        MIN to its stored values, which must already include this change. If ``sources`` is None, groups that need
+        stored values are returned as lost, and their output does not change. Raises RowError on overflow.
         """
         plan, k = self.plan, self.plan.input.columns
         rows, diffs = body[1 : 1 + k], body[1 + k]
@@ -126,7 +126,7 @@ class ReduceState:
         first, kind = distinct_sorted(keys, body[0], plan.types, strings)
         groups = keys.take(first, axis=1)
         if not plan.node.keys:
-            # A global aggregate always has one row.
+            # An aggregate without GROUP BY always has one row.
             groups = np.empty((0, 1), dtype=np.int64)
         q = groups.shape[1]
         nothing = Delta.empty(len(plan.node.schema))
@@ -168,7 +168,7 @@ class ReduceState:
         return Change(out, groups.compress(lost, axis=1))
 
     def forget(self, groups: Words, strings: Dictionary) -> None:
-        """Remove all state of the groups int64[g, q]."""
+        """Remove all state of the given groups, int64[g, q]."""
         for part in self.arrangements:
             _, rows, diffs = part.match(groups, strings)
             part.insert(rows, -diffs if part.layout.width > 1 else -diffs[0], strings)
@@ -179,8 +179,8 @@ class ReduceState:
             owner, rows, weights = net(owner, rows, diffs[0], self.output.layout.types, strings)
         else:
             weights = diffs[0]
-        # A group has at most one output row at a time, and matches come from the oldest batch first. So if the group
-        # has a row, it is the last one inserted.
+        # A group has at most one output row at a time, and matches are ordered from the oldest batch to the newest. So
+        # if a group has a row now, it is the last one that was inserted.
         old = np.full((self.output.layout.columns, groups.shape[1]), NULL, dtype=np.int64)
         written = np.flatnonzero(weights > 0)
         old[:, owner.take(written)] = rows.take(written, axis=1)
@@ -201,7 +201,8 @@ class ReduceState:
         steps = [diffs, *(np.where(rows[c] == NULL, 0, diffs) for c in plan.counted)]
         for column in plan.summed:
             words = np.where(rows[column] == NULL, 0, rows[column])
-            # Summed as two halves of 32 bits, which cannot overflow 64 bits in a group of fewer than 2**31 rows.
+            # The upper and lower 32 bits are summed separately. With fewer than 2**31 rows in a group, neither sum can
+            # overflow 64 bits.
             steps += [(words >> 32) * diffs, (words & 0xFFFFFFFF) * diffs]
         fresh = np.zeros((plan.width, groups.shape[1]), dtype=np.int64)
         for line, step in zip(fresh, steps, strict=True):
@@ -212,10 +213,10 @@ class ReduceState:
             np.add.at(line, owner, some)
         if plan.summed or plan.floated:
             mass = float(np.abs(diffs).sum(dtype=np.float64))
-            if mass >= MAX_DIFF:  # rare, so only now look at the largest group alone
+            if mass >= MAX_DIFF:  # rare, so the size of the largest group is only computed in this case
                 mass = float(np.bincount(kind, np.abs(diffs)).max())
             if max(mass, int(after[0].max(initial=0))) >= MAX_DIFF:
-                raise RowError("a group under SUM or AVG has 2**31 rows or more; use smaller diffs")
+                raise RowError("a group has 2**31 rows or more, which is too many for SUM and AVG; use smaller diffs")
         self.accumulators.insert(groups, fresh, strings)
         return after
 
@@ -249,16 +250,16 @@ class ReduceState:
         source: Source | None,
         strings: Dictionary,
     ) -> tuple[Words, npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-        """Return the new MAX or MIN of each group, whether the group exists, and whether the value is unknown."""
+        """Return, for each group, its new MAX or MIN, whether the group exists, and whether the value is unknown."""
         order = ordinals(self.plan.input.types[column], fn == "min", strings, was, rows[column])
-        best, value = order.ranks  # NULL, the smallest rank, for a new group
+        best, value = order.ranks  # for a new group, best is NULL, the smallest rank
         come = np.full(len(best), NULL, dtype=np.int64)
         added = diffs > 0
         some, unsure = np.zeros(len(best), dtype=bool), np.zeros(len(best), dtype=bool)
         grown = kind.compress(added)
         some[grown] = True
         np.maximum.at(come, grown, value.compress(added))
-        # Only retracting the extreme value itself can make it worse; other rows may still have the same value.
+        # The extreme value can get worse only if it is itself retracted, and even then another row may have this value.
         hit = kind.compress(~added & (value >= best.take(kind)))
         if len(hit):
             unsure[hit] = True

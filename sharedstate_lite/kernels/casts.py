@@ -1,8 +1,8 @@
 """CAST between column types, and parsing text as a value of a type.
 
-Text is parsed strictly: ISO dates and decimal numbers only, because databases disagree on anything looser. A DOUBLE is
-rounded half to even, as in DuckDB. Conversions from and to text run once per distinct string, all others are array
-operations.
+Text is parsed strictly. Only ISO dates and decimal numbers are accepted, because databases disagree about looser
+formats. A DOUBLE is rounded half to even, as in DuckDB. Conversions from and to text run once per distinct value. All
+other conversions are array operations.
 
 >>> cast(from_doubles(np.array([2.5, 3.5, np.nan])), Type.DOUBLE, Type.INT, Dictionary()).tolist() == [2, 4, NULL]
 True
@@ -25,7 +25,7 @@ from ..plan.nodes import Type
 from ..storage.encoding import NULL, Dictionary, Words, doubles, from_doubles
 
 LIMITS = {Type.INT: (-(2**31), 2**31 - 1), Type.BIGINT: (-(2**63) + 1, 2**63 - 1)}
-"""The smallest and the largest value of the integer types. -2**63 is the word of NULL."""
+"""The smallest and the largest value of each integer type. -2**63 is excluded, because it is the word of NULL."""
 
 ALLOWED: dict[Type, frozenset[Type]] = {
     Type.STRING: frozenset(Type),
@@ -36,10 +36,10 @@ ALLOWED: dict[Type, frozenset[Type]] = {
     Type.DATE: frozenset({Type.STRING, Type.DATE, Type.TIMESTAMP}),
     Type.TIMESTAMP: frozenset({Type.STRING, Type.DATE, Type.TIMESTAMP}),
 }
-"""Source type to the types that it can be cast to."""
+"""For each source type, the types that it can be cast to."""
 
-GUARD = "leave out the CAST, or guard it: CASE WHEN ... THEN CAST(...) END"
-"""The advice at the end of a message."""
+GUARD = "remove the CAST, or guard it: CASE WHEN ... THEN CAST(...) END"
+"""The advice at the end of the error messages about casts."""
 
 _DAY = 86_400_000_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -55,27 +55,27 @@ _FORM = {
     Type.DOUBLE: "a finite number such as 1.5 or 2e3",
     Type.BOOLEAN: "true or false",
     Type.DATE: "a date such as 2024-01-31",
-    Type.TIMESTAMP: "a timestamp such as 2024-01-31 12:30:00.5, with six digits of a second at most and without a zone",
+    Type.TIMESTAMP: "a timestamp such as 2024-01-31 12:30:00.5, with at most six decimal places and no time zone",
 }
 
 
 def parse(text: str, target: Type) -> int | float:
-    """Parse text as a value of a type: days for DATE, microseconds for TIMESTAMP, 0 or 1 for BOOLEAN.
+    """Parse text as a value of type ``target``. Raises RowError if it is not one.
 
-    Raises RowError if the text is not a value of that type.
+    A DATE is returned in days and a TIMESTAMP in microseconds since 1970-01-01, and a BOOLEAN as 0 or 1.
     """
     value = _read(text.strip(" \t\n\r\f\v") if target is not Type.BOOLEAN else text.lower(), target)
     if value is None:
-        raise RowError(f"{text!r} is not a {target.value}: expected {_FORM[target]}")
+        raise RowError(f"{text!r} is not a valid {target.value}: expected {_FORM[target]}")
     if target in LIMITS and not LIMITS[target][0] <= value <= LIMITS[target][1]:
-        raise RowError(f"{text!r} does not fit {target.value}")
+        raise RowError(f"{text!r} is out of range for {target.value}")
     return value
 
 
 def _read(text: str, target: Type) -> int | float | None:
     if target in LIMITS:
         whole = _WHOLE.fullmatch(text)
-        # int() refuses more than 4,300 digits; 40 are enough to exceed every limit.
+        # int() rejects more than 4,300 digits, and 40 are enough to exceed every limit.
         return int(whole[1] + whole[2][:40]) if whole else None
     if target is Type.DOUBLE:
         value = float(text) if _NUMBER.fullmatch(text) else np.inf
@@ -96,9 +96,9 @@ def _read(text: str, target: Type) -> int | float | None:
 
 
 def cast(words: Words, source: Type, target: Type, strings: Dictionary) -> Words:
-    """Return words int64[n] of type ``source`` as words of type ``target``. NULL stays NULL.
+    """Convert words int64[n] from type ``source`` to type ``target``. NULL stays NULL.
 
-    Raises RowError with the first value that does not fit or does not parse.
+    Raises RowError for the first value that is out of range or cannot be parsed.
     """
     if source is target or (source, target) == (Type.INT, Type.BIGINT):
         return words
@@ -119,7 +119,7 @@ def cast(words: Words, source: Type, target: Type, strings: Dictionary) -> Words
     if source is Type.TIMESTAMP:
         return np.where(null, NULL, words // _DAY)
     if source is Type.DATE:
-        return _fitting(np.where(null, 0, words), null, 2**63 // _DAY, "DATE of day", target) * np.where(null, 1, _DAY)
+        return _fitting(np.where(null, 0, words), null, 2**63 // _DAY, "DATE at day", target) * np.where(null, 1, _DAY)
     if target is Type.INT and source is Type.BIGINT:
         return _fitting(np.where(null, 0, words), null, 2**31 - 1, "BIGINT", target, low=-(2**31))
     return words  # BOOLEAN to INT or BIGINT
@@ -130,17 +130,17 @@ def _fitting(
 ) -> Words:
     bad = (values > high) | (values < (-high if low is None else low))
     if bad.any():
-        raise RowError(f"{what} {values[bad][0]} does not fit {to.value}; {GUARD}")
+        raise RowError(f"{what} {values[bad][0]} is out of range for {to.value}; {GUARD}")
     return np.where(null, NULL, values)
 
 
 def _rounded(values: npt.NDArray[np.float64], null: npt.NDArray[np.bool_], target: Type) -> Words:
     whole = np.rint(values)
     low, high = LIMITS[target]
-    # float(2**63 - 1) is 2**63, so BIGINT's bounds are excluded.
+    # float(2**63 - 1) is 2**63, so the bounds themselves are out of range for BIGINT.
     bad = (whole < low) | (whole > high) if target is Type.INT else (whole <= -(2.0**63)) | (whole >= 2.0**63)
     if bad.any():
-        raise RowError(f"DOUBLE {values[bad][0]} does not fit {target.value}; {GUARD}")
+        raise RowError(f"DOUBLE {values[bad][0]} is out of range for {target.value}; {GUARD}")
     return np.where(null, NULL, whole.astype(np.int64))
 
 

@@ -1,14 +1,15 @@
-"""Evaluating SQL expressions over columns of words.
+"""Evaluation of SQL expressions over columns of words.
 
-Logic is three-valued. ``/`` is DOUBLE, other arithmetic keeps its type. x/0 and x%0 are NULL. ``%`` has the sign of its
-left operand, as fmod. Strings are compared by code point. An integer that overflows its type, an infinite DOUBLE and
-text that does not parse raise RowError.
+Logic is three-valued. ``/`` returns a DOUBLE, and other arithmetic keeps the type of its operands. x/0 and x%0 are
+NULL. The result of ``%`` has the sign of the left operand, as with fmod. Strings are compared by code point. Integer
+overflow, an infinite DOUBLE, and text that cannot be parsed raise RowError.
 
-CASE and COALESCE evaluate a branch only on the rows that take it. AND and OR evaluate their operands from left to
-right, each only on the rows that are not decided yet. So a condition guards what follows it from errors.
+CASE and COALESCE evaluate a branch only for the rows that need it. AND and OR evaluate their operands from left to
+right, each only for the rows whose result is not decided yet. A condition can therefore protect the operands after it
+from rows that would raise an error.
 
-Expressions are evaluated a column at a time (MonetDB/X100, Boncz et al., CIDR 2005). A constant is a column of length 1
-and broadcasts.
+Expressions are evaluated one column at a time (MonetDB/X100, Boncz et al., CIDR 2005). A constant is a column of
+length 1, which NumPy broadcasts.
 """
 
 from __future__ import annotations
@@ -48,8 +49,8 @@ _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
 def evaluate(expr: Expr, rows: Words, strings: Dictionary) -> Words:
     """Return the value of ``expr`` for each row of int64[k, n], as words int64[n].
 
-    Do not write to the result: for a plain column it is a view of ``rows``. Raises RowError if a value overflows, is
-    infinite or does not cast.
+    Do not write to the result, because for a plain column it is a view of ``rows``. Raises RowError if a value
+    overflows, is infinite or cannot be cast.
     """
     if isinstance(expr, Col):
         out: Words = rows[expr.index]
@@ -82,14 +83,14 @@ def _full(words: Words, n: int) -> Words:
 
 
 class _Batch:
-    """The rows on which an expression is evaluated: those at the positions ``chosen``, or all if it is None."""
+    """The rows for which an expression is evaluated: those at the positions ``chosen``, or all rows if it is None."""
 
     def __init__(self, rows: Rows, chosen: npt.NDArray[np.intp] | None, strings: Dictionary) -> None:
         self.rows, self.chosen, self.strings = rows, chosen, strings
         self.n = rows.shape[1] if chosen is None else len(chosen)
 
     def part(self, where: npt.NDArray[np.intp]) -> _Batch:
-        """Return the rows at the positions ``where``. Columns are copied when they are read."""
+        """Return the rows at the positions ``where`` as a batch. A column is copied only when it is read."""
         if len(where) == self.n:
             return self
         return _Batch(self.rows, where if self.chosen is None else self.chosen[where], self.strings)
@@ -134,7 +135,7 @@ class _Batch:
                 break
             more = self.part(still).value(arg)
             so_far = out[still]
-            # The deciding word wins, then NULL, which is the smallest word. Otherwise both are the other word.
+            # The deciding word takes precedence over NULL, and NULL over the other word. NULL is the smallest word.
             merged = np.where(more == decided, np.int64(decided), np.minimum(so_far, more))
             if len(still) == len(out):
                 out = merged
@@ -196,7 +197,7 @@ def _as_doubles(words: Words, type_: Type) -> npt.NDArray[np.float64]:
 
 
 def _nulls(a: Words, b: Words) -> Mask | None:
-    """Return where either is NULL, or None if neither contains NULL."""
+    """Return a mask of the rows in which either operand is NULL, or None if neither contains NULL."""
     null = (a == NULL) | (b == NULL)
     return null if null.any() else None
 
@@ -204,7 +205,7 @@ def _nulls(a: Words, b: Words) -> Mask | None:
 def _compare(op: str, a: Words, b: Words, types: list[Type], strings: Dictionary) -> Words:
     null = _nulls(a, b)
     if Type.DOUBLE in types and (op not in ("=", "<>") or types[0] is not types[1]):
-        # Equal words are equal doubles, so only < and mixed types need floats.
+        # Doubles are equal if and only if their words are, so only inequalities and mixed types need floats.
         left, right = _as_doubles(a, types[0]), _as_doubles(b, types[1])
         out = np.asarray(_COMPARE[op](left, right), dtype=np.int64)
     else:
@@ -217,7 +218,7 @@ def _compare(op: str, a: Words, b: Words, types: list[Type], strings: Dictionary
 
 
 def _ranks(a: Words, b: Words, strings: Dictionary) -> tuple[Words, Words]:
-    """Return the ranks of two columns of codes, in code-point order."""
+    """Return the ranks of two columns of string codes in the code-point order of the strings."""
     codes = np.union1d(a, b)
     texts = strings.to_list(codes)
     # Python compares strings by code point. The rank of NULL is not used.
@@ -244,7 +245,7 @@ def _integers(op: str, a: Words, b: Words, type_: Type) -> Words:
     if op == "%":
         zero = b == 0
         null = zero if null is None else null | zero
-        # The processor traps on a remainder by 0, and on that of -2**63 (NULL) by -1.
+        # The processor traps on a remainder by 0, and on the remainder of -2**63 (NULL) by -1.
         b = np.where(null, 1, b)
     out = np.asarray(_ARITHMETIC[op](a, b))
     if null is not None:
@@ -265,7 +266,7 @@ def _integers(op: str, a: Words, b: Words, type_: Type) -> Words:
 
 
 def _wrapped(op: str, a: Words, b: Words, out: Words) -> Mask:
-    """Return where the int64 result overflowed or is the word of NULL."""
+    """Return a mask of the int64 results that overflowed or that are equal to the word of NULL."""
     bad: Mask = out == NULL
     if op == "+":
         bad |= ((a ^ out) & (b ^ out)) < 0
@@ -275,7 +276,8 @@ def _wrapped(op: str, a: Words, b: Words, out: Words) -> Mask:
         near = np.flatnonzero(np.abs(a.astype(np.float64) * b.astype(np.float64)) >= 2.0**62)
         if len(near):
             x, y = np.broadcast_to(a, out.shape)[near], np.broadcast_to(b, out.shape)[near]
-            # If nothing was lost, dividing back gives the other factor. y = -1 only overflows to NULL.
+            # If the product is exact, dividing it by one factor returns the other. With y = -1, the only possible
+            # overflow is to NULL, which was checked above.
             safe = np.where(y == -1, 1, y)
             bad[near] |= (y != -1) & (out[near] // safe != x)
     return bad

@@ -1,15 +1,15 @@
-"""Exact sums of doubles: independent of the order of arrival, and exact after deletes.
+"""Exact sums of doubles, which do not depend on the order of arrival and stay exact after deletions.
 
 A float64 is split into at most 4 *limbs* of 24 bits. Each limb belongs to a *window* of exponents that starts at a
-multiple of 24. Limbs of one window are integers, so they add and cancel without rounding. A group's sum is a few
-(window, limb) rows, whatever the size of the group, and is rounded once, when it is read.
+multiple of 24. The limbs of a window are integers, so they add up and cancel without rounding. A group's sum is stored
+as a few (window, limb) rows, regardless of the size of the group. It is rounded only once, when it is read.
 
 >>> _, windows, limbs = split(np.array([1e300, 1.0, -1e300]))
 >>> total(np.zeros(len(limbs), dtype=np.intp), windows, limbs, groups=1)
 array([1.])
 
-Source: the superaccumulator of Kulisch (see Collange et al., Parallel Computing 2015), stored sparsely as a Z-set whose
-diff is the limb.
+Source: Kulisch's superaccumulator (see Collange et al., Parallel Computing 2015), stored sparsely as a Z-set whose
+diffs are the limbs.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ _BITS = 24
 
 
 def split(values: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Split finite values float64[n] into limbs. Returns the position of the value, the window and the limb of each."""
+    """Split finite values float64[n] into limbs.
+
+    Returns three arrays: for each limb, the position of its value, its window, and the limb itself.
+    """
     where, windows, limbs = [], [], []
     rest = values
     at = np.arange(len(values))
@@ -46,14 +49,17 @@ def split(values: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.intp], npt.ND
 def total(
     owner: npt.NDArray[np.intp], windows: npt.NDArray[np.int64], limbs: npt.NDArray[np.int64], groups: int
 ) -> npt.NDArray[np.float64]:
-    """Return the sum of each group's limbs, float64[groups]. Raises RowError if it exceeds the range of DOUBLE."""
+    """Return the sum of the limbs of each group, float64[groups]. Raises RowError if a sum is too large for a DOUBLE.
+
+    ``limbs[i]`` belongs to the group with the number ``owner[i]`` and to the window ``windows[i]``.
+    """
     if not len(owner):
         return np.zeros(groups)
     low = int(windows.min())
-    # 3 more windows than occur hold the carries of up to 2**62 limbs.
+    # The 3 extra windows are large enough for the carries of up to 2**62 limbs.
     grid = np.zeros((int(windows.max()) - low + 4, groups), dtype=np.int64)
     np.add.at(grid, (windows - low, owner), limbs)
-    # Add magnitudes: the sign is that of the last window after carrying.
+    # The magnitudes are added up. The sign of a sum is the sign of its last window after carrying.
     carried = _carry(grid)
     negative = carried[-1] < 0
     carried = np.where(negative, _carry(-grid), carried)
@@ -67,7 +73,7 @@ def total(
 
 
 def _carry(grid: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Carry until every window but the last, which keeps the sign, is in [0, 2**24)."""
+    """Propagate carries until every window except the last is in [0, 2**24). The last window keeps the sign."""
     out = grid.copy()
     for window in range(len(out) - 1):
         carry = out[window] >> _BITS

@@ -1,12 +1,12 @@
-"""Joins as pure functions over deltas and the stored sides.
+"""Joins, as pure functions of the deltas and the stored sides of a join.
 
-The changes of one epoch arrive on both sides at once, and each pair of rows must be joined once. So the left delta is
+Both sides can change in the same epoch, and each pair of rows must be joined exactly once. The left delta is therefore
 joined with the right side *including* this epoch's changes, and the right delta with the left side *without* them:
 
     d(L join R) = dL join R_new  +  L_old join dR
 
-For n inputs the same rule gives a delta join. Source: McSherry et al., Differential dataflow, CIDR 2013, and the delta
-queries of Materialize.
+Applied to n inputs, the same rule results in a delta join. Source: McSherry et al., Differential dataflow, CIDR 2013,
+and the delta queries of Materialize.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ..storage.multiplicity import add_up, times
 from .join_order import Step
 
 Matches = tuple[npt.NDArray[np.intp], Words, npt.NDArray[np.int64]]
-"""For m matches: the position of the key, the rows int64[k, m], the diffs int64[w, m]."""
+"""Three arrays for m matches: the positions of their keys, the rows, int64[k, m], and the diffs, int64[w, m]."""
 
 
 class Side(Protocol):
@@ -33,17 +33,20 @@ class Side(Protocol):
     columns: int
 
     def match(self, keys: Words, at: int | None) -> Matches:
-        """Find the rows with a key of int64[len(key), q], at a time. None includes this epoch's changes."""
+        """Find the rows with a key in ``keys``, int64[len(key), q], as of time ``at``.
+
+        If ``at`` is None, the result includes this epoch's changes.
+        """
         ...
 
 
 def half_join(
     delta: Delta, keys: tuple[int, ...], types: tuple[Type, ...], side: Side, at: int | None, strings: Dictionary
 ) -> tuple[npt.NDArray[np.intp], Words, npt.NDArray[np.int64]]:
-    """Join each row of a delta with its matches on one side, at a time or (None) including this epoch's changes.
+    """Join each row of a delta with its matches on one side as of time ``at`` (None: including this epoch's changes).
 
-    Returns for m matches the position in the delta, the row found, int64[k, m], and the product of the diffs. A key
-    with NULL has no matches. Raises RowError if a product reaches 2**62.
+    Returns three arrays for m matches: the positions of the delta's rows, the rows found, int64[k, m], and the products
+    of the diffs. A key that contains NULL does not match. Raises RowError if a product reaches 2**62.
     """
     probe = delta.rows[list(keys)]
     live = np.flatnonzero((probe != NULL).all(axis=0))
@@ -55,7 +58,7 @@ def half_join(
     owner, rows, diffs = side.match(probe.take(first, axis=1), at)
     most = float(diffs[0].max(initial=0))
     if most > 1 and most * float(np.abs(delta.diffs).max()) >= 2.0**62:
-        # Matches that cancel each other may have larger diffs than their sum, which alone must not overflow.
+        # Matches that cancel can have larger diffs than their sum, and only the sum must not overflow.
         owner, rows, total = net(owner, rows, diffs[0], (Type.BIGINT,) * len(rows), strings)
         diffs = total[None, :]
     sizes = np.bincount(owner, minlength=len(first))
@@ -81,9 +84,9 @@ def join_core(
     before: int,
     strings: Dictionary,
 ) -> Delta:
-    """Return the change of an inner join: the left columns, then the right columns.
+    """Return the change of an inner join's output, with the left columns before the right columns.
 
-    Both sides already store this epoch's changes. ``before`` is the time before this epoch.
+    Both sides must already store this epoch's changes. ``before`` is the previous epoch.
     """
     left, right = deltas
     parts = []
@@ -104,10 +107,10 @@ def padding(
     before: int,
     strings: Dictionary,
 ) -> Delta:
-    """Return the change of a LEFT JOIN's padded rows: left rows without a match, then NULLs.
+    """Return the change of a LEFT JOIN's padded rows, which are the left rows without a match, followed by NULLs.
 
-    A left change without a match is emitted padded. If a key gets its first match on the right, the padded rows of the
-    stored left rows are retracted. If it loses its last match, they are inserted.
+    Changes of left rows without a match are emitted with padding. If a key gets its first match on the right, the
+    padded rows of the stored left rows are retracted. If it loses its last match, they are inserted again.
     """
     left, right = deltas
     parts = [left.take(_match_counts(left.rows[list(keys[0])], types, sides[1], None, strings) == 0)]
@@ -130,7 +133,7 @@ def padding(
 def _match_counts(
     probe: Words, types: tuple[Type, ...], side: Side, at: int | None, strings: Dictionary
 ) -> npt.NDArray[np.int64]:
-    """Return the number of rows of a side with each key; 0 for a key with NULL."""
+    """Return the number of rows with each key on a side. It is 0 for a key that contains NULL."""
     out = np.zeros(probe.shape[1], dtype=np.int64)
     live = np.flatnonzero((probe != NULL).all(axis=0))
     if len(live):
@@ -144,8 +147,8 @@ def _match_counts(
 def delta_path(delta: Delta, start: int, path: Sequence[tuple[Step, Side]], before: int, strings: Dictionary) -> Delta:
     """Join the change of input number ``start`` with all other inputs, along a path of half joins.
 
-    Inputs after ``start`` are read with this epoch's changes, earlier ones without them, so that each combination of
-    simultaneous changes counts once. Returns the columns of all inputs, in the order of the inputs.
+    Inputs after ``start`` are read with this epoch's changes, and earlier inputs without them, so that each combination
+    of simultaneous changes is joined exactly once. Returns the columns of all inputs, in the order of the inputs.
     """
     parts: dict[int, Words] = {start: delta.rows}
     diffs = delta.diffs

@@ -1,10 +1,11 @@
 """The order of lookups in a join of n inputs.
 
-A change of one input is joined with the other inputs one after the other. Each is looked up by the columns that equal
-columns of the inputs before it in that order. So every input has a *path*: the steps for a change of that input.
+A change of one input is joined with the other inputs one after the other. Each of these inputs is looked up by the
+columns that must equal columns of inputs already joined. So every input has its own *path*: the steps that join a
+change of this input with all other inputs.
 
-Used by the delta join of shared state and the multi-way join of full state. Source: the delta queries of Materialize;
-Flink's multi-way join (FLIP-516).
+The delta join of shared state and the multi-way join of full state use these paths. Source: the delta queries of
+Materialize; Flink's multi-way join (FLIP-516).
 """
 
 from __future__ import annotations
@@ -16,19 +17,22 @@ from ..plan.nodes import Join, Node, Type
 
 @dataclass(frozen=True)
 class Step:
-    """Look up ``input`` by its columns ``key``, with the values of the earlier (input, column) pairs ``lookup``."""
+    """One step of a path: look up ``input`` by its columns ``key``.
+
+    The values of the key are those of the (input, column) pairs in ``lookup``, which are joined already.
+    """
 
     input: int
     key: tuple[int, ...]
     lookup: tuple[tuple[int, int], ...]
     types: tuple[Type, ...]
     checks: tuple[tuple[int, tuple[int, int]], ...]
-    """More equalities to check: a column of the row found, and the (input, column) that it must equal."""
+    """Further equalities to check: pairs of a column of the row found and the (input, column) that it must equal."""
 
 
 @dataclass(frozen=True)
 class Multiway:
-    """The inputs of a multi-way join, left to right, and the path of each."""
+    """The inputs of a multi-way join from left to right, and the path of each input."""
 
     inputs: tuple[Node, ...]
     paths: tuple[tuple[Step, ...], ...]
@@ -38,7 +42,7 @@ InputColumn = tuple[int, int]
 
 
 def flatten(node: Join) -> Multiway:
-    """Return the inputs of a left-deep tree of inner joins, and the path of each. A LEFT JOIN is an input."""
+    """Return the inputs of a left-deep tree of inner joins, and the path of each. A LEFT JOIN is a single input."""
     inputs: list[Node] = []
     equal: list[tuple[InputColumn, InputColumn]] = []
 
@@ -58,13 +62,13 @@ def flatten(node: Join) -> Multiway:
 def _path(start: int, inputs: list[Node], equal: list[tuple[InputColumn, InputColumn]]) -> tuple[Step, ...]:
     joined, steps = {start}, []
     while len(joined) < len(inputs):
-        # The first input that has an equality with those already joined.
+        # The first input with a column that must equal a column of an input already joined.
         following = min(b[0] for a, b in _both(equal) if a[0] in joined and b[0] not in joined)
         pairs: dict[int, InputColumn] = {}
         checks = []
         for a, b in _both(equal):
             if a[0] in joined and b[0] == following and pairs.setdefault(b[1], a) != a:
-                # The column is in the key already, so this equality is checked on the rows found.
+                # The column is already in the key, so this equality is checked on the rows found.
                 checks.append((b[1], a))
         key = tuple(sorted(pairs))
         types = tuple(inputs[following].schema[i].type for i in key)

@@ -1,9 +1,9 @@
-"""The largest or smallest value of a group, from an arrangement, without reading the whole group.
+"""Finding the largest or smallest value of a group in an arrangement without reading the entire group.
 
 If the arrangement is ordered by the value, the best values of a group are at one end of its rows in each batch. A few
-rows are read from there, and their diffs are added up, because a newer batch may retract rows of an older one. If an
-unread row may be better than the best remaining value, 8 times as many rows are read. If the arrangement has another
-order, the whole group is read, as in differential dataflow's reduce.
+rows are read from that end, and their diffs are added up, because a newer batch can retract rows of an older one. If an
+unread row could still be better than the best value left, the read is repeated with 8 times as many rows. If the
+arrangement is not ordered by the value, the entire group is read, as in differential dataflow's reduce.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ..storage.multiplicity import add_up
 
 
 class Ordinals(NamedTuple):
-    """Columns of one type as ranks: integers in the order of the values, with NULL as the smallest."""
+    """Columns of one type as ranks, which are integers in the order of the values. NULL has the smallest rank."""
 
     ranks: tuple[npt.NDArray[np.int64], ...]
     kind: Type
@@ -29,7 +29,7 @@ class Ordinals(NamedTuple):
     codes: Words
 
     def words(self, ranks: npt.NDArray[np.int64]) -> Words:
-        """Return ranks int64[n] as words again."""
+        """Convert ranks int64[n] back to words."""
         if not self.reverse and self.kind not in (Type.DOUBLE, Type.STRING):
             return ranks
         null = ranks == NULL
@@ -53,7 +53,7 @@ def ordinals(kind: Type, reverse: bool, strings: Dictionary, *columns: Words) ->
     """
     codes = np.empty(0, dtype=np.int64)
     if kind is Type.STRING:
-        # Codes have no order, so the strings of these columns are sorted.
+        # The order of codes is not the order of the strings, so the strings of these columns are sorted.
         used = np.unique(np.concatenate(columns))
         used = used[used != NULL]
         text: list[Any] = strings.to_list(used)
@@ -67,23 +67,23 @@ def ordinals(kind: Type, reverse: bool, strings: Dictionary, *columns: Words) ->
         elif kind is Type.STRING and len(codes):
             rank = place[np.minimum(used.searchsorted(words), len(used) - 1)]
         if reverse or rank is not words:
-            # Negated, not complemented: ~(2**63 - 1) would be the word of NULL.
+            # Negate instead of taking the complement, because ~(2**63 - 1) is the word of NULL.
             rank = np.where(words == NULL, NULL, -rank if reverse else rank)
         ranks.append(rank)
     return Ordinals(tuple(ranks), kind, reverse, codes)
 
 
 class Source:
-    """The stored values of a group: ``column`` of an arrangement that is keyed by group."""
+    """The stored values of the groups: column number ``column`` of an arrangement that is keyed by group."""
 
     def __init__(self, arrangement: Arrangement, column: int) -> None:
         self.arrangement, self.column = arrangement, column
         self.ordered = arrangement.layout.order == column
 
     def extremes(self, groups: Words, least: bool, strings: Dictionary) -> tuple[Words, npt.NDArray[np.bool_]]:
-        """Return the largest (or smallest) value of each group of int64[g, q], and whether the group has rows.
+        """Return the largest value of each group of int64[g, q] (the smallest if ``least``), and whether it has rows.
 
-        The value is NULL if all values are. Both arrays have shape (q,).
+        The value is NULL if all values of the group are NULL. Both arrays have shape (q,).
         """
         layout = self.arrangement.layout
         kind = layout.types[self.column]
@@ -100,14 +100,14 @@ class Source:
             order = ordinals(kind, least, strings, words)
             rank = np.full(len(ask), NULL, dtype=np.int64)
             np.maximum.at(rank, owner, order.ranks[0])
-            # Rows read now may cancel values of the last round.
+            # Rows read in this round can cancel values that were found in the previous round.
             exists[ask] = False
             exists[ask[owner]] = True
             found = order.words(rank)
             best[ask] = found
             code = prefix(found, kind, strings).astype(np.int64)
             beyond = code < edge if least else code > edge
-            # While rows are unread, the best value is certain only if its code is beyond theirs.
+            # While some rows are unread, the best value is certain only if its code is better than all of theirs.
             sure = (edge == -1) | ((found != NULL) & beyond)
             ask, take = ask[~sure], take * 8
         return best, exists
@@ -117,8 +117,8 @@ class Source:
     ) -> tuple[npt.NDArray[np.intp], Words, npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """Read up to ``take`` rows of each group from each batch.
 
-        Returns the group, the value and the diff of each row, and per group the best code among the unread rows, or -1
-        if all rows were read.
+        Returns four arrays: the group, the value and the diff of each row, and for each group the best code among its
+        unread rows, or -1 if all of them were read.
         """
         layout = self.arrangement.layout
         low = layout.key_words(keys, strings)

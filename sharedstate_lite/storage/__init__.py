@@ -1,8 +1,8 @@
-"""A relation as sorted, immutable batches that many operators can read: the shared arrangement.
+"""Shared arrangements: a relation stored as sorted, immutable batches that many operators can read.
 
 A *batch* holds the changes of one or more epochs, sorted by key. An *arrangement* is the list of batches of one
-relation. Small batches are merged into larger ones, a bounded amount of work per epoch, so a lookup searches few of
-them. A *trace handle* keeps an epoch readable while batches are merged.
+relation. Small batches are merged into larger ones with a bounded amount of work per epoch, so a lookup only has to
+search a few batches. A *trace handle* keeps an epoch readable while batches are merged.
 
 >>> import sharedstate_lite as ss
 >>> catalog = ss.Catalog(visit="product STRING, length INT")
@@ -18,14 +18,14 @@ them. A *trace handle* keeps an epoch readable while batches are merged.
 
 Modules, from the bottom:
 
-    multiplicity     limits of a row's multiplicity, and sums of diffs that cannot wrap around
-    short_strings    a hash table from short strings to codes, for whole columns
-    encoding         values as int64 words, and the dictionary of strings
-    batch            rows as one sorted matrix: hashing, sorting, consolidating
-    spine            when batches are merged
-    arrangement      the batches of one relation: lookups, inserts, trace handles
-    string_gc        removing strings that no row uses
-    wire             rows as bytes, and the bin of a row
+    multiplicity     limits on multiplicities, and sums and products that raise an error on overflow
+    short_strings    a hash table from short strings to codes, probed one column at a time
+    encoding         values encoded as int64 words, and the string dictionary
+    batch            rows as one sorted matrix, with hashing, sorting and consolidation
+    spine            the merge policy: when batches are merged
+    arrangement      the batches of one relation, with lookups, inserts and trace handles
+    string_gc        garbage collection of strings that are no longer used
+    wire             rows serialized to bytes, and the bin that each row belongs to
 
 Source: McSherry et al., Shared Arrangements, VLDB 2020; O'Neil et al., The log-structured merge-tree, 1996.
 """

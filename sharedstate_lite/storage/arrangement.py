@@ -1,14 +1,15 @@
-"""An arrangement: a changing relation as a short list of immutable batches, indexed by a key.
+"""Arrangements: a changing relation stored as a short list of immutable batches, indexed by a key.
 
-A batch covers the epochs ``[lower, upper)``. Batches are contiguous, so together they are the history of the relation.
-The contents at time t are the sum of the diffs of all rows with times up to t.
+A batch covers the epochs ``[lower, upper)``. Each batch starts at the epoch where the previous one ends, so together
+they contain the history of the relation. Its contents at time t are the sum of the diffs of all rows with times up to
+and including t.
 
-``upper`` is the first epoch that is not complete. ``since`` is the earliest epoch that can be read: rows with earlier
-times may have been merged with rows of ``since``. An open `TraceHandle` holds ``since`` back. Without one, ``since`` is
-the last complete epoch.
+``upper`` is the first epoch that is not complete. ``since`` is the earliest epoch that can be read, because rows with
+earlier times may have been merged into rows at ``since``. An open `TraceHandle` keeps ``since`` from advancing past the
+handle's time. Without an open handle, ``since`` is the last complete epoch.
 
-`insert` appends the batch of an epoch, and `commit` completes the epoch and merges batches (see `spine`). Because
-batches are immutable, undoing an epoch only restores a list (`mark`, `rollback`).
+`insert` appends the changes of an epoch as a batch. `commit` completes the epoch and merges batches (see `spine`).
+Because batches are immutable, undoing an epoch only requires restoring two lists (`mark`, `rollback`).
 
 Source: McSherry et al., Shared Arrangements, VLDB 2020; O'Neil et al., The log-structured merge-tree, 1996.
 """
@@ -32,7 +33,7 @@ from .multiplicity import add_up
 
 @dataclass(frozen=True)
 class BatchInfo:
-    """The epochs ``[lower, upper)`` of a batch, and its size."""
+    """The epochs ``[lower, upper)`` that a batch covers, and its size in rows and bytes."""
 
     lower: int
     upper: int
@@ -41,10 +42,10 @@ class BatchInfo:
 
 
 class TraceHandle:
-    """Keeps an arrangement readable at ``time`` until it is closed or advanced.
+    """A handle that keeps an arrangement readable at ``time`` until the handle is closed or advanced.
 
-    `Arrangement.handle` opens one. It is a context manager. A slow reader costs memory: changes after its time cannot
-    be merged with earlier ones.
+    `Arrangement.handle` opens a handle, which is also a context manager. A slow reader costs memory, because changes
+    after its time cannot be merged with earlier changes.
     """
 
     def __init__(self, arrangement: Arrangement, time: int) -> None:
@@ -53,25 +54,28 @@ class TraceHandle:
         arrangement.handles.append(self)
 
     def advance(self, time: int) -> None:
-        """Release the epochs before ``time``. Raises TimeError if that is earlier than the handle, or not complete."""
+        """Move the handle forward to ``time``, which releases earlier epochs. Raises TimeError if `check` does."""
         self.check(time)
-        # Later merges fold the released times, so this call does not take time proportional to the state.
+        # Later merges fold the released times, so this call does not have to scan the state.
         self.time = time
 
     def check(self, time: int) -> None:
-        """Raise TimeError if `advance` would."""
+        """Raise TimeError if the handle is closed, or if it cannot move to ``time``.
+
+        A handle can only move forward, and only to an epoch that is complete.
+        """
         if not self.open:
             raise TimeError(
                 f"{self.arrangement.name}: this handle is closed; open a new one with handle({shorten(time)})"
             )
         if not is_integer(time) or time < self.time or time >= self.arrangement.upper:
             raise TimeError(
-                f"{self.arrangement.name}: a handle at {self.time} cannot advance to {shorten(time)}: "
-                f"it moves forward only, to an epoch before upper={self.arrangement.upper}"
+                f"{self.arrangement.name}: cannot advance a handle from epoch {self.time} to {shorten(time)}; "
+                f"a handle only moves forward, to a complete epoch (before upper={self.arrangement.upper})"
             )
 
     def close(self) -> None:
-        """Close the handle. A second call does nothing."""
+        """Close the handle. Closing it again has no effect."""
         if self.open:
             self.open = False
             self.arrangement.handles.remove(self)
@@ -89,7 +93,7 @@ class TraceHandle:
 
 
 class Arrangement:
-    """A relation with columns and key as in ``layout``, readable at any time in ``[since, upper)``."""
+    """A relation with the columns and the key of ``layout``, readable at any epoch in ``[since, upper)``."""
 
     def __init__(self, name: str, layout: Layout, upper: int = 1) -> None:
         self.name, self.layout = name, layout
@@ -97,7 +101,7 @@ class Arrangement:
         self.handles: list[TraceHandle] = []
         self.runs: list[Batch] = []
         self.merges: list[spine.Merge] = []
-        # The history of an arrangement that is made late starts here.
+        # An arrangement that is created while the engine is running has no earlier history.
         self._floor = upper - 1
 
     # --- reading --------------------------------------------------------------
@@ -109,7 +113,7 @@ class Arrangement:
 
     @property
     def batches(self) -> list[BatchInfo]:
-        """The batches in order of time. Their epochs are contiguous, from 0 to upper."""
+        """The batches from oldest to newest. Together they cover the epochs ``[0, upper)`` without gaps."""
         lowers = [0, *(b.lower for b in self.runs[1:])]
         uppers = [*(b.lower for b in self.runs[1:]), self.upper]
         return [BatchInfo(lo, up, len(b), b.nbytes) for lo, up, b in zip(lowers, uppers, self.runs, strict=False)]
@@ -121,7 +125,7 @@ class Arrangement:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all buffers, including the output of merges in progress."""
+        """The size of all buffers in bytes, including the output buffers of merges in progress."""
         return sum(b.nbytes for b in self.runs) + sum(m.nbytes for m in self.merges)
 
     def check(self, time: int) -> None:
@@ -131,7 +135,7 @@ class Arrangement:
         if time < self.since:
             raise TimeError(
                 f"{self.name}: cannot read epoch {shorten(time)}: the earliest readable epoch is since={self.since}; "
-                f"open a handle at epoch {time} before the next step"
+                f"to keep it readable, open a handle at epoch {time} before stepping past it"
             )
         if time >= self.upper:
             raise TimeError(
@@ -139,11 +143,14 @@ class Arrangement:
             )
 
     def handle(self, time: int | None = None) -> TraceHandle:
-        """Open a handle at ``time``, by default the last epoch. Raises TimeError unless since <= time < upper."""
+        """Open a handle at ``time``, by default the last complete epoch. Raises TimeError if `check` does."""
         return TraceHandle(self, self.upper - 1 if time is None else time)
 
     def contents(self, at: int | None = None, strings: Dictionary | None = None) -> Delta:
-        """Return the rows at a time, consolidated if ``strings`` is given. Does not `check` the time."""
+        """Return the rows as of epoch ``at`` (None: all rows), consolidated if ``strings`` is given.
+
+        Does not `check` whether the epoch is readable.
+        """
         parts = [self._visible(batch.body, batch, at) for batch in self._until(at)]
         flat = concat([Delta(p[self._columns], p[1 + self.layout.columns]) for p in parts], self.layout.columns)
         if strings is None:
@@ -153,13 +160,13 @@ class Arrangement:
     def match(
         self, keys: Words, strings: Dictionary, at: int | None = None
     ) -> tuple[npt.NDArray[np.intp], Words, npt.NDArray[np.int64]]:
-        """Find the rows whose key is one of ``keys``, int64[len(key), q], at a time; None reads all batches.
+        """Find the rows whose key is in ``keys``, int64[len(key), q], as of epoch ``at`` (None: in all batches).
 
-        Returns for the m rows found their position in ``keys``, the rows int64[k, m], and the diffs int64[w, m]. A row
-        is returned once per batch that contains it. NULL matches NULL.
+        Returns three arrays for the m rows found: for each row, the position of its key in ``keys``; the rows,
+        int64[k, m]; and their diffs, int64[w, m]. A row is returned once per batch that contains it. NULL matches NULL.
         """
         low = self.layout.key_words(keys, strings)
-        # Sorted searches walk through the batch once; unsorted ones miss the processor's cache.
+        # Searching in sorted order walks through the batch once. In any other order, most searches miss the cache.
         turn = low.argsort()
         low, keys = low.take(turn), keys.take(turn, axis=1)
         owners, parts = [], []
@@ -177,7 +184,10 @@ class Arrangement:
     def verify(
         self, batch: Batch, index: npt.NDArray[np.intp], owner: npt.NDArray[np.intp], keys: Words, at: int | None = None
     ) -> tuple[Words, npt.NDArray[np.intp]]:
-        """Return the rows at ``index`` without those of another key with the same hash, or with a later time."""
+        """Return the rows at ``index`` of a batch, together with their owners, which are positions in ``keys``.
+
+        Leaves out rows whose key merely has the same hash as their owner, and rows with times after ``at``.
+        """
         part = gather(batch.body, index)
         good = (part[self.layout.key_rows] == keys.take(owner, axis=1)).all(axis=0)
         if batch.timed and at is not None:
@@ -185,7 +195,7 @@ class Arrangement:
         return (part, owner) if good.all() else (part.compress(good, axis=1), owner.compress(good))
 
     def multiplicity(self, rows: Words, words: Words) -> npt.NDArray[np.int64]:
-        """Return the multiplicity of each row of int64[k, q], int64[q]. ``words`` are the sort words of the rows."""
+        """Return the multiplicities, int64[q], of ``rows``, int64[k, q]. ``words`` are the sort words of the rows."""
         owners, parts = [], []
         for batch in self.runs:
             start = batch.body[0].searchsorted(words)
@@ -224,42 +234,51 @@ class Arrangement:
     # --- writing --------------------------------------------------------------
 
     def insert(self, rows: Words, diffs: Diffs, strings: Dictionary) -> Words:
-        """Append the changes of the epoch ``upper`` as a batch, and return its body."""
+        """Append the changes of epoch ``upper`` as a batch, and return the body of the batch."""
         body = self.layout.body(rows, diffs, strings)
         self.insert_body(body)
         return body
 
     def insert_body(self, body: Words) -> None:
-        """Append a body that is already sorted and consolidated."""
+        """Append a body that is already sorted and consolidated as a batch of epoch ``upper``."""
         if not body.shape[1]:
             return
         self.runs.append(Batch(body, self.upper))
 
     def mark(self) -> tuple[list[Batch], list[spine.Merge], int, int]:
-        """Return the state for `rollback`. Batches are immutable, so two lists are enough."""
+        """Return a snapshot for `rollback`. Batches are immutable, so this only copies the lists that contain them."""
         return list(self.runs), list(self.merges), self.upper, self._floor
 
     def rollback(self, mark: tuple[list[Batch], list[spine.Merge], int, int]) -> None:
-        """Undo all changes since the mark. A merge that has advanced stays valid: its inputs are unchanged."""
+        """Undo all changes since ``mark``.
+
+        A merge that has advanced since then stays valid, because its inputs have not changed.
+        """
         self.runs, self.merges, self.upper, self._floor = list(mark[0]), list(mark[1]), mark[2], mark[3]
 
     def load(self, body: Words) -> None:
-        """Replace the contents by a body whose rows were inserted before the arrangement was made."""
+        """Replace the contents with ``body``, which contains the rows as of the last complete epoch."""
         self.runs, self.merges, self._floor = [Batch(body, 0)] if body.shape[1] else [], [], self.upper - 1
 
     def commit(self, upper: int) -> None:
-        """Complete the epochs before ``upper``, then merge. The work is bounded by the number of their rows."""
+        """Complete the epochs before ``upper``, then merge batches.
+
+        The work is bounded by the number of rows that were inserted in these epochs.
+        """
         fresh = sum(map(len, takewhile(lambda b: b.lower >= self.upper, reversed(self.runs))))
         self.upper = upper
         if fresh:
             spine.merge_some(self, fresh)
 
     def compact(self) -> None:
-        """Merge all batches into one, as far as since allows."""
+        """Merge all batches into one. Epochs from ``since`` on stay readable."""
         spine.compact(self)
 
     def recode(self, moved: Words) -> None:
-        """Replace each string's code c by ``moved[c]``. The rows stay sorted: hashes depend on the strings."""
+        """Replace each string code ``c`` with ``moved[c]``.
+
+        The rows stay sorted, because their hashes depend on the strings and not on the codes.
+        """
         spine.finish_merges(self)
         lines = [1 + i for i, kind in enumerate(self.layout.types) if kind is Type.STRING]
         for at, batch in enumerate(self.runs if lines else []):
@@ -269,7 +288,7 @@ class Arrangement:
             self.runs[at] = Batch(body, batch.lower, batch.timed)
 
     def fold_times(self) -> None:
-        """Merge rows whose times since has passed, so that they can cancel."""
+        """Replace times before ``since`` with ``since``, so that rows that now have equal times can cancel."""
         spine.fold_times(self)
 
     def __repr__(self) -> str:

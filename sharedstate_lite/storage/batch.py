@@ -1,22 +1,23 @@
-"""A batch: rows with diffs as one sorted, consolidated matrix. All state is stored as batches.
+"""Batches: rows and their diffs in one sorted, consolidated matrix. All state is stored in batches.
 
 The matrix is the batch's *body*, int64[m, n]. It stores n rows of a relation, one per column of the matrix. A row of
 the matrix is called a *line*:
 
     line 0            the sort word: 32 bits of the key's hash, then 32 low bits
     lines 1 .. k      the relation's columns, as words
-    next w lines      the diffs: w = 1 for a Z-set, more for the accumulators of a reduce
-    last line         the times, only if some rows have later times than others
+    next w lines      the diffs; w is 1 for a Z-set, and larger for the accumulators of a reduce
+    last line         the times; missing if all rows have the same time
 
-The rows are sorted by sort word. All rows of one key are next to each other, so a lookup is two binary searches in
-line 0. Equal rows are next to each other, so consolidation compares each row with the next one. Two rows with equal
-sort words may differ, so they are always compared by their words.
+The rows are sorted by sort word. All rows with the same key are next to each other, so a lookup is two binary searches
+in line 0. Equal rows are next to each other, so consolidation only compares each row with the next one. Different rows
+can have equal sort words, so their other words are always compared as well.
 
-The low bits are a hash of the row. If the layout names an ``order`` column, they are a 32-bit code that is monotone in
-that column instead. Then the largest value of a group is found at the end of its rows.
+The low bits are a hash of the row. If the layout has an ``order`` column, they are a 32-bit code that is monotone in
+that column instead, so the largest value of a group is at the end of the group's rows.
 
-A diff may be a vector: consolidation only adds diffs and drops zeros. So counts and sums of a reduce are diffs, and a
-group is one row. Source: differential dataflow (a diff is an element of any abelian group) and Materialize.
+A diff can be a vector, because consolidation only adds diffs and drops zeros. A reduce uses this to store each group in
+one row: the diff of the row consists of the group's counts and sums. Source: differential dataflow (a diff is an
+element of any abelian group) and Materialize.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from ..plan.nodes import Type
 from .encoding import NULL, Dictionary, Words
 
 Diffs = npt.NDArray[np.int64]
-"""int64[n], or int64[w, n] if a diff is a vector."""
+"""The diffs of n rows: int64[n], or int64[w, n] if each diff is a vector."""
 
 LOW_BITS = 0xFFFFFFFF
 _LOW, _HIGH = np.uint64(LOW_BITS), np.uint64(LOW_BITS << 32)
@@ -53,7 +54,7 @@ _FINAL, _S32, _S29 = np.uint64(_odd(99)), np.uint64(32), np.uint64(29)
 
 
 class Delta(NamedTuple):
-    """Changes that move between operators: rows int64[k, n] with diffs int64[n], unsorted and not consolidated."""
+    """Changes passed between operators: rows int64[k, n] with diffs int64[n], neither sorted nor consolidated."""
 
     rows: Words
     diffs: Diffs
@@ -64,14 +65,14 @@ class Delta(NamedTuple):
         return cls(np.empty((columns, 0), dtype=np.int64), np.empty(0, dtype=np.int64))
 
     def take(self, index: npt.NDArray[Any]) -> Delta:
-        """Return the rows at ``index``, which is positions or a mask."""
+        """Return the rows that ``index`` selects. It is an array of positions or a Boolean mask."""
         if index.dtype == np.bool_:
             index = np.flatnonzero(index)
         return Delta(self.rows.take(index, axis=1), self.diffs.take(index))
 
 
 def concat(parts: list[Delta], columns: int) -> Delta:
-    """Return all rows of all parts as one delta."""
+    """Concatenate deltas with this number of columns into one."""
     parts = [p for p in parts if len(p.diffs)]
     if not parts:
         return Delta.empty(columns)
@@ -82,7 +83,7 @@ def concat(parts: list[Delta], columns: int) -> Delta:
 
 @dataclass(frozen=True)
 class Layout:
-    """The columns of a batch: types, key, the column that orders rows within a key, and the width of a diff."""
+    """The format of a batch: column types, key, the column that orders the rows of a key, and the width of a diff."""
 
     types: tuple[Type, ...]
     key: tuple[int, ...]
@@ -101,24 +102,27 @@ class Layout:
 
     @cached_property
     def key_rows(self) -> npt.NDArray[np.int64]:
-        """The lines of a body that hold the key."""
+        """The numbers of the lines of a body that contain the key."""
         return np.array(self.key, dtype=np.int64) + 1
 
     @cached_property
     def diff_rows(self) -> slice:
-        """The lines of a body that hold the diffs."""
+        """The slice of the lines of a body that contain the diffs."""
         return slice(1 + self.columns, 1 + self.columns + self.width)
 
     def delta(self, body: Words) -> Delta:
-        """Return the rows of a body and their diffs; of a vector diff, the first element."""
+        """Return the rows of a body and their diffs. If diffs are vectors, return only their first elements."""
         return Delta(body[1 : 1 + self.columns], body[1 + self.columns])
 
     def key_words(self, keys: Words, strings: Dictionary) -> Words:
-        """Return the smallest sort word of each key of int64[len(key), q]. The largest is that word ``| LOW_BITS``."""
+        """Return the smallest sort word that a row with each of the keys, int64[len(key), q], can have.
+
+        The largest is that word ``| LOW_BITS``.
+        """
         return (hash_rows(keys, self.key_types, strings) & _HIGH).view(np.int64)
 
     def sort_words(self, rows: Words, strings: Dictionary) -> Words:
-        """Return the sort word of each row of int64[k, n]."""
+        """Return the sort words, int64[n], of the rows int64[k, n]."""
         everything = self.key == tuple(range(self.columns))
         keys = rows if everything else rows[list(self.key)]
         high = hash_rows(keys, self.key_types, strings)
@@ -145,9 +149,9 @@ class Layout:
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Immutable sorted rows; the module's docstring describes ``body``.
+    """A batch of sorted rows, which never changes. The module docstring describes the format of ``body``.
 
-    If ``timed``, the body has a line of times. If not, every row has the time ``lower``.
+    If ``timed`` is true, the last line of the body contains the times. Otherwise, every row has the time ``lower``.
     """
 
     body: Words
@@ -159,30 +163,33 @@ class Batch:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the buffer, including the unused end of a merge's output."""
+        """The size of the buffer in bytes, including the unused end if the batch is the output of a merge."""
         base = self.body.base
         return int(base.nbytes if isinstance(base, np.ndarray) else self.body.nbytes)
 
     def retractions(self, line: int) -> int:
-        """Return the number of rows with a negative diff in ``line`` of the body."""
+        """Return the number of rows with a negative diff; ``line`` is the line of the body that contains the diffs."""
         if "_retractions" not in self.__dict__:
             self.__dict__["_retractions"] = int(np.count_nonzero(self.body[line] < 0))
         found: int = self.__dict__["_retractions"]
         return found
 
     def times(self) -> npt.NDArray[np.int64]:
-        """Return the time of each row, int64[n]. Times up to ``since`` may have been replaced by a later one."""
+        """Return the time of each row, int64[n]. Merges may have replaced times before ``since`` with later times."""
         return self.body[-1] if self.timed else np.full(len(self), self.lower, dtype=np.int64)
 
 
 def hash_rows(rows: Words, types: tuple[Type, ...], strings: Dictionary) -> npt.NDArray[np.uint64]:
-    """Return a 64-bit hash of each row of int64[k, n]. It depends on strings, not codes: it is the same everywhere."""
+    """Return a 64-bit hash of each row of int64[k, n], as uint64[n].
+
+    It is computed from the strings and not from their codes, so it is the same in every process.
+    """
     h = np.zeros(rows.shape[1], dtype=np.uint64)
     for row, kind, odd in zip(rows, types, _ODD, strict=False):
         if kind is Type.STRING:
             x = strings.hashes(row)
         else:
-            # Doubles often differ in their high bits only, which the multiplication would drop.
+            # Doubles often differ only in their high bits, which the multiplication would discard.
             x = row.view(np.uint64)
             x = x ^ (x >> _S32)
         x *= odd
@@ -194,11 +201,14 @@ def hash_rows(rows: Words, types: tuple[Type, ...], strings: Dictionary) -> npt.
 
 
 def prefix(words: Words, kind: Type, strings: Dictionary) -> npt.NDArray[np.uint64]:
-    """Return a 32-bit code of each value, monotone in the value, with ties. Only NULL has code 0."""
+    """Return a 32-bit code for each value of a column, as uint64[n]. Only NULL has code 0.
+
+    A larger value never has a smaller code, but different values can have the same code.
+    """
     if kind is Type.STRING:
         code = strings.prefixes(words)
     else:
-        # As a float64, an integer keeps its order, and small integers get different codes.
+        # Conversion to float64 preserves the order of integers, and small integers still get different codes.
         bits = words if kind is Type.DOUBLE else words.astype(np.float64).view(np.int64)
         bits = bits ^ ((bits >> 63) & np.int64(0x7FFFFFFFFFFFFFFF))
         code = ((bits >> 32) + np.int64(1 << 31)).view(np.uint64)
@@ -208,10 +218,10 @@ def prefix(words: Words, kind: Type, strings: Dictionary) -> npt.NDArray[np.uint
 def consolidate(
     lines: Sequence[Words] | Words, order: npt.NDArray[np.intp], layout: Layout
 ) -> tuple[npt.NDArray[np.intp], Diffs]:
-    """Add up the diffs of rows that are equal (times included), and drop rows whose diff is 0.
+    """Add up the diffs of equal rows (with equal times), and drop rows whose total is 0.
 
-    ``lines`` are the lines of a body with unsorted rows; ``order`` sorts them by sort word. Returns the positions of
-    the m remaining rows, in order, and their diffs int64[w, m]. `write_rows` then copies them.
+    ``lines`` are the lines of a body with unsorted rows, and ``order`` sorts the rows by sort word. Returns the
+    positions of the m remaining rows, in sorted order, and their diffs, int64[w, m]. `write_rows` then copies the rows.
     """
     facts = [*lines[1 : 1 + layout.columns], *lines[1 + layout.columns + layout.width :]]
     words = lines[0].take(order)
@@ -236,7 +246,7 @@ def consolidate(
 def write_rows(
     lines: Sequence[Words] | Words, index: npt.NDArray[np.intp], diffs: Diffs, out: Words, layout: Layout
 ) -> None:
-    """Write the result of `consolidate` to ``out``, int64[lines, m]."""
+    """Write the rows at ``index`` and their ``diffs``, both from `consolidate`, to ``out``, int64[len(lines), m]."""
     own = layout.diff_rows
     for n, (line, into) in enumerate(zip(lines, out, strict=True)):
         if own.start <= n < own.stop:
@@ -246,7 +256,7 @@ def write_rows(
 
 
 def _equal(facts: Sequence[Words], order: npt.NDArray[np.intp], at: npt.NDArray[np.intp]) -> npt.NDArray[np.bool_]:
-    """Whether each row at the sorted positions ``at`` equals the row after it."""
+    """Return whether each row at the positions ``at`` in sorted order is equal to the next row."""
     these, next_ones = order.take(at), order.take(at + 1)
     equal = np.ones(len(at), dtype=bool)
     for line in facts:
@@ -257,9 +267,9 @@ def _equal(facts: Sequence[Words], order: npt.NDArray[np.intp], at: npt.NDArray[
 def _sort_collisions(
     facts: Sequence[Words], order: npt.NDArray[np.intp], words: Words, at: npt.NDArray[np.intp]
 ) -> npt.NDArray[np.intp]:
-    """Return ``order`` with rows of equal sort words sorted by their columns, so that equal rows are neighbours.
+    """Return ``order`` with rows that have equal sort words also sorted by their columns, so equal rows are neighbours.
 
-    Different rows have equal sort words if hashes collide or the order code is coarse.
+    Different rows have equal sort words if their hashes collide, or if their ``order`` values have the same code.
     """
     run = np.unique(np.concatenate([at, at + 1]))
     part = order.take(run)
@@ -280,20 +290,20 @@ def merged(batches: Iterable[Batch], layout: Layout, strings: Dictionary) -> Wor
 def distinct_sorted(
     rows: Words, words: Words, types: tuple[Type, ...], strings: Dictionary
 ) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-    """Do the same as `distinct` for keys int64[k, n] in the order of a body with these sort words."""
+    """Return the same as `distinct`, but faster, for keys int64[k, n] that are sorted by their sort words ``words``."""
     first = np.ones(len(words), dtype=bool)
     np.not_equal(words[1:] >> 32, words[:-1] >> 32, out=first[1:])
     if not (first[1:] | (rows[:, 1:] == rows[:, :-1]).all(axis=0)).all():
-        return distinct(rows, types, strings)  # two keys have the same hash, so their rows may alternate
+        return distinct(rows, types, strings)  # two keys have the same hash, so their rows can be interleaved
     return first.nonzero()[0], first.cumsum() - 1
 
 
 def distinct(
     rows: Words, types: tuple[Type, ...], strings: Dictionary
 ) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-    """Find the distinct rows of int64[k, n].
+    """Find the m distinct rows of int64[k, n].
 
-    Returns the position of one row of each, and for each of the n rows the number of its distinct row.
+    Returns m positions, one for each distinct row, and n numbers below m, which assign each row to its distinct row.
     """
     n = rows.shape[1]
     if not len(types) or n <= 1:
@@ -318,7 +328,7 @@ def gather(body: Words, index: npt.NDArray[np.intp]) -> Words:
     """Return the columns ``index`` of a matrix."""
     if body.flags.c_contiguous:
         return body.take(index, axis=1)
-    # A merge's output is a slice of its buffer, of which take() would first copy all.
+    # The output of a merge is a slice of a larger buffer, and take() would first copy the entire slice.
     out = np.empty((len(body), len(index)), dtype=np.int64)
     for line, row in zip(body, out, strict=True):
         line.take(index, out=row, mode="clip")
@@ -326,7 +336,7 @@ def gather(body: Words, index: npt.NDArray[np.intp]) -> Words:
 
 
 def ranges(lows: npt.NDArray[Any], sizes: npt.NDArray[Any]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-    """Return all positions in the ranges ``[low, low + size)``, and for each position the number of its range."""
+    """Return all positions in the ranges ``[low, low + size)``, and for each position the index of its range."""
     owner = np.arange(len(sizes)).repeat(sizes)
     before = sizes.cumsum() - sizes
     return np.arange(len(owner)) + (lows - before).take(owner), owner

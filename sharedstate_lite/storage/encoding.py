@@ -1,4 +1,4 @@
-"""Values as words: every value of every type is one int64.
+"""Values encoded as words: every value, whatever its type, is one int64.
 
     STRING              the code of the string in a dictionary (`Dictionary`)
     INT, BIGINT         the value
@@ -7,11 +7,12 @@
     DATE, TIMESTAMP     days or microseconds since 1970-01-01
     NULL                -2**63, for every type
 
-So sorting, hashing, comparing and moving rows are the same few array operations for all types. Two words of a column
-are equal exactly if their values are. NULL equals NULL here; a kernel that needs SQL's meaning checks for NULL.
+The same few array operations can therefore sort, hash, compare and move rows of any type. Two words of a column are
+equal if and only if their values are equal. NULL equals NULL here. A kernel that must treat NULL as SQL does checks for
+it explicitly.
 
-The BIGINT -2**63 cannot be stored and is refused. A separate null mask would avoid that, but every kernel would have
-to carry it.
+The BIGINT -2**63 cannot be stored and is rejected. A separate null mask would lift this restriction, but then every
+kernel would have to handle the mask.
 
 >>> strings = Dictionary()
 >>> codes = strings.codes(["Potato", None, "Apple", "Potato"])
@@ -39,25 +40,25 @@ Words = npt.NDArray[np.int64]
 """One column of n values as int64[n], or k columns as int64[k, n]."""
 
 NULL = int(np.iinfo(np.int64).min)
-"""The word that stands for NULL."""
+"""The word that represents NULL."""
 
 
 class Dictionary:
-    """A dictionary of strings: string to code, code to string, and a hash per code.
+    """A dictionary that maps strings to codes and codes to strings, and stores a hash for each code.
 
-    Codes are numbered in order of first use and never reused, so rows stay readable as long as their dictionary is
-    kept. The hash depends on the string, not on its code: it is the same in every process, and `keep` preserves it.
+    Codes are assigned in order of first use and are never reused, so rows stay readable as long as their dictionary is
+    kept. A hash depends on the string and not on its code, so it is the same in every process, and `keep` preserves it.
     """
 
     def __init__(self) -> None:
-        # None has an entry, so a lookup of many strings needs no special case for NULL.
+        # None has an entry, so looking up many strings does not need a special case for NULL.
         self._code: dict[str | None, int] = {None: NULL}
         self._text: list[str] = []
-        # The last element stays unused and 0: hashes() reads it for NULL, at index -1.
+        # The last element is never used for a string and stays 0, because hashes() reads index -1 for NULL.
         self._hash = np.zeros(16, dtype=np.uint64)
-        # The caches below cover the first so many strings and are extended when they are read.
+        # Each of the caches below covers the first strings only, and is extended when it is read.
         self._prefixed, self._prefix = 0, np.zeros(16, dtype=np.uint64)
-        # sys.getsizeof of a string may change later, so it is read once.
+        # sys.getsizeof can return a different size for the same string later, so it is called once per string.
         self._sized, self._bytes = 0, 0
         self._arrow: Any = pa.array([], pa.large_string())
         self._short = ShortStrings()
@@ -67,20 +68,20 @@ class Dictionary:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the strings and of all indexes and caches over them."""
-        # 32 bytes are the int object of a code: CPython shares only those up to 256.
+        """The size in bytes of the strings and of all indexes and caches for them."""
+        # 32 bytes are added for the int object of each code, because CPython shares only integers up to 256.
         self._bytes += sum(sys.getsizeof(t) + 32 for t in self._text[self._sized :])
         self._sized = len(self)
         arrays: int = self._hash.nbytes + self._prefix.nbytes + self._short.nbytes + self._arrow.nbytes
         return self._bytes + _dict_bytes(len(self._code)) + 8 * len(self) + arrays
 
     def code(self, text: str) -> int:
-        """Return the code of a string; a new string gets the next code."""
+        """Return the code of a string. A new string gets the next free code."""
         found = self._code.get(text)
         return int(self._add([text])[0]) if found is None else found
 
     def codes(self, texts: Iterable[str | None]) -> Words:
-        """Return the codes of n strings, int64[n]. None is NULL; a new string gets the next code."""
+        """Return the codes of n strings, int64[n]. None becomes NULL, and a new string gets the next free code."""
         texts = list(texts)
         found = np.fromiter(map(self._code.get, texts, repeat(-1)), dtype=np.int64, count=len(texts))
         missing = (found == -1).nonzero()[0]
@@ -92,7 +93,10 @@ class Dictionary:
         return found
 
     def column(self, array: Any) -> Words:
-        """Return the codes of a pyarrow StringArray or LargeStringArray, int64[n]. Raises UnicodeError."""
+        """Return the codes of a pyarrow StringArray or LargeStringArray, int64[n].
+
+        Raises UnicodeError if a new string is not valid UTF-8.
+        """
         if len(array) < MIN_ROWS:
             return self.codes(array.to_pylist())
         packed = pack(array)
@@ -114,14 +118,14 @@ class Dictionary:
             self._hash = np.concatenate([self._hash[:first], _room(last, first)])
         # hash_array has a fixed key, so equal strings have equal hashes in all processes and runs.
         whole = pd.util.hash_array(np.array(fresh, dtype=object), categorize=False)
-        # hash_rows folds the high bits of every other type itself; of strings it expects them folded.
+        # hash_rows folds the high bits of all other types itself. The hashes of strings are stored already folded.
         self._hash[first:last] = whole ^ (whole >> np.uint64(32))
         self._text.extend(fresh)
         self._code.update(zip(fresh, range(first, last), strict=True))
         return np.arange(first, last)
 
     def truncate(self, length: int) -> None:
-        """Remove the codes from ``length`` on. An engine does so when it refuses a step that brought new strings."""
+        """Remove the codes from ``length`` on. An engine does this when it rejects a step that added new strings."""
         gone = self._text[length:]
         if not gone:
             return
@@ -131,7 +135,7 @@ class Dictionary:
         if self._sized > length:
             self._sized, self._bytes = 0, 0
         for text in gone:
-            # After Ctrl-C in _add, a string may be in the list and not in the dictionary.
+            # If Ctrl-C interrupted _add, a string can be in the list but not in the dict.
             self._code.pop(text, None)
         del self._text[length:]
         if len(gone) > length:
@@ -139,36 +143,42 @@ class Dictionary:
         size = max(16, 1 << length.bit_length())
         if size < len(self._hash):
             self._hash = self._hash[:size].copy()
-            self._hash[length:] = 0  # includes the element of NULL
+            self._hash[length:] = 0  # including the element for NULL
 
     def find(self, text: str) -> int | None:
-        """Return the code of a string, or None if it has none. Adds no string."""
+        """Return the code of a string, or None if the string is not in the dictionary. Does not add the string."""
         return self._code.get(text)
 
     def texts(self, words: Words) -> npt.NDArray[Any]:
-        """Return the strings of a column of codes as an object array [n], None for NULL."""
+        """Return the strings for a column of codes as an object array of shape (n,), with None for NULL."""
         out = np.empty(len(words), dtype=object)
         out[:] = self.to_list(words)
         return out
 
     def to_list(self, words: Words) -> list[str | None]:
-        """Return the strings of a column of codes as a list, None for NULL. Equal strings are one object."""
+        """Return the strings for a column of codes as a list, with None for NULL. Equal strings are the same object."""
         text = self._text
         return [text[code] if code >= 0 else None for code in words.tolist()]
 
     def to_arrow(self, codes: Words) -> Any:
-        """Return the strings of codes as a pyarrow StringArray; there must be no NULL. 5 times as fast as by a list."""
+        """Return the strings for codes that are not NULL as a pyarrow StringArray.
+
+        This is 5 times as fast as converting the list of strings.
+        """
         first, last = len(self._arrow), len(self._text)
         if first < last:
             self._arrow = pa.concat_arrays([self._arrow, pa.array(self._text[first:], pa.large_string())])
         return self._arrow.take(pa.array(codes)).cast(pa.string())
 
     def hashes(self, words: Words) -> npt.NDArray[np.uint64]:
-        """Return a 64-bit hash of the string of each code, uint64[n]; 0 for NULL."""
+        """Return the 64-bit hash of the string of each code, uint64[n]. The hash of NULL is 0."""
         return self._hash.take(np.maximum(words, -1))
 
     def prefixes(self, words: Words) -> npt.NDArray[np.uint64]:
-        """Return the first 4 bytes of each string's UTF-8 as a number, uint64[n]. UTF-8 sorts as code points do."""
+        """Return the first 4 UTF-8 bytes of each string as a number, uint64[n].
+
+        These numbers are in the order of the strings, because UTF-8 bytes sort in the order of code points.
+        """
         first, last = self._prefixed, len(self._text)
         if first < last and int(words.max(initial=0)) >= first:
             if last > len(self._prefix):
@@ -179,7 +189,10 @@ class Dictionary:
         return self._prefix.take(np.maximum(words, 0))
 
     def keep(self, used: Iterable[Words]) -> tuple[Dictionary, Words]:
-        """Return a new dictionary with only the codes in ``used``, and the map old code to new code (-1: removed)."""
+        """Return a new dictionary with only the strings whose codes are in ``used``, and their new codes.
+
+        The new codes are an array that contains, at the index of each old code, the new code, or -1 if it was removed.
+        """
         live = np.zeros(len(self._text), dtype=bool)
         for words in used:
             live[words[words != NULL]] = True
@@ -192,22 +205,23 @@ class Dictionary:
 
 
 def _dict_bytes(count: int) -> int:
-    """Bytes of a dict that has grown to ``count`` entries.
+    """Return the size in bytes of a dict that has grown to ``count`` entries.
 
-    Not sys.getsizeof: a dict that once was larger keeps its size, and the state reported must not depend on that. At
-    most two thirds of the slots are used, their number is a power of two, and an entry is three words.
+    This does not call sys.getsizeof, because a dict that was once larger keeps its size, and the reported state must
+    not depend on that. The number of slots is a power of two, at most two thirds of them are used, and an entry takes
+    three words.
     """
     slots = max(8, 1 << (-(-count * 3 // 2) - 1).bit_length())
     return 96 + slots * (1 if slots < 1 << 8 else 2 if slots < 1 << 16 else 4) + slots * 2 // 3 * 24
 
 
 def _room(length: int, used: int) -> npt.NDArray[np.uint64]:
-    """Zeros to append to ``used`` elements, up to the next power of two above ``length``."""
+    """Return zeros that extend ``used`` elements to the next power of two above ``length``."""
     return np.zeros((1 << length.bit_length()) - used, dtype=np.uint64)
 
 
 def doubles(words: Words) -> npt.NDArray[np.float64]:
-    """Return a DOUBLE column as float64[n], NaN for NULL."""
+    """Return a DOUBLE column as float64[n], with NaN for NULL."""
     out = words.view(np.float64) if words.flags.c_contiguous else np.ascontiguousarray(words).view(np.float64)
     null = words == NULL
     # As a float64, the word of NULL is -0.0.
@@ -215,7 +229,7 @@ def doubles(words: Words) -> npt.NDArray[np.float64]:
 
 
 def from_doubles(values: npt.NDArray[np.float64]) -> Words:
-    """Return float64[n] as words: NaN becomes NULL, -0.0 becomes 0.0. The caller refuses infinities."""
+    """Return float64[n] as words. NaN becomes NULL, and -0.0 becomes 0.0. The caller must reject infinities."""
     words = (values + 0.0).view(np.int64)
     null = np.isnan(values)
     if null.any():
@@ -225,7 +239,7 @@ def from_doubles(values: npt.NDArray[np.float64]) -> Words:
 
 
 class DictionaryRef:
-    """A reference to the `Dictionary` of one engine, which garbage collection replaces by a smaller one."""
+    """A reference to the current `Dictionary` of an engine, which garbage collection replaces with a smaller one."""
 
     def __init__(self) -> None:
         self.strings = Dictionary()

@@ -1,7 +1,8 @@
-"""Multiplicities: how often a row is in a relation, as int64. Sums and products that would overflow raise.
+"""Multiplicities: how many times each row occurs in a relation, as int64. Sums and products raise on overflow.
 
-A caller's diff is below 2**31 in size (:data:`MAX_DIFF`). Joins multiply multiplicities, so a product or a
-sum of products can still reach 2**62, where int64 arithmetic would wrap around without an error.
+The diff of an input row must be smaller than 2**31 in absolute value (:data:`MAX_DIFF`). But joins multiply
+multiplicities, so a product or a sum of products can still become so large that int64 arithmetic would wrap around
+without an error. The functions of this module raise RowError at 2**62.
 """
 
 from __future__ import annotations
@@ -14,13 +15,14 @@ from ..errors import RowError
 Counts = npt.NDArray[np.int64]
 
 MAX_DIFF = 1 << 31
-"""The diff of an input row is below this in size. A group under SUM or AVG has fewer rows than this."""
+"""The diff of an input row must be smaller than this in absolute value. A group with a SUM or AVG must have fewer rows
+than this."""
 LIMIT = 1 << 62
-"""Multiplicities stay below this, so one of them plus one change fits into 64 bits."""
+"""Multiplicities must be smaller than this in absolute value, so that adding a change to one cannot overflow int64."""
 
 
 def times(left: Counts, right: Counts) -> Counts:
-    """Multiplicities of joined rows, int64[n]. Raises RowError if one would reach 2**62.
+    """Return the multiplicities of n joined rows, int64[n]. Raises RowError if one would reach 2**62.
 
     >>> times(np.array([2, -1]), np.array([3, 3])).tolist()
     [6, -3]
@@ -32,7 +34,9 @@ def times(left: Counts, right: Counts) -> Counts:
 
 
 def add_up(owner: npt.NDArray[np.intp], diffs: Counts, owners: int) -> Counts:
-    """The sum of the diffs int64[n] of each owner, int64[owners]. Raises RowError if one would reach 2**62.
+    """Return the sum of the diffs of each owner, int64[owners]. Raises RowError if a sum would reach 2**62.
+
+    ``diffs[i]`` belongs to the owner with the number ``owner[i]``.
 
     >>> add_up(np.array([0, 1, 0]), np.array([2, 5, -1]), 3).tolist()
     [1, 5, 0]
@@ -40,7 +44,7 @@ def add_up(owner: npt.NDArray[np.intp], diffs: Counts, owners: int) -> Counts:
     total = np.zeros(owners, dtype=np.int64)
     np.add.at(total, owner, diffs)
     if len(diffs) and np.abs(diffs).max() >= MAX_DIFF:
-        # In floating point a sum is inexact, but it does not wrap around.
+        # A floating-point sum is inexact, but it does not wrap around.
         if np.abs(np.bincount(owner, diffs.astype(np.float64), owners)).max() >= LIMIT:
             raise _overflow()
     return total

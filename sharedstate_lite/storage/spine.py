@@ -1,22 +1,24 @@
-"""When the batches of an arrangement are merged, and how much of a merge runs in each epoch.
+"""The merge policy of an arrangement: when batches are merged, and how much of a merge runs in each epoch.
 
-The oldest batch is merged with all newer ones as soon as these weigh two thirds of it. A newer row weighs 1. If it may
-cancel, it weighs 3: its own row and the row that it retracts are both stored for nothing. Any other batch is merged as
-soon as the newer batches have twice its rows. It follows that
+The oldest batch is merged with all newer ones as soon as the newer rows weigh two thirds as much as the oldest batch. A
+row normally weighs 1. A newer row that may cancel another row weighs 3, because both rows may be stored unnecessarily.
+Any other batch is merged with all newer ones as soon as they have twice as many rows. This policy has three effects:
 
-- fewer than twice as many rows are stored as the relation has;
-- a row is copied each time that the rows around it have tripled;
-- each batch has more than half as many rows as all newer ones together, so their number is logarithmic.
+- The arrangement stores fewer than twice as many rows as the relation has.
+- A row is copied once each time the number of rows around it triples.
+- Each batch has more than half as many rows as all newer ones together, so the number of batches is logarithmic.
 
-A merge is resumable. Each row that an epoch brings pays for ``EFFORT`` (16) rows of every merge in progress, so no
-epoch does work proportional to the state. That is enough to finish a merge of the oldest batch before the newer ones
-weigh as much as it does, even if every change is a deletion. Let the oldest batch have 48 rows. Its merge starts when
-the newer ones weigh 32, so it reads at most 80 rows. Meanwhile 80 / 16 = 5 rows arrive, which weigh 15; 32 + 15 < 48.
+Merges are resumable. Each row that arrives in an epoch pays for ``EFFORT`` (16) rows of every merge in progress, so the
+work of an epoch is never proportional to the state. This is enough to finish a merge of the oldest batch before the
+newer ones weigh as much as the oldest, even if every change is a deletion. For example, let the oldest batch have 48
+rows. Its merge starts when the newer rows weigh 32, so it reads at most 80 rows. During the merge, 80 / 16 = 5 more
+rows arrive. They weigh 15, and 32 + 15 < 48.
 
-Readers use the inputs until the output is complete. If a larger merge becomes due, it takes the inputs of the smaller.
+Readers use the inputs of a merge until its output is complete. If a larger merge becomes necessary in the meantime, it
+replaces the smaller one and also merges its inputs.
 
-Source: the fuel that bounds the effort per update is that of differential dataflow's spine. The weights are our own:
-rule 3 of docs/rules.md bounds the rows stored.
+Source: the idea of *fuel*, which limits the effort per update, comes from differential dataflow's spine. The weights
+are our own. They bound the number of stored rows as rule 3 of docs/rules.md requires.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ from .encoding import Words
 
 
 class Spine(Protocol):
-    """What merging needs of an arrangement: ``runs`` are its batches, oldest first; ``merges`` are in progress."""
+    """The part of an arrangement that merging uses: its batches ``runs``, oldest first, and the merges in progress."""
 
     layout: Layout
     runs: list[Batch]
@@ -43,26 +45,27 @@ class Spine(Protocol):
 
 
 EFFORT = 16
-"""Rows merged for each row that an epoch brings, in each merge in progress."""
+"""The number of rows that each merge in progress reads for every row that arrives in an epoch."""
 CHUNK = 1 << 15
-"""Rows of each input that are merged at a time; as many as fit in a processor's cache."""
+"""The number of rows of each input that are merged at a time. They fit in a processor's cache."""
 MIN_CREDIT = 1 << 12
-"""Effort is saved until it is worth this many rows, because NumPy calls on few rows cost as much as on many."""
+"""A merge waits until its credit is worth this many rows, because a NumPy call costs almost as much for few rows as for
+many."""
 SMALL = 2048
-"""Batches with at most this many rows together are merged at once."""
+"""A merge of at most this many rows in total is completed immediately."""
 WAIT_ROWS = 100
-"""A newest batch with at most this many rows waits for more of its size, so that short epochs share a merge."""
+"""A new batch with at most this many rows waits for others of this size, so that several small epochs share a merge."""
 WAIT_BESIDE = 256
-"""It waits only beside more rows than this: a small arrangement must have few batches."""
+"""A new batch waits only if the arrangement has more rows than this. A small arrangement must have few batches."""
 WAIT_BATCHES = 4
-"""This many waiting batches are merged, because each costs every lookup a search.
+"""Waiting batches are merged as soon as there are this many, because every lookup must search each of them.
 
-Batches also wait beside a merge in progress. There are at most (WAIT_BATCHES - 1) * WAIT_ROWS = 300 rows, which weigh
-900 if all cancel, and the bound on stored rows allows 1,000 more."""
+Batches also wait while a merge is in progress. Together they have at most (WAIT_BATCHES - 1) * WAIT_ROWS = 300 rows,
+which weigh 900 if all of them cancel. The bound on stored rows leaves room for 1,000 extra rows."""
 
 
 class _Progress(NamedTuple):
-    """How far a merge has come. Replaced as a whole, so that Ctrl-C during a chunk loses only that chunk."""
+    """The progress of a merge. Each chunk creates a new object, so Ctrl-C during a chunk loses only that chunk."""
 
     filled: int
     at: list[int]
@@ -76,7 +79,7 @@ class Merge:
         self.arrangement, self.inputs = arrangement, tuple(inputs)
         layout = arrangement.layout
         self.since = arrangement.since
-        # If since has passed all times, the result needs no line of times.
+        # If no row has a time after since, the result does not need a line of times.
         self.timed = max(map(_latest, self.inputs)) > self.since
         self.credit = 0
         rows = 1 + layout.columns + layout.width + self.timed
@@ -85,23 +88,23 @@ class Merge:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the output buffer."""
+        """The size of the output buffer in bytes."""
         return int(self._out.nbytes)
 
     @property
     def left(self) -> int:
-        """The number of rows of the inputs that are not merged yet."""
+        """The number of input rows that have not been merged yet."""
         return self._done.left
 
     def advance(self) -> None:
-        """Merge as many rows as the saved credit pays for."""
+        """Merge as many rows as the credit pays for, once the credit reaches ``MIN_CREDIT`` or covers all rows left."""
         if self.credit < min(MIN_CREDIT, self.left):
             return
         while self.credit > 0 and self.left:
             self.credit -= self._chunk(min(self.credit, CHUNK))
 
     def finish(self) -> Batch:
-        """Merge the rest, and return the result."""
+        """Merge all rows that are left, and return the merged batch."""
         while self.left:
             self._chunk(CHUNK)
         return self.result()
@@ -116,7 +119,8 @@ class Merge:
             cut = min(cuts)
             ends = _until(words, start, cut, "left")
             if ends == start:
-                # All these rows have one sort word. Take all of its rows, or the merge would make no progress.
+                # All these rows have the same sort word. The chunk must include every row with this word, because
+                # otherwise the merge would not make any progress.
                 ends = _until(words, start, cut, "right")
         parts = zip(self.inputs, start, ends, strict=True)
         lines, order = _zip([self._slice(batch, at, end) for batch, at, end in parts if at < end])
@@ -149,11 +153,11 @@ def _until(words: list[Words], start: list[int], cut: np.int64, side: Literal["l
 
 
 def _zip(parts: Sequence[Words]) -> tuple[Words, npt.NDArray[np.intp]]:
-    """Return the rows of several sorted bodies, one body after the other, and the order that sorts them."""
+    """Concatenate several sorted bodies. Return the concatenated lines and the order that sorts their rows."""
     if len(parts) == 1:
         return parts[0], np.arange(parts[0].shape[1])
     lines = np.concatenate(parts, axis=1)
-    # The stable sort is timsort, which finds the sorted runs and merges them.
+    # NumPy's stable sort is timsort, which detects the sorted runs and merges them.
     return lines, np.argsort(lines[0], kind="stable")
 
 
@@ -162,7 +166,7 @@ def _latest(batch: Batch) -> int:
 
 
 def merge_some(arrangement: Spine, fresh: int) -> None:
-    """Start the merges that are due, and run each merge for its share of ``fresh`` new rows."""
+    """Start a merge if one is due, and advance each merge in progress by the effort that ``fresh`` new rows pay for."""
     merges = arrangement.merges
     if not _waits(arrangement.runs):
         _start(arrangement)
@@ -178,13 +182,13 @@ def merge_some(arrangement: Spine, fresh: int) -> None:
             at += 1
             continue
         _replace(arrangement, merge)
-        # Batches that arrived meanwhile may be due already. Their merge gets the rest of this epoch's effort.
+        # Batches that arrived during this merge may already be due. Their merge gets the credit that is left.
         _start(arrangement, max(merge.credit, 0))
     _drop_empty(arrangement)
 
 
 def _waits(runs: Sequence[Batch]) -> bool:
-    """Whether the newest batches are so few and so small that they wait for more of their size."""
+    """Return whether the newest batches are few and small enough to wait for more batches of their size."""
     waiting = 0
     while waiting < min(WAIT_BATCHES, len(runs)) and len(runs[-1 - waiting]) <= WAIT_ROWS:
         waiting += 1
@@ -199,7 +203,7 @@ def finish_merges(arrangement: Spine) -> None:
 
 
 def compact(arrangement: Spine) -> None:
-    """Merge all batches into one, as far as since allows."""
+    """Merge all batches into one, which keeps the epochs from ``since`` on readable."""
     finish_merges(arrangement)
     fold_times(arrangement)
     if len(arrangement.runs) > 1:
@@ -208,7 +212,7 @@ def compact(arrangement: Spine) -> None:
 
 
 def fold_times(arrangement: Spine) -> None:
-    """Rewrite each batch that still stores times which since has passed."""
+    """Rewrite the batches in which times can be replaced with ``since``, then complete all merges that are due."""
     since = arrangement.since
     if not any(
         b.timed and (int(b.body[-1].min(initial=since)) < since or _latest(b) <= since) for b in arrangement.runs
@@ -225,7 +229,7 @@ def fold_times(arrangement: Spine) -> None:
 
 
 def _start(arrangement: Spine, credit: int = 0) -> None:
-    """Start to merge the oldest batch that is due, with all newer ones."""
+    """Start a merge of the oldest batch that is due and all newer ones."""
     runs, merges = arrangement.runs, arrangement.merges
     busy = {id(batch) for merge in merges for batch in merge.inputs}
     due, newer = len(runs), 0
@@ -244,10 +248,13 @@ def _start(arrangement: Spine, credit: int = 0) -> None:
 
 
 def _outweighed(runs: Sequence[Batch], newer: int, line: int) -> bool:
-    """Whether ``newer`` rows outweigh the oldest batch; ``line`` is the line of the diffs."""
+    """Return whether the ``newer`` rows after the oldest batch weigh two thirds as much as it does.
+
+    ``line`` is the line of a body that contains the diffs.
+    """
     rows = len(runs[0])
     if 9 * newer < 2 * rows:
-        return False  # even if every newer row cancels; most epochs return here without counting
+        return False  # not even if every newer row cancels; most epochs return here without counting retractions
     minus = sum(batch.retractions(line) for batch in runs[1:])
     cancel = minus + min(newer - minus, runs[0].retractions(line))
     return 3 * (newer + 2 * cancel) >= 2 * rows
@@ -256,13 +263,13 @@ def _outweighed(runs: Sequence[Batch], newer: int, line: int) -> bool:
 def _replace(arrangement: Spine, merge: Merge) -> None:
     at = next(i for i, batch in enumerate(arrangement.runs) if batch is merge.inputs[0])
     result = merge.result()
-    # In this order, Ctrl-C between the two lines loses a merge and no batch.
+    # In this order, Ctrl-C between the two lines can lose a merge but not a batch.
     arrangement.merges.remove(merge)
     arrangement.runs[at : at + len(merge.inputs)] = [result]
 
 
 def _drop_empty(arrangement: Spine) -> None:
-    # A batch stores only its lower bound, so the batch before an empty one covers its epochs.
+    # A batch stores only its lower bound, so when an empty batch is removed, the one before it covers its epochs.
     if all(map(len, arrangement.runs)):
         return
     busy = {id(batch) for merge in arrangement.merges for batch in merge.inputs}

@@ -1,7 +1,7 @@
 """Garbage collection of the string dictionary.
 
-Codes are never reused, so a dictionary only grows until compaction replaces it by one with the strings still in use.
-Batches stay sorted, because their order depends on the strings and not on the codes.
+Codes are never reused, so a dictionary only grows, until compaction replaces it with one that contains only the strings
+still in use. Batches stay sorted, because their order depends on the strings and not on the codes.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from .encoding import DictionaryRef, Words
 
 
 def sweep(dictionary: DictionaryRef, arrangements: Iterable[Arrangement], elsewhere: Iterable[Words]) -> Words | None:
-    """Replace the dictionary by one with only the strings in use, and recode the arrangements.
+    """Replace the dictionary with one that contains only the strings in use, and recode the arrangements.
 
-    ``elsewhere`` lists codes that are stored outside arrangements. Returns the map old code to new code, -1 for removed
-    ones, so that the caller can recode these. Returns None if every string is in use and no code changed.
+    ``elsewhere`` contains the codes that are stored outside the arrangements, which the caller must recode. For this
+    purpose, the function returns an array that contains the new code of each old code, or -1 if it was removed. Returns
+    None if every string is in use, because then codes do not change.
     """
     arrangements = list(arrangements)
     used = [
@@ -27,7 +28,7 @@ def sweep(dictionary: DictionaryRef, arrangements: Iterable[Arrangement], elsewh
     ]
     fresh, moved = dictionary.strings.keep([*used, *elsewhere])
     if len(fresh) == len(dictionary.strings):
-        # Replaced all the same: the new one has no unused capacity.
+        # Use the new dictionary even so, because it does not have any unused capacity.
         dictionary.strings = fresh
         return None
     for arrangement in arrangements:
@@ -37,8 +38,11 @@ def sweep(dictionary: DictionaryRef, arrangements: Iterable[Arrangement], elsewh
 
 
 def truncate(dictionary: DictionaryRef, length: int, shown: bool) -> None:
-    """Remove the strings from ``length`` on. If ``shown``, rows outside the engine may still use them."""
+    """Remove the strings whose codes are at least ``length``.
+
+    If ``shown`` is true, rows outside the engine may still use these strings.
+    """
     if shown and len(dictionary.strings) > length:
-        # Those rows refer to the old Strings, so the engine continues with a copy.
+        # Those rows refer to the old dictionary, which must not change, so the engine continues with a copy.
         dictionary.strings, _ = dictionary.strings.keep([np.arange(length)])
     dictionary.strings.truncate(length)

@@ -1,16 +1,18 @@
-"""Rows as bytes, to send to another process or to keep in a state store; and the bin that a row belongs to.
+"""The wire format: rows serialized to bytes, for another process or a state store, and the bin of each row.
 
-A blob contains each distinct string of its STRING columns once, because a code means nothing in another process. Every
-other line is stored as unsigned integers of 1, 2 or 4 bytes if its values allow: the value minus the smallest one plus
-1, with 0 for NULL. Sort words are not stored. They are hashes of strings, so the receiver can compute them.
+A blob contains each distinct string of a STRING column once, because codes have no meaning in another process. The
+column's line contains indexes of these strings. All lines are stored as unsigned integers of 1, 2 or 4 bytes if their
+values fit, and as int64 otherwise. The unsigned integer is 0 for NULL. For any other value, it is the difference from
+the line's smallest value, plus 1. Sort words are not stored, because the receiver can compute them.
 
-    4 bytes     0, or the size of the rest after decompression (zstd)
-    4 bytes     the size of the head
-    head        JSON: the number of rows; for each line its width, its smallest word, and the sizes of its strings
-    lines       one after the other; the strings of a line follow it, as in Arrow (offsets, UTF-8)
+    4 bytes     0 if the rest is not compressed, otherwise its size after decompression (zstd)
+    4 bytes     the size of the header
+    header      JSON: the number of rows, and for each line its width in bytes and its smallest word; for the line of
+                a STRING column also the sizes of its string offsets and of its UTF-8
+    lines       one after the other; a STRING column's line is followed by its strings as in Arrow (offsets, UTF-8)
 
-Stages on Spark partition rows by key into *bins*. `bin_of` adds up the hashes of the key's columns, so the two sides
-of a join may list them in different orders.
+Stages on Spark partition rows by key into *bins*. `bin_of` adds up the hashes of the key columns, so it does not matter
+if the two sides of a join list these columns in different orders.
 
 >>> import numpy as np
 >>> from sharedstate_lite.plan import Type
@@ -44,11 +46,11 @@ _HIGH = np.uint64(32)
 _PLAIN = bytes(4)
 
 COMPRESS_FROM = 1 << 12
-"""Blobs of at least this many bytes are compressed. That halves them, and every process on the way copies them."""
+"""Blobs of at least this many bytes are compressed. This halves the bytes that every process on the way must copy."""
 
 
 def encode(lines: Sequence[Words], types: Sequence[Type], strings: Dictionary) -> bytes:
-    """Return lines int64[n] as a blob. The first are columns of ``types``, the rest plain numbers such as diffs."""
+    """Encode lines, each int64[n], as a blob. The first lines are columns of ``types``; the rest are plain numbers."""
     heads: list[list[int]] = []
     parts: list[bytes] = []
     for at, line in enumerate(lines):
@@ -66,7 +68,7 @@ def encode(lines: Sequence[Words], types: Sequence[Type], strings: Dictionary) -
 
 
 def decode(blob: bytes, strings: Dictionary) -> Words:
-    """Return the lines of a blob as int64[k, n]. Strings get codes of ``strings``."""
+    """Decode a blob into its lines, int64[k, n]. Strings are added to ``strings`` and replaced with their codes."""
     whole = struct.unpack_from("<I", blob)[0]
     blob = bytes(pa.decompress(memoryview(blob)[4:], whole, codec="zstd", asbytes=True)) if whole else blob[4:]
     size = struct.unpack_from("<I", blob)[0]
@@ -92,7 +94,7 @@ def decode(blob: bytes, strings: Dictionary) -> Words:
 
 
 def _packed(line: Words, parts: list[bytes]) -> list[int]:
-    """Append a line's bytes to ``parts``; return its width and its smallest word."""
+    """Append the bytes of a line to ``parts``. Return the number of bytes per value, and the line's smallest word."""
     null = line == NULL
     some = line[~null] if null.any() else line
     least = int(some.min()) if len(some) else 0
@@ -105,7 +107,10 @@ def _packed(line: Words, parts: list[bytes]) -> list[int]:
 
 
 def _texts(codes: Words, strings: Dictionary) -> tuple[Words, bytes, bytes]:
-    """Number the m distinct strings of a line from 0. Return these numbers, the offsets int32[m + 1], and the UTF-8."""
+    """Number the m distinct strings of a line from 0.
+
+    Returns the line with these numbers instead of codes, the offsets of the strings, int32[m + 1], and their UTF-8.
+    """
     null = codes == NULL
     some = codes[~null] if (nulls := bool(null.any())) else codes
     if len(strings) <= 8 * len(codes):
@@ -129,12 +134,12 @@ def _texts(codes: Words, strings: Dictionary) -> tuple[Words, bytes, bytes]:
 
 
 def pack(delta: Delta, types: Sequence[Type], strings: Dictionary) -> bytes:
-    """Return a delta as a blob."""
+    """Encode a delta as a blob. ``types`` are the types of its columns."""
     return encode([*delta.rows, delta.diffs], types, strings)
 
 
 def unpack(blob: bytes, strings: Dictionary) -> Delta:
-    """Return the delta of a blob that `pack` made. Strings get codes of ``strings``."""
+    """Decode a delta that `pack` encoded. Strings are added to ``strings`` and replaced with their codes."""
     lines = decode(blob, strings)
     return Delta(lines[:-1], lines[-1])
 
@@ -142,20 +147,23 @@ def unpack(blob: bytes, strings: Dictionary) -> Delta:
 def bin_of(
     rows: Words, columns: Sequence[int], types: Sequence[Type], bins: int, strings: Dictionary
 ) -> npt.NDArray[np.int64]:
-    """Return the bin of each row of int64[k, n], from 0 to ``bins - 1``. Without columns, all rows are in bin 0."""
+    """Return the bin of each row of int64[k, n], from 0 to ``bins - 1``, by the hash of its values in ``columns``.
+
+    If ``columns`` is empty, all rows are in bin 0.
+    """
     if not columns or bins == 1:
         return np.zeros(rows.shape[1], dtype=np.int64)
     total = np.zeros(rows.shape[1], dtype=np.uint64)
     for column in columns:
         total += hash_rows(np.ascontiguousarray(rows[column])[None, :], (types[column],), strings)
-    # The upper half, as in a sort word.
+    # Use the upper half of the hash, as in a sort word.
     return ((total >> _HIGH) % np.uint64(bins)).astype(np.int64)
 
 
 def split(
     delta: Delta, columns: Sequence[int], types: Sequence[Type], bins: int, strings: Dictionary
 ) -> list[tuple[int, Delta]]:
-    """Split a delta by `bin_of` into (bin, delta) pairs, without empty bins."""
+    """Split a delta by `bin_of` into (bin, delta) pairs. Empty bins are left out."""
     if not len(delta.diffs):
         return []
     where = bin_of(delta.rows, columns, types, bins, strings)
