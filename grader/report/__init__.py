@@ -1,10 +1,10 @@
-"""The reports of a run. Each is a pure function of the record, so the same record gives the same bytes.
+"""Writes the reports of a run. They are pure functions of the record: the same record always produces the same bytes.
 
-`model` holds the sentences that all reports share, `as_json` makes report.json, `as_html` report.html, `terminal` the
-summary, `gradescope` the files for a class, and `write` writes them all into a folder.
+`model` contains the sentences that all reports share. `as_json` makes report.json, `as_html` makes report.html,
+`terminal` makes the summary, `gradescope` makes the files for a class, and `write` writes all files into a folder.
 
-The page has these parts: `words` (escapes every value), `style`, `timeline` (one order), `groups` (violations by
-pattern), `causes` (the usual cause of each rule), `charts`, `powercut`.
+The HTML page uses these modules: `words` (escapes every value), `style` (the CSS), `timeline` (one order), `groups`
+(violations by pattern), `causes` (the usual cause of each violation), `charts` and `powercut`.
 """
 
 from .terminal import summary

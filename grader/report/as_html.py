@@ -1,8 +1,9 @@
-"""report.html: one file without scripts or external resources.
+"""Makes report.html, a single file without scripts or external resources.
 
-It starts with verdict and score, for a teacher. Then come the phases, the story of one order, the violations by
-pattern, latencies, speed, score, what was not tested, the environment and a glossary. Everything that a submission
-sent is escaped by words.safe, and the page's content policy forbids scripts and loads.
+The page starts with the verdict and the score. The next sections are the phases, the story of one order, the violations
+by pattern, latencies, speed, the parts of the score, the list of what was not tested, the environment and a glossary.
+`words.safe` escapes every value that comes from a submission, and the page's content security policy forbids scripts
+and external resources.
 """
 
 from __future__ import annotations
@@ -28,21 +29,26 @@ DOES = {
     "load": "sends many different orders",
     "scarcity": "supplies too little stock, then too little credit",
     "faults": "kills and pauses each process during checkouts",
-    "speed": "raises the rate until the system cannot follow",
+    "speed": "raises the rate until the system cannot keep up",
 }
 _GRADED = "good enough for a grade"
-"""The entry of the sandbox's list that is no threat."""
+"""The entry in the sandbox's list that is not a threat."""
 WORDS = (
-    ("Attempt", "one request for a checkout. An order may have many; it must take effect once or not at all."),
-    ("Done, refused", "done: answered 2xx; the order is paid. Refused: answered 4xx; it has no effect, now or later."),
-    ("No promise", "a 5xx, a timeout or a closed connection: the checkout may have had its effect or not."),
-    ("Kill, pause", "a kill (kill -9) ends a process without warning; a pause (SIGSTOP) freezes it for a few seconds."),
-    ("Which order was wrong", "each order of one user costs a different power of 8, so a wrong balance shows which "
-     "order took effect too often or never."),
-    ("Candidates", "the orders that may have broken a rule, if a balance does not identify one."),
-    ("p50, p99", "half of the checkouts took less than p50, 99 of 100 less than p99, from the time each was due."),
-    ("Held", "a rate at which 99% are done, p99 is at most 1 s and all balances are right."),
-    ("Void", "the machine was too busy, or the grader failed: there is no verdict and no score. Run it again."),
+    ("Attempt", "one request to check out an order. An order can have several attempts, but it must take effect once "
+     "or not at all."),
+    ("Done", "answered 2xx, which promises that the order is paid."),
+    ("Refused", "answered 4xx, which promises that the checkout has no effect, now or later."),
+    ("No promise", "answered 5xx, timed out or disconnected. The checkout may or may not have taken effect."),
+    ("Kill, pause", "a kill (kill -9) stops a process without warning. A pause (SIGSTOP) freezes it for a few "
+     "seconds."),
+    ("Which order was wrong", "each order of a user costs a different power of 8, so a wrong balance shows which order "
+     "took effect more than once or not at all."),
+    ("Candidates", "the orders that may have broken a rule, if the balances do not identify a single one."),
+    ("p50, p99", "half of the checkouts took less than p50, and 99% took less than p99, measured from the time when "
+     "each was due."),
+    ("Sustained", "a rate at which at least 99% of the checkouts are done, p99 is at most 1 s and all balances are "
+     "right."),
+    ("Void", "the machine was too busy, or the grader failed. There is no verdict and no score, so run it again."),
 )  # fmt: skip
 
 
@@ -56,7 +62,7 @@ def _upper(text: str) -> str:
 
 
 def _limit(name: str, value: float) -> str:
-    """A field of terms.Limits with its unit."""
+    """Return the value of a field of `terms.Limits` with its unit."""
     if name in ("memory", "disk"):
         return f"{value / 2**30:g} GiB"
     if name in ("files", "top_rate"):
@@ -69,7 +75,7 @@ def _lead(judgement: Judgement, first: Violation | None) -> str:
         return f"No verdict: {safe(judgement.why.partition(chr(10))[0], LINE)}."
     if first is not None:
         return headline(first)
-    return safe(judgement.why.partition("\n")[0], LINE) or "No rule was broken in what was tested."
+    return safe(judgement.why.partition("\n")[0], LINE) or "No rule was broken in the phases that ran."
 
 
 def _verdict(record: Record, judgement: Judgement, first: Violation | None, told: Story | None) -> str:
@@ -77,11 +83,11 @@ def _verdict(record: Record, judgement: Judgement, first: Violation | None, told
     points = f"<span>{score.points:g} of {_most(score)}</span>" if score else "<span>no score</span>"
     cap = f"<em>{score.total:g} before the cap for a broken safety rule</em>" if score and score.capped else ""
     if score is None and word != "void":
-        cap = "<em>a score needs phases 1 to 5</em>"
+        cap = "<em>a score requires phases 1 to 5</em>"
     parts = [f"<section class='verdict {word}'><div class='stamp'><b>{sign(word)}{word.upper()}</b>{points}{cap}</div>"]
     parts.append(f"<div class='lead'><h2>{_lead(judgement, first)}</h2>")
     if word == "void":
-        seen = f" Seen in phase {safe(first.phase)}: {safe(first.detail)}." if first is not None else ""
+        seen = f" Observed in phase {safe(first.phase)}: {safe(first.detail)}." if first is not None else ""
         parts.append(f"<p>A void run says nothing about the submission. Run it again on an idle machine.{seen}</p>")
     elif first is not None:
         parts.append(f"<p>{_upper(first.detail)}.</p>")
@@ -90,7 +96,7 @@ def _verdict(record: Record, judgement: Judgement, first: Violation | None, told
         parts.append(f" · <a href='#rules'>{counted(more, 'more violation')}</a></p>" if more else "</p>")
     elif word == "pass":
         missing = [name for name in JUDGED if judgement.phases[name].verdict == "not_tested"]
-        parts.append("<p>Every balance adds up, every acknowledged order is paid, and no refused order is.</p>")
+        parts.append("<p>All balances are right, all acknowledged orders are paid, and no refused order is paid.</p>")
         parts.append(f"<p>Phases that did not run: {', '.join(missing)}.</p>" if missing else "")
     if first is not None and told is not None:
         cells = (
@@ -126,7 +132,7 @@ def _named(record: Record, judgement: Judgement, first: Violation, told: Story |
     parts = ["<section id='order'>"]
     if told is not None:
         parts.append(f"<h2>What happened to order {code(told.label)}</h2><p class='soft'>Its id in your system: ")
-        parts.append(f"{code(told.order_id)}. Times count from its first checkout, which was due ")
+        parts.append(f"{code(told.order_id)}. Times are relative to its first checkout, which was due ")
         parts.append(f"{seconds(told.begin)} into the run.</p>")
         parts.append(timeline(record, told, facts(judgement, first.rule, first.order, told)))
     else:
@@ -152,7 +158,7 @@ def _named(record: Record, judgement: Judgement, first: Violation, told: Story |
 
 
 def _survivor(record: Record, judgement: Judgement) -> str:
-    """After a pass: the order that a fault delayed most."""
+    """Return the story of the order that a fault delayed most, or "" if there is none. For a run that passed."""
     order = longest(record)
     if order < 0:
         return ""
@@ -166,18 +172,18 @@ def _tables(record: Record, judgement: Judgement) -> str:
     about, score = record.about, judgement.score
     parts = []
     if score is not None:
-        rows = [row("Part", "Measured", "Points", "Of", kind="th", classes=("", "", "num", "num"))]
+        rows = [row("Part", "Measured", "Points", "Maximum", kind="th", classes=("", "", "num", "num"))]
         for part in score.parts:
             cells = (safe(part.name.replace("_", " ")), safe(part.measured), f"{part.points:.1f}", f"{part.most:g}")
             rows.append(row(*cells, classes=("", "", "num", "num")))
-        rows.append(row("<b>sum</b>", "", f"<b>{score.total:.1f}</b>", _most(score), classes=("", "", "num", "num")))
+        rows.append(row("<b>total</b>", "", f"<b>{score.total:.1f}</b>", _most(score), classes=("", "", "num", "num")))
         if score.capped:
             cells = ("<b>cap</b>", "a safety rule is broken", f"<b>{score.points:.1f}</b>", "")
             rows.append(row(*cells, classes=("bad", "bad", "num bad", "")))
         parts.append(f"<section><h2>Score</h2><table class='score'>{''.join(rows)}</table></section>")
     left = "".join(row(f"<b>{safe(what, ID)}</b>", safe(why)) for what, why in judgement.not_tested)
     if judgement.powercut.tested:
-        said = f"In a separate run, outside verdict and score: {sentence(judgement.powercut)}"
+        said = f"A separate run, which affects neither verdict nor score. {sentence(judgement.powercut)}"
         left += row("<b>Tested separately: power cut</b>", safe(said, 2 * TEXT))
     parts.append(f"<section><h2>What was not tested, and why</h2><table class='env'>{left}</table></section>")
     machine = ", ".join(f"{name} {value}" for name, value in sorted(about.get("machine", {}).items()))
@@ -187,7 +193,7 @@ def _tables(record: Record, judgement: Judgement) -> str:
     pairs = [
         ("Machine", safe(machine)),
         ("Processes", safe(names)),
-        ("Submission's hash", code(about["submission"].get("hash", ""), ID)),
+        ("Hash of the submission", code(about["submission"].get("hash", ""), ID)),
         ("Seed", safe(about["seed"])),
         ("Limits", safe(limits, 600)),
         ("Sandbox", f"tier {safe(box['tier'])}: {safe(box['name'])}. {safe(box['why'])}"),
@@ -195,7 +201,7 @@ def _tables(record: Record, judgement: Judgement) -> str:
     ]
     parts.append("<section><h2>Environment</h2><table class='env'>")
     parts += [row(name, text) for name, text in pairs]
-    parts.append(f"</table><table class='score'>{row('A submission that', 'is stopped', kind='th')}")
+    parts.append(f"</table><table class='score'>{row('A submission that …', '… is stopped', kind='th')}")
     for threat, stopped in box["stops"]:
         if threat == _GRADED:
             continue
@@ -204,7 +210,7 @@ def _tables(record: Record, judgement: Judgement) -> str:
 
 
 def as_html(record: Record, judgement: Judgement) -> str:
-    """The text of report.html, a pure function of the record and its judgement."""
+    """Return the text of report.html. This is a pure function of the record and its judgement."""
     about, first = record.about, named(judgement.violations)
     name = safe(about["submission"]["name"], ID)
     told = story(record, first.order, first.phase) if first is not None and first.order >= 0 else None
@@ -219,7 +225,7 @@ def as_html(record: Record, judgement: Judgement) -> str:
         f"<header><h1>{name}: checkout assignment</h1><p class='about'><span>{safe(about['mode'])} run</span>",
         f"<span>took {seconds(max(ends, default=0.0))}</span><span>seed {safe(about['seed'])}</span>",
         f"<span>sandbox tier {safe(about['sandbox']['tier'])}</span></p>",
-        f"<p class='soft'>Run it again: {code(about['repeat'], 600)}</p></header>",
+        f"<p class='soft'>To repeat this run: {code(about['repeat'], 600)}</p></header>",
         _verdict(record, judgement, first, told),
         _phases(record, judgement),
     ]
@@ -237,12 +243,14 @@ def as_html(record: Record, judgement: Judgement) -> str:
     if table:
         speed = judgement.speed
         best = (
-            f"{'At least ' if speed['at_least'] else ''}{speed['sustained_per_s']:,.0f} a second" if speed else "None"
+            f"The system sustained {'at least ' if speed['at_least'] else ''}{speed['sustained_per_s']:,.0f} per second"
+            if speed
+            else "The system did not sustain any rate"
         )
-        parts.append(f"<section><h2>How many checkouts a second</h2><p>{best} held: 99% done, p99 at most 1 s ")
-        parts.append(f"from the time each was due, all balances right.</p>{table}</section>")
+        parts.append(f"<section><h2>Checkouts per second</h2><p>{best}, with 99% done, p99 at most 1 s from the time ")
+        parts.append(f"when each was due, and all balances right.</p>{table}</section>")
     parts.append(_tables(record, judgement))
     words = "".join(f"<div><dt>{word}</dt><dd>{meaning}</dd></div>" for word, meaning in WORDS)
-    parts.append(f"<section><h2>Terms</h2><dl class='words'>{words}</dl></section><footer>report.json holds the same ")
-    parts.append("findings. <code>python -m grader replay</code> writes this page again from the record.</footer>")
+    parts.append(f"<section><h2>Terms</h2><dl class='words'>{words}</dl></section><footer>report.json contains the ")
+    parts.append("same findings. <code>python -m grader replay</code> recreates this page from the record.</footer>")
     return "".join([*parts, "</main></body></html>\n"])

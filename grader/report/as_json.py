@@ -1,4 +1,4 @@
-"""report.json, version 1. docs/grader.md describes its fields."""
+"""Makes report.json, version 1. docs/grader.md describes its fields."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ VERSION = 1
 
 
 def content(record: Record, judgement: Judgement) -> dict[str, Any]:
-    """The object in report.json."""
+    """Return the content of report.json as a dict."""
     about = record.about
     return {
         "report": VERSION,
@@ -48,5 +48,5 @@ def content(record: Record, judgement: Judgement) -> dict[str, Any]:
 
 
 def as_json(record: Record, judgement: Judgement) -> str:
-    """The text of report.json."""
+    """Return the text of report.json."""
     return json.dumps(content(record, judgement), indent=1, ensure_ascii=True) + "\n"

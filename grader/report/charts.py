@@ -1,6 +1,7 @@
-"""The latency chart of a run, and the table of the speed phase.
+"""Draws the latency chart of a run, and makes the table of the speed phase.
 
-The drawing stretches with the page. Its labels are text of the page, so they keep their size at any width and on paper.
+The chart is an SVG that stretches with the page. Its labels are HTML text, so their size does not depend on the width
+of the page or on whether it is printed.
 """
 
 from __future__ import annotations
@@ -18,23 +19,23 @@ from ..verdict.story import fault_of, faults
 from .words import counted, row, seconds
 
 BOTTOM, TOP = 1.0, 10_000.0
-"""Milliseconds at the lower and upper edge of the chart."""
+"""Milliseconds at the lower and upper edges of the chart."""
 GOAL = 10_000
-"""The rate that scores all points, in checkouts a second."""
+"""The rate that scores all points for speed, in checkouts per second."""
 MOST_BINS = 300
-"""Bins along the chart. A longer run has longer bins."""
+"""The maximum number of bins along the time axis. Bins are wider if the run is longer."""
 NARROW = 4.0
-"""Labels nearer than this share of the width (in percent) are merged."""
+"""Labels closer together than 1.5 times this percentage of the chart's width are merged."""
 
 
 def _height(ms: float) -> float:
-    """Distance from the top, of 1000."""
+    """Return the vertical position of a latency in the chart, from 0 at the top to 1000 at the bottom."""
     share = math.log10(max(BOTTOM, min(TOP, ms)) / BOTTOM) / math.log10(TOP / BOTTOM)
     return round(1000 * (1 - share), 1)
 
 
 def _path(xs: list[float], ys: list[float], bins: list[int]) -> str:
-    """A path through adjacent bins. A single bin is a short dash."""
+    """Return an SVG path that connects adjacent bins. A bin without neighbors becomes a short dash."""
     parts = []
     for n, (x, y) in enumerate(zip(xs, ys, strict=True)):
         joined = n > 0 and bins[n] == bins[n - 1] + 1
@@ -58,7 +59,7 @@ def _binned(record: Record, end: float, width: float) -> tuple[list[int], list[f
 
 
 def _guilty(record: Record, judgement: Judgement, known: list[tuple[float, str]]) -> set[int]:
-    """The faults nearest in time to orders that broke a rule."""
+    """Return the indexes of the faults that are nearest in time to the orders that broke a rule."""
     orders = np.unique([v.order for v in judgement.violations if v.order >= 0 and v.phase == "faults"])
     if not known or not len(orders):
         return set()
@@ -72,7 +73,7 @@ def _guilty(record: Record, judgement: Judgement, known: list[tuple[float, str]]
 
 
 def waiting(record: Record, judgement: Judgement) -> str:
-    """The latency chart; "" if no checkout was done."""
+    """Return the latency chart as HTML, or "" if no checkout was done."""
     end = max([float(p.get("end_s", 0.0)) for p in record.phases.values()] or [0.0])
     end = end or 1.0
     width = max(end / MOST_BINS, min(1.0, end / 30))
@@ -107,24 +108,24 @@ def waiting(record: Record, judgement: Judgement) -> str:
     svg.append(f"<path d='{_path(xs, [_height(v) for v in p50], bins)}' class='p50'/>")
     marks = _marks(known, guilty, end)
     told = (
-        f"The marks at the bottom are {counted(len(known), 'fault')} (kills and pauses). "
-        + ("Red marks with a cross and the fault's number left violations." if guilty else "")
+        f"The marks at the bottom show {counted(len(known), 'fault')} (kills and pauses). "
+        + ("A red mark with a cross and a number is a fault that led to violations." if guilty else "")
         if known
         else "This run had no faults."
     )
     return (
         f"<figure><div class='legend'><span><i class='i50'></i>p50: half are faster</span><span><i class='i99'></i>"
-        f"p99: 99 of 100 are faster</span></div><div class='chart' role='img' aria-label='Latency over the run'>"
+        f"p99: 99% are faster</span></div><div class='chart' role='img' aria-label='Latency over the run'>"
         f"<div class='plot'><svg viewBox='0 0 1000 1000' preserveAspectRatio='none' aria-hidden='true'>"
         f"{''.join(svg)}</svg>"
-        f"{''.join(labels)}</div></div>{marks}<figcaption>First attempts that were answered 2xx, from the "
-        f"time each was due, in bins of {seconds(width)}. Each grid line is ten times the one below. {told}"
-        "</figcaption></figure>"
+        f"{''.join(labels)}</div></div>{marks}<figcaption>Latency of first attempts that were answered 2xx, measured "
+        f"from the time when each was due, in bins of {seconds(width)}. Each grid line is ten times the one below it. "
+        f"{told}</figcaption></figure>"
     )
 
 
 def _marks(known: list[tuple[float, str]], guilty: set[int], end: float) -> str:
-    """The numbers of the faults that left a violation. Near ones are merged."""
+    """Return the numbers of the faults that led to violations, as HTML. Numbers that are close together are merged."""
     spans: list[tuple[float, list[int]]] = []
     for n in sorted(guilty):
         x = min(97.0, max(3.0, 100 * known[n][0] / end))
@@ -150,15 +151,15 @@ def _clock(at: float) -> str:
 
 
 def steps(judgement: Judgement) -> str:
-    """The table of the rates; "" if none ran."""
+    """Return the table of the rates that were tried, as HTML, or "" if there are none."""
     found = judgement.phases["speed"].figures.get("steps") or []
     if not found:
         return ""
     held = [step["offered_per_s"] for step in found if step["held"]]
     best = max(held) if held else None
     top = max(GOAL, *(step["offered_per_s"] for step in found))
-    rows = [row("Offered a second", f"<span class='goal' style='left:{100 * GOAL / top:.1f}%'>goal {GOAL:,}</span>",
-                "Done", "Share", "p50", "p99", "Cores", "Held?", kind="th",
+    rows = [row("Offered per second", f"<span class='goal' style='left:{100 * GOAL / top:.1f}%'>goal {GOAL:,}</span>",
+                "Done", "Share", "p50", "p99", "Cores", "Sustained?", kind="th",
                 classes=("num", "bars", "num", "num", "num opt", "num", "num opt", ""))]  # fmt: skip
     for step in sorted(found, key=lambda s: float(s["offered_per_s"])):
         full, done = (100 * min(float(step[k]), top) / top for k in ("offered_per_s", "done_per_s"))
@@ -168,7 +169,7 @@ def steps(judgement: Judgement) -> str:
         bars = f"<i class='off' style='width:{full:.1f}%'></i><i class='in' style='width:{done:.1f}%'></i>"
         bars += f"<i class='mark' style='left:{100 * GOAL / top:.1f}%'></i>"
         chosen = step["offered_per_s"] == best
-        word = "held: the highest" if chosen else "held" if step["held"] else "not held"
+        word = "yes, the highest" if chosen else "yes" if step["held"] else "no"
         rows.append(
             row(f"{step['offered_per_s']:,.0f}", bars, f"{step['done_per_s']:,.0f}", share,
                 seconds(step["p50_ms"] / 1000), p99, f"{step['cores']:.2f}", word,

@@ -1,4 +1,4 @@
-"""Files for a class: Gradescope's results.json, and a gradebook with one line."""
+"""Makes the files for a class: results.json for Gradescope, and a gradebook with one line."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ GRADEBOOK = ("submission", "hash", "verdict", "score", "sustained_per_s", "viola
 
 
 def results(record: Record, judgement: Judgement) -> str | None:
-    """The text of results.json, with a test for each part of the score. None if the run is void or has no score."""
+    """Return the text of results.json, with one test per part of the score, or None if the run has no score."""
     if judgement.verdict == "void" or judgement.score is None:
         return None
     score = judgement.score
@@ -31,12 +31,12 @@ def results(record: Record, judgement: Judgement) -> str | None:
 
 
 def gradebook(record: Record, judgement: Judgement) -> str | None:
-    """A header and one line of CSV. None without a score, or if the sandbox is not good enough for a grade."""
+    """Return a CSV header and one line, or None if there is no score or the sandbox is not good enough for a grade."""
     about = record.about
     if judgement.score is None or not dict(about["sandbox"]["stops"]).get("good enough for a grade"):
         return None
     name = line(about["submission"]["name"])
-    # A spreadsheet would run such a text as a formula.
+    # A spreadsheet would evaluate a name that starts with one of these characters as a formula.
     name = f"'{name}" if name[:1] in "=+-@" else name
     row = (
         name,

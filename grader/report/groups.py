@@ -1,4 +1,4 @@
-"""Violations grouped by pattern, and how often an order was charged and its stock taken."""
+"""Groups violations by pattern, and describes how often an order was charged and its stock was taken."""
 
 from __future__ import annotations
 
@@ -14,17 +14,23 @@ from .causes import CAUSES
 from .words import LINE, TEXT, code, counted, row, safe
 
 GROUPS, ORDERS, CANDIDATES = 8, 6, 6
-"""The most groups, orders of a group and candidates of a violation to show. The rest is counted."""
+"""The maximum number of groups, orders per group and candidates per violation to show. The others are only counted."""
 
 
 def pattern(violation: Violation) -> tuple[str, str, str]:
-    """What the violations of a group share: rule, phase, and the detail without long numbers."""
+    """Return the key by which a violation is grouped: its rule, its phase, and its detail without long numbers.
+
+    The detail is "" if the violation does not name an order.
+    """
     detail = re.sub(r"[\d,]{3,}\d", "N", violation.detail) if violation.order >= 0 else ""
     return violation.rule, violation.phase, detail
 
 
 def times(judgement: Judgement, order: int, rule: str, paid: bool) -> tuple[str, bool]:
-    """How often the audit found an order charged (or its stock taken), and whether that is right."""
+    """Return how often an order was charged (or its stock was taken) in words, and whether that is right.
+
+    ``rule`` is charged_times or taken_times, and ``paid`` is whether the order is paid.
+    """
     for v in judgement.violations:
         if v.rule == rule and v.order == order:
             return _often(v.detail) or "wrong total", False
@@ -32,34 +38,34 @@ def times(judgement: Judgement, order: int, rule: str, paid: bool) -> tuple[str,
 
 
 def _often(detail: str) -> str:
-    """The audit's count of an effect in words; "" if it found only a sum."""
+    """Return how often the audit found an effect, in words, or "" if its detail contains only a total."""
     said = re.match(r"(?:charged|taken)(?:, and not paid| (-?\d+) times)", detail)
     return "" if said is None else {None: "once", "0": "never", "2": "twice"}.get(said[1], f"{said[1]} times")
 
 
 def usual(violation: Violation) -> str:
-    """The usual cause, which depends on whether an effect is missing or repeated."""
+    """Return the usual cause of a violation, which depends on whether an effect is missing or repeated."""
     cause = CAUSES[violation.rule]
     little = cause.little and re.match(r"(?:charged|taken) (?:0|-\d+) times", violation.detail)
     return cause.little if little else cause.usual
 
 
 def headline(violation: Violation) -> str:
-    """The headline about the order (or the phase) of a violation."""
+    """Return the headline about a violation's order or, if it does not name one, about its phase."""
     said = CAUSES[violation.rule]
     who = f"Order {code(violation.label)}" if violation.label else f"Phase {safe(violation.phase)}"
     often = _often(violation.detail)
     if often and violation.label:
-        tail = ", and it is not paid" if often == "once" else ""
+        tail = ", but it is not paid" if often == "once" else ""
         money = violation.rule == "charged_times"
         if often == "never":
-            return f"{who} was never charged." if money else f"{who}: its stock was never taken."
-        return f"{who} was charged {often}{tail}." if money else f"{who}: its stock was taken {often}{tail}."
+            return f"{who} was never charged." if money else f"{who} never took its stock."
+        return f"{who} was charged {often}{tail}." if money else f"{who} took its stock {often}{tail}."
     return f"{who} {safe(said.told)}." if violation.label and said.told else f"{who}: {safe(said.name)}."
 
 
 def rules_table(judgement: Judgement) -> str:
-    """A table of all rules with the number of violations."""
+    """Return a table of all rules with their numbers of violations, as HTML."""
     count = Counter(v.rule for v in judgement.violations)
     rows = [row("Rule", "What it requires", "Violations", kind="th", classes=("", "wide", "num"))]
     for rule in RULES:
@@ -71,7 +77,7 @@ def rules_table(judgement: Judgement) -> str:
 
 
 def groups(record: Record, judgement: Judgement) -> str:
-    """The groups of violations, largest first."""
+    """Return the groups of violations as HTML, largest first."""
     found: dict[tuple[str, str, str], list[Violation]] = {}
     for violation in judgement.violations:
         found.setdefault(pattern(violation), []).append(violation)
@@ -98,7 +104,7 @@ def groups(record: Record, judgement: Judgement) -> str:
 
 
 def _orders(record: Record, members: list[Violation], known: list[tuple[float, str]]) -> str:
-    rows = [row("Order", "In your system", "Answers", "Fault nearest in time", kind="th", classes=("", "wide"))]
+    rows = [row("Order", "Id in your system", "Answers", "Nearest fault in time", kind="th", classes=("", "wide"))]
     for violation in members[:ORDERS]:
         tries = answers(record, violation.order)
         said = ", ".join(_short(status) for _, _, _, status in tries[:5]) + (", …" if len(tries) > 5 else "")
@@ -126,7 +132,7 @@ def _short(status: int) -> str:
 
 
 def exchange(record: Record) -> str:
-    """The first wrong answer of the contract phase: request, expected, got."""
+    """Return the first wrong answer of the contract phase as HTML: the request, the expected and the actual answer."""
     for asked in record.exchanges:
         if not asked["agreed"] and asked.get("asked", True):
             rows = [

@@ -1,4 +1,4 @@
-"""The style of the page: light and dark themes, light on paper, one column below 700 pixels."""
+"""The CSS of the page: a light and a dark theme, the light one in print, and a single column below 700 pixels."""
 
 from __future__ import annotations
 

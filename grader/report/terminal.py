@@ -1,4 +1,4 @@
-"""The summary of a run, for a terminal."""
+"""Makes the summary of a run for a terminal."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from .words import counted
 
 _MARKS = {"pass": "pass", "fail": "FAIL", "void": "void", "not_tested": "not tested", "measured": "measured"}
 _SHOWN = 5
-"""How many violations are shown. report.json and report.html have all."""
+"""The maximum number of violations to show. report.json lists all of them."""
 
 
 def plain(text: str) -> str:
-    """Replace control characters, since names and ids come from the submission."""
+    """Replace control characters with "?", because names and ids come from the submission."""
     return "".join(c if c.isprintable() or c == "\n" else "?" for c in text)
 
 
 def line(text: str) -> str:
-    """Text on one line. A name with line breaks could otherwise fake a verdict."""
+    """Return the text on one line, because a name with line breaks could otherwise fake a verdict."""
     return " ".join(plain(text).split())
 
 
 def _sentence(judgement: Judgement) -> list[str]:
-    """The reason of the verdict, with the output of a process quoted line by line."""
+    """Return the lines with the reason for the verdict. Output of a process is quoted with "|"."""
     if judgement.violations:
         return [f"  {line(sentence(judgement))}"]
     first, *printed = plain(sentence(judgement)).split("\n")
@@ -32,7 +32,7 @@ def _sentence(judgement: Judgement) -> list[str]:
 
 
 def summary(record: Record, judgement: Judgement) -> str:
-    """The summary: verdict, phases, first violations, score, sandbox, and the command to repeat the run."""
+    """Return the summary: verdict, phases, first violations, score, sandbox, and the command to repeat the run."""
     about = record.about
     lines = [f"{line(about['submission']['name'])}: {judgement.verdict.upper()}", *_sentence(judgement), ""]
     for name, phase in judgement.phases.items():
@@ -42,11 +42,11 @@ def summary(record: Record, judgement: Judgement) -> str:
             said = found(record, judgement, name)
         lines.append(f"  {name:<11} {_MARKS[phase.verdict]:<11} {said}")
     cut = judgement.powercut
-    # A reason may quote the output of a process; show its first line.
+    # The sentence can quote the output of a process. Only its first line is shown.
     said = line(sentence_of_cut(cut).partition("\n")[0])
     lines.append(f"  {'power cut':<11} {'separate' if cut.tested else 'not tested':<11} {said}")
     if judgement.violations:
-        lines += ["", f"  {counted(len(judgement.violations), 'violation')}; the first:"]
+        lines += ["", f"  {counted(len(judgement.violations), 'violation')}, starting with:"]
         for v in judgement.violations[:_SHOWN]:
             whose = v.label or (f"one of {', '.join(v.candidates[:4])}, ..." if v.candidates else "no single order")
             lines.append(f"    {v.rule}: {whose}: {line(v.detail)}")
@@ -54,5 +54,5 @@ def summary(record: Record, judgement: Judgement) -> str:
         cap = f" ({judgement.score.total} before the cap for a broken safety rule)" if judgement.score.capped else ""
         lines += ["", f"  score {judgement.score.points} of 100{cap}"]
     sandbox = about["sandbox"]
-    lines += ["", f"  sandbox tier {sandbox['tier']}: {sandbox['name']}", f"  again: {about['repeat']}"]
+    lines += ["", f"  sandbox tier {sandbox['tier']}: {sandbox['name']}", f"  to repeat: {about['repeat']}"]
     return plain("\n".join(lines))

@@ -1,7 +1,8 @@
-"""The story of one order as a table. Time runs down, with a lane each for the grader, the services and the faults.
+"""Draws the story of one order as a table. Time runs downwards.
 
-Each row has a complete sentence, as a narrow page hides the labels of the lanes. Rows are not to scale. A long story
-keeps its beginning, its end and its faults.
+The grader, each service and the faults have a lane each. Each row also describes its event in a complete sentence,
+because a narrow page hides the labels in the lanes. The rows are not to scale. A long story is shortened to its
+beginning, its faults and its end.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from .words import LINE, code, counted, row, safe, seconds, sign
 
 LANES = ("order", "stock", "payment")
 MOST_ROWS, KEPT = 14, 6
-"""The most rows of a story (one printed page), and how many a longer one keeps of its beginning and its end."""
+"""The maximum number of rows, which fit on one printed page, and how many a longer story keeps at each end."""
 MOST_LOG = 8
-"""The most lines of a log to show."""
+"""The maximum number of lines to show from each log."""
 SAYS = {
     "done": "answered 2xx: done",
     "refused": "answered 4xx: refused",
@@ -33,8 +34,8 @@ SAYS = {
 _EFFECT = {
     "done": "The system promises that the order is paid.",
     "refused": "The system promises that this request has no effect, now or later.",
-    "unknown": "The checkout may have had its effect or not; the client cannot know.",
-    "never": "No request was sent, so there is no effect.",
+    "unknown": "The checkout may or may not have taken effect. The client cannot know.",
+    "never": "The request was not sent, so it has no effect.",
 }
 
 
@@ -49,11 +50,11 @@ class _Row:
 
 
 def facts(judgement: Judgement, rule: str, order: int, told: Story) -> list[tuple[str, str, str, bool]]:
-    """Lane, question, answer, and whether it is right, for one order in the last snapshot."""
+    """Return three facts about one order, as read at the end: (lane, label, value, whether the value is right)."""
     paid = told.paid == "paid"
     taken, taken_right = times(judgement, order, "taken_times", paid)
     charged, charged_right = times(judgement, order, "charged_times", paid)
-    # An unreadable balance does not show how often.
+    # If a balance is unreadable, it is unknown how often the order took effect.
     unread = {s.entity for s in told.sums if s.shown is None}
     if Entity.ITEM in unread:
         taken, taken_right = "unreadable", False
@@ -68,7 +69,7 @@ def facts(judgement: Judgement, rule: str, order: int, told: Story) -> list[tupl
 
 
 def _rows(moments: tuple[Moment, ...]) -> list[_Row]:
-    """Merge consecutive requests into one row, and consecutive answers into another."""
+    """Return one row per event, but merge consecutive requests into one row and consecutive answers into another."""
     rows: list[_Row] = []
     for m in moments:
         last = rows[-1] if rows else None
@@ -90,7 +91,10 @@ def _rows(moments: tuple[Moment, ...]) -> list[_Row]:
 
 
 def _cut(rows: list[_Row]) -> tuple[list[_Row], int, int]:
-    """The rows to show (beginning, faults and end), the place of the gap, and how many rows it hides."""
+    """Return the rows to show (beginning, faults and end), the index of the gap, and the number of hidden rows.
+
+    The index is -1 if no row is hidden.
+    """
     if len(rows) <= MOST_ROWS:
         return rows, -1, 0
     middle = [r for r in rows[KEPT:-KEPT] if r.mark in ("kill", "pause")][: MOST_ROWS - 2 * KEPT]
@@ -104,7 +108,7 @@ def _cell(line: str, mark: str = "", words: str = "", tone: str = "") -> str:
 
 
 def timeline(record: Record, told: Story, seen: list[tuple[str, str, str, bool]]) -> str:
-    """The table of a story."""
+    """Return the table of a story as HTML. ``seen`` contains the facts for the last row, as returned by `facts`."""
     own = _homes(record)
     rows, gap, missing = _cut(_rows(told.moments))
     heads = [
@@ -145,7 +149,11 @@ def timeline(record: Record, told: Story, seen: list[tuple[str, str, str, bool]]
 
 
 def _homes(record: Record) -> dict[str, set[str]]:
-    """The processes of each lane's service. A service without its own process lives in all but the databases."""
+    """Return the names of the processes that provide each lane's service.
+
+    If no process has the role of a service, the gateways and other processes provide it. If there are none of these,
+    all processes except the databases do.
+    """
     processes = record.about["submission"]["processes"]
     rest = {str(p["name"]) for p in processes if p["role"] not in ("database", *LANES)}
     any_service = {str(p["name"]) for p in processes if p["role"] != "database"}
@@ -177,8 +185,8 @@ def _sentence(r: _Row) -> str:
     m = r.moment
     if m and m.lane == "faults":
         who = code(m.process)
-        said = {"kill": "The grader kills {} (kill -9).", "pause": "The grader stops {} (SIGSTOP)."}
-        said["up"] = "{} is resumed." if m.what == "resume" else "{} is ready."
+        said = {"kill": "The grader kills {} (kill -9).", "pause": "The grader pauses {} (SIGSTOP)."}
+        said["up"] = "The grader resumes {}." if m.what == "resume" else "{} is ready."
         return f"<b>{said[r.mark].format(who)}</b>" if r.mark in said else f"{who}: {safe(m.what, 60)}."
     if r.mark == "sent":
         if r.count > 1:
@@ -212,11 +220,12 @@ def _last(told: Story, seen: list[tuple[str, str, str, bool]]) -> str:
         for _, question, said, right in seen
     )
     parts.append("<td class='say'><b>The grader reads every order, credit and stock.</b> ")
-    return "".join(parts) + f"<small>The balances show how often.</small><ul class='now'>{listed}</ul></td></tr>"
+    parts.append("<small>The balances show how often the order took effect.</small>")
+    return "".join(parts) + f"<ul class='now'>{listed}</ul></td></tr>"
 
 
 def sums(told: Story, rule: str) -> str:
-    """Each balance of the order, those of the broken rule first: start, paid orders, expected, read."""
+    """Return a table for each balance of the order, as HTML. The balances that ``rule`` is about are first."""
     parts = []
     first = Entity.ITEM if rule == "taken_times" else Entity.USER
     for s in sorted(told.sums, key=lambda s: s.entity != first):
@@ -224,7 +233,7 @@ def sums(told: Story, rule: str) -> str:
         shown = "unreadable" if s.shown is None else f"{s.shown:,}"
         rows = [
             row(f"{word} {code(s.id, 40)}, at the start", f"{s.start:,}", classes=("", "num")),
-            row(f"less {counted(s.orders, 'paid order')}", f"−{s.less:,}", classes=("", "num")),
+            row(f"minus {counted(s.orders, 'paid order')}", f"−{s.less:,}", classes=("", "num")),
             row("expected", f"{s.start - s.less:,}", classes=("", "num")),
             row("read", shown, classes=("", "num")),
         ]
@@ -237,7 +246,7 @@ def sums(told: Story, rule: str) -> str:
 
 
 def log_lines(record: Record, told: Story) -> str:
-    """Log lines that name the order, its user or its items, a few from each process."""
+    """Return a few log lines per process that contain the id of the order, its user or its items, as HTML."""
     ids = [i for i in (told.order_id, *(s.id for s in told.sums)) if len(i) >= 3]
     parts = []
     for name, text in sorted(record.logs.items()):
@@ -252,7 +261,7 @@ def log_lines(record: Record, told: Story) -> str:
 
 
 def _names(line: str, name: str) -> bool:
-    """Whether a line contains an id as a separate word."""
+    """Return whether a line contains an id as a separate word."""
     at = line.find(name)
     while at >= 0:
         around = line[at - 1 : at] + line[at + len(name) : at + len(name) + 1]

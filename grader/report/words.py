@@ -1,4 +1,4 @@
-"""Values as text of the page: cleaned, cut and escaped. All signs are drawn here.
+"""Turns values into HTML text that is cleaned, truncated and escaped. Also draws all signs.
 
 Control, format and direction characters become "?", so that a name cannot hide or reverse the text after it.
 """
@@ -8,22 +8,22 @@ from __future__ import annotations
 from html import escape
 
 ID, LINE, TEXT = 80, 200, 400
-"""The most characters of an id, of a log line, and of a sentence that quotes a submission."""
+"""The maximum length of an id, of a log line, and of a sentence that quotes a submission, in characters."""
 
 
 def safe(value: object, most: int = TEXT) -> str:
-    """A value as escaped text on one line, of at most ``most`` characters."""
+    """Return a value as escaped text on one line. Longer texts are truncated to ``most`` characters."""
     text = "".join(" " if c.isspace() else c if c.isprintable() else "?" for c in str(value)[: most + 1])
     return escape(text if len(text) <= most else text[: most - 1] + "…")
 
 
 def code(value: object, most: int = ID) -> str:
-    """An id, a label or a command as code."""
+    """Return an id, a label or a command as an HTML code element."""
     return f"<code>{safe(value, most)}</code>"
 
 
 def seconds(value: float) -> str:
-    """A length of time: 640 ms, 3.41 s, 2 min 5 s."""
+    """Return a duration in seconds as text, for example "640 ms", "3.41 s" or "2 min 5 s"."""
     if value < 0:
         return f"−{seconds(-value)}"
     if value < 0.9995:
@@ -34,12 +34,12 @@ def seconds(value: float) -> str:
 
 
 def counted(number: int, word: str) -> str:
-    """1 order, 2 orders."""
+    """Return a number and a noun, for example "1 order" or "2 orders"."""
     return f"{number:,} {word}{'' if number == 1 else 's'}"
 
 
 def row(*cells: str, kind: str = "td", classes: tuple[str, ...] = (), mark: str = "") -> str:
-    """A row of a table. Its cells must be escaped already."""
+    """Return a table row as HTML. The cells must already be escaped."""
     marks = [*classes, *[""] * (len(cells) - len(classes))]
     scope = ' scope="col"' if kind == "th" else ""
     told = (f"<{kind}{scope}{f' class={c!r}' if c else ''}>{x}</{kind}>" for x, c in zip(cells, marks, strict=True))
@@ -47,7 +47,7 @@ def row(*cells: str, kind: str = "td", classes: tuple[str, ...] = (), mark: str 
 
 
 def sign(name: str, tone: str = "") -> str:
-    """A sign as an image. It always stands beside a word."""
+    """Return a sign as an SVG element. It needs a word next to it, because screen readers skip it."""
     return f'<svg class="sign {tone}" viewBox="0 0 24 24" aria-hidden="true">{_SIGNS[name]}</svg>'
 
 

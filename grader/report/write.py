@@ -1,4 +1,4 @@
-"""Write the reports of a record: report.json, report.html and, with a score, results.json and gradebook.csv."""
+"""Writes the reports of a record: report.json, report.html and, if there is a score, results.json and gradebook.csv."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from .terminal import summary
 
 
 def write(record_folder: Path, out: Path) -> tuple[Judgement, str]:
-    """Judge a record and write its reports. Returns the judgement and its summary. Raises RecordError."""
+    """Judge a record and write its reports into the folder ``out``. Returns the judgement and the summary.
+
+    Raises RecordError if ``record_folder`` does not contain a readable record.
+    """
     record = load(record_folder)
     judgement = judge(record)
     out.mkdir(parents=True, exist_ok=True)
@@ -21,7 +24,7 @@ def write(record_folder: Path, out: Path) -> tuple[Judgement, str]:
     (out / "report.html").write_text(as_html(record, judgement), encoding="utf-8")
     for name, text in (("results.json", results(record, judgement)), ("gradebook.csv", gradebook(record, judgement))):
         if text is None:
-            (out / name).unlink(missing_ok=True)  # of an earlier run in the same folder
+            (out / name).unlink(missing_ok=True)  # the file is from an earlier run in the same folder
         else:
             (out / name).write_text(text)
     return judgement, summary(record, judgement)

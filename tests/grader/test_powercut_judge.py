@@ -51,10 +51,10 @@ def test_nothing_lost_is_said_apart_from_the_verdict() -> None:
     judgement = judge(record)
     assert judgement.powercut.tested and judgement.powercut.came_back
     assert (judgement.powercut.cuts, judgement.powercut.dropped, judgement.powercut.acknowledged) == (2, 8, 36)
-    said = "2 cuts that dropped every unsynced write: none of 36 acknowledged orders was lost."
+    said = "2 power cuts that discarded all unsynced writes: none of 36 acknowledged orders was lost."
     assert sentence(judgement.powercut) == said
     assert "power cut" not in dict(judgement.not_tested)
-    assert f"In a separate run, outside verdict and score: {said}" in as_html(record, judgement)
+    assert f"A separate run, which affects neither verdict nor score. {said}" in as_html(record, judgement)
 
 
 def test_a_lost_order_is_named_and_changes_neither_verdict_nor_score() -> None:
@@ -78,7 +78,7 @@ def test_an_order_that_is_half_there_is_told() -> None:
     assert record.powercut is not None
     lose(record.powercut, half=True)
     found = judge(record).powercut
-    assert (found.lost, found.half_there) == (1, 1) and "1 are half there" in sentence(found)
+    assert (found.lost, found.half_there) == (1, 1) and "1 is half there" in sentence(found)
 
 
 def test_a_system_that_does_not_come_back_is_told_without_its_markup() -> None:
@@ -89,7 +89,7 @@ def test_a_system_that_does_not_come_back_is_told_without_its_markup() -> None:
     judgement = judge(record)
     assert judgement.verdict == "pass" and not judgement.powercut.came_back
     page, words = as_html(record, judgement), summary(record, judgement)
-    assert "after cut 2 the system did not come back" in page and "<script" not in page
+    assert "the system did not start again after cut 2" in page and "<script" not in page
     assert "VERDICT: PASS" not in words
 
 
