@@ -1,4 +1,4 @@
-"""A view as a tree of operators: what SQL is compiled to, and what every engine runs.
+"""Contains the logical plan of a view: a tree of operators. SQL is compiled to a plan, and every engine runs it.
 
 >>> import sharedstate_lite as ss
 >>> catalog = ss.Catalog(info="product STRING, category STRING", visit="product STRING, length INT")
@@ -15,10 +15,10 @@ reduce max(length) AS top by category
 Modules, from the bottom:
 
     nodes      column types, expressions and operators
-    lineage    the input column that an output column copies
-    explain    plans as text
+    lineage    finds the input column that an output column copies
+    explain    converts plans to text
     view       a plan with a name and a key
-    graph      an engine's operators and edges as DataFrames
+    graph      describes an engine's operators and edges in DataFrames
 
 Source: the operators of differential dataflow (McSherry et al., CIDR 2013).
 """

@@ -1,4 +1,4 @@
-"""Plans as text: an expression as SQL, a plan as an indented tree."""
+"""Converts plans to text: an expression becomes SQL, and a plan becomes an indented tree."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _INFIX = frozenset({"+", "-", "*", "/", "%", "=", "<>", "<", "<=", ">", ">="})
 
 
 def expression(expr: Expr, names: Sequence[str]) -> str:
-    """Return ``expr`` as SQL. Column i is called ``names[i]``."""
+    """Return ``expr`` as SQL text. ``names[i]`` is the name of input column i."""
     if isinstance(expr, Col):
         return names[expr.index]
     if isinstance(expr, Lit):
@@ -59,12 +59,12 @@ def _literal(lit: Lit) -> str:
 
 
 def aggregate(agg: Agg, names: Sequence[str]) -> str:
-    """Return an aggregate as SQL. Column i is called ``names[i]``."""
+    """Return an aggregate as SQL text. ``names[i]`` is the name of input column i."""
     return f"{agg.fn}({'*' if agg.arg is None else names[agg.arg]})"
 
 
 def explain(plan: Node) -> str:
-    """Return a plan as text: one operator per line, inputs indented below the operator that reads them."""
+    """Return a plan as text with one operator per line. The inputs of an operator are indented below it."""
     lines: list[str] = []
     pending = [(plan, 0)]
     while pending:
@@ -99,7 +99,7 @@ def _operator(node: Node) -> str:
 
 
 def column_names(node: Node) -> list[str]:
-    """Return the names of the output columns, qualified with their table if two columns have the same name."""
+    """Return the names of the output columns. If two columns have the same name, both get their table as a prefix."""
     names = [c.name for c in node.schema]
     count = Counter(n.lower() for n in names)
     seen: Counter[str] = Counter()
@@ -112,7 +112,7 @@ def column_names(node: Node) -> list[str]:
 
 
 def _leaves(node: Node) -> Iterator[Node]:
-    """Yield the operators whose columns ``node`` passes on, left to right."""
+    """Yield the operators, from left to right, whose output columns together are the output columns of ``node``."""
     if isinstance(node, (Join, Filter)):
         for source in node.inputs:
             yield from _leaves(source)
@@ -129,7 +129,10 @@ def _as(text: str, name: str) -> str:
 
 
 def value_text(value: int, source: Type) -> str:
-    """Return a word that is not a STRING or DOUBLE as text. Raises RowError for a date outside years 1 to 9999."""
+    """Return the text of an int64 word of type ``source``, which must not be STRING or DOUBLE.
+
+    Raises RowError for a DATE or TIMESTAMP outside the years 1 to 9999.
+    """
     if source is Type.BOOLEAN:
         return "true" if value else "false"
     try:
@@ -140,6 +143,6 @@ def value_text(value: int, source: Type) -> str:
             return whole + dot + fraction.rstrip("0")
     except OverflowError as error:
         raise RowError(
-            f"{source.value} {value} is outside the years 1 to 9999, so it cannot be shown as text"
+            f"{source.value} {value} is outside the years 1 to 9999, so it cannot be converted to text"
         ) from error
     return str(value)

@@ -1,13 +1,16 @@
-"""The operators of an engine and the edges between them, as two DataFrames for charts and the stepper.
+"""Describes the operators of an engine and the edges between them, in two DataFrames for charts and the stepper.
 
     operators   name, kind, title, detail, tables, view
     edges       source, target, kind
 
-The names are those of the engine's trace, so every message of the trace follows one of these edges. An operator's
-``kind`` is source, arrange, join, reduce, distinct, filter, map, union or view. ``title`` and ``detail`` are its label
-("JOIN", "on product"). ``tables`` are its rows in ``engine.state()``. ``view`` is the view that it was built for.
+The operators have the same names as in the engine's trace, so every message in the trace belongs to one of the edges.
 
-An edge's ``kind`` is change (rows with diffs), read (through a trace handle) or upquery (source asks target for keys).
+The ``kind`` of an operator is source, arrange, join, reduce, distinct, filter, map, union or view. Its ``title`` and
+``detail`` are the two lines of its label, such as "JOIN" and "on product". Its ``tables`` are the names of its tables
+in ``engine.state()``. Its ``view`` is the view that it was created for.
+
+The ``kind`` of an edge is change if it carries rows with diffs, read if the target reads through a trace handle, and
+upquery if the source requests keys from the target.
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ Row = tuple[str, str, str, str, tuple[str, ...], str]
 
 
 def describe(node: Node) -> tuple[str, str, str]:
-    """Return the kind, the title and the detail of a plan's operator."""
+    """Return the kind, the title and the detail of an operator in a plan."""
     if isinstance(node, Union):
         return "union", "UNION ALL", ""
     if not node.inputs:
@@ -48,6 +51,6 @@ def describe(node: Node) -> tuple[str, str, str]:
 
 
 def frames(operators: list[Row], edges: list[tuple[str, str, str]]) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the two frames. An edge that occurs twice is listed once."""
+    """Return the DataFrame of operators and the DataFrame of edges, without duplicate edges."""
     unique = list(dict.fromkeys(edges))
     return pd.DataFrame(operators, columns=OPERATORS), pd.DataFrame(unique, columns=EDGES)

@@ -1,8 +1,9 @@
-"""Column lineage: the input column that an output column copies.
+"""Column lineage: finds the input column that an output column copies.
 
-A key can be looked up below an operator only if the operator copies its columns. Shared state uses this to arrange a
-base relation instead of a projection of it; partial state to send an upquery down to the base tables; Spark to see
-that rows already are in the right bin.
+A key can be looked up below an operator only if the operator copies the key's columns. Three parts of the kit use the
+lineage of a key. Shared state uses it to arrange a base relation instead of a projection of it. Partial state uses it
+to send upqueries down to the base tables. The engines on Spark use it to find out whether rows are already in the right
+bin.
 
 >>> from sharedstate_lite.sql.catalog import Catalog
 >>> catalog = Catalog(visit="product STRING, length INT")
@@ -12,7 +13,7 @@ that rows already are in the right bin.
 >>> print(why_computed(plan, 0), why_computed(plan, 1), sep="; ")
 None; is computed
 
-The term is that of data provenance: Buneman et al., Why and Where, ICDT 2001 (where-provenance).
+In the literature, this is called where-provenance. Source: Buneman et al., Why and Where, ICDT 2001.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ from .nodes import Col, Filter, Join, Map, Node, Reduce, Scan, Union
 
 
 def copied_from(node: Node, column: int) -> tuple[tuple[int, int], ...]:
-    """Return the (input number, input column) pairs that output ``column`` copies.
+    """Return the input columns that output ``column`` copies, as pairs (input number, column number).
 
-    A union has one pair per input, any other operator at most one. There is none for a base relation, a computed
-    column, an aggregate, and the right side of a LEFT JOIN.
+    A union has one pair per input. Any other operator has at most one pair. The result is empty for a base relation, a
+    computed column, an aggregate, and a column from the right side of a LEFT JOIN.
     """
     if isinstance(node, Union):
         return tuple((number, column) for number in range(len(node.parts)))
@@ -44,13 +45,16 @@ def copied_from(node: Node, column: int) -> tuple[tuple[int, int], ...]:
 
 
 def input_columns(node: Node, columns: tuple[int, ...]) -> tuple[int, ...] | None:
-    """Return the columns that output ``columns`` copy of the one input of ``node``; None if one of them is computed."""
+    """Return the input columns that the output ``columns`` copy, or None if one of them is not a copy.
+
+    The result does not say which input a column belongs to, so it is meant for operators with one input.
+    """
     found = [copied_from(node, column) for column in columns]
     return tuple(pairs[0][1] for pairs in found) if all(found) else None
 
 
 def why_computed(node: Node, column: int) -> str | None:
-    """Return None if output ``column`` copies columns of base relations, else the reason ("is computed")."""
+    """Return why output ``column`` is not a copy of base columns, such as "is computed", or None if it is a copy."""
     if isinstance(node, Scan):
         return None
     copied = copied_from(node, column)

@@ -1,8 +1,8 @@
 """The logical plan of a view: column types, expressions, and six operators.
 
-A plan is an immutable tree, and a tree equals another one by value. So two views that contain the same subtree can
-share its state. A plan holds no data: `sql.compile` builds it, `kernels` compute its operators, and each engine decides
-what an operator stores.
+A plan is an immutable tree. Trees are compared by value, so two views that contain equal subtrees can share the state
+of these subtrees. A plan does not contain any data. `sql.compile` builds the plan, `kernels` computes its operators,
+and each engine decides what an operator stores.
 
 The operators are the relational core of differential dataflow (McSherry et al., CIDR 2013): filter, map and union are
 linear, a join is bilinear, and a reduce needs whole groups. DISTINCT is a reduce without aggregates.
@@ -19,7 +19,7 @@ from typing import Any
 
 
 class Type(Enum):
-    """A column type. A value of any type is stored as one int64 word (see `storage.encoding`)."""
+    """The type of a column. A value of any type is stored as one int64 word (see `storage.encoding`)."""
 
     STRING = "STRING"
     INT = "INT"
@@ -31,13 +31,13 @@ class Type(Enum):
 
     @property
     def numeric(self) -> bool:
-        """True for INT, BIGINT and DOUBLE."""
+        """Whether the type is INT, BIGINT or DOUBLE."""
         return self in (Type.INT, Type.BIGINT, Type.DOUBLE)
 
 
 @dataclass(frozen=True)
 class Column:
-    """A named, typed column. Every column may hold NULL."""
+    """The name and type of a column. Every column can contain NULL."""
 
     name: str
     type: Type
@@ -51,7 +51,7 @@ Schema = tuple[Column, ...]
 
 @dataclass(frozen=True)
 class Col:
-    """Column ``index`` of the operator's input."""
+    """An expression that reads column number ``index`` of the operator's input."""
 
     index: int
     type: Type
@@ -59,7 +59,7 @@ class Col:
 
 @dataclass(frozen=True)
 class Lit:
-    """A constant. None is NULL; a DATE counts days and a TIMESTAMP microseconds since 1970-01-01."""
+    """A constant. NULL is None, a DATE is the number of days since 1970-01-01, and a TIMESTAMP the microseconds."""
 
     value: str | int | float | bool | None
     type: Type
@@ -70,7 +70,8 @@ class Call:
     """An operation on expressions.
 
     ``op`` is one of ``+ - * / % neg = <> < <= > >= and or not is_null case coalesce cast in``. The arguments of
-    ``case`` are (condition, value, condition, value, ..., default), those of ``in`` are (needle, candidate, ...).
+    ``case`` are (condition, value, condition, value, ..., default). The arguments of ``in`` are the value and the
+    candidates.
     """
 
     op: str
@@ -86,29 +87,29 @@ Expr = Col | Lit | Call
 
 @dataclass(frozen=True, eq=True)
 class Node:
-    """An operator. ``schema`` lists the columns of its output."""
+    """An operator of a plan. ``schema`` lists its output columns."""
 
     schema: Schema
 
     @property
     def inputs(self) -> tuple[Node, ...]:
-        """The operators whose output this one reads, left to right."""
+        """The operators whose output this operator reads, from left to right."""
         return ()
 
     @cached_property
     def _hash(self) -> int:
-        # Engines look trees up by value at each install. Without this cache that is quadratic in the depth.
+        # Engines look up trees by value at each install. Without this cache, the time is quadratic in the depth.
         return hash((type(self).__name__, *(getattr(self, f) for f in self.__dataclass_fields__)))
 
     def __hash__(self) -> int:
         return self._hash
 
     def __getstate__(self) -> dict[str, Any]:
-        # Python hashes strings differently in each process, so the cached hash must not be pickled.
+        # The hash of a string differs between Python processes, so the cached hash must not be pickled.
         return {name: value for name, value in self.__dict__.items() if name != "_hash"}
 
     def walk(self) -> Iterator[Node]:
-        """Yield every operator once, inputs before the operators that read them."""
+        """Yield every operator once. The inputs of an operator come before the operator itself."""
         seen: set[int] = set()
         ahead: list[tuple[Node, bool]] = [(self, False)]
         while ahead:
@@ -116,7 +117,7 @@ class Node:
             if below:
                 yield node
             elif id(node) not in seen:
-                # A view that is read twice is one object. Self-joins of self-joins have exponentially many paths.
+                # A view that is read twice is one object. Without ``seen``, nested self-joins take exponential time.
                 seen.add(id(node))
                 ahead += [(node, True), *((each, False) for each in reversed(node.inputs))]
 
@@ -131,7 +132,7 @@ class Node:
 
 @dataclass(frozen=True, eq=True)
 class Scan(Node):
-    """A base relation, under its name as declared."""
+    """A base relation. ``relation`` is its name in its declared spelling."""
 
     relation: str
     __hash__ = Node.__hash__
@@ -139,7 +140,7 @@ class Scan(Node):
 
 @dataclass(frozen=True, eq=True)
 class Filter(Node):
-    """The rows of ``input`` for which ``predicate`` (BOOLEAN) is true. NULL is not true."""
+    """Keeps the rows of ``input`` for which ``predicate`` is true. Rows for which it is NULL are dropped."""
 
     input: Node
     predicate: Expr
@@ -152,7 +153,7 @@ class Filter(Node):
 
 @dataclass(frozen=True, eq=True)
 class Map(Node):
-    """A projection: one output column per expression."""
+    """A projection. Its output has one column for each expression in ``exprs``."""
 
     input: Node
     exprs: tuple[Expr, ...]
@@ -165,10 +166,11 @@ class Map(Node):
 
 @dataclass(frozen=True, eq=True)
 class Join(Node):
-    """An equality join. The output is the left columns, then the right columns.
+    """An equality join. The output columns are the left columns, followed by the right columns.
 
-    Rows match if ``left_keys[i] = right_keys[i]`` for every i; NULL equals nothing. There is at least one key. With
-    ``outer``, a left row without a match is emitted once, padded with NULL (LEFT JOIN).
+    Rows match if their columns ``left_keys[i]`` and ``right_keys[i]`` are equal for every i. NULL does not equal
+    anything. There is at least one key. If ``outer`` is true, the join is a LEFT JOIN: a left row without a match is
+    emitted once, padded with NULL.
     """
 
     left: Node
@@ -185,7 +187,7 @@ class Join(Node):
 
 @dataclass(frozen=True)
 class Agg:
-    """An aggregate: ``fn`` is max, min, sum, count or avg, ``arg`` an input column or None for COUNT(*)."""
+    """An aggregate. ``fn`` is max, min, sum, count or avg. ``arg`` is an input column, or None for COUNT(*)."""
 
     fn: str
     arg: int | None
@@ -194,9 +196,9 @@ class Agg:
 
 @dataclass(frozen=True, eq=True)
 class Reduce(Node):
-    """GROUP BY the input columns ``keys``. The output is the keys, then the aggregates.
+    """Groups its input by the columns ``keys``. The output columns are the keys, followed by the aggregates.
 
-    Without aggregates it is a DISTINCT. Without keys it is a global aggregate, whose output is always one row.
+    Without aggregates, it is a DISTINCT. Without keys, it is a global aggregate, which always outputs one row.
     """
 
     input: Node
@@ -211,7 +213,7 @@ class Reduce(Node):
 
 @dataclass(frozen=True, eq=True)
 class Union(Node):
-    """UNION ALL: the rows of all inputs, multiplicities added. The inputs have the same column types."""
+    """UNION ALL of its inputs: the multiplicities of equal rows are added. All inputs have the same column types."""
 
     parts: tuple[Node, ...]
     __hash__ = Node.__hash__
@@ -222,5 +224,5 @@ class Union(Node):
 
 
 def digest(node: Node) -> str:
-    """Return a short name of a plan, the same in every process."""
+    """Return a hash of a plan as 16 hexadecimal digits. Equal plans have the same digest in every process."""
     return hashlib.sha256(repr(node).encode()).hexdigest()[:16]

@@ -1,4 +1,4 @@
-"""A view: a name, its SQL, its plan and its key."""
+"""Contains `View`: a name, the SQL, the plan and the key of a view."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from .nodes import Node, Schema
 
 @dataclass(frozen=True)
 class View:
-    """A named view. ``catalog.view(sql)`` makes one.
+    """A named view. Call ``catalog.view(sql)`` to create one.
 
-    ``key`` lists the positions of the output columns that a point read looks up. ``unique`` is True if no two output
-    rows have the same key. ``uses`` are the views that the SQL names; their plans are subtrees of ``plan``.
+    ``key`` lists the positions of the output columns that a point read looks up. ``unique`` is True if it is known that
+    no two output rows have the same key. ``uses`` contains the views that the SQL names. Their plans are subtrees of
+    ``plan``.
     """
 
     name: str
@@ -25,15 +26,15 @@ class View:
     unique: bool
     uses: tuple[View, ...] = ()
     catalog: Any = field(default=None, compare=False, repr=False)
-    """The catalog that declared the view. An engine over the view accepts rows for the catalog's relations."""
+    """The catalog in which the view was declared. An engine with this view accepts rows for the catalog's relations."""
 
     @property
     def schema(self) -> Schema:
-        """The output columns in SELECT order."""
+        """The names and types of the output columns, in SELECT order."""
         return self.plan.schema
 
     def explain(self) -> str:
-        """Return the columns, the key and the plan as text, inputs indented below the operator that reads them."""
+        """Return the view's columns, its key and its plan as text. The inputs of an operator are indented below it."""
         columns = ", ".join(f"{c.name} {c.type.value}" for c in self.schema)
         key = ", ".join(self.schema[k].name for k in self.key)
         unique = "unique" if self.unique else "not unique"

@@ -73,10 +73,13 @@ class Catalog:
     def view(self, sql: str, key: str | Sequence[str] | None = None) -> View:
         """Declare a view with a statement ``CREATE VIEW name AS SELECT ...``, and return it.
 
-        The view is planned but not yet computed; that is done by an engine. ``key`` names the output columns that a point read
-        looks up. The default is the GROUP BY columns if all of them are selected, no column for an aggregate without
-        GROUP BY, and the first column otherwise. Raises SqlError if the SQL is invalid or not supported, and ViewError
-        if the name is already declared or the key is invalid.
+        This only plans the view. An engine computes its rows.
+
+        ``key`` names the output columns that a point read looks up. The default is the GROUP BY columns if all of them
+        are selected, no column for an aggregate without GROUP BY, and the first column otherwise.
+
+        Raises SqlError if the SQL is invalid or not supported, and ViewError if the name is already declared or the key
+        is invalid.
         """
         view = replace(bind(sql, self._relations, self._views, key), catalog=self)
         if view.plan.height > MAX_HEIGHT:
