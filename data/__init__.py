@@ -1,13 +1,13 @@
-"""Tables for the kit: the example's two tables, your own files, and the shop at any size.
+"""Input tables: the example's two tables, your own files, and a generated shop of any size.
 
     from data import seed, load, declaration, generate, epochs, make
 
     seed()                         the two tables of the example (data/seed/*.csv)
-    load(path, schema)             a CSV or Parquet file or folder, checked, ready for step
-    declaration(table)             the declaration of a table's columns for a catalog
-    generate(visits=..., ...)      the shop at any size, epoch by epoch, in this process
-    make(out, visits=..., ...)     the same as Parquet, written by Spark: `python -m data make`
-    epochs(folder)                 a folder that was made, epoch by epoch, checked
+    load(path, schema)             read a CSV or Parquet file or folder and check it; pass the result to step
+    declaration(table)             declare a table's columns, for a catalog
+    generate(visits=..., ...)      generate a shop of any size in this process, epoch by epoch
+    make(out, visits=..., ...)     write the same shop as Parquet files, with Spark: `python -m data make`
+    epochs(folder)                 read such files epoch by epoch, and check them
 
 >>> from data import declaration, generate
 >>> for epoch, changes in generate(visits=100, products=10, epochs=2):
@@ -17,14 +17,26 @@
 >>> declaration(changes["visit"])
 'product STRING, user STRING, length INT'
 
-Modules, from the bottom: ``limits`` checks numbers; ``csv_text`` reads CSV as text, ``text_values`` and
-``arrow_values`` convert text and Parquet to the kit's types, ``files`` is `load`, ``tables`` the example and
-`declaration`; ``draws`` is stateless randomness, ``spec`` the shop's parameters, ``schedule`` the epoch of each event,
-``rows`` is `generate`; ``folder`` reads and checks a made folder, ``progress`` and ``interrupts`` serve the command,
-``pipeline`` is `make`. Tables of any size for the experiments on sharing: ``numbered`` computes rows from their
-numbers, for ``ids``, ``graphs``, ``ticks`` and ``products``.
+Modules, from the bottom:
 
-Importing this package imports no PySpark.
+    limits          checks of numeric parameters
+    csv_text        CSV files as strings
+    text_values     strings as values of the kit's types
+    arrow_values    Parquet columns as values of the kit's types
+    files           `load`
+    tables          the example's tables, and `declaration`
+    draws           random numbers without state
+    spec            the parameters of a shop
+    schedule        the epoch in which each visit is inserted, changed and deleted
+    rows            `generate`
+    folder          the folder of a shop: writing, reading and checking it
+    progress        the progress of the command
+    interrupts      signals during the command
+    pipeline        `make`
+    numbered        tables whose rows are computed from their row numbers
+    ids, graphs, ticks, products    such tables, for the sharing experiments
+
+Importing this package does not import PySpark.
 """
 
 from .files import load

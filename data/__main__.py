@@ -1,4 +1,4 @@
-"""The command line: ``python -m data make`` and ``python -m data check``; see ``--help``."""
+"""The commands ``python -m data make`` and ``python -m data check``. Run them with ``--help`` to see their options."""
 
 from __future__ import annotations
 
@@ -20,53 +20,57 @@ from .progress import Progress
 from .spec import Spec
 
 _HELP = {
-    "visits": "visits inserted into visit(product, user, length)",
-    "products": "products, each with a row in info(product, category)",
-    "users": "users",
-    "categories": "categories",
-    "skew": "exponent of the Zipf distribution of visits over products, 0 is uniform",
-    "deletes": "share of the visits that are deleted, except those of the last epoch",
-    "updates": "share of the visits whose length changes, except those of the last epoch",
-    "moves": "share of the products whose category changes",
+    "visits": "number of visits, the rows inserted into visit(product, user, length)",
+    "products": "number of products; each has one row in info(product, category) at a time",
+    "users": "number of users",
+    "categories": "number of categories",
+    "skew": "exponent of the Zipf distribution of visits over products; 0 means uniform",
+    "deletes": "fraction of the visits that are deleted; visits of the last epoch are not deleted",
+    "updates": "fraction of the visits whose length changes; visits of the last epoch do not change",
+    "moves": "fraction of the products whose category changes",
     "epochs": "number of epochs",
-    "seed": "another seed gives other rows, the same seed the same rows",
+    "seed": "random seed; the same seed always gives the same rows",
 }
 
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        """One line, and 2 as the exit code."""
+        """Print the message as a single line, without the usage text, and exit with code 2."""
         self.exit(2, f"{self.prog}: error: {message}\n")
 
 
 def _arguments(given: list[str]) -> argparse.Namespace:
-    parser = _Parser(prog="python -m data", description="The shop of the example at any size, as Parquet.")
+    parser = _Parser(prog="python -m data", description="Generate the example's shop at any size, as Parquet files.")
     commands = parser.add_subparsers(dest="command", required=True, parser_class=_Parser)
     make = commands.add_parser(
         "make",
-        help="make the shop with Spark: a file for each relation and epoch, and a manifest",
-        description="Make the shop with Spark. The same options give the same rows, on any number of cores.",
+        help="generate a shop with Spark: one file per relation and epoch, and a manifest",
+        description="Generate a shop with Spark. The same options give the same rows on any number of cores.",
         epilog="example: python -m data make --visits 10_000_000 --products 100_000 --epochs 100 --out shop",
     )
-    make.add_argument("--out", required=True, metavar="FOLDER", help="the folder to make; it must be new or empty")
+    make.add_argument("--out", required=True, metavar="FOLDER", help="the folder to write to; it must be new or empty")
     make.add_argument("--overwrite", action="store_true", help="replace a folder that this command made before")
-    make.add_argument("--master", help="where Spark runs (default: SHAREDSTATE_LITE_MASTER, else local[2])")
+    make.add_argument("--master", help="Spark master (default: SHAREDSTATE_LITE_MASTER, or local[2] if it is not set)")
     for field in fields(Spec):
         kind = int if isinstance(field.default, int) else float
         text = f"{_HELP[field.name]} (default {field.default:,})"
         make.add_argument(f"--{field.name}", type=kind, metavar="N" if kind is int else "X", help=text)
     check = commands.add_parser(
         "check",
-        help="compare a made folder with its manifest",
-        description="Compare a made folder with its manifest.",
+        help="compare the files in a generated folder with its manifest",
+        description="Compare the files in a generated folder with its manifest.",
     )
     check.add_argument("folder", metavar="FOLDER")
-    check.add_argument("--stamp", action="store_true", help="first set the files' times to the order of epochs")
+    check.add_argument("--stamp", action="store_true", help="first set the files' modification times in epoch order")
     return parser.parse_args(given)
 
 
 def main(given: list[str] | None = None) -> int:
-    """Run the command. Returns the exit code: 0 done, 1 failed, 2 wrong option, 129, 130 or 143 interrupted."""
+    """Run the command with the arguments ``given`` (by default, those of the process) and return its exit code.
+
+    The exit codes are 0 for success, 1 for a failure, and 2 for an invalid option. If a signal interrupts the command,
+    the exit code is 128 plus the number of the signal: 129, 130 or 143.
+    """
     options = _arguments(sys.argv[1:] if given is None else given)
     outcome = _Outcome(options)
     with interrupts.raised():
@@ -80,7 +84,10 @@ def main(given: list[str] | None = None) -> int:
 
 
 class _Outcome:
-    """What an interrupted command has done, as text. Reads the file system, as an interrupt can come at any moment."""
+    """Describes as text what an interrupted command has done.
+
+    An interrupt can arrive at any moment, so the text is derived from the file system.
+    """
 
     def __init__(self, options: argparse.Namespace) -> None:
         self._options = options
@@ -88,19 +95,19 @@ class _Outcome:
         self._target: Path | None = None
 
     def watch(self, target: Path) -> None:
-        """Remember what is at the target before the command."""
+        """Store the identity of the folder that is at ``target`` before the command writes to it."""
         self._before = _identity(target)
         self._target = target
 
     def __str__(self) -> str:
         if self._options.command == "check" and self._options.stamp:
-            return "some of the files' times may be set and others not; run it again"
+            return "the modification times of some files may not be set; run the command again"
         if self._target is None:
             return "nothing was written"
         now = _identity(self._target)
         if now not in (None, self._before):
-            return f"{self._options.out} is made"
-        return f"{self._options.out} is not made" + (", and the old folder is unchanged" if now else "")
+            return f"{self._options.out} was written completely"
+        return f"{self._options.out} was not written" + ("; the old folder is unchanged" if now else "")
 
 
 def _identity(folder: Path) -> tuple[int, int] | None:
@@ -120,7 +127,7 @@ def _check(options: argparse.Namespace) -> int:
     except Error as error:
         print(f"python -m data check: error: {error}", file=sys.stderr)
         return 1
-    print(f"{options.folder}: unchanged; {_totals(manifest)}; checksum {manifest['checksum']}")
+    print(f"{options.folder}: matches its manifest; {_totals(manifest)}; checksum {manifest['checksum']}")
     return 0
 
 
@@ -134,7 +141,7 @@ def _make(options: argparse.Namespace, outcome: _Outcome) -> int:
     parameters = {name: value for name, value in given.items() if value is not None}
     began = time.monotonic()
     try:
-        # All options are checked before Spark starts.
+        # Check all options before Spark starts.
         Spec.make(**parameters)
         named = os.environ.get(settings.VARIABLE) or settings.MASTER
         settings.kind(named if options.master is None else options.master)
@@ -149,7 +156,7 @@ def _make(options: argparse.Namespace, outcome: _Outcome) -> int:
 
     def progress(done: int, total: int) -> None:
         if not bar:
-            bar.append(Progress("making epochs", total, sys.stderr))
+            bar.append(Progress("writing epochs", total, sys.stderr))
         bar[0].show(done)
 
     try:
@@ -160,7 +167,7 @@ def _make(options: argparse.Namespace, outcome: _Outcome) -> int:
         print(f"python -m data make: error: {error}", file=sys.stderr)
         return 1
     finally:
-        # An interrupted stop would leave Spark's files; it takes a second.
+        # Stopping takes a second. Interrupting it would leave Spark's files behind.
         with interrupts.late():
             with contextlib.suppress(OSError):
                 for shown in bar:
@@ -172,7 +179,7 @@ def _make(options: argparse.Namespace, outcome: _Outcome) -> int:
 
 def _totals(manifest: dict[str, dict[str, dict[str, int]]]) -> str:
     counts = ", ".join(
-        f"{relation} {total['rows']:,} rows ({total['retractions']:,} of them retractions)"
+        f"{relation}: {total['rows']:,} rows ({total['retractions']:,} retractions)"
         for relation, total in manifest["totals"].items()
     )
     return f"{len(manifest['epochs']):,} epochs, {counts}"

@@ -1,7 +1,8 @@
-"""Columns of Arrow's types, as Parquet has them, as columns of the kit's types.
+"""Converts the columns of a Parquet file, which have Arrow's types, to columns of the kit's types.
 
-Text is not parsed and no value is rounded: a fraction does not fit INT, nor a whole number beyond 2**53 DOUBLE. A
-decimal is converted only if the column is declared. NaN is NULL, and a timestamp with a zone is converted to UTC.
+Text is not parsed and whole numbers are not rounded. A fraction therefore does not fit INT, and a whole number beyond
+2**53 does not fit DOUBLE. A decimal is converted only if the column is declared. NaN becomes NULL, and a timestamp with
+a time zone is converted to UTC.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from sharedstate_lite.plan.nodes import Type
 
 from .text_values import Arrow, CellError
 
-pc: Any = pyarrow.compute  # its stubs have no comparison with a scalar
+pc: Any = pyarrow.compute  # its stubs do not allow a comparison with a scalar
 
 _NUMBERS = (types.is_integer, types.is_floating, types.is_decimal)
 _TEXT = (types.is_string, types.is_large_string, types.is_string_view)
@@ -30,14 +31,14 @@ _FITS = {
     Type.BIGINT: (_NUMBERS, "a whole number from -9223372036854775807 to 9223372036854775807"),
     Type.DOUBLE: (_NUMBERS, "a finite number; a whole number up to 2**53"),
     Type.BOOLEAN: ((types.is_boolean,), "true or false"),
-    Type.DATE: (_TIME, "a day of the years 1 to 9999, without a time of day"),
-    Type.TIMESTAMP: (_TIME, "a time of the years 1 to 9999, in microseconds"),
+    Type.DATE: (_TIME, "a date in the years 1 to 9999, without a time of day"),
+    Type.TIMESTAMP: (_TIME, "a time in the years 1 to 9999, with microsecond precision"),
 }
-"""The Arrow types that may be converted to each type, and the rule for their values."""
+"""For each type of the kit, tests for the Arrow types that can be converted to it, and the rule for the values."""
 
 
 def infer(given: pa.DataType) -> Type | None:
-    """The type that holds every value of an Arrow type, or None."""
+    """Return the kit's type that can hold every value of the Arrow type ``given``; None if no type can."""
     plain = given.value_type if types.is_dictionary(given) else given
     if types.is_integer(plain):
         return Type.BIGINT if plain.bit_width == 64 or plain == pa.uint32() else Type.INT
@@ -53,18 +54,21 @@ def infer(given: pa.DataType) -> Type | None:
 
 
 def convert(column: Arrow, kind: Type) -> Arrow:
-    """The column's values as ``kind``. Raises RowError if the type does not fit, CellError if a value does not."""
+    """Convert a column to ``kind``.
+
+    Raises RowError if the column's type cannot be converted, and CellError if a value does not fit.
+    """
     given = column.type
     if types.is_dictionary(given):
         return convert(column.cast(given.value_type), kind)
     accepted, rule = _FITS[kind]
     if not types.is_null(given) and not any(test(given) for test in accepted):
-        raise RowError(f"it holds {given}, which is not {kind.value}")
+        raise RowError(f"its type is {given}, which cannot be converted to {kind.value}")
     try:
         return _cast(column, kind)
     except pa.ArrowInvalid:
         first, end = 0, len(column)
-        while end - first > 1:  # the first value that does not fit is in column[first:end]
+        while end - first > 1:  # binary search: the first value that does not fit is in column[first:end]
             middle = (first + end) // 2
             try:
                 _cast(column[first:middle], kind)
@@ -74,14 +78,14 @@ def convert(column: Arrow, kind: Type) -> Arrow:
     value = column[first]
     try:
         shown = repr(value.cast(pa.binary()).as_py() if kind is Type.STRING else value.as_py())
-    except (OverflowError, ValueError):  # a year that Python does not have
+    except (OverflowError, ValueError):  # a year outside the range of Python's datetime
         shown = f"{value.value} {given}"
     raise CellError(first, f"{shown} does not fit {kind.value}: expected {rule}")
 
 
 def _cast(column: Arrow, kind: Type) -> Arrow:
-    """The column as ``kind``. Raises ArrowInvalid if a value does not fit."""
-    column.validate(full=True)  # Parquet's text is not checked when it is read
+    """Cast a column to ``kind``. Raises ArrowInvalid if a value does not fit."""
+    column.validate(full=True)  # reading Parquet does not check that text is UTF-8
     given = column.type
     if types.is_floating(given):
         column = column.cast(pa.float64())
@@ -101,5 +105,5 @@ def _cast(column: Arrow, kind: Type) -> Arrow:
     else:
         fits = pa.scalar(True)
     if not pc.all(fits).as_py():
-        raise pa.ArrowInvalid("beyond the limits of the type")
+        raise pa.ArrowInvalid("outside the range of the type")
     return column.cast(ARROW[kind])

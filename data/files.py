@@ -1,13 +1,14 @@
-"""Your own CSV or Parquet, a file or a folder of files, as a table that ``step`` takes.
+"""Loads your own CSV or Parquet file, or a folder of such files, as a table that you can pass to ``step``.
 
-    mine = load("visits.csv")                                  infers the types from the cells
-    mine = load("visits/", "product STRING, length INT")       checks the types, leaves out other columns
+    mine = load("visits.csv")                                  infer the types from the cells
+    mine = load("visits/", "product STRING, length INT")       check the types and drop all other columns
     catalog = ss.Catalog(mine=declaration(mine))
     engine.step({"mine": mine})
 
-A folder's files are read in the order of their paths and must have the same columns. Names that start with ``_`` or
-``.`` are skipped. A folder called ``name=value`` adds that column, as Spark's ``partitionBy`` writes it. A column
-``diff`` says how often a row is added or removed; without one, every row is added once.
+The files in a folder are read in the order of their paths and must have the same columns. Files and folders whose names
+start with ``_`` or ``.`` are skipped. A folder named ``name=value`` adds the column ``name``, as in the output of
+Spark's ``partitionBy``. A column ``diff`` says how often each row is added or removed. Without it, every row is added
+once.
 """
 
 from __future__ import annotations
@@ -32,18 +33,22 @@ from sharedstate_lite.sql.catalog import parse_columns
 from . import arrow_values, csv_text, text_values
 from .text_values import Arrow
 
-pc: Any = pyarrow.compute  # its stubs have no comparison with a scalar
+pc: Any = pyarrow.compute  # its stubs do not allow a comparison with a scalar
 
 _SUFFIXES = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t", ".parquet": None}
-"""Each suffix with its separator, None for Parquet."""
+"""File suffix -> default separator; None for Parquet."""
 _DTYPES = {ARROW[kind]: pd.api.types.pandas_dtype(dtype) for kind, dtype in DTYPES.items()}
 _NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
-"""The value of a ``name=value`` folder whose rows have NULL in that column."""
+"""The ``value`` in the name of a ``name=value`` folder if the column is NULL in its rows."""
 
 
 @dataclass(frozen=True)
 class _File:
-    """One file. ``columns``: name in lower case -> its spelling and values; ``text``: the columns without a type."""
+    """The contents of one file.
+
+    ``columns`` maps a column's name in lower case to its name as written and its values. ``text`` contains the names of
+    the columns whose values are still strings, in lower case. ``sep`` is None for Parquet.
+    """
 
     path: Path
     sep: str | None
@@ -53,11 +58,11 @@ class _File:
 
     @property
     def names(self) -> str:
-        """The columns as an error lists them."""
+        """The names of the columns as written, separated by commas, for error messages."""
         return ", ".join(spelling for spelling, _ in self.columns.values())
 
     def place(self, row: int) -> str:
-        """A row, from 0, as an error names it."""
+        """Return the file, number and line of a row, for error messages. ``row`` is counted from 0."""
         line = "" if self.sep is None else f" (line {csv_text.line(self.path, self.sep, row + 1)})"
         return f"{self.path}, row {row + 1}{line}"
 
@@ -69,24 +74,25 @@ def load(
     sep: str | None = None,
     rename: Mapping[str, str] | None = None,
 ) -> pd.DataFrame:
-    """The rows of a CSV or Parquet file, or of a folder of them, with a column ``diff`` (int64), ready for ``step``.
+    """Return the rows of a CSV or Parquet file, or of all such files in a folder, as a frame to pass to ``step``.
 
-    ``schema`` declares columns as a catalog does; the frame then has these columns in this order. Without it, each
-    column gets the narrowest of STRING, INT, BIGINT, DOUBLE, BOOLEAN, DATE and TIMESTAMP that holds its values. ``sep``
-    separates the fields of a CSV (default: a comma, a tab for ``.tsv``); ``rename`` maps names in the file to names in
-    the frame. The dtypes are those of an engine's ``read``.
+    The frame has a column ``diff`` (int64), and the same dtypes as an engine's ``read``. ``schema`` declares columns in
+    the same way as a catalog does. The frame then contains only these columns, in this order. Without ``schema``, each
+    column gets the narrowest type that fits all of its values: INT, BIGINT, DOUBLE, BOOLEAN, DATE, TIMESTAMP or STRING.
+    ``sep`` is the separator of a CSV file; by default, a comma, or a tab for ``.tsv``. ``rename`` maps the names of
+    columns in the file to their names in the frame.
 
-    Raises :class:`~sharedstate_lite.errors.Error` that names file, row, line, column, value and rule.
+    Raises :class:`~sharedstate_lite.errors.Error`, which names the file, row, line, column, value and rule.
     """
     root = checked_path(path)
     if sep is not None and (not isinstance(sep, str) or len(sep) != 1 or not sep.isascii() or sep in '"\r\n\0'):
-        raise Error(f"sep={sep!r}: a separator is one ASCII character; pass ',' or ';', for example")
+        raise Error(f"sep={sep!r}: a separator must be a single ASCII character. Pass ',' or ';', for example.")
     if rename is not None and not isinstance(rename, Mapping):
-        raise Error(f"rename={shorten(rename)}: it maps names to names; pass {{'time': 'at'}}, for example")
+        raise Error(f"rename={shorten(rename)}: this must be a dict of names. Pass {{'time': 'at'}}, for example.")
     if schema is not None and (not isinstance(schema, str) or not schema.strip()):
         raise Error(
-            f"schema={shorten(schema)}: it declares columns, such as 'product STRING, length INT'; "
-            "leave it out to infer the types from the file"
+            f"schema={shorten(schema)}: a schema is a string such as 'product STRING, length INT'. "
+            "Omit it to infer the types from the file."
         )
     wanted = None if schema is None else parse_columns(root.name, schema)
     files = [_renamed(_read(file, root, sep), rename or {}) for file in _paths(root)]
@@ -94,20 +100,21 @@ def load(
     for file in files[1:]:
         if differ := sorted(file.columns.keys() ^ first.columns.keys()):
             raise Error(
-                f"{file.path}: it differs from {first.path} in the columns {', '.join(differ)}; load them separately"
+                f"{file.path}: {', '.join(differ)} are not columns of both this file and {first.path}. "
+                "Load the files separately."
             )
     if wanted is None:
         names = [spelling for name, (spelling, _) in first.columns.items() if name not in ("diff", "time")]
         if "time" in first.columns and "diff" not in first.columns:
             raise Error(
-                f"{first.path}: the column name time is reserved for the epoch of a change; "
-                "rename={'time': 'at'} loads it under another name, a schema without it leaves it out"
+                f"{first.path}: the column name time is reserved for the epoch of a change. "
+                "Pass rename={'time': 'at'} to rename the column, or a schema without it to drop it."
             )
         columns = [Column(name, _inferred(files, name.lower())) for name in names]
     else:
         columns = list(wanted)
         if missing := [column.name for column in columns if column.name.lower() not in first.columns]:
-            raise Error(f"{first.path}: it has no column {', '.join(missing)}; it has {first.names}")
+            raise Error(f"{first.path}: the file has no column {', '.join(missing)}. Its columns are {first.names}.")
     frame = {c.name: _joined(files, c).to_pandas(types_mapper=lambda given: _DTYPES.get(given)) for c in columns}
     if wanted is None and "time" in first.columns:
         frame["time"] = _joined(files, Column("time", Type.BIGINT)).to_pandas()
@@ -116,15 +123,15 @@ def load(
 
 
 def checked_path(path: str | os.PathLike[str]) -> Path:
-    """The path of a file or folder, whether or not it exists. Raises Error if it is no path."""
+    """Return ``path`` as a Path, with ``~`` expanded. It does not have to exist. Raises Error if it is not a path."""
     try:
         if not os.fspath(path):
-            raise ValueError("it is empty")  # Path("") is the current folder
+            raise ValueError("it is empty")  # Path("") would be the current folder
         found = Path(path).expanduser()
         found.exists()
     except (OSError, RuntimeError, TypeError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise Error(f"{shorten(path)} is not a path ({reason}); pass the name of a file or a folder") from error
+        raise Error(f"{shorten(path)} is not a path ({reason}). Pass the path of a file or a folder.") from error
     return found
 
 
@@ -133,13 +140,13 @@ def _suffix(path: Path) -> str | None:
 
 
 def _paths(root: Path) -> list[Path]:
-    """The files to read, in order."""
+    """Return the files to read, sorted by path: ``root`` itself, or the files in the folder ``root``."""
     kinds = ", ".join(_SUFFIXES)
     if not root.exists():
-        raise Error(f"{root}: there is no such file or folder; check the path")
+        raise Error(f"{root}: no such file or folder. Check the path.")
     if not root.is_dir():
         if _suffix(root) is None:
-            raise Error(f"{root}: its suffix is neither CSV nor Parquet; use one of {kinds}")
+            raise Error(f"{root}: the suffix is not one of {kinds}. Rename or convert the file.")
         return [root]
     found = []
     for folder, folders, names in os.walk(root, onerror=_unreadable):
@@ -147,17 +154,17 @@ def _paths(root: Path) -> list[Path]:
         found += [Path(folder) / name for name in names if name[0] not in "._"]
     found.sort()
     if not found:
-        raise Error(f"{root}: the folder has no file to load; load takes {kinds}")
+        raise Error(f"{root}: the folder does not contain a file to load. load reads files with the suffix {kinds}.")
     for file in found:
         if _suffix(file) is None:
-            raise Error(f"{file}: its suffix is neither CSV nor Parquet ({kinds}); move it out of the folder")
+            raise Error(f"{file}: the suffix is not one of {kinds}. Move the file out of the folder.")
         if (_suffix(file) == ".parquet") != (_suffix(found[0]) == ".parquet"):
-            raise Error(f"{file}: the folder mixes CSV and Parquet; load them separately")
+            raise Error(f"{file}: the folder contains both CSV and Parquet files. Load them separately.")
     return found
 
 
 def _unreadable(error: OSError) -> None:
-    raise Error(f"{error.filename}: it cannot be read ({error.strerror}); change its permissions") from error
+    raise Error(f"{error.filename}: the folder cannot be read ({error.strerror}). Change its permissions.") from error
 
 
 def _read(path: Path, root: Path, sep: str | None) -> _File:
@@ -171,18 +178,22 @@ def _read(path: Path, root: Path, sep: str | None) -> _File:
             table = pyarrow.parquet.ParquetFile(path).read()
         except (pa.ArrowException, OSError) as error:
             reason = str(error).splitlines()[0]
-            raise Error(f"{path}: it cannot be read as Parquet ({reason}); write the file again") from error
+            raise Error(f"{path}: the file cannot be read as Parquet ({reason}). Write it again.") from error
     columns: dict[str, tuple[str, Arrow]] = {}
     for name, column in zip(table.column_names, table.columns, strict=True):
         if name.lower() in columns:
-            raise Error(f"{path}: it has two columns {name}, and case does not count; rename one in the file")
+            raise Error(
+                f"{path}: the file has two columns named {name} (ignoring case). Rename one of them in the file."
+            )
         columns[name.lower()] = (name, column)
     text = set(columns) if sep is not None else set()
     for folder in path.relative_to(root).parts[:-1]:
         name, is_column, value = folder.partition("=")
         if is_column and name:
             if name.lower() in columns:
-                raise Error(f"{path}: it has the column {name} that its folder {folder} adds; rename the folder")
+                raise Error(
+                    f"{path}: the file already has the column {name} that the folder {folder} adds. Rename the folder."
+                )
             cell = pa.scalar(None if value == _NULL_FOLDER else unquote(value), pa.string())
             columns[name.lower()] = (name, pa.chunked_array([pa.repeat(cell, table.num_rows)]))
             text.add(name.lower())
@@ -193,24 +204,24 @@ def _renamed(file: _File, rename: Mapping[str, str]) -> _File:
     new = {}
     for old, to in rename.items():
         if not isinstance(old, str) or not isinstance(to, str) or not to.strip():
-            raise Error(f"rename: {old!r} cannot become {to!r}; both names are text")
+            raise Error(f"rename: {old!r} cannot be renamed to {to!r}. Both names must be non-empty strings.")
         if old.lower() not in file.columns:
-            raise Error(f"{file.path}: rename has the name {old}, which is not a column; the file has {file.names}")
+            raise Error(f"{file.path}: rename contains {old}, which is not a column. The columns are {file.names}.")
         new[old.lower()] = to
     columns = {new.get(n, n).lower(): (new.get(n, spelling), column) for n, (spelling, column) in file.columns.items()}
     for at, (spelling, _) in enumerate(columns.values(), start=1):
         if not spelling.strip():
             raise Error(
-                f"{file.path}: column {at} has no name, and a relation's columns need one; "
-                f"pass rename={{{spelling!r}: 'name'}}"
+                f"{file.path}: column {at} has no name, but every column of a relation must have one. "
+                f"Pass rename={{{spelling!r}: 'name'}}."
             )
     if len(columns) < len(file.columns):
-        raise Error(f"{file.path}: after rename two columns have one name, and case does not count; rename one")
+        raise Error(f"{file.path}: after rename, two columns have the same name (ignoring case). Choose other names.")
     return _File(file.path, file.sep, columns, frozenset(new.get(n, n).lower() for n in file.text), file.rows)
 
 
 def _inferred(files: Sequence[_File], name: str) -> Type:
-    """The type of a column over all files."""
+    """Return the type of the column ``name`` that fits its values in all files. Raises Error if there is none."""
     if any(name in file.text for file in files):
         chunks = [chunk for file in files for chunk in file.columns[name][1].chunks]
         return text_values.infer(pa.chunked_array(chunks, type=pa.string()))
@@ -220,20 +231,22 @@ def _inferred(files: Sequence[_File], name: str) -> Type:
         kind = arrow_values.infer(given)
         if kind is None:
             raise Error(
-                f"{file.path}: column {file.columns[name][0]} has the type {given}, which is none of "
-                f"{', '.join(t.value for t in Type)}; declare the other columns in a schema, or convert it"
+                f"{file.path}: column {file.columns[name][0]} has the type {given}, so load cannot infer one of "
+                f"{', '.join(t.value for t in Type)}. Pass a schema that declares the column or omits it."
             )
         if not pa.types.is_null(given):
             kinds[kind] = file.path
     widest = [kind for kind in (Type.INT, Type.BIGINT, Type.DOUBLE) if kind in kinds]
     if len(kinds) > max(1, len(widest)):
         (one, here), (other, there) = list(kinds.items())[:2]
-        raise Error(f"{there}: column {name} is {other.value}, but {one.value} in {here}; load them separately")
+        raise Error(
+            f"{there}: column {name} is {other.value}, but in {here} it is {one.value}. Load the files separately."
+        )
     return widest[-1] if widest else next(iter(kinds), Type.STRING)
 
 
 def _joined(files: Sequence[_File], column: Column) -> Arrow:
-    """A column over all files, as its type. Raises RowError for the first value that does not fit."""
+    """Return a column of all files, converted to its type. Raises RowError for the first value that does not fit."""
     chunks: list[Any] = []
     name = column.name.lower()
     for file in files:
@@ -243,10 +256,10 @@ def _joined(files: Sequence[_File], column: Column) -> Arrow:
             chunks += convert(values, column.type).chunks
         except text_values.CellError as error:
             raise RowError(
-                f"{file.place(error.row)}, column {spelling}: {error}; correct the cell, or declare another type"
+                f"{file.place(error.row)}, column {spelling}: {error}. Correct the cell, or declare another type."
             ) from None
         except RowError as error:
-            raise RowError(f"{file.path}, column {spelling}: {error}; declare another type") from None
+            raise RowError(f"{file.path}, column {spelling}: {error}. Declare another type.") from None
     chunked: Any = pa.chunked_array
     return chunked(chunks, type=ARROW[column.type])
 
@@ -260,7 +273,7 @@ def _diffs(files: Sequence[_File]) -> Arrow:
         if row >= 0:
             shown = values[row].as_py()
             raise RowError(
-                f"{file.place(row)}, column diff: {'NULL' if shown is None else shown} is not a diff; "
-                "write +1 for a row that is added and -1 for one that is removed"
+                f"{file.place(row)}, column diff: {'NULL' if shown is None else shown} is not a valid diff. "
+                "Write 1 for a row that is added and -1 for a row that is removed."
             )
     return _joined(files, Column("diff", Type.BIGINT))

@@ -229,7 +229,7 @@ def test_diffs_are_taken_from_the_file(tmp_path: Path) -> None:
 WRONG: list[tuple[str | bytes, dict[str, Any], tuple[str, ...]]] = [
     ("", {}, ("mine.csv: the file is empty",)),
     ("\n\n", {}, ("the file is empty",)),
-    ("a,b\n1,2\n3\n", {}, ("row 2 (line 3)", "2 columns", "1 fields;")),
+    ("a,b\n1,2\n3\n", {}, ("row 2 (line 3)", "2 columns", "1 fields.")),
     ("a,b\n1,2\n\n3,4,5\n", {}, ("line 4",)),
     ('a,b\n1,"x\ny"\n3\n', {}, ("line 4",)),
     (
@@ -251,7 +251,7 @@ WRONG: list[tuple[str | bytes, dict[str, Any], tuple[str, ...]]] = [
     (
         "a\n2024-01-31 12:30:00.1234567\n",
         {"schema": "a TIMESTAMP"},
-        ("row 1", "'2024-01-31 12:30:00.1234567' is not a TIMESTAMP", "with at most six digits of a second; correct"),
+        ("row 1", "'2024-01-31 12:30:00.1234567' is not a TIMESTAMP", "with at most six digits of a second. Correct"),
     ),
     ("a\n2024-01-01\n0000-01-01\n", {"schema": "a DATE"}, ("row 2 (line 3), column a: '0000-01-01'", "DATE")),
     ("a\n0000-01-01 00:00:00\n", {"schema": "a TIMESTAMP"}, ("row 1", "'0000-01-01 00:00:00'")),
@@ -269,22 +269,26 @@ WRONG: list[tuple[str | bytes, dict[str, Any], tuple[str, ...]]] = [
     (b"a,b\n1,2\n3,\xe9\n", {}, ("line 3", "not UTF-8", "0xe9")),
     (b"a,\xe9\n1,2\n", {}, ("line 1", "not UTF-8")),
     ("a,b\n1,2\n".encode("utf-16"), {}, ("not UTF-8", "UTF-16")),
-    ('a,b\n1,2\n3,"4\n5,6\n', {}, ("row 2 (line 3)", "a quote is opened and never closed", "close it, or double it")),
+    (
+        'a,b\n1,2\n3,"4\n5,6\n',
+        {},
+        ("row 2 (line 3)", "a quote is opened but never closed", "Close it. Inside a quoted field, double it."),
+    ),
     ("a;b\n1;2\n", {}, ("';'", "sep=';'")),
-    ("a,A\n1,2\n", {}, ("two columns A",)),
+    ("a,A\n1,2\n", {}, ("two columns named A",)),
     ("a,,c\n1,2,3\n", {}, ("line 1: column 2 has no name",)),
     ("a,time\n1,2\n", {}, ("name time is reserved", "rename={'time': 'at'}")),
     ("a,diff\n1,1\n2,0\n", {}, ("row 2 (line 3), column diff: 0",)),
     ("a,diff\n1,\n", {}, ("column diff: NULL",)),
     ("a,diff\n1,0.5\n", {}, ("column diff", "'0.5'")),
-    ("a,b\n1,2\n", {"schema": "a INT, c INT"}, ("it has no column c", "it has a, b")),
+    ("a,b\n1,2\n", {"schema": "a INT, c INT"}, ("the file has no column c", "columns are a, b")),
     ("a,b\n1,2\n", {"schema": "a NUMBER"}, ("NUMBER",)),
-    ("a,b\n1,2\n", {"schema": 5}, ("schema=5: it declares columns, such as 'product STRING, length INT'; leave",)),
-    ("a,b\n1,2\n", {"schema": ""}, ("schema='': it declares columns",)),
-    ("a,b\n1,2\n", {"schema": " "}, ("schema=' ': it declares columns",)),
-    ("a,b\n1,2\n", {"schema": SCHEMA}, ("schema={'info': ", "it declares columns")),
+    ("a,b\n1,2\n", {"schema": 5}, ("schema=5: a schema is a string such as 'product STRING, length INT'. Omit",)),
+    ("a,b\n1,2\n", {"schema": ""}, ("schema='': a schema is a string",)),
+    ("a,b\n1,2\n", {"schema": " "}, ("schema=' ': a schema is a string",)),
+    ("a,b\n1,2\n", {"schema": SCHEMA}, ("schema={'info': ", "a schema is a string")),
     ("a,b\n1,2\n", {"rename": {"c": "d"}}, ("c, which is not a column",)),
-    ("a,b\n1,2\n", {"rename": {"a": "B"}}, ("one name",)),
+    ("a,b\n1,2\n", {"rename": {"a": "B"}}, ("the same name",)),
     ("a,b\n1,2\n", {"rename": ["a"]}, ("rename=['a']",)),
     ("a,b\n1,2\n", {"sep": "::"}, ("sep='::'",)),
     ("a→b\n1→2\n", {"sep": "→"}, ("sep='→'", "ASCII")),
@@ -307,10 +311,13 @@ def test_a_path_that_is_no_table_is_refused(tmp_path: Path) -> None:
     """A missing file, an unknown ending, an empty folder, a broken gzip and a mixed folder are named."""
     for path, named in (
         (tmp_path / "missing.csv", "no such file"),
-        (file(tmp_path, "x", "mine.xlsx"), "neither CSV nor Parquet"),
+        (file(tmp_path, "x", "mine.xlsx"), "suffix is not one of .csv"),
         (file(tmp_path, "a\n1\n", "odd/mine.csv").with_name("other.txt"), "no such file"),
-        (file(tmp_path, b"not gzip", "mine.csv.gz"), r"not a whole gzip file .*; compress it again, or remove \.gz"),
-        (file(tmp_path, gzip.compress(b"a\n1\n")[:-9], "half.csv.gz"), "not a whole gzip file"),
+        (
+            file(tmp_path, b"not gzip", "mine.csv.gz"),
+            r"not a complete gzip file .*\. Compress it again, or remove \.gz",
+        ),
+        (file(tmp_path, gzip.compress(b"a\n1\n")[:-9], "half.csv.gz"), "not a complete gzip file"),
         (file(tmp_path, b"not parquet", "mine.parquet"), "cannot be read as Parquet"),
     ):
         with pytest.raises(Error, match=named) as caught:
@@ -320,12 +327,12 @@ def test_a_path_that_is_no_table_is_refused(tmp_path: Path) -> None:
         with pytest.raises(Error, match="is not a path"):
             load(odd)  # type: ignore[arg-type]
     (tmp_path / "none").mkdir()
-    with pytest.raises(Error, match="has no file to load"):
+    with pytest.raises(Error, match="does not contain a file to load"):
         load(tmp_path / "none")
     file(tmp_path, "x", "odd/notes.txt")
-    with pytest.raises(Error, match="notes.txt: its suffix"):
+    with pytest.raises(Error, match="notes.txt: the suffix"):
         load(tmp_path / "odd")
     file(tmp_path, "a\n1\n", "mixed/one.csv")
     pyarrow.parquet.write_table(pa.table({"a": [1]}), tmp_path / "mixed" / "two.parquet")
-    with pytest.raises(Error, match="mixes CSV and Parquet"):
+    with pytest.raises(Error, match="both CSV and Parquet"):
         load(tmp_path / "mixed")

@@ -105,8 +105,9 @@ def test_what_an_interrupt_says_is_so(
     at[place] = lambda: signal.raise_signal(number)
     assert main(["make", *OPTIONS, *(["--overwrite"] if before else []), "--out", str(out)]) == CODES[number]
     said = capsys.readouterr()
-    outcome = "made" if made else "not made, and the old folder is unchanged" if before else "not made"
-    assert said.out == "" and said.err == f"starting Spark\ninterrupted; {out} is {outcome}\n"
+    kept = "; the old folder is unchanged" if before else ""
+    outcome = "was written completely" if made else f"was not written{kept}"
+    assert said.out == "" and said.err == f"starting Spark\ninterrupted; {out} {outcome}\n"
     assert [path.name for path in tmp_path.iterdir()] == (["shop"] if made or before else [])
     if made or before:
         assert folder.check(out)["parameters"]["seed"] == (7 if made else 1)
@@ -128,7 +129,7 @@ def test_an_interrupted_check_says_what_it_may_have_set(
     assert main(["check", str(old)]) == main(["check", str(old), "--stamp"]) == 130
     assert capsys.readouterr().err.splitlines() == [
         "interrupted; nothing was written",
-        "interrupted; some of the files' times may be set and others not; run it again",
+        "interrupted; the modification times of some files may not be set; run the command again",
     ]
 
 

@@ -70,8 +70,8 @@ def test_another_number_of_cores_makes_the_same(shop: Path, tmp_path: Path) -> N
     """The command on one core makes, byte for byte, the files that were made on two, and prints what it did."""
     with command(tmp_path, "make", *OPTIONS, "--master", "local[1]", "--out", "new/shop") as process:
         out, err = process.communicate(timeout=300)
-    assert process.returncode == 0 and re.fullmatch(r"starting Spark\n(making epochs: .*\n)*", err), err
-    assert re.fullmatch(r"new/shop: 7 epochs, info [\d,]+ rows .*, visit [\d,]+ rows .*; \d+ s\n", out)
+    assert process.returncode == 0 and re.fullmatch(r"starting Spark\n(writing epochs: .*\n)*", err), err
+    assert re.fullmatch(r"new/shop: 7 epochs, info: [\d,]+ rows .*, visit: [\d,]+ rows .*; \d+ s\n", out)
     for file in sorted(path.relative_to(shop) for path in shop.rglob("*") if path.is_file()):
         assert (tmp_path / "new" / "shop" / file).read_bytes() == (shop / file).read_bytes(), file
     assert sorted(path.name for path in tmp_path.iterdir()) == ["cache", "new"]
@@ -146,7 +146,7 @@ def test_an_interrupt_leaves_nothing(tmp_path: Path, number: signal.Signals, cod
         process.send_signal(number)
         out, err = process.communicate(timeout=60)
     assert process.returncode == code and out == "" and "Traceback" not in err, err
-    assert err.endswith("interrupted; shop is not made\n")
+    assert err.endswith("interrupted; shop was not written\n")
     assert psutil.wait_procs(children, timeout=120)[1] == []
     assert [path.name for path in tmp_path.iterdir()] == ["cache"]
     assert list((tmp_path / "cache" / "spark").iterdir()) == []
@@ -213,4 +213,4 @@ def test_check_tells_made_from_changed(shop: Path, tmp_path: Path, capsys: pytes
     assert main(["check", str(copy)]) == 1
     assert main(["check", str(copy), "--stamp"]) == 1
     out, err = capsys.readouterr()
-    assert out.count("unchanged; 7 epochs, info") == 2 and err.count("\n") == 3 and "epoch=00003" in err
+    assert out.count("matches its manifest; 7 epochs, info") == 2 and err.count("\n") == 3 and "epoch=00003" in err

@@ -37,8 +37,8 @@ def test_a_quote_that_is_not_doubled_is_refused(tmp_path: Path, content: str, wh
     with pytest.raises(Error) as caught:
         load(path, sep="\t" if form == "tab" else ",")
     assert str(caught.value) == (
-        f"{path}, {where}: text follows a closing quote; double each quote inside a quoted field, "
-        'as in "the ""big"" one"'
+        f"{path}, {where}: text follows a closing quote. Double each quote inside a quoted field, "
+        'as in "the ""big"" one".'
     )
 
 
