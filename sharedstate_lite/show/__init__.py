@@ -1,16 +1,16 @@
-"""Charts of state and time, pictures of an engine's graph, and the stepper. All drawn without a browser.
+"""Charts of state and time, pictures of an engine's graph, and the stepper, all drawn without a browser.
 
-A picture is made from frames and plain data (``engine.graph()``, ``engine.state()``, recordings), never from
-the inside of an engine. Each one displays as HTML, SVG and text. Charts are plotly figures
-with a picture beside them, for pages that cannot run plotly.
+Pictures are drawn from data frames and recordings (such as ``engine.graph()`` and ``engine.state()``), and never use an
+engine's internals. A picture can be displayed as HTML, SVG or text. A chart is a plotly figure together with a picture
+of the same numbers, for pages that cannot run plotly.
 
-    graph            operators with their state tables, left to right
+    graph            operators with their state tables, from left to right
     held, held_chart, operators_chart    rows or bytes by kind of state, and by operator
-    time_chart, latency_chart, hits_chart    seconds an epoch, seconds a read, hit rate against budget
-    waits_chart, rungs_chart    bars of single durations, and of a ladder
-    emitted, compare    what a view emitted as tuples; a prediction beside what happened
-    tables           display data frames with text on the left
-    stepper, static  step through a recorded run, live or as pictures
+    time_chart, latency_chart, hits_chart    seconds per epoch, seconds per read, and hit rate by budget
+    waits_chart, rungs_chart    bars for single durations, and for the rungs of a ladder
+    emitted, compare    a view's changes as tuples, and a comparison of a prediction with what happened
+    tables           displays data frames with left-aligned text
+    stepper, static  a recorded run step by step, interactively or as pictures
 
 >>> import sharedstate_lite as ss
 >>> from sharedstate_lite import show
@@ -26,10 +26,11 @@ Full state
 >>> show.compare("+I Potato 50, +I Nut 5", show.emitted(changes["longest"])).right
 True
 
-Modules, from the bottom: ``palette``, ``text`` and ``svg`` are colours, widths of text and elements;
-``layout`` places boxes and lines; ``table`` and ``panel`` draw one operator, ``outline``, ``contents``,
-``scene`` and ``graph`` an engine. ``chart`` is what charts share; ``state_bars``, ``bar_charts``, ``axes``,
-``lines`` and ``line_charts`` draw them. ``predict``, ``dataframes``, and ``stepper``, a folder.
+Modules, from the bottom: ``palette`` defines the colours, ``text`` measures text, and ``svg`` writes SVG elements.
+``layout`` places boxes and lines; ``table`` and ``panel`` draw one operator; ``outline``, ``contents``, ``scene`` and
+``graph`` draw an engine. ``chart`` contains the code that all charts share; ``state_bars``, ``bar_charts``, ``axes``,
+``lines`` and ``line_charts`` draw them. ``predict`` judges predictions, ``dataframes`` displays data frames, and the
+folder ``stepper`` is the stepper.
 
 Source: Sugiyama, Tagawa and Toda, 1981 (layout); Okabe and Ito, 2008 (colours); Guo, SIGCSE 2013 (stepper).
 """

@@ -1,8 +1,8 @@
-"""An axis of a chart: where a value stands, where its ticks are, and how a number is written.
+"""The axes of charts: the positions of values and ticks, and the format of numbers.
 
-A linear axis begins at zero, because a reader compares heights. A logarithmic one spans at
-most twelve powers of ten. Zero and smaller values have no place there: they stand at the
-lower end, and the chart says how many (`Axis.floored`).
+A linear axis starts at zero by default, because readers compare heights. A logarithmic axis spans at most 12 powers of
+ten. It cannot show zero or smaller values, so these are drawn at its lower end, and the chart says how many there are
+(`Axis.floored`).
 """
 
 from __future__ import annotations
@@ -14,11 +14,14 @@ from dataclasses import dataclass, replace
 POWERS = 1e12
 """The largest ratio between the ends of a logarithmic axis."""
 WORTH = 40.0
-"""From this ratio of largest to smallest value on, an axis becomes logarithmic by default."""
+"""An axis is logarithmic by default if its largest value is at least this many times the smallest positive one."""
 
 
 def written(value: float) -> str:
-    """A number as a chart writes it: three significant digits, commas, an exponent from 1e12 on."""
+    """Format a number for a chart, such as ``0.125``, ``1,250`` or ``1e12``.
+
+    Fractions have at most three significant digits. Very large and very small numbers have an exponent.
+    """
     size = abs(value)
     if size == 0:
         return "0"
@@ -33,7 +36,7 @@ def written(value: float) -> str:
 
 @dataclass(frozen=True)
 class Axis:
-    """A quantity (``title``) in a unit, the ends of its axis, and whether that is logarithmic."""
+    """An axis: the quantity that it shows (``title``), the unit, both ends, and whether it is logarithmic."""
 
     title: str
     unit: str
@@ -41,24 +44,24 @@ class Axis:
     high: float = 1.0
     log: bool = False
     whole: bool = False
-    """Whether only whole numbers have a tick."""
+    """Whether ticks are at whole numbers only."""
     floored: int = 0
-    """How many values are too small for a logarithmic axis and stand at its lower end."""
+    """How many values are too small for the logarithmic axis and are drawn at its lower end."""
 
     @property
     def label(self) -> str:
-        """The text beside the axis."""
+        """The text next to the axis."""
         return f"{self.title} ({self.unit})" if self.unit else self.title
 
     def share(self, value: float) -> float:
-        """The position of a value: 0 at the low end, 1 at the high end."""
+        """Return the position of a value as a fraction of the axis: 0 at the low end, 1 at the high end."""
         if not self.log:
             return (value - self.low) / (self.high - self.low)
         value = max(value, self.low)
         return math.log(value / self.low) / math.log(self.high / self.low)
 
     def ticks(self, most: int) -> list[float]:
-        """At most ``most`` round values between the ends, or the two ends if there are not two round values."""
+        """Return at most ``most`` round values between the ends, or the two ends if there are fewer than two."""
         found = _decades(self.low, self.high, most) if self.log else _steps(self.low, self.high, most, self.whole)
         return found if len(found) > 1 else [self.low, self.high]
 
@@ -71,9 +74,10 @@ def fitted(
     ticks: int = 6,
     worth: float = WORTH,
 ) -> Axis:
-    """The axis with ends that suit the values. It begins at 0 unless ``zero`` is False.
+    """Return the axis with ends that fit the values. A linear axis includes 0 unless ``zero`` is False.
 
-    If ``log`` is None, it is logarithmic from a ratio of ``worth`` between the values on.
+    If ``log`` is None, the axis is logarithmic if the largest value is at least ``worth`` times the smallest positive
+    one and no value is negative.
     """
     found = sorted(values)
     positive = [v for v in found if v > 0]
@@ -97,7 +101,7 @@ def fitted(
 
 
 def _up(value: float) -> float:
-    """The next of 1, 2, 5 times a power of ten."""
+    """Return the smallest number that is at least ``value`` and is 1, 2 or 5 times a power of ten."""
     ten = 10.0 ** math.floor(math.log10(value) + 1e-9)
     return next(m * ten for m in (1, 2, 5, 10) if m * ten >= value * (1 - 1e-9))
 

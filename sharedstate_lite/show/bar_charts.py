@@ -1,8 +1,7 @@
-"""Bars of single numbers: how long one-off actions took, and one amount for each rung of a ladder.
+"""Bar charts of single numbers: how long one-off actions took, and one amount for each rung of a ladder.
 
-Every bar has its number beside it. Bars of seconds share one scale that begins at zero. The
-bars of a ladder are logarithmic if the largest is many times the smallest, and a line below
-the chart says so.
+Each bar has its number next to it. All bars of durations share one scale, which starts at zero. A ladder's bars use a
+logarithmic scale if the largest amount is at least `WORTH` times the smallest, and a line below the chart says so.
 """
 
 from __future__ import annotations
@@ -20,16 +19,16 @@ from .text import fit, width, wrap
 
 WAIT_PITCH, WAIT_BAR = 24.0, 15.0
 RUNG_PITCH, RUNG_BAR = 30.0, 18.0
-LOGARITHMIC = "Lengths are logarithmic: each factor of ten has the same length."
+LOGARITHMIC = "The scale is logarithmic: each factor of ten adds the same length."
 HUE = "inserted"
 
 Waits = Mapping[str, Mapping[str, float]]
 
 
 def waits_chart(seconds: Waits, title: str = "How long it took") -> Chart:
-    """Seconds by action and by name, ``{action: {name: seconds}}``, for at most six names.
+    """Return a chart of how long each action took, from ``{action: {name: seconds}}``, with at most six names.
 
-    Raises Error for a value that is no time.
+    Raises Error if a value is not a valid number of seconds.
     """
     import plotly.graph_objects as go
 
@@ -51,7 +50,7 @@ def waits_chart(seconds: Waits, title: str = "How long it took") -> Chart:
             x=list(mine.values()),
             orientation="h",
             text=[f"{written(v)} {unit}" for v in mine.values()],
-            # Inside a thin bar, plotly would write the number small and white on any colour.
+            # Inside a thin bar, plotly would make the number small, and white whatever the bar's colour.
             textposition="outside",
             constraintext="none",
             cliponaxis=False,
@@ -63,7 +62,7 @@ def waits_chart(seconds: Waits, title: str = "How long it took") -> Chart:
         "title": {"text": f"time ({unit})", "standoff": 6, "font": {"size": 13}},
         "gridcolor": GRID,
         "zeroline": False,
-        "range": [0, longest * 1.2],  # room for the number behind the longest bar
+        "range": [0, longest * 1.2],  # room for the number after the longest bar
     }
     down = {"autorange": "reversed", "automargin": True}
     height = 160 + 22 * sum(map(len, groups.values())) + 16 * len(groups)
@@ -97,15 +96,15 @@ def _draw_waits(groups: Waits, unit: str, title: str, hues: Mapping[str, str], r
 def rungs_chart(
     amounts: Mapping[str, float], unit: str, title: str = "", absent: Mapping[str, str] | None = None
 ) -> Chart:
-    """One bar a rung, ``{rung: amount}`` in ``unit``. ``absent`` maps rungs that could not run to the reason.
+    """Return a chart with one bar per rung, from ``{rung: amount}`` in ``unit``.
 
-    Raises Error for a value that is no amount.
+    ``absent`` maps each rung that could not run to the reason. Raises Error if a value is not a valid amount.
     """
     import plotly.graph_objects as go
 
     title, missing = title or unit, dict(absent or {})
     amounts = mapped(amounts, "amount")
-    shown = dict(zip(amounts, values("the ladder", amounts.values(), "amounts").tolist(), strict=True))
+    shown = dict(zip(amounts, values("ladder", amounts.values(), "amounts").tolist(), strict=True))
     if not shown:
         return Chart(go.Figure(layout=layout(title, 140)), nothing(title, "No rung ran."))
     log = _logarithmic(list(shown.values()))
@@ -125,7 +124,7 @@ def rungs_chart(
     down = {"autorange": "reversed", "automargin": True, "categoryorder": "array", "categoryarray": names}
     named = f"{unit}{', logarithmic' if log else ''}"
     across: dict[str, Any] = {"title": {"text": named, "standoff": 6}, "gridcolor": GRID}
-    # plotly would write the digits between powers of ten too small to read.
+    # By default, plotly also labels digits between the powers of ten, too small to read.
     across |= {"type": "log", "dtick": 1} if log else {"rangemode": "tozero"}
     if missing:
         down["range"] = [len(names) - 0.5, -0.5]
@@ -139,12 +138,12 @@ def rungs_chart(
 
 
 def _logarithmic(amounts: list[float]) -> bool:
-    """Whether linear lengths would make the small bars invisible. A logarithmic scale has no zero."""
+    """Return whether the small bars would be too short to see on a linear scale, and a logarithmic one is possible."""
     return min(amounts) > 0 and max(amounts) / min(amounts) >= WORTH
 
 
 def _share(value: float, amounts: list[float], log: bool) -> float:
-    """The length of a bar as a share of the longest one."""
+    """Return the length of a value's bar as a fraction of the longest bar."""
     if not log:
         return value / (max(amounts) or 1)
     low = math.floor(math.log10(min(amounts)) - 1e-9)

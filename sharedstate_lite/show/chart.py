@@ -1,8 +1,8 @@
-"""What all charts share: a plotly figure beside its picture, checked numbers, colours and the heading.
+"""Code that all charts share: the pair of figure and picture, checks of numbers, colours and the heading.
 
-One notebook output carries the figure and the picture. An exported page, a viewer without
-plotly and a page without a network show the picture. A figure does not know whether its page
-is light or dark, so it has no background, and its colours have a contrast of 4 against both.
+The notebook output of a chart contains both the plotly figure and the picture. Exported pages, viewers without plotly
+and pages without network access show the picture. A figure cannot detect whether its page is light or dark, so its
+background is transparent, and its colours have a contrast of at least 4 against both.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from .svg import Drawing, Picture, rect, text
 from .text import fit
 
 ROOMS = (800.0, 480.0)
-"""Widths in px at which a chart is drawn: a usual page and a narrow one."""
+"""The widths at which a chart is drawn, in px: for a normal page and for a narrow one."""
 MARGIN = 14.0
 MOST = 6
-"""Series in one chart; more cannot be distinguished."""
+"""The largest number of series in one chart. Readers could not distinguish more."""
 LARGEST = 1e100
-"""The largest number that a chart accepts. Sums and powers of ten of larger ones overflow a float."""
+"""The largest number that a chart accepts. Arithmetic with larger numbers could overflow a float."""
 HUES = ("inserted", "deleted", "upquery", "handle", "ink", "frame")
 OWN = {"full": "inserted", "shared": "handle", "partial": "upquery"}
 """Each strategy has the same colour in every chart."""
 MARKS = ("circle", "square", "diamond", "triangle", "cross", "ring")
 """One mark for each colour, so that a reader does not need colours to distinguish series."""
 MIDDLE = "#767d86"
-"""Text and lines of a figure."""
+"""The colour of text and lines in a plotly figure."""
 GRID = "rgba(133,140,149,0.3)"
 TONES = {
     "inserted": "#2b84c4",
@@ -40,7 +40,7 @@ TONES = {
     "ink": "#8a7a1e",
     "frame": MIDDLE,
 }
-"""The palette's colours, each between its light and its dark value."""
+"""The palette's colours in a plotly figure, each between its light and its dark value."""
 
 
 class Chart:
@@ -51,7 +51,7 @@ class Chart:
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         shown: dict[str, Any] = dict(self.picture._repr_mimebundle_())
-        # Plain JSON, as plotly's own notebook renderer sends it.
+        # Plain JSON, like the output of plotly's own notebook renderer.
         shown["application/vnd.plotly.v1+json"] = {**self.figure.to_plotly_json(), "config": {"displaylogo": False}}
         return shown
 
@@ -60,7 +60,7 @@ class Chart:
 
 
 def layout(title: str, height: float, **more: Any) -> dict[str, Any]:
-    """The plotly layout of every figure, updated with ``more``. The legend stands below the plot."""
+    """Return the plotly layout that all figures share, updated with ``more``. The legend is below the plot."""
     common: dict[str, Any] = {
         "title": {"text": title, "font": {"size": 15}, "x": 0.01},
         "font": {"family": FAMILY, "size": 13, "color": MIDDLE},
@@ -81,24 +81,24 @@ def layout(title: str, height: float, **more: Any) -> dict[str, Any]:
 
 
 def heading(title: str, room: float) -> str:
-    """The title of a drawing ``room`` px wide, with the line below it."""
+    """Return the SVG of the title of a drawing that is ``room`` px wide, with a line below it."""
     shown = fit(title, room - 2 * MARGIN, 14, True)
     return text((MARGIN, 22), shown, kind="b", size=14, tip=title) + rect(0, 33, room, 1, fill="hairline")
 
 
 def nothing(title: str, why: str) -> Picture:
-    """The picture of a chart without data: its title and the reason."""
+    """Return the picture of a chart without data: its title, and the reason why it is empty."""
     drawings = (Drawing(room, 76, heading(title, room) + text((MARGIN, 58), why, kind="m", size=13)) for room in ROOMS)
     return Picture(f"{title}\n  {why}", *drawings)
 
 
 def values(name: str, given: Iterable[Any], what: str) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """The numbers of a series, float64[n]. Raises Error for a value that is no number, infinite or negative."""
+    """Return the numbers of a series as float64[n]. Raises Error if a value is not a number from 0 to `LARGEST`."""
     try:
         given = list(given)
         found = np.asarray([float(v) for v in given], dtype=np.float64)
     except (OverflowError, TypeError, ValueError) as error:
-        raise Error(f"series {name}: {what} must be numbers; {error}") from error
+        raise Error(f"series {name}: {what} must be numbers ({error})") from error
     wrong = np.flatnonzero(~(found <= LARGEST) | (found < 0))
     if len(wrong):
         at = int(wrong[0])
@@ -107,16 +107,16 @@ def values(name: str, given: Iterable[Any], what: str) -> np.ndarray[Any, np.dty
 
 
 def mapped(given: Any, what: str) -> Mapping[Any, Any]:
-    """``given`` if it is a mapping. Raises Error for anything else; ``what`` names the values."""
+    """Return ``given`` if it is a mapping, otherwise raise Error. ``what`` describes the values in the message."""
     if not isinstance(given, Mapping):
         raise Error(f"cannot draw {type(given).__name__}; pass {{name: {what}}}")
     return given
 
 
 def coloured(names: Sequence[str]) -> dict[str, tuple[str, str]]:
-    """Colour and mark of each series. Raises Error for more than `MOST` series."""
+    """Return the colour and the mark of each series. Raises Error if there are more than `MOST` series."""
     if len(names) > MOST:
-        raise Error(f"{len(names)} series in one chart cannot be distinguished; draw {MOST} at most, or two charts")
+        raise Error(f"{len(names)} series in one chart cannot be distinguished; draw at most {MOST}, or two charts")
     taken = {OWN[n] for n in names if n in OWN}
     left = [h for h in HUES if h not in taken]
     hues = {n: OWN[n] if n in OWN else left.pop(0) for n in names}
@@ -124,7 +124,7 @@ def coloured(names: Sequence[str]) -> dict[str, tuple[str, str]]:
 
 
 def scaled(all_seconds: Mapping[str, Any]) -> tuple[float, str]:
-    """A factor that makes seconds easy to read, and the name of the unit that it gives."""
+    """Return a factor that converts seconds to a unit in which they are easy to read, and the name of that unit."""
     every = np.concatenate([v[v > 0] for v in all_seconds.values()] or [np.empty(0)])
     middle = float(np.median(every)) if len(every) else 1e-3
     if middle >= 0.5:

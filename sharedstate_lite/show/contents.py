@@ -1,4 +1,4 @@
-"""What each operator of an outline stores, as panels. Each state table is read once."""
+"""Reads what an engine stores, each state table once, and shows it as one panel per operator of an outline."""
 
 from __future__ import annotations
 
@@ -15,34 +15,34 @@ from .table import DrawnTable, Limits, counted, cut, grouped, shown
 from .text import wrap
 
 State = Callable[..., pd.DataFrame]
-"""``engine.state``: without arguments the table of all state, with an operator's name its rows."""
+"""The method ``engine.state``: without arguments it returns the table of all state, with a name that table's rows."""
 READ_AT_MOST = 20_000
-"""Tables with more rows are only counted, because a picture shows eight rows."""
+"""Tables with more rows are counted but not read, because a picture shows at most eight rows."""
 
 _INSIDE = {"accumulators": "counts and sums", "limbs": "exact sums, in parts"}
-"""The meaning of the names that ``state()`` gives to parts of an aggregation."""
+"""Readable captions for the parts of an aggregation's state, by their names in ``state()``."""
 
 
 @dataclass(frozen=True)
 class EngineContents:
-    """What an engine stores, read once: the table of ``state()``, rows by name, filled keys by name."""
+    """What an engine stores: the table that ``state()`` returned, and the rows of each state table by name."""
 
     held: pd.DataFrame
     rows: dict[str, pd.DataFrame]
     filled: dict[str, list[tuple[Any, ...]]]
-    """Filled keys of the partial tables."""
+    """The filled keys of each partial table, by the table's name."""
 
     def total(self, base: bool) -> int:
-        """The number of rows in base tables, or in all other state."""
+        """Return the number of rows in base tables if ``base`` is True, otherwise in all other state."""
         return int(self.held.loc[self.held["base"].astype(bool) == base, "rows"].sum())
 
     def of(self, names: Sequence[str]) -> int:
-        """The number of rows under these names."""
+        """Return the number of rows in the state tables with these names."""
         return int(self.held.loc[self.held["operator"].isin(list(names)), "rows"].sum())
 
 
 def read(operators: Sequence[OutlineOperator], state: State, filled: Callable[[str], Any] | None) -> EngineContents:
-    """Read what an engine stores; ``filled`` is called under partial state only."""
+    """Read what an engine stores. ``filled`` is ``engine.filled`` for partial state, otherwise None."""
     held = state()
     size = dict(zip(held["operator"], held["rows"], strict=True))
     base = dict(zip(held["operator"], held["base"].astype(bool), strict=True))
@@ -53,7 +53,7 @@ def read(operators: Sequence[OutlineOperator], state: State, filled: Callable[[s
 
 
 def _keys(filled: Callable[[str], Any], name: str) -> list[tuple[Any, ...]] | None:
-    """The filled keys of a table, or None for a part of a table, which has none of its own."""
+    """Return the filled keys of a table, or None for a part of a table, which does not have its own keys."""
     try:
         keys = filled(name)
     except ValueError:
@@ -64,7 +64,7 @@ def _keys(filled: Callable[[str], Any], name: str) -> list[tuple[Any, ...]] | No
 def panels(
     operators: Sequence[OutlineOperator], edges: Sequence[OutlineEdge], content: EngineContents, limits: Limits
 ) -> dict[str, Panel]:
-    """A panel for each operator. A source whose rows the join behind it stores too is only counted."""
+    """Return a panel for each operator. If a join also stores a source's rows, the source shows only their number."""
     keeping = {o.name for o in operators if o.kind == "join" and o.tables}
     copied = {e.source for e in edges if e.target in keeping and e.kind == "change"}
     asking = {e.source for e in edges if e.kind == "upquery"}
@@ -84,7 +84,7 @@ def panels(
 
 
 def _wordy(o: OutlineOperator, content: EngineContents, limits: Limits) -> tuple[str, list[str], int | None]:
-    """Detail, lines and rows of a panel without tables."""
+    """Return the detail, the lines of text and the row count of a panel without tables."""
     if o.kind == "source":
         return "", ["base", counted(content.of(o.tables), "row")], None
     if o.kind == "view":
@@ -108,7 +108,7 @@ def _table(name: str, operator: OutlineOperator, content: EngineContents, limits
         empty = _empty(frame, key, content.filled[name])
         notes = [f"{', '.join(map(shown, k))}: no rows" for k in empty[:2]]
         notes += [f"{counted(len(empty) - 2, 'more key')}: no rows"] if len(empty) > 2 else []
-        notes.append("all other keys: holes" if len(frame) or notes else "every key: a hole")
+        notes.append("all other keys: holes" if len(frame) or notes else "all keys: holes")
     multiset = operator.kind == "reduce" and name.startswith(f"{operator.name}.") and part not in _INSIDE
     if multiset and key and list(frame.columns[len(key) + 1 :]) == ["diff"]:
         values = grouped(frame, len(key))
@@ -117,7 +117,7 @@ def _table(name: str, operator: OutlineOperator, content: EngineContents, limits
 
 
 def _empty(frame: pd.DataFrame, key: tuple[str, ...], filled: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    """Filled keys without rows."""
+    """Return the filled keys that have no rows."""
     if any(k not in frame.columns for k in key):
         return []
     there = {tuple(map(shown, row)) for row in frame[list(key)].itertuples(index=False)}

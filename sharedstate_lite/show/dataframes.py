@@ -1,8 +1,8 @@
-"""Data frames in a notebook: text on the left, numbers on the right, long text in full.
+"""Displays data frames in a notebook with text on the left and numbers on the right.
 
-pandas aligns every cell to the right, where sentences are hard to read. A long heading, such as
-an operator's name, may break after a dot, so that a table fits into a narrow window. The frame
-is not changed. A frame for which pandas leaves out columns is shown as pandas shows it.
+pandas aligns every cell to the right, which makes sentences hard to read. A long heading, such as an operator's name,
+can wrap after a dot, so that the table fits into a narrow window. The data frame itself is not changed. If a data frame
+has so many columns that pandas leaves some out, it is displayed as pandas displays it.
 """
 
 from __future__ import annotations
@@ -14,13 +14,16 @@ import pandas as pd
 from pandas.api import types
 
 WIDEST = 120
-"""The number of characters of a text that are shown."""
+"""The largest number of characters that are shown of a string."""
 _HEADING = re.compile(r"<th[^>]*>[^<]+")
 _DOT = re.compile(r"(?<=\w)\.(?=[a-z_])")
 
 
 def tables() -> None:
-    """Display frames and Changes this way in the current notebook. Outside a notebook only ``WIDEST`` is set."""
+    """Display data frames and Changes with left-aligned text in the current notebook.
+
+    Outside a notebook, this only sets pandas' ``display.max_colwidth`` to `WIDEST`.
+    """
     pd.set_option("display.max_colwidth", WIDEST)
     from IPython.core.getipython import get_ipython
 
@@ -32,7 +35,7 @@ def tables() -> None:
 
 
 def aligned(frame: pd.DataFrame) -> str | None:
-    """pandas' own HTML of a frame, with text columns and a text index on the left."""
+    """Return pandas' own HTML for a data frame, with text columns and a text index aligned to the left."""
     html: str | None = frame._repr_html_()  # type: ignore[operator]
     if html is None or len(frame.columns) > (pd.get_option("display.max_columns") or 20):
         return html
@@ -41,7 +44,7 @@ def aligned(frame: pd.DataFrame) -> str | None:
 
 
 def changed(changes: Any) -> str:
-    """The HTML of Changes, with kinds and text columns on the left."""
+    """Return the HTML for Changes, with the kinds and text columns aligned to the left."""
     frame = changes.to_pandas()
     frame.insert(0, "kind", changes.kinds(), allow_duplicates=True)
     return _left(changes._repr_html_(), frame, index=False)
@@ -49,7 +52,7 @@ def changed(changes: Any) -> str:
 
 def _left(html: str, frame: pd.DataFrame, index: bool) -> str:
     html = _HEADING.sub(lambda found: _DOT.sub(".<wbr>", found[0]), html)
-    # Counted from the right, because pandas leaves out repeated cells of a multi-level index on the left.
+    # Columns are counted from the right, because pandas leaves out repeated cells of a multi-level index on the left.
     count = len(frame.columns)
     ends = [count - at for at in range(count) if is_text(frame.iloc[:, at])]
     cells = [f"{tag}:nth-last-child({end})" for end in ends for tag in ("td", "th")] + ["tbody th"] * index
@@ -61,7 +64,7 @@ def _left(html: str, frame: pd.DataFrame, index: bool) -> str:
 
 
 def is_text(column: pd.Series[Any]) -> bool:
-    """Whether a column has values that are no numbers."""
+    """Return whether a column contains values that are not numbers."""
     if types.is_numeric_dtype(column.dtype):
         return False
     there = column.dropna()

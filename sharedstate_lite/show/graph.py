@@ -1,12 +1,12 @@
-"""The operators of an engine with their state as a picture, sources left and views right.
+"""Draws the operators of an engine with their state, from the sources on the left to the views on the right.
 
-The input is what ``engine.graph()`` and ``engine.state`` return. A filled panel stores rows. A
-plain line carries changes, a double line is a read through a trace handle (shared state), and a
-dashed line carries upqueries (partial state).
+The input is what ``engine.graph()`` and ``engine.state`` return. Operators that store rows have filled panels. A plain
+line carries changes, a double line marks a read through a trace handle (shared state), and a dashed line carries
+upqueries (partial state).
 
-If the picture is too wide, values are cut shorter, then columns are left out, then tables fold
-to their row counts, those farthest from the views first, and finally the row counts on edges
-go. Text keeps its size; a picture that is still too wide scrolls.
+A picture that is too wide is made narrower in three steps. First, the tables show shorter values and fewer columns.
+Then they are folded to their row counts, starting with those farthest from the views. Finally, the row counts on the
+edges are removed. Text keeps its size, and a picture that is still too wide scrolls.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .svg import Drawing, Picture
 from .table import Limits, counted
 
 ROOMS = (800.0, 640.0, 480.0)
-"""Widths in px at which a picture is drawn: a usual notebook window and narrower ones."""
+"""The widths for which a picture is drawn, in px: a normal notebook window and narrower ones."""
 TALLEST = 440.0
 
 STEPS = [
@@ -31,7 +31,7 @@ STEPS = [
     (Limits(6, 3, 80, 160), 32.0),
     (Limits(5, 2, 64, 120), 28.0),
 ]
-"""How much of the tables is drawn, and the smallest gap, from roomy to tight."""
+"""How much of each table is drawn, and the smallest gap between columns in px, from roomy to tight."""
 
 Carried = Mapping[tuple[str, str], int]
 
@@ -44,12 +44,11 @@ def graph(
     filled: Callable[[str], Any] | None = None,
     carried: Carried | None = None,
 ) -> Picture:
-    """The operators with their state tables.
+    """Return a picture of the operators with their state tables.
 
-    ``described`` is ``engine.graph()`` and ``state`` is ``engine.state`` itself. Under partial
-    state, ``filled`` is ``engine.filled``: filled keys without rows are named, and the rest is
-    drawn as a hole. ``carried`` is ``engine.trace.rows_by_edge()`` or a part of it: row counts by
-    (source, target).
+    ``described`` is the result of ``engine.graph()``, and ``state`` is the method ``engine.state``. For partial state,
+    ``filled`` is the method ``engine.filled``: the picture lists filled keys that have no rows, and shows all other
+    keys as one hole. ``carried`` is ``engine.trace.rows_by_edge()`` or a part of it: row counts by (source, target).
     """
     operators, edges = outline(described)
     content = read(operators, state, filled)
@@ -65,11 +64,11 @@ def _drawings(
     title: str,
     carried: Carried,
 ) -> Iterator[Drawing]:
-    """For each width the roomiest drawing that fits it, else the tightest."""
+    """Yield one drawing for each width in `ROOMS`: the roomiest one that fits, or the tightest if none fits."""
     sizes = f"own state {counted(content.total(False), 'row')} · base {counted(content.total(True), 'row')}"
     scenes = _scenes(operators, edges, content, carried)
     scene = next(scenes)
-    # A scene that is too wide for one width is too wide for the next, so each scene is tried once.
+    # A scene that is too wide for one width is also too wide for the next, so each scene is tried once.
     for room in ROOMS:
         while scene.width > room or scene.height > TALLEST:
             tighter = next(scenes, None)
@@ -82,7 +81,7 @@ def _drawings(
 def _scenes(
     operators: Sequence[OutlineOperator], edges: Sequence[OutlineEdge], content: EngineContents, carried: Carried
 ) -> Iterator[Scene]:
-    """Scenes from roomy to tight: shorter tables, then folded ones, then all of it without row counts on edges."""
+    """Yield scenes from roomy to tight: with smaller tables, then with folded ones, then without counts on edges."""
     for labels in (carried, {}) if carried else ({},):
         for limits, gap in STEPS:
             scene = Scene(panels(operators, edges, content, limits), edges, labels, gap)
@@ -97,7 +96,7 @@ def _scenes(
 def in_words(
     operators: Sequence[OutlineOperator], edges: Sequence[OutlineEdge], content: EngineContents, title: str
 ) -> str:
-    """The picture as text: one line an operator with its rows and its targets."""
+    """Return the picture as text, with one line per operator: its title, its row count and its targets."""
     names = {o.name: " ".join(p for p in (o.title, o.detail) if p) for o in operators}
     out = [title or "operators and their state"]
     for o in operators:

@@ -1,11 +1,13 @@
-"""The layout of a graph: positions of boxes, and the lines between them. Only sizes go in.
+"""Computes the layout of a graph: the positions of its boxes and of the lines between them.
 
-Columns run left to right. A box stands one column after the last box that it reads (the longest
-path from a source); a source stands right before its first reader. An edge that passes a column
-runs through a lane kept free in it. The order within a column has the fewest crossings that
-barycentre sweeps find. Heights start from the tallest column: each box moves to the mean of its
-neighbours' ports, as near as the boxes above and below allow (isotonic regression), and small
-bends are straightened. A bent line has one vertical stretch in the gap between two columns.
+The only input is the sizes of the boxes and the links between them. Columns run from left to right. A box is in the
+column after the last box that it reads (the longest path from a source), and a source is in the column before its first
+reader. An edge that crosses a column runs through a lane that is kept free in it. Within each column, barycentre sweeps
+look for the order with the fewest crossings.
+
+Vertical positions start from the tallest column. Each box moves as close to the mean of its neighbours' ports as the
+boxes above and below it allow (isotonic regression), and then small bends are straightened. A bent line has one
+vertical part, in the gap between two columns.
 
 Source: Sugiyama, Tagawa and Toda, Methods for Visual Understanding of Hierarchical System
 Structures, 1981.
@@ -18,12 +20,12 @@ from dataclasses import dataclass
 from itertools import permutations
 
 NEAR = 16.0
-"""A link with a bend of at most this many px is straightened if there is room."""
+"""A link whose bend is at most this many px high is straightened if there is room."""
 
 
 @dataclass(frozen=True)
 class Box:
-    """A box to place: its size in px, the height of its title above it, and whether it is only a lane."""
+    """A box to place: its size in px, the height of the title above it, and whether it is only a lane for an edge."""
 
     name: str
     width: float
@@ -34,7 +36,7 @@ class Box:
 
 @dataclass(frozen=True)
 class Link:
-    """An edge between boxes; ports are in px below the boxes' upper edges."""
+    """An edge between two boxes. ``out`` and ``into`` are its ports, in px below the upper edges of the boxes."""
 
     source: str
     target: str
@@ -49,10 +51,10 @@ def heights(
     apart: float,
     most: float | None = None,
 ) -> dict[str, float]:
-    """The upper edge of each box. The highest title reaches up to 0.
+    """Return the y of each box's upper edge, in px. The top of the highest title is at 0.
 
-    Straight links may make the whole taller than its tallest column. If it is taller than
-    ``most``, columns move closer together and links bend.
+    Straight links can make the layout taller than its tallest column. If it is then taller than ``most``, boxes are
+    moved back into that height, and their links bend.
     """
     tops: dict[str, float] = {}
     if not order:
@@ -77,7 +79,7 @@ def heights(
 def _together(
     order: Sequence[Sequence[str]], size: Mapping[str, Box], tops: dict[str, float], apart: float, most: float
 ) -> None:
-    """Move boxes that exceed a window of height ``most`` back into it, and the others of the column with them."""
+    """Move boxes that are outside a window of height ``most`` back into it, pushing other boxes of their column."""
     low = min(tops[n] - size[n].above for n in tops)
     high = max(tops[n] + size[n].height for n in tops)
     if high - low <= most:
@@ -97,7 +99,7 @@ def _together(
 def _settle(
     column: Sequence[str], size: Mapping[str, Box], links: Sequence[Link], tops: dict[str, float], apart: float
 ) -> None:
-    """Move the boxes of a column towards their placed neighbours."""
+    """Move the boxes of a column towards their neighbours that are already placed."""
     shifts, weights, offsets, y = [], [], [], 0.0
     for n in column:
         wanted, weight = _wanted(n, size, links, tops)
@@ -112,21 +114,24 @@ def _settle(
 def _wanted(
     name: str, size: Mapping[str, Box], links: Sequence[Link], tops: Mapping[str, float]
 ) -> tuple[float | None, float]:
-    """The mean of the upper edges at which the box's links are straight, and its weight."""
+    """Return the mean y of the upper edge at which the box's links would be straight, and the weight of this mean.
+
+    The mean is None if no neighbour is placed yet.
+    """
     total = weight = 0.0
     for k in links:
         here, there, shift = (
             (k.target, k.source, k.out - k.into) if k.target == name else (k.source, k.target, k.into - k.out)
         )
         if here == name and there in tops:
-            # A bent lane looks worse than a bent link of a box.
+            # A bend between two lanes looks worse than a bend next to a box.
             w = 8.0 if size[here].lane and size[there].lane else 1.0
             total, weight = total + w * (tops[there] + shift), weight + w
     return (total / weight, weight) if weight else (None, 0.1)
 
 
 def isotonic(values: Sequence[float], weights: Sequence[float]) -> list[float]:
-    """The non-decreasing sequence nearest to ``values`` in weighted squares (pooling adjacent violators)."""
+    """Return the non-decreasing sequence closest to ``values`` in weighted least squares (pool adjacent violators)."""
     blocks: list[tuple[float, float, int]] = []
     for value, weight in zip(values, weights, strict=True):
         blocks.append((value, weight, 1))
@@ -139,7 +144,7 @@ def isotonic(values: Sequence[float], weights: Sequence[float]) -> list[float]:
 def _straighten(
     column: Sequence[str], size: Mapping[str, Box], links: Sequence[Link], tops: dict[str, float], apart: float
 ) -> None:
-    """Move boxes to make one link straight, if none is straight yet and there is room."""
+    """Move each box that does not have a straight link yet so that one becomes straight, if there is room."""
     for i, n in enumerate(column):
         bends = [tops[k.source] + k.out - tops[k.target] - k.into for k in links if k.target == n]
         bends += [tops[k.target] + k.into - tops[k.source] - k.out for k in links if k.source == n]
@@ -156,12 +161,12 @@ def _straighten(
 
 
 LANE = 14.0
-"""Height kept free for an edge that passes a column."""
+"""The height that is kept free for an edge that crosses a column, in px."""
 
 
 @dataclass(frozen=True)
 class LinkSegment:
-    """The part of a link in one gap: from the right of column ``gap`` to the left of the next, at heights y."""
+    """The part of a link in one gap: from y0 at the right of column ``gap`` to y1 at the left of the next column."""
 
     number: int
     gap: int
@@ -173,7 +178,7 @@ class LinkSegment:
 
 @dataclass(frozen=True)
 class Placed:
-    """Columns of boxes with their upper edges and widths, and each link's segments from left to right."""
+    """A finished layout: columns of boxes, their upper edges and widths, and each link's segments, left to right."""
 
     columns: list[list[str]]
     tops: dict[str, float]
@@ -182,12 +187,12 @@ class Placed:
     links: list[list[LinkSegment]]
 
     def gap(self, c: int) -> list[LinkSegment]:
-        """The segments between column ``c`` and the next."""
+        """Return the link segments between column ``c`` and the next one."""
         return [p for link in self.links for p in link if p.gap == c]
 
 
 def columns(names: Sequence[str], links: Sequence[Link]) -> dict[str, int]:
-    """The column of each box. Raises ValueError if the links form a cycle."""
+    """Return the column number of each box. Raises ValueError if the links form a cycle."""
     below: dict[str, list[str]] = {n: [] for n in names}
     above: dict[str, list[str]] = {n: [] for n in names}
     for link in links:
@@ -198,7 +203,7 @@ def columns(names: Sequence[str], links: Sequence[Link]) -> dict[str, int]:
     while waiting:
         ready = [n for n in waiting if all(b in level for b in below[n])]
         if not ready:
-            raise ValueError(f"the links of {', '.join(waiting)} form a cycle; a graph of operators must have none")
+            raise ValueError(f"the links of {', '.join(waiting)} form a cycle; a graph of operators must not have one")
         for n in ready:
             level[n] = max((level[b] + 1 for b in below[n]), default=0)
         waiting = [n for n in waiting if n not in level]
@@ -210,9 +215,9 @@ def columns(names: Sequence[str], links: Sequence[Link]) -> dict[str, int]:
 
 
 def place(boxes: Sequence[Box], links: Sequence[Link], apart: float = 14.0, most: float | None = None) -> Placed:
-    """Columns, heights and the segments of every link. Boxes of a column are at least ``apart`` px apart.
+    """Return the layout of a graph. Boxes in the same column are at least ``apart`` px apart.
 
-    The whole is no taller than ``most`` px, unless its tallest column is.
+    The layout is at most ``most`` px tall, unless its tallest column is taller.
     """
     size = {b.name: b for b in boxes}
     level = columns([b.name for b in boxes], links)
@@ -238,7 +243,7 @@ def place(boxes: Sequence[Box], links: Sequence[Link], apart: float = 14.0, most
 
 
 def _chain(number: int, link: Link, level: dict[str, int], size: dict[str, Box]) -> list[Link]:
-    """A link as steps from column to column, with a new lane in each column that it passes."""
+    """Split a link into steps from column to column, and add a lane to each column that it crosses."""
     names = [link.source]
     for c in range(level[link.source] + 1, level[link.target]):
         names.append(f"lane {number} of column {c}")
@@ -250,7 +255,7 @@ def _chain(number: int, link: Link, level: dict[str, int], size: dict[str, Box])
 
 
 def ordered(order: list[list[str]], links: Sequence[Link], size: Mapping[str, Box]) -> list[list[str]]:
-    """The order of each column with the fewest crossings found."""
+    """Return the columns with their boxes reordered; of the orders tried, this one has the fewest crossings."""
     order = [list(c) for c in order]
     best, least = [list(c) for c in order], crossings(order, links, size)
     for sweep in range(8):
@@ -281,7 +286,7 @@ def _at(rank: int, box: Box, port: float) -> float:
 
 
 def crossings(order: list[list[str]], links: Sequence[Link], size: Mapping[str, Box]) -> int:
-    """The number of pairs of links between two columns that cross."""
+    """Return the number of pairs of links that cross in a gap between columns."""
     rank = {n: i for column in order for i, n in enumerate(column)}
     column = {n: c for c, names in enumerate(order) for n in names}
     ends: dict[int, list[tuple[float, float]]] = {}
@@ -293,26 +298,26 @@ def crossings(order: list[list[str]], links: Sequence[Link], size: Mapping[str, 
 
 
 TRACK = 9.0
-"""Px between two vertical stretches."""
+"""The distance between the vertical parts of two lines, in px."""
 STRAIGHT = 0.5
-"""Heights nearer than this count as equal."""
+"""Two heights that differ by at most this many px are treated as equal."""
 EDGE = 14.0
-"""Px between a panel and the nearest vertical stretch."""
+"""The distance between a panel and the nearest vertical part of a line, in px."""
 
 Track = tuple[str, float]
-"""Segments with one source and one height there share a track: their vertical stretch."""
+"""The vertical part of one or more segments. Segments that leave the same source at the same height share a track."""
 
 
 def track_of(piece: LinkSegment) -> Track:
-    """The track of a segment."""
+    """Return the track of a segment."""
     return piece.source, round(piece.y0, 1)
 
 
 def tracks(pieces: Sequence[LinkSegment]) -> list[Track]:
-    """The tracks of the bent segments in one gap, left to right, so that no links overlap and few cross."""
+    """Return the tracks of the bent segments in one gap, ordered from left to right to avoid overlaps and crossings."""
     bent = [p for p in pieces if abs(p.y0 - p.y1) > STRAIGHT]
     found = list(dict.fromkeys(track_of(p) for p in bent))
-    # To cross least, upper links turn last if they go down, and lower links if they go up.
+    # For few crossings, the uppermost of the links that go down turns last, and the lowest of those that go up.
     down = [t for t in found if all(p.y1 > p.y0 for p in bent if track_of(p) == t)]
     up = [t for t in found if t not in down]
     best = [*sorted(down, key=lambda t: -t[1]), *sorted(up, key=lambda t: t[1])]
@@ -329,7 +334,7 @@ def tracks(pieces: Sequence[LinkSegment]) -> list[Track]:
 
 
 def _cost(order: Sequence[Track], pieces: Sequence[LinkSegment]) -> float:
-    """The number of crossings, plus a thousand for each pair of overlapping links."""
+    """Return the number of crossings, plus 1,000 for each pair of overlapping links."""
     at = {t: i + 1.0 for i, t in enumerate(order)}
     turn = [at.get(track_of(p), 0.0) if abs(p.y0 - p.y1) > STRAIGHT else 0.0 for p in pieces]
     total = 0.0
@@ -338,7 +343,7 @@ def _cost(order: Sequence[Track], pieces: Sequence[LinkSegment]) -> float:
             if i == j or track_of(a) == track_of(b) or not turn[j]:
                 continue
             far = turn[i] or len(order) + 1.0
-            # The first stretch of a and the last one of b overlap if b turns before a.
+            # The first horizontal part of a and the last one of b overlap if b turns before a.
             if abs(a.y0 - b.y1) < 3 and turn[j] < far:
                 total += 1000
             low, high = sorted((b.y0, b.y1))
@@ -347,12 +352,12 @@ def _cost(order: Sequence[Track], pieces: Sequence[LinkSegment]) -> float:
 
 
 def gap_width(pieces: Sequence[LinkSegment], least: float) -> float:
-    """The width that the tracks of a gap need."""
+    """Return the width that the tracks in a gap need, which is at least ``least``."""
     return max(least, 2 * EDGE + TRACK * max(len(tracks(pieces)) - 1, 0))
 
 
 def turns(pieces: Sequence[LinkSegment], left: float, right: float) -> dict[Track, float]:
-    """The x of each track, centred between ``left`` and ``right``."""
+    """Return the x of each track. Together, the tracks are centred between ``left`` and ``right``."""
     order = tracks(pieces)
     start = (left + right) / 2 - TRACK * (len(order) - 1) / 2
     return {t: start + TRACK * i for i, t in enumerate(order)}

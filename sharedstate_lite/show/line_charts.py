@@ -1,7 +1,7 @@
-"""Charts of measurements: seconds an epoch, seconds a read, and hit rate against budget.
+"""Line charts of measurements: seconds per epoch, seconds per read, and hit rate by budget.
 
-Each takes numbers by name, one series each, six at most, and returns a `Chart`. Nothing is
-measured here. The line below the chart says how long series were thinned.
+Each function returns a `Chart` with one series for each name in a mapping, at most six. The functions only draw; the
+caller measures. If long series were thinned, a line below the chart says how.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ Numbers = Mapping[str, Iterable[float]]
 
 
 def time_chart(seconds: Numbers, title: str = "Time for each epoch", first: int = 1) -> Chart:
-    """The seconds that each epoch took, {name: one number an epoch}; ``first`` is the number of the first epoch.
+    """Return a chart of how long each epoch took, from {name: the seconds of each epoch}.
 
-    A long run is thinned to the median and the 99th percentile of buckets of epochs. Raises
-    Error for a value that is no time.
+    ``first`` is the number of the first epoch. A long run is thinned: the chart shows the median and the 99th
+    percentile of each bucket of epochs. Raises Error if a value is not a valid number of seconds.
     """
     given = _given(seconds, "seconds")
     if not given:
@@ -49,9 +49,9 @@ def time_chart(seconds: Numbers, title: str = "Time for each epoch", first: int 
 
 
 def latency_chart(seconds: Numbers, title: str = "How long reads take") -> Chart:
-    """The share of reads that were answered within a time, from {name: seconds of each read}.
+    """Return a chart of the share of reads that were answered within a given time, from {name: seconds of each read}.
 
-    Raises Error for a value that is no time.
+    Raises Error if a value is not a valid number of seconds.
     """
     given = _given(seconds, "seconds")
     if not given:
@@ -74,15 +74,15 @@ def latency_chart(seconds: Numbers, title: str = "How long reads take") -> Chart
 def hits_chart(
     rates: Mapping[str, Mapping[float, float]], unit: str = "rows", title: str = "Hit rate against budget"
 ) -> Chart:
-    """The share of reads that found their key filled, {name: {budget: share from 0 to 1}}, the budget in ``unit``.
+    """Return a chart of hit rate by budget, from {name: {budget: hit rate from 0 to 1}}, with budgets in ``unit``.
 
-    Raises Error for a share above 1 and for a value that is no number.
+    The hit rate is the share of reads whose key was filled. Raises Error if one is above 1 or is not a valid number.
     """
     tried = {n: mapped(r, "hit rate") for n, r in mapped(rates, "{budget: hit rate}").items()}
     budgets = {n: values(n, r.keys(), "budgets") for n, r in tried.items() if len(r)}
     shares = {n: values(n, rates[n].values(), "hit rates") for n in budgets}
     wrong = next(
-        (f"series {n}: a hit rate must be from 0 to 1, not {v.max():g}" for n, v in shares.items() if v.max() > 1), ""
+        (f"series {n}: a hit rate must be at most 1, not {v.max():g}" for n, v in shares.items() if v.max() > 1), ""
     )
     if wrong:
         raise Error(wrong)
@@ -108,12 +108,12 @@ def _given(given: Numbers, what: str) -> dict[str, Any]:
 
 
 def _with_axis(note: str, axis: Axis) -> str:
-    """The note, and a warning about a logarithmic axis."""
+    """Return the note, followed by a warning if the axis is logarithmic."""
     parts = [note] if note else []
     if axis.log:
-        parts.append(f"The {axis.title} axis is logarithmic: each step multiplies.")
+        parts.append(f"The {axis.title} axis is logarithmic: equal distances are equal ratios.")
     if axis.floored:
-        parts.append(f"It cannot show 0 or values near 0: {axis.floored} such values stand at its lower end.")
+        parts.append(f"It cannot show values at or near 0. Values drawn at its lower end instead: {axis.floored}.")
     return " ".join(parts)
 
 

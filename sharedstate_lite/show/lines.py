@@ -1,9 +1,9 @@
-"""Charts of lines over two axes: the picture, and the same lines in plotly.
+"""Line charts with two axes, as a picture and as a plotly figure.
 
-Each line ends in its name if there is room beside the plot. Otherwise, and if all lines end
-in one point, marks and names stand above it. `spread` keeps the names a line's height apart,
-and a thin line leads to a name that had to move. A long series is thinned: each bucket of
-consecutive points becomes its median and its 99th percentile, drawn as two lines.
+If there is room next to the plot, each line's name is at the end of the line. If there is not, or if all lines end at
+the same point, the marks and names are above the plot. `spread` keeps names at least one line of text apart, and a thin
+line connects a name that had to move to the end of its line. A long series is thinned: each bucket of consecutive
+points is replaced by its median and its 99th percentile, which are drawn as two lines.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from .svg import number as px
 from .text import fit, width, wrap
 
 Place = Callable[[float, float], Point]
-"""Maps x and y of a value to its point in the picture."""
+"""A function that maps the x and y of a value to its point in the picture."""
 HEIGHT = 230.0
 LINE = 16.0
 NAMES = 150.0
-"""The largest width in px of the names beside the plot."""
+"""The largest width of the names next to the plot, in px."""
 FEW = 40
-"""Lines with up to this many points have a mark on each."""
+"""Lines with at most this many points have a mark at each point."""
 BUCKETS = 120
-"""The largest number of points of a line; longer series are thinned."""
+"""The largest number of points in a line. Longer series are thinned."""
 SYMBOLS = {
     "circle": "circle",
     "square": "square",
@@ -49,12 +49,12 @@ DASHES = {
     "cross": "solid",
     "ring": "longdashdot",
 }
-"""Distinguishes lines that have too many points for marks."""
+"""The dash style that replaces each mark on lines that have too many points for marks."""
 
 
 @dataclass(frozen=True)
 class Series:
-    """One line: float64[n] of x and y, and the 99th percentiles if it was thinned."""
+    """One line: its points, colour and mark. ``upper`` contains the 99th percentiles if the line was thinned."""
 
     name: str
     x: tuple[float, ...]
@@ -66,7 +66,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Lines:
-    """A chart of lines. ``note`` explains how it was drawn; ``words`` is the whole chart as text."""
+    """The data of a line chart. ``note`` explains how it was drawn; ``words`` is the complete chart as text."""
 
     title: str
     x: Axis
@@ -75,11 +75,14 @@ class Lines:
     note: str = ""
     words: str = ""
     beside: bool = True
-    """Whether names may stand at the ends of the lines."""
+    """Whether names can be placed at the ends of the lines."""
 
 
 def thinned(x: Any, y: Any, most: int = BUCKETS) -> tuple[list[float], list[float], list[float], int]:
-    """x, median and 99th percentile of each bucket, and the size of the largest bucket; 1 if nothing was thinned."""
+    """Return the x, the median and the 99th percentile of each bucket, and the size of the largest bucket.
+
+    A series of at most ``most`` points is returned unchanged, without percentiles and with a bucket size of 1.
+    """
     if len(y) <= most:
         return x.tolist(), y.tolist(), [], 1
     cuts = np.linspace(0, len(y), most + 1).round().astype(int)
@@ -90,7 +93,7 @@ def thinned(x: Any, y: Any, most: int = BUCKETS) -> tuple[list[float], list[floa
 
 
 def figure(lines: Lines) -> Any:
-    """The chart as a plotly figure; the 99th percentile of a thinned series is a dotted line."""
+    """Return the chart as a plotly figure. The 99th percentile of a thinned series is a dotted line."""
     import plotly.graph_objects as go
 
     out = go.Figure()
@@ -106,7 +109,7 @@ def figure(lines: Lines) -> Any:
             mode="lines+markers" if few else "lines",
             line={"color": tone, "width": 2, "dash": "solid" if few else DASHES[series.mark]},
             marker={"symbol": SYMBOLS[series.mark], "size": 8, "color": tone},
-            cliponaxis=False,  # clipping would halve a mark at the edge of the plot
+            cliponaxis=False,  # clipping would cut a mark at the edge of the plot in half
             **hover,
         )
         if series.upper:
@@ -130,7 +133,7 @@ def _plotly_axis(of: Axis) -> dict[str, Any]:
         "range": [math.log10(of.low), math.log10(of.high)] if of.log else [of.low, of.high],
         "gridcolor": GRID,
         "zeroline": False,
-        # Invisible ticks keep the first labels of the two axes apart, which would meet in the corner.
+        # Invisible ticks keep the first labels of the two axes from touching in the corner.
         "ticks": "outside",
         "ticklen": 7,
         "tickcolor": "rgba(0,0,0,0)",
@@ -141,12 +144,12 @@ def _plotly_axis(of: Axis) -> dict[str, Any]:
 
 
 def drawn(lines: Lines) -> Picture:
-    """The chart as a picture, for wide and for narrow pages."""
+    """Return the chart as a picture with one drawing for wide pages and one for narrow pages."""
     return Picture(lines.words or lines.title, *(_draw(lines, room) for room in ROOMS))
 
 
 def spread(wanted: Sequence[float], apart: float, low: float, high: float) -> list[float]:
-    """The heights nearest to ``wanted`` that are at least ``apart`` from each other, from ``low`` to ``high``."""
+    """Return the heights closest to ``wanted`` that are between ``low`` and ``high`` and at least ``apart`` apart."""
     order = sorted(range(len(wanted)), key=lambda i: wanted[i])
     moved = isotonic([wanted[i] - k * apart for k, i in enumerate(order)], [1.0] * len(order))
     last = high - apart * (len(order) - 1)
@@ -226,7 +229,7 @@ def _line(series: Series, place: Place) -> str:
 
 
 def mark(kind: str, at: Point, hue: str) -> str:
-    """The mark of a series: a small shape in its colour."""
+    """Return the SVG of a series' mark: a small shape in the colour of the series, centred at ``at``."""
     x, y = at
     ink = colour(hue)
     if kind in ("circle", "ring"):
@@ -254,7 +257,7 @@ def _names(series: Sequence[Series], place: Place, right: float, top: float, bot
 
 
 def _keys(series: Sequence[Series], y: float, room: float) -> tuple[str, float]:
-    """Marks and names above the plot, and the height below them."""
+    """Return the SVG of the marks and names above the plot, and the y below them."""
     out, x = "", MARGIN
     for one in series:
         name = fit(one.name, room - 2 * MARGIN - 20, 13, True)

@@ -1,7 +1,7 @@
-"""The operators of an engine that are worth drawing, from the two frames of ``engine.graph()``.
+"""Selects the operators of an engine that are drawn, from the two data frames that ``engine.graph()`` returns.
 
-Left out are projections that only pick columns, and sources whose rows are stored by the
-arrangement behind them. No operator that stores rows is left out.
+Two kinds of operators are left out: projections that only select columns, and sources whose rows are stored by the
+arrangement that follows them. Operators that store rows are always drawn.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import pandas as pd
 
 Described = tuple[pd.DataFrame, pd.DataFrame]
-"""What ``engine.graph()`` returns: operators and edges."""
+"""The result of ``engine.graph()``: a data frame of operators and a data frame of edges."""
 
 _FUNCTION = re.compile(r"\b(max|min|sum|count|avg)\(")
 _COLUMNS = re.compile(r'(?:[\w."]+(?:, )?)*')
@@ -20,7 +20,7 @@ _COLUMNS = re.compile(r'(?:[\w."]+(?:, )?)*')
 
 @dataclass(frozen=True)
 class OutlineOperator:
-    """An operator to draw; fields as in the operators' frame."""
+    """An operator to draw. Its fields mean the same as the columns of the operators' data frame."""
 
     name: str
     kind: str
@@ -32,17 +32,17 @@ class OutlineOperator:
 
 @dataclass(frozen=True)
 class OutlineEdge:
-    """A change or a read from source to target, or an upquery from the asking operator to the asked one."""
+    """An edge to draw: changes or reads from source to target, or upqueries that source sends to target."""
 
     source: str
     target: str
     kind: str
     trace_edge: tuple[str, str]
-    """Source and target in the trace, which differ if an operator between the two is left out."""
+    """The edge's source and target in the trace. They differ if an operator at this edge was left out."""
 
 
 def outline(described: Described) -> tuple[list[OutlineOperator], list[OutlineEdge]]:
-    """The operators to draw, and their edges."""
+    """Return the operators to draw and their edges."""
     frame, links = described
     operators = [
         OutlineOperator(
@@ -69,7 +69,7 @@ def _upper(found: re.Match[str]) -> str:
 def _without(
     removed: OutlineOperator, operators: list[OutlineOperator], edges: list[OutlineEdge]
 ) -> tuple[list[OutlineOperator], list[OutlineEdge]]:
-    """The graph without one operator, its edges joined."""
+    """Return the graph without one operator. Its incoming edges are joined to its outgoing ones."""
     out: list[OutlineEdge] = []
     for edge in edges:
         if removed.name not in (edge.source, edge.target):
@@ -83,7 +83,7 @@ def _without(
 def _moved(
     source: OutlineOperator, operators: list[OutlineOperator], edges: list[OutlineEdge]
 ) -> tuple[list[OutlineOperator], list[OutlineEdge]]:
-    """The graph with a source shown as the first arrangement of its rows, if there is one."""
+    """Return the graph with a source replaced by the first arrangement of its rows, if there is one."""
     readers = [e.target for e in edges if e.source == source.name]
     first = next((o for o in operators if o.kind == "arrange" and o.name in readers), None)
     if first is None:

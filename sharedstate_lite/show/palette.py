@@ -1,9 +1,9 @@
-"""Colours and type of every picture, in light and dark.
+"""The colours and fonts of all pictures, for light and dark pages.
 
-The hues are those of Okabe and Ito, which colour-blind readers can distinguish. They are darkened
-or lightened until text has a contrast of 4.5 and frames of 3 against their background. A picture
-refers to its colours by CSS variables. One style sheet, repeated in each picture, sets them by
-JupyterLab's theme if there is one, else by the reader's system.
+The hues are those of Okabe and Ito, which colour-blind readers can distinguish. They are darkened or lightened so that
+text has a contrast of at least 4.5 against its background, and frames have a contrast of at least 3. Pictures refer to
+their colours by CSS variables. Each picture contains the same style sheet, which sets these variables according to
+JupyterLab's theme, or if there is none, according to the reader's system.
 
 Source: Okabe and Ito, Color Universal Design, 2008; WCAG 2.1, 1.4.3 and 1.4.11.
 """
@@ -56,9 +56,9 @@ def _values(colours: dict[str, str]) -> str:
 
 
 def style(theme: str | None = None) -> str:
-    """The style sheet of a picture, every rule within ``.ssl``.
+    """Return the style sheet of a picture. Its rules apply only inside elements of the class ``ssl``.
 
-    A ``theme``, light or dark, overrides the surroundings.
+    ``theme`` is light or dark; if it is None, the picture follows the theme of the page around it.
     """
     light, dark = _values(LIGHT), _values(DARK)
     if theme == "light" or theme == "dark":
@@ -81,5 +81,5 @@ def _type() -> str:
 
 
 def colour(name: str) -> str:
-    """A reference to a colour of the style sheet, with its light value as the default."""
+    """Return a CSS reference to a colour of the style sheet, with its light value as the fallback."""
     return f"var(--{name},{LIGHT[name]})"

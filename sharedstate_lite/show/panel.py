@@ -1,7 +1,7 @@
-"""One operator of a graph as a panel: the title above, its state inside.
+"""Panels: each shows one operator of a graph, with its title above and its state inside.
 
-A filled panel has rows, a white one has none. A panel knows its size and where edges may begin
-and end. The caller sets how much of the tables is drawn (`table.Limits`).
+The panel of an operator that stores rows is filled; the panel of one that does not is white. A panel computes its own
+size and the positions of its inputs. The caller sets how much of each table is drawn (`table.Limits`).
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ TITLE = 19
 SECOND = 16
 NOTHING = "no state"
 ONE_WAY, TWO_WAYS = 18.0, 52.0
-"""Px between two inputs: a line of text fits above each edge, and with upqueries also below it."""
+"""The distance between two inputs, in px. A line of text fits above each edge. With `TWO_WAYS`, for an operator that
+sends upqueries, another line fits below it."""
 
 
 @dataclass(frozen=True)
 class Panel:
-    """What is drawn of one operator. ``rows`` is None for an operator without state."""
+    """What is drawn for one operator. ``rows`` is None if the operator does not store state."""
 
     name: str
     title: str
@@ -29,42 +30,42 @@ class Panel:
     rows: int | None
     tables: list[DrawnTable] = field(default_factory=list)
     words: list[str] = field(default_factory=list)
-    """Lines of text instead of tables."""
+    """Lines of text that are drawn if there are no tables."""
     inputs: int = 1
     widest: float = 230.0
-    """A longer title does not widen the panel."""
+    """The largest width, in px, to which the title can widen the panel."""
     ports: float = ONE_WAY
 
     @property
     def count(self) -> str:
-        """The number of rows as text, if the panel does not show it otherwise."""
+        """The row count as text, or an empty string if the panel has no state or does not draw its tables."""
         return counted(self.rows, "row") if self.rows is not None and self.tables else ""
 
     @property
     def body(self) -> float:
-        """The smallest width of the panel without its title."""
+        """The smallest width of the panel, not counting its title."""
         inside = [t.width for t in self.tables] + [width(w) + 2 * PAD for w in self.words]
         return max([40.0, *inside])
 
     @property
     def width(self) -> float:
-        """The smallest width that fits the tables, and the title in two lines."""
+        """The smallest width that fits the tables, and the title on two lines."""
         second = width(self.detail) + (width(self.count) + 12 if self.count else 0)
         titles = max(width(self.title, 13, bold=True), second)
         return max(self.body, min(titles, self.widest))
 
     def two(self, wide: float) -> bool:
-        """Whether the title needs two lines."""
+        """Return whether the title needs two lines if the panel is ``wide`` px wide."""
         parts = [width(self.title, 13, bold=True), *(width(w) + 8 for w in (self.detail, self.count) if w)]
         return sum(parts) > wide
 
     def above(self, wide: float) -> float:
-        """The height of the title."""
+        """Return the height of the title if the panel is ``wide`` px wide."""
         return TITLE + (SECOND if self.two(wide) else 0)
 
     @property
     def height(self) -> float:
-        """The height of the panel without its title."""
+        """The height of the panel, not counting its title."""
         if self.tables:
             inside = sum(t.height for t in self.tables) + 6 + 7 * (len(self.tables) - 1)
         else:
@@ -72,7 +73,7 @@ class Panel:
         return max(inside, self.ports * self.inputs + (18 if self.inputs > 1 else -10))
 
     def port(self, number: int) -> float:
-        """The height of input ``number`` below the upper edge: at its table if each input has one, else even."""
+        """Return how far input ``number`` is below the upper edge: at its table if each has one, else evenly spaced."""
         if self.inputs > 1 and len(self.tables) == self.inputs:
             y = 3.0
             for table in self.tables[:number]:
@@ -81,7 +82,7 @@ class Panel:
         return self.height / 2 + self.ports * (number - (self.inputs - 1) / 2)
 
     def draw(self, x: float, y: float, wide: float) -> str:
-        """The panel with the upper left corner of its frame at (x, y)."""
+        """Return the SVG of the panel, ``wide`` px wide, with the upper left corner of its frame at (x, y)."""
         filled = "panel" if self.rows is not None else "page"
         out = [self._titles(x, y, wide), rect(x, y, wide, self.height, fill=filled, stroke="frame", radius=3)]
         top = y + 3
@@ -110,7 +111,7 @@ class Panel:
 
 
 def folded(panel: Panel) -> Panel:
-    """The panel with its number of rows in place of the tables."""
+    """Return the panel with its row count in place of the tables."""
     if not panel.tables:
         return panel
     words = counted(panel.rows or 0, "row")

@@ -1,9 +1,8 @@
-"""A prediction beside what happened, judged as `replay.questions` judges answers.
+"""Compares a prediction with what happened, by the same rules by which `replay.questions` judges answers.
 
-The prediction is a Python value, or text such as ``-U Vegetable 50, +U Vegetable 60``. The order
-of rows and of a set makes no difference. The order of a list or tuple of plain values does,
-because each position has its own meaning. No prediction raises an error: one that cannot be
-read is wrong.
+A prediction is a Python value or a string such as ``-U Vegetable 50, +U Vegetable 60``. The order of rows and the order
+of a set do not matter. The order of a list or tuple of plain values does matter, because each position has its own
+meaning. A prediction that cannot be parsed is wrong but does not raise an error.
 
 >>> from sharedstate_lite.show import compare
 >>> compare("+1 vegetable 60, -1 vegetable 50", [("-U", "Vegetable", 50), ("+U", "Vegetable", 60)]).right
@@ -25,23 +24,23 @@ KINDS = ("+I", "-U", "+U", "-D")
 
 
 class ChangesLike(Protocol):
-    """What `emitted` needs of `Changes`."""
+    """The methods of `Changes` that `emitted` calls."""
 
     def to_pandas(self) -> pd.DataFrame:
-        """Columns, then time and diff."""
+        """Return the changes as a data frame: the columns of the rows, then time and diff."""
 
     def kinds(self) -> list[str]:
-        """+I, -U, +U or -D for each row."""
+        """Return the kind of each row: +I, -U, +U or -D."""
 
 
 def emitted(changes: ChangesLike) -> list[tuple[Any, ...]]:
-    """Changes as plain tuples, (kind, value, value, ...) for each row."""
+    """Return changes as plain tuples, (kind, value, value, ...) for each row."""
     rows = changes.to_pandas().iloc[:, :-2].astype(object)
     return [(kind, *row) for kind, row in zip(changes.kinds(), rows.itertuples(index=False, name=None), strict=True)]
 
 
 class Comparison:
-    """A prediction and what happened. ``right`` is True, False, or None without a prediction."""
+    """A prediction and what happened. ``right`` is True or False, or None if there is no prediction."""
 
     def __init__(self, prediction: Any, happened: Any, factor: float = 1) -> None:
         self.prediction, self.happened = prediction, happened
@@ -49,7 +48,7 @@ class Comparison:
 
     @property
     def _headline(self) -> str:
-        return {None: "No prediction typed", True: "Right", False: "Not what happened"}[self.right]
+        return {None: "No prediction", True: "Right", False: "Not what happened"}[self.right]
 
     def __repr__(self) -> str:
         typed = "" if self.right is None else f"\n  you typed  {_text(self.prediction)}"
@@ -73,15 +72,16 @@ class Comparison:
 
 
 def compare(prediction: Any, happened: Any, factor: float = 1) -> Comparison:
-    """The prediction beside what happened, for a notebook to display; None means no prediction.
+    """Return a comparison of the prediction with what happened, for a notebook to display.
 
-    A number is also right if it differs from what happened by at most ``factor``.
+    A prediction of None means that there is none. A number is also right if the larger of the two numbers is at most
+    ``factor`` times the smaller one.
     """
     return Comparison(prediction, happened, factor)
 
 
 def near(prediction: Any, happened: Any, factor: float) -> bool:
-    """Whether two positive numbers differ by at most a factor."""
+    """Return whether two positive numbers differ by at most a factor of ``factor``."""
     try:
         low, high = sorted((float(str(prediction)), float(str(happened))))
     except ValueError:
@@ -90,7 +90,7 @@ def near(prediction: Any, happened: Any, factor: float) -> bool:
 
 
 def agrees(prediction: Any, happened: Any) -> bool:
-    """Whether the prediction is what happened."""
+    """Return whether the prediction matches what happened."""
     if isinstance(happened, Mapping):
         if not isinstance(prediction, Mapping):
             return False

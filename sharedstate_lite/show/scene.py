@@ -1,7 +1,7 @@
-"""Panels placed and joined by lines: the picture of a graph.
+"""Draws a graph as panels that are joined by lines.
 
-A plain line carries changes, a double line is a read through a trace handle, and a dashed line
-carries upqueries, below the change that it runs against.
+A plain line carries changes, and a double line marks a read through a trace handle. A dashed line carries upqueries. It
+is below the plain line between the same two panels and runs in the opposite direction.
 """
 
 from __future__ import annotations
@@ -18,11 +18,15 @@ from .text import fit, width
 MARGIN = 14.0
 HEAD = 46.0
 STRETCH = 46.0
-"""Px by which a gap may grow if there is room."""
+"""The most px by which a gap grows if there is room."""
 
 
 class Scene:
-    """``panels`` by name, joined by ``edges``. ``carried`` are row counts to write on edges, by (source, target)."""
+    """A graph that is laid out and can be drawn.
+
+    It consists of ``panels`` by name, joined by ``edges``. ``carried`` contains the row counts to write on the edges,
+    by (source, target), and ``gap`` is the smallest distance between columns in px.
+    """
 
     def __init__(
         self,
@@ -35,11 +39,11 @@ class Scene:
         self.asked = {(e.target, e.source): e for e in edges if e.kind == "upquery"}
         self.shift = 9.0 if self.asked else 0.0
         self.links: list[tuple[OutlineEdge, bool]] = []
-        """Each link's edge, and whether it carries upqueries against that edge."""
+        """Each link's edge, and whether the link carries upqueries in the opposite direction of that edge."""
         ends = self._ends([e for e in edges if e.kind != "upquery"])
         wide = {n: p.width for n, p in panels.items()}
         first = place(self._boxes(wide), ends)
-        # All panels of a column have its width, so a title may need one line less.
+        # All panels in a column have the column's width, so a title may need one line fewer.
         wide = {n: w for column, w in zip(first.columns, first.widths, strict=True) for n in column}
         self.placed: Placed = place(self._boxes(wide), ends, apart=20.0 if self.asked else 14.0)
         self.gaps = [self._gap(self.placed.gap(c), gap) for c in range(len(self.placed.columns) - 1)]
@@ -47,7 +51,7 @@ class Scene:
 
     @property
     def height(self) -> float:
-        """The height of the panels with their titles."""
+        """The height of the panels, including their titles."""
         return self.placed.height
 
     def _boxes(self, wide: Mapping[str, float]) -> list[Box]:
@@ -78,7 +82,7 @@ class Scene:
     # --- drawing ------------------------------------------------------------------
 
     def draw(self, title: str, sizes: str, room: float) -> Drawing:
-        """The drawing, at least ``room`` px wide if that is not too wide."""
+        """Return the drawing. Its gaps grow by at most `STRETCH` px each to fill a width of ``room`` px."""
         spare = max(room - self.width, 0) / max(len(self.gaps), 1)
         gaps = [g + min(spare, STRETCH) for g in self.gaps]
         top = HEAD if title or sizes else MARGIN
@@ -92,7 +96,7 @@ class Scene:
         paths = self._paths(lefts, gaps, top)
         body = [_header(title, sizes, wide)] if top > MARGIN else []
         body += [self._stroke(n, points) for n, points in paths.items()]
-        # A double line is a wide line under a narrow page-coloured one, drawn last so that crossings stay open.
+        # A double line is a wide line with a narrow page-coloured line over it, drawn last so that crossings stay open.
         body += [line(p, "page", wide=2, radius=7) for n, p in paths.items() if self._read(n)]
         body += [self._end(n, points) for n, points in paths.items()]
         for c, column in enumerate(self.placed.columns):
@@ -105,7 +109,7 @@ class Scene:
         return Drawing(wide, height, "".join(body))
 
     def _paths(self, lefts: Sequence[float], gaps: Sequence[float], top: float) -> dict[int, list[Point]]:
-        """The points of each link, from its source to its target."""
+        """Return the points of each link, from its source to its target."""
         x: dict[int, dict[tuple[str, float], float]] = {}
         for c in range(len(gaps)):
             pieces = self.placed.gap(c)
@@ -141,7 +145,7 @@ class Scene:
         return written + arrow(points[-1], "handle" if self._read(number) else "frame")
 
     def _legend(self) -> tuple[list[tuple[str, str]], float]:
-        """The entries of the legend, and its width."""
+        """Return the entries of the legend and its width."""
         out = []
         if any(self._read(n) for n in range(len(self.links))):
             out.append(("read", "reads through a trace handle"))

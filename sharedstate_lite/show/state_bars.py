@@ -1,8 +1,8 @@
-"""Bars of state: how many rows or bytes each strategy stores, by kind of state or by operator.
+"""Bar charts of state: how many rows or bytes each strategy stores, by kind of state or by operator.
 
-The input is one ``engine.state()`` table a strategy. Base tables are drawn in outline, because
-every strategy stores them; what a strategy stores in addition is filled. A number that its
-bar has no room for stands in the line below.
+The input is one ``engine.state()`` table per strategy. Base tables are drawn as outlines, because every strategy stores
+them. The state that a strategy stores in addition is filled. If a number does not fit into its bar, it is left out; the
+line below the bar has the totals.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from .text import fit, width
 
 BAR, PITCH = 26.0, 56.0
 THIN, THIN_PITCH = 15.0, 24.0
-"""Height of an operator's bar, and from one to the next."""
+"""The height of an operator's bar, and the distance from one bar to the next, in px."""
 NAMES = 0.34
-"""The largest share of the width that operators' names take."""
+"""The largest fraction of the width that is used for the operators' names."""
 MOST = 12
-"""Bars of one engine by operator; the smaller ones beyond that are summed in one line."""
+"""The largest number of bars per engine. If there are more operators, the last bar is the sum of the smallest ones."""
 MEANING = {
     "base": "base tables",
     "join": "join state",
@@ -33,34 +33,34 @@ MEANING = {
     "arrangement": "arrangement",
     "reader": "view's rows",
 }
-"""Kind of state -> its name in a chart, in the order of drawing."""
+"""The name of each kind of state in a chart, in drawing order."""
 UNITS = ("rows", "bytes")
 COLUMNS = ("operator", "kind", "base", *UNITS)
 FILL = {kind: LIGHT[hue] for kind, hue in KINDS.items()}
-"""Bars contain numbers, so they have the palette's light colours in every theme."""
+"""The colour of each kind of state in a plotly figure. Because bars contain numbers, it is the same in every theme."""
 
 
 @dataclass(frozen=True)
 class Bar:
-    """One strategy: (kind of state, amount), base tables first."""
+    """The bar of one strategy. ``parts`` are pairs of a kind of state and an amount, with base tables first."""
 
     name: str
     parts: list[tuple[str, int]]
 
     @property
     def base(self) -> int:
-        """The amount in base tables."""
+        """The amount of state in base tables."""
         return sum(n for kind, n in self.parts if kind == "base")
 
     @property
     def own(self) -> int:
-        """The amount in everything else."""
+        """The amount of state outside base tables."""
         return sum(n for kind, n in self.parts if kind != "base")
 
 
 @dataclass(frozen=True)
 class OperatorBar:
-    """The state of one operator, or the sum of several small ones."""
+    """The bar of one operator, or of several small operators together."""
 
     name: str
     kind: str
@@ -68,10 +68,10 @@ class OperatorBar:
 
 
 def held(states: Mapping[str, pd.DataFrame], unit: str = "rows", title: str = "") -> Picture:
-    """A picture with one bar a strategy, by kind of state.
+    """Return a picture with one bar per strategy, divided by kind of state.
 
-    ``states`` maps a name to what ``engine.state()`` returned; ``unit`` is rows or bytes.
-    Raises Error for another unit or another input.
+    ``states`` maps the name of each strategy to the result of ``engine.state()``; ``unit`` is rows or bytes.
+    Raises Error for any other unit or input.
     """
     drawn = bars(states, unit)
     title = title or f"{unit.capitalize()} held"
@@ -82,7 +82,7 @@ def held(states: Mapping[str, pd.DataFrame], unit: str = "rows", title: str = ""
 
 
 def held_chart(states: Mapping[str, pd.DataFrame], unit: str = "rows", title: str = "") -> Chart:
-    """`held` as a plotly chart with the picture beside it. Raises Error as `held` does."""
+    """Return `held` as a chart, which has a plotly figure and the picture. Raises the same errors as `held`."""
     import plotly.graph_objects as go
 
     drawn = bars(states, unit)
@@ -110,11 +110,11 @@ def held_chart(states: Mapping[str, pd.DataFrame], unit: str = "rows", title: st
 
 
 def by_operator(states: Mapping[str, pd.DataFrame], unit: str = "rows", title: str = "") -> Picture:
-    """A picture with one bar for each row of each state table. Raises Error as `held` does."""
+    """Return a picture with one bar for each operator of each strategy. Raises the same errors as `held`."""
     groups = {str(name): operator_bars(state, unit) for name, state in _checked(states).items()}
     title = title or f"{unit.capitalize()} held by each operator"
     if not any(groups.values()):
-        return nothing(title, "No operator stores state here.")
+        return nothing(title, "None of the operators stores state.")
     words = [title]
     for name, found in groups.items():
         words += [f"  {name}:", *(f"    {p.name} ({MEANING.get(p.kind, p.kind)}): {p.amount:,} {unit}" for p in found)]
@@ -122,7 +122,7 @@ def by_operator(states: Mapping[str, pd.DataFrame], unit: str = "rows", title: s
 
 
 def operators_chart(states: Mapping[str, pd.DataFrame], unit: str = "rows", title: str = "") -> Chart:
-    """`by_operator` as a plotly chart with the picture beside it. Raises Error as `held` does."""
+    """Return `by_operator` as a chart, which has a plotly figure and the picture. Raises the same errors as `held`."""
     import plotly.graph_objects as go
 
     picture = by_operator(states, unit, title)
@@ -145,7 +145,7 @@ def operators_chart(states: Mapping[str, pd.DataFrame], unit: str = "rows", titl
 
 
 def bars(states: Mapping[str, pd.DataFrame], unit: str = "rows") -> list[Bar]:
-    """The sums of each state table by kind; base tables are one kind. Raises Error as `held` does."""
+    """Return the sums of each state table by kind; all base tables are one kind. Raises the same errors as `held`."""
     _check_unit(unit)
     out = []
     for name, table in _checked(states).items():
@@ -157,7 +157,10 @@ def bars(states: Mapping[str, pd.DataFrame], unit: str = "rows") -> list[Bar]:
 
 
 def operator_bars(state: pd.DataFrame, unit: str) -> list[OperatorBar]:
-    """The rows of a state table; of more than `MOST` the largest, and the sum of the rest. Raises Error for a unit."""
+    """Return one bar for each row of a state table. Raises Error for an unknown unit.
+
+    If there are more than `MOST` rows, the smallest ones are summed in the last bar.
+    """
     _check_unit(unit)
     rows = zip(state["operator"], _kinds(state), state[unit], strict=True)
     found = [OperatorBar(str(o), str(k), int(n)) for o, k, n in rows]
@@ -171,18 +174,18 @@ def operator_bars(state: pd.DataFrame, unit: str) -> list[OperatorBar]:
 
 def _check_unit(unit: str) -> None:
     if unit not in UNITS:
-        raise Error(f"unit {unit!r}: state is counted in {' or '.join(UNITS)}")
+        raise Error(f"unit {unit!r}: state can be counted in {' or '.join(UNITS)}; pass one of these")
 
 
 def _checked(states: Any) -> Mapping[str, pd.DataFrame]:
-    for name, table in mapped(states, "what state() returned").items():
+    for name, table in mapped(states, "result of state()").items():
         if not isinstance(table, pd.DataFrame) or not set(COLUMNS) <= set(table.columns):
-            raise Error(f"{name}: {type(table).__name__} is not a state table; pass what state() returned, unchanged")
+            raise Error(f"{name}: {type(table).__name__} is not a state table; pass the unchanged result of state()")
     return dict(states)
 
 
 def _kinds(state: pd.DataFrame) -> pd.Series[Any]:
-    """The kind of each row; ``base`` for a base table, also where it is an arrangement."""
+    """Return the kind of each row. It is ``base`` for a base table, even if the table is an arrangement."""
     return state["kind"].where(~state["base"].astype(bool), "base")
 
 
@@ -192,7 +195,7 @@ def _horizontal(title: str, unit: str, height: int, **vertical: Any) -> dict[str
         title,
         height,
         barmode="stack",
-        # plotly would shrink a number until it fits its bar; hidden, it still appears on hover.
+        # Otherwise, plotly would shrink a number until it fits into its bar. A hidden number still appears on hover.
         uniformtext={"minsize": LEAST, "mode": "hide"},
         xaxis=across | {"zeroline": False, "rangemode": "tozero", "tickformat": ","},
         yaxis={"autorange": "reversed", "automargin": True, **vertical},
@@ -261,7 +264,7 @@ def _part(x: float, y: float, wide: float, kind: str, number: str) -> str:
 
 
 def _legend(kinds: Sequence[str], left: float, y: float, room: float) -> tuple[str, int]:
-    """The legend of some kinds of state from height ``y`` on, and its number of lines."""
+    """Return the SVG of a legend for some kinds of state, with its top at ``y``, and its number of lines."""
     out, x, lines = "", left, 1
     for kind in kinds:
         wide = 18 + width(MEANING[kind])

@@ -1,7 +1,7 @@
-"""Pictures as SVG text: the few elements that are drawn, and `Picture`, which a notebook displays.
+"""Writes pictures as SVG: functions for the few elements that are used, and `Picture`, which a notebook displays.
 
-No browser and no drawing library is needed. Text from data is escaped here and nowhere else.
-A character that XML does not allow is written as its code.
+This does not need a browser or a drawing library. Text that comes from data is escaped here and nowhere else. A
+character that XML does not allow is written as its code.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ _ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def clean(text: str) -> str:
-    """``text`` on one line, with line ends, tabs and characters that XML does not allow as escapes."""
+    """Return ``text`` on one line. Line breaks, tabs and characters that XML does not allow are escaped."""
     shown = text.replace("\r", "\\r").replace("\n", "\\n").replace("\t", "\\t")
     return _ILLEGAL.sub(lambda found: f"\\x{ord(found[0]):02x}", shown)
 
 
 def number(value: float) -> str:
-    """A coordinate with one decimal, or none if that is 0."""
+    """Format a coordinate with one decimal, or without it if it is 0."""
     return f"{value:.1f}".removesuffix(".0")
 
 
@@ -42,7 +42,11 @@ def text(
     tip: str = "",
     fill: str = "",
 ) -> str:
-    """A line of text with its baseline at ``at``; ``kind`` are classes of the style sheet: b, m, i, mono."""
+    """Return the SVG of a line of text with its baseline at ``at``.
+
+    ``kind`` lists classes of the style sheet: b (bold), m (muted), i (italic), s (struck through), u (underlined) and
+    mono. ``tip`` is a tooltip.
+    """
     words = clean(words)
     if not words:
         return ""
@@ -60,7 +64,7 @@ def text(
 
 
 def rect(x: float, y: float, w: float, h: float, *, fill: str, stroke: str = "", radius: float = 0) -> str:
-    """A rectangle; colours are names of the palette, or none."""
+    """Return the SVG of a rectangle. Colours are names from the palette; ``fill`` can also be none."""
     lines = f' stroke="{colour(stroke)}"' if stroke else ""
     inside = "none" if fill == "none" else colour(fill)
     corner = f' rx="{number(radius)}"' if radius else ""
@@ -69,7 +73,7 @@ def rect(x: float, y: float, w: float, h: float, *, fill: str, stroke: str = "",
 
 
 def line(points: Sequence[Point], stroke: str, *, wide: float = 1, dashes: str = "", radius: float = 0) -> str:
-    """A line through points, with corners rounded by at most ``radius``."""
+    """Return the SVG of a line through the points, with corners rounded by a radius of at most ``radius``."""
     path = f"M{number(points[0][0])} {number(points[0][1])}"
     for before, at, after in zip(points, points[1:], points[2:], strict=False):
         r = min(radius, _length(before, at) / 2, _length(at, after) / 2)
@@ -83,7 +87,7 @@ def line(points: Sequence[Point], stroke: str, *, wide: float = 1, dashes: str =
 
 
 def arrow(tip: Point, stroke: str, leftwards: bool = False) -> str:
-    """An arrowhead with its tip at ``tip``."""
+    """Return the SVG of an arrowhead with its tip at ``tip``."""
     back = 6.0 if leftwards else -6.0
     x, y = tip
     return line([(x + back, y - 4), tip, (x + back, y + 4)], stroke)
@@ -100,14 +104,17 @@ def _towards(at: Point, other: Point, r: float) -> Point:
 
 @dataclass(frozen=True)
 class Drawing:
-    """The content of one SVG, and its size in px."""
+    """The content of an SVG, and its size in px."""
 
     width: float
     height: float
     body: str
 
     def svg(self, label: str, *, alone: bool, shown: str = "", theme: str | None = None) -> str:
-        """The SVG element. ``alone`` adds what a separate file needs, in one ``theme`` or in the reader's."""
+        """Return the SVG element with ``label`` as its description and ``shown`` as additional classes.
+
+        If ``alone`` is True, the element is a complete SVG file, in ``theme`` or, if that is None, the reader's theme.
+        """
         space = ' xmlns="http://www.w3.org/2000/svg"' if alone else ""
         w, h = number(self.width), number(self.height)
         return (
@@ -118,9 +125,9 @@ class Drawing:
 
 
 class Picture:
-    """A drawing that a notebook displays as HTML, as SVG or as text.
+    """A picture that a notebook displays as HTML, as SVG or as text.
 
-    ``drawings`` are the same picture for less and less width. HTML shows the first that fits, and
+    ``drawings`` show the same picture, each narrower than the one before. HTML shows the first one that fits, and
     scrolls if none does. Text is never scaled.
     """
 
@@ -139,7 +146,7 @@ class Picture:
         return f'<div class="ssl-box"><style>{style()}{box}{self._switch()}</style>{"".join(shown)}</div>'
 
     def _switch(self) -> str:
-        """CSS that shows the first drawing that fits its container; it depends on widths alone."""
+        """Return CSS that shows only the first drawing that fits into its container. It depends only on the widths."""
         out = []
         for at, drawing in enumerate(self.drawings):
             last = at + 1 == len(self.drawings)
@@ -149,7 +156,7 @@ class Picture:
         return "".join(out)
 
     def _name(self, drawing: Drawing) -> str:
-        """A class that identifies the drawing and the widths of its alternatives."""
+        """Return a CSS class that identifies the drawing and the widths of its alternatives."""
         widths = [number(d.width).replace(".", "-") for d in self.drawings]
         return f"s{'_'.join(widths)}n{self.drawings.index(drawing)}"
 
@@ -164,7 +171,7 @@ class Picture:
         return {"text/plain": self.words, "image/svg+xml": self._repr_svg_(), "text/html": self._repr_html_()}
 
     def save(self, path: str | Path) -> None:
-        """Write an SVG file."""
+        """Write the picture to an SVG file."""
         Path(path).write_text(self._repr_svg_(), encoding="utf-8")
 
     def __repr__(self) -> str:

@@ -1,7 +1,6 @@
-"""A state table, cut to what a picture has room for, and measured.
+"""State tables that are cut to the room in a picture, measured and drawn.
 
-A long value ends in an ellipsis and has its full text as tooltip. Further rows and columns are
-counted.
+A long value is cut with an ellipsis, and its full text is in a tooltip. Rows and columns that are left out are counted.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ BETWEEN = 14
 
 @dataclass(frozen=True)
 class Limits:
-    """How much of a table is drawn: rows, columns, and px of a value and of the title."""
+    """How much of a table is drawn: at most how many rows and columns, and how many px of a value and of the title."""
 
     rows: int = 8
     columns: int = 5
@@ -35,7 +34,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class DrawnTable:
-    """One table as texts and widths in px, without positions."""
+    """A table that is cut and ready to be drawn. ``cells`` has the shown values, ``whole`` their full text."""
 
     caption: str
     head: list[str]
@@ -44,11 +43,11 @@ class DrawnTable:
     right: list[bool]
     notes: list[str] = field(default_factory=list)
     hole: bool = False
-    """Whether a slot at the end says that all other keys are holes."""
+    """Whether a slot at the end shows that all other keys are holes."""
 
     @property
     def widths(self) -> list[float]:
-        """The width of each column."""
+        """The width of each column, in px."""
         columns = (
             zip(self.head, zip(*self.cells, strict=True), strict=True) if self.cells else ((h, ()) for h in self.head)
         )
@@ -57,21 +56,21 @@ class DrawnTable:
 
     @property
     def width(self) -> float:
-        """The smallest width that fits everything."""
+        """The smallest width that fits all columns, the caption and the notes, in px."""
         body = sum(self.widths) + BETWEEN * max(len(self.head) - 1, 0)
         other = [width(self.caption), *(width(n) for n in self.notes)]
         return max([body, *other]) + 2 * PAD
 
     @property
     def height(self) -> float:
-        """The height of everything."""
+        """The height of the table, including its caption and notes, in px."""
         lines = len(self.cells) + len(self.notes)
         return (
             (CAPTION if self.caption else 0) + (HEADER if self.head else 0) + ROW * lines + 6 + (16 if self.hole else 0)
         )
 
     def draw(self, x: float, y: float, wide: float) -> str:
-        """The table with its upper left corner at (x, y), stretched to ``wide``."""
+        """Return the SVG of the table, stretched to ``wide`` px, with its upper left corner at (x, y)."""
         out = []
         if self.caption:
             out.append(text((x + PAD, y + 14), self.caption, kind="m"))
@@ -112,13 +111,13 @@ class DrawnTable:
 
 
 def slot(x: float, y: float, wide: float) -> str:
-    """The mark of a hole: a slot with its upper edge in shadow."""
+    """Return the SVG of the symbol for a hole: a slot whose upper edge is in shadow."""
     lip = line([(x, y + 6), (x, y), (x + wide, y), (x + wide, y + 6)], "muted", wide=2, radius=6)
     return rect(x, y, wide, 12, fill="page", stroke="hairline", radius=6) + lip
 
 
 def shown(value: Any) -> str:
-    """A value as a cell: NULL for a missing value, quotes around blanks."""
+    """Return the text of a value in a cell: NULL for a missing value, and quotes around a string of only blanks."""
     if value is None or value is pd.NA or (isinstance(value, float) and value != value) or value is pd.NaT:
         return "NULL"
     if isinstance(value, bool):
@@ -130,19 +129,20 @@ def shown(value: Any) -> str:
 
 
 def counted(n: int, one: str, many: str | None = None) -> str:
-    """``1 row``, ``2 rows``, ``1,200 rows``."""
+    """Return a count with its noun: ``1 row``, ``2 rows``, ``1,200 rows``."""
     return f"{n:,} {one if n == 1 else many or one + 's'}"
 
 
 def cut(
     frame: pd.DataFrame, total: int, limits: Limits, caption: str = "", notes: Sequence[str] = (), hole: bool = False
 ) -> DrawnTable:
-    """The first rows and columns of a state table.
+    """Cut a state table to its first rows and columns.
 
-    ``frame`` has rows and their ``diff``; a row with a multiplicity other than 1 shows it. ``total``
-    is the number of rows; ``frame`` may have fewer, and the rest is counted.
+    ``frame`` contains rows and their ``diff``. If a shown row has a multiplicity other than 1, a column ``times`` shows
+    the multiplicities. ``total`` is the number of rows in the table. ``frame`` can contain fewer rows; a note counts
+    the others.
     """
-    # By position, because two columns may have the same name.
+    # Columns are selected by position, because two of them can have the same name.
     columns = [i for i, c in enumerate(frame.columns) if c != "diff"]
     times = [
         int(str(frame.iat[r, i]))
@@ -171,10 +171,10 @@ def cut(
 
 
 def grouped(frame: pd.DataFrame, key: int) -> pd.DataFrame:
-    """The values of each group under MAX or MIN, one row a group: its key, then its values in order.
+    """Return the values of each group under MAX or MIN, one row per group: its key, then its values in order.
 
-    ``frame`` has ``key`` columns, the value and its ``diff``. Of many values, the first two and the
-    last two are shown.
+    ``frame`` has as many key columns as ``key`` says, then the value and its ``diff``. If a group has more than four
+    values, only the first two and the last two are shown.
     """
     groups: dict[tuple[Any, ...], list[str]] = {}
     for row in frame.itertuples(index=False):

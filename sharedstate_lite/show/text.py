@@ -1,9 +1,8 @@
-"""The width of a text, without a browser. Every layout measures with it.
+"""Measures the width of text without a browser; every layout uses it.
 
-Widths are those of Arial (Liberation Sans and Helvetica have the same), in thousandths of the
-font size, for printable ASCII; other characters are estimated. A picture writes each text with
-SVG's ``textLength``, so a browser with another font squeezes or stretches it to the measured
-width, and no text overlaps its neighbour.
+For printable ASCII, the widths are those of Arial, Liberation Sans and Helvetica, in thousandths of the font size. For
+other characters, they are estimates. Pictures set SVG's ``textLength`` on every text element, so a browser with another
+font squeezes or stretches the text to its measured width, and it does not overlap its neighbour.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _WIDTHS = {
 _MONO = 600
 _EXTRA = {"…": 1000, "→": 1000, "⋈": 1000, "⟕": 1000, "–": 556, "—": 1000, "·": 278}
 _UNKNOWN = 700
-"""The width of a letter that has none here: between the usual and the widest Cyrillic letter."""
+"""The width of a letter that is not in the tables: between that of a typical and of the widest Cyrillic letter."""
 
 
 @lru_cache(maxsize=4096)
@@ -50,7 +49,7 @@ def _advance(char: str, bold: bool) -> int:
 
 
 def width(text: str, size: float = 12, bold: bool = False, mono: bool = False) -> float:
-    """The width of ``text`` in px at a font size of ``size`` px."""
+    """Return the width of ``text`` in px at a font size of ``size`` px."""
     if mono:
         wide = sum(unicodedata.east_asian_width(c) in ("W", "F") for c in text)
         return (len(text) * _MONO + wide * (1000 - _MONO)) * size / 1000
@@ -58,7 +57,7 @@ def width(text: str, size: float = 12, bold: bool = False, mono: bool = False) -
 
 
 def fit(text: str, most: float, size: float = 12, bold: bool = False, mono: bool = False) -> str:
-    """``text``, or the longest beginning of it that fits into ``most`` px with an ellipsis."""
+    """Return ``text`` if it fits into ``most`` px, otherwise its longest prefix that fits with an ellipsis."""
     if not text or width(text, size, bold, mono) <= most + 0.05:
         return text
     low, high = 0, len(text)
@@ -72,7 +71,7 @@ def fit(text: str, most: float, size: float = 12, bold: bool = False, mono: bool
 
 
 def wrap(text: str, most: float, lines: int, size: float = 12, bold: bool = False, mono: bool = False) -> list[str]:
-    """``text`` broken at blanks into at most ``lines`` lines of ``most`` px; the last may end in an ellipsis."""
+    """Break ``text`` at spaces into at most ``lines`` lines of ``most`` px. A line that is too long is cut."""
     words, out = text.split(), [""]
     for number, word in enumerate(words):
         longer = f"{out[-1]} {word}".strip()
