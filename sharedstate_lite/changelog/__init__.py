@@ -1,8 +1,9 @@
-"""Changes: rows with diffs, as callers pass them in and get them out; their values checked and converted.
+"""Reads and checks rows with diffs that a caller passes in, and contains `Changes`, which engines emit.
 
-A *diff* is how many copies of a row came (+1, +2, ...) or went (-1, ...). `Changes` holds the consolidated rows
-and diffs of one view at one time; under a unique key, a retraction and an insertion show as an update (-U, +U).
-Input may be pairs of row and diff, a pandas frame, an Arrow table or Changes.
+A *diff* is the number of copies of a row that are inserted (+1, +2, ...) or retracted (-1, -2, ...). A `Changes` object
+contains the consolidated rows and diffs of one view at one time. If the view has a unique key, a retraction and an
+insertion of the same key are shown as an update (-U, +U). The input of an engine can be pairs of row and diff, a pandas
+DataFrame, an Arrow table or a `Changes` object.
 
 >>> import sharedstate_lite as ss
 >>> catalog = ss.Catalog(visit="product STRING, length INT")
@@ -15,12 +16,12 @@ Input may be pairs of row and diff, a pandas frame, an Arrow table or Changes.
 
 Modules, from the bottom:
 
-    convert        columns to int64 words, and back
-    read_tables    rows, frames and tables as a delta of one relation
-    changes        Changes: what engines emit
-    validate       the input of one step, checked against catalog and base tables
+    convert        converts columns to int64 words and back
+    read_tables    converts rows, DataFrames and Arrow tables to a delta of one relation
+    changes        the class `Changes`
+    validate       checks the input of one step against the catalog and the base tables
 
-Source: Budiu et al., DBSP, VLDB 2023 (Z-sets); the changelog of Flink SQL (row kinds).
+Sources: Budiu et al., DBSP, VLDB 2023 (Z-sets), and the changelog of Flink SQL (row kinds).
 """
 
 from .changes import Changes

@@ -1,8 +1,9 @@
-"""Changes: rows with diffs at one time, as a caller sees them.
+"""Contains `Changes`: rows with diffs at one time, in the form that a caller sees.
 
-The Z-set of DBSP: each row with the number of copies that came (+) or went (-). A Changes object holds its
-columns as words with the dictionary that decodes them, and converts to pandas and Arrow and back. It is
-immutable. Engines emit Changes and accept them as input; internally they pass :class:`~..storage.batch.Delta`.
+This is the Z-set of DBSP: each row has a diff, the number of copies that are inserted (+) or retracted (-). A `Changes`
+object is immutable. It stores its columns as int64 words, together with the dictionary that decodes them, and can be
+converted to and from pandas and Arrow. Engines emit `Changes` and accept them as input. Internally, they use
+:class:`~..storage.batch.Delta`.
 
 Source: Budiu et al., DBSP: Automatic incremental view maintenance for rich query languages, VLDB 2023.
 """
@@ -27,14 +28,17 @@ from ..storage.encoding import Dictionary, Words
 from . import convert, read_tables
 
 MAX_ROWS = 100_000_000
-"""The most rows of a frame that is read: 0.8 GB a column."""
+"""The maximum number of rows in a DataFrame that `sorted_frame` returns. At this size, a column takes 0.8 GB."""
 
 
 class Changes:
-    """Consolidated rows of ``schema`` with diffs, all at one ``time``.
+    """Consolidated rows with the columns ``schema`` and with diffs, all at the same ``time``.
 
-    ``unique`` are the positions of the columns of a unique key, if the rows have one: then a retraction and an
-    insertion of one key are an update. Rows are sorted by key, then retraction first, then by value, NULL last.
+    ``unique`` lists the positions of the columns in a unique key. It is None if the rows have no such key. With a
+    unique key, a retraction and an insertion of the same key form an update.
+
+    Rows are sorted by the unique key, or by all columns if there is none, with NULL last. A retraction comes before an
+    insertion of the same key.
 
     >>> changes = Changes.from_pandas(pd.DataFrame({"product": ["Potato", "Carrot"], "diff": [1, -1]}))
     >>> changes.kinds(), changes.negate().kinds()
@@ -47,27 +51,29 @@ class Changes:
         self.schema, self.time, self.unique = schema, time, unique
         self._delta, self._strings = delta, strings
 
-    # --- making them ----------------------------------------------------------
+    # --- creating them --------------------------------------------------------
 
     @classmethod
     def from_pandas(cls, frame: pd.DataFrame, schema: Schema | None = None, time: int = 0) -> Changes:
-        """Changes from a frame with a ``diff`` column and, optionally, a ``time`` column of one value.
+        """Create Changes from a DataFrame with a ``diff`` column.
 
-        Types are those of ``schema``, or else of the dtypes. Raises RowError and TimeError.
+        The column types are taken from ``schema``, or from the dtypes if it is None. If the DataFrame has a column
+        ``time``, all its values must be equal, and they replace the argument ``time``. Raises RowError for invalid rows
+        or diffs, and TimeError for an invalid time.
         """
         return cls._from_table(frame, schema, time)
 
     @classmethod
     def from_arrow(cls, table: pa.Table, schema: Schema | None = None, time: int = 0) -> Changes:
-        """Changes from an Arrow table with a ``diff`` column; see :meth:`from_pandas`."""
+        """Create Changes from an Arrow table with a ``diff`` column. The arguments are those of :meth:`from_pandas`."""
         return cls._from_table(table, schema, time)
 
     @classmethod
     def _from_table(cls, table: Any, schema: Schema | None, time: int) -> Changes:
         if not isinstance(table, pd.DataFrame | pa.Table):
-            raise RowError(f"changes: {type(table).__name__} is no table; give a pandas frame or an Arrow table")
+            raise RowError(f"changes: expected a pandas DataFrame or an Arrow table, got {type(table).__name__}")
         if not is_integer(time) or not -(2**63) < int(time) < 2**63:
-            raise TimeError(f"changes: {shorten(time)} is no time; a time is an integer of 64 bits")
+            raise TimeError(f"changes: {shorten(time)} is not a time; a time must be a 64-bit integer")
         schema = read_tables.infer(table) if schema is None else _columns(schema)
         strings = Dictionary()
         delta, given = read_tables.table(table, schema, "changes", strings)
@@ -77,7 +83,7 @@ class Changes:
     def consolidated(
         cls, schema: Schema, delta: Delta, time: int, strings: Dictionary, unique: tuple[int, ...] | None = None
     ) -> Changes:
-        """Changes of a delta whose rows may repeat or cancel."""
+        """Create Changes from a delta that is not consolidated: the diffs of equal rows are added."""
         layout = Layout(tuple(c.type for c in schema), tuple(range(len(schema))))
         body = layout.body(delta.rows, delta.diffs, strings)
         return cls(schema, Delta(body[1 : 1 + len(schema)], body[1 + len(schema)]), time, strings, unique)
@@ -89,19 +95,20 @@ class Changes:
         if len(self) < 2:
             return self._delta
         by = self.unique if self.unique is not None else tuple(range(len(self.schema)))
-        # A unique key has at most one retraction and one insertion, so key and diff decide the order.
+        # Each unique key has at most one retraction and one insertion, so key and diff determine the order.
         rest = [] if self.unique is not None else [i for i in range(len(self.schema)) if i not in by]
         key = [*(self._rank(i) for i in reversed(rest)), self._delta.diffs, *(self._rank(i) for i in reversed(by))]
         return self._delta.take(np.lexsort(key))
 
     def _rank(self, i: int) -> npt.NDArray[np.int64]:
-        # Reversed twice, so that NULL, which ranks lowest, comes last.
+        # The order is reversed twice, by ``ordinals`` and by ``~``. Only ``~`` moves NULL, so NULL comes last.
         return ~ordinals(self.schema[i].type, True, self._strings, self._delta.rows[i]).ranks[0]
 
     def kinds(self) -> list[str]:
-        """+I, -U, +U or -D for each row, in the order of :meth:`to_pandas`: the row kinds of Flink's changelog.
+        """Return the row kind of each row, in the order of :meth:`to_pandas`.
 
-        Updates (-U, +U) exist only under a unique key; without one every row is +I or -D.
+        The row kinds are those of Flink's changelog: +I, -U, +U and -D. Updates (-U, +U) require a unique key. Without
+        one, every row is +I or -D.
         """
         delta = self._ordered
         kinds = np.where(delta.diffs > 0, "+I", "-D").astype(object)
@@ -113,7 +120,10 @@ class Changes:
         return [str(k) for k in kinds]
 
     def to_pandas(self) -> pd.DataFrame:
-        """The columns in SELECT order (dtypes: :data:`~.convert.DTYPES`), then ``time`` and ``diff`` (int64)."""
+        """Return a DataFrame with the columns in SELECT order, followed by ``time`` and ``diff`` (both int64).
+
+        The dtypes of the columns are listed in :data:`~.convert.DTYPES`.
+        """
         delta = self._ordered
         out = frame(self.schema, delta.rows, self._strings)
         out.insert(len(out.columns), "time", np.full(len(out), self.time, dtype=np.int64), allow_duplicates=True)
@@ -121,7 +131,10 @@ class Changes:
         return out
 
     def to_arrow(self) -> pa.Table:
-        """The columns in SELECT order (types: :data:`~.convert.ARROW`), then ``time`` and ``diff`` (int64)."""
+        """Return an Arrow table with the columns in SELECT order, followed by ``time`` and ``diff`` (both int64).
+
+        The types of the columns are listed in :data:`~.convert.ARROW`.
+        """
         delta = self._ordered
         arrays = [convert.to_arrow(w, c.type, self._strings) for w, c in zip(delta.rows, self.schema, strict=True)]
         names = [c.name for c in self.schema]
@@ -129,11 +142,11 @@ class Changes:
         return pa.table([*arrays, times, pa.array(delta.diffs)], names=[*names, "time", "diff"])
 
     def negate(self) -> Changes:
-        """The changes that undo these."""
+        """Return the changes that undo these: the same rows with the opposite diffs."""
         return Changes(self.schema, Delta(self._delta.rows, -self._delta.diffs), self.time, self._strings, self.unique)
 
     def words(self, strings: Dictionary) -> Delta:
-        """The rows as words of another dictionary."""
+        """Return the rows and diffs as a delta whose strings are encoded with the dictionary ``strings``."""
         delta = self._delta
         if strings is self._strings or not len(self):
             return delta
@@ -152,7 +165,7 @@ class Changes:
         same = self.schema == other.schema and self.time == other.time
         return same and bool(self.to_arrow().equals(other.to_arrow()))
 
-    __hash__ = None  # type: ignore[assignment]  # equality is by value and compares all rows
+    __hash__ = None  # type: ignore[assignment]  # not hashable, because equality compares all rows
 
     def __repr__(self) -> str:
         shown = [f"{k} {tuple(r)}" for k, r in zip(self.kinds()[:6], self._tuples(6), strict=False)]
@@ -174,12 +187,12 @@ class Changes:
 def _columns(schema: Any) -> Schema:
     columns = tuple(schema) if isinstance(schema, Iterable) else (schema,)
     if not all(isinstance(c, Column) for c in columns):
-        raise RowError(f"changes: {shorten(schema)} is no schema; take a view's, or catalog.schema(relation)")
+        raise RowError(f"changes: {shorten(schema)} is not a schema; pass view.schema or catalog.schema(relation)")
     return columns
 
 
 def frame(schema: Schema, rows: Words, strings: Dictionary) -> pd.DataFrame:
-    """Rows int64[k, n] as a frame in the given order; dtypes: :data:`~.convert.DTYPES`."""
+    """Return the rows int64[k, n] as a DataFrame in the same order. :data:`~.convert.DTYPES` lists the dtypes."""
     data: dict[Any, Any] = {i: convert.to_series(rows[i], c.type, strings) for i, c in enumerate(schema)}
     out = pd.DataFrame(data, index=pd.RangeIndex(rows.shape[1]))
     out.columns = pd.Index([c.name for c in schema])
@@ -187,29 +200,32 @@ def frame(schema: Schema, rows: Words, strings: Dictionary) -> pd.DataFrame:
 
 
 def sorted_frame(view: View, delta: Delta, strings: Dictionary) -> pd.DataFrame:
-    """The rows of a view, each repeated by its multiplicity, sorted by all columns with NULL last.
+    """Return the rows of ``view`` as a DataFrame that repeats each row according to its multiplicity.
 
-    Raises RowError for more than 100 million rows.
+    The rows are sorted by all columns, with NULL last. Raises RowError if there are more than `MAX_ROWS` rows.
     """
     order = value_order(view.schema, delta.rows, strings)
     rows, counts = delta.rows.take(order, axis=1), np.maximum(delta.diffs.take(order), 0)
     total = counts.sum(dtype=np.float64)
     if total > MAX_ROWS:
         raise RowError(
-            f"view {view.name} has {total:.0f} rows, more than a frame can hold; "
-            f"state({view.name!r}) shows each distinct row once, with its diff"
+            f"view {view.name} has {total:.0f} rows, but a DataFrame can have at most {MAX_ROWS}; "
+            f"call state({view.name!r}) for the distinct rows with their diffs"
         )
     return frame(view.schema, np.repeat(rows, counts, axis=1), strings)
 
 
 def value_order(schema: Schema, rows: Words, strings: Dictionary) -> npt.NDArray[np.intp]:
-    """The order of rows int64[k, n] by all columns, NULL last; intp[n]."""
+    """Return the indices, intp[n], that sort the rows int64[k, n] by all columns, with NULL last."""
     ranks = [~ordinals(c.type, True, strings, w).ranks[0] for c, w in zip(schema, rows, strict=True)]
     return np.lexsort(ranks[::-1]) if ranks else np.arange(rows.shape[1])
 
 
 def as_delta(data: Changes, schema: Schema, relation: str, strings: Dictionary) -> tuple[Delta, int | None]:
-    """Changes as a delta of ``relation``: columns go by name, and their own time is ignored. Raises RowError."""
+    """Convert Changes to a delta of ``relation``. Return the delta and None, because the time of ``data`` is ignored.
+
+    Columns are matched by name. Raises RowError if a column, a value or a diff is invalid.
+    """
     if [(c.name.lower(), c.type) for c in data.schema] == [(c.name.lower(), c.type) for c in schema]:
         delta = data.words(strings)
         return Delta(delta.rows, read_tables.checked_diffs(delta.diffs, relation)), None

@@ -1,8 +1,8 @@
-"""Columns in and out: Python values, pandas and Arrow columns to int64 words, and back.
+"""Converts columns of Python values, pandas and Arrow to int64 words, and back.
 
-Input goes through Arrow: a value that the declared type cannot hold exactly (a fraction in an
-INT, a time of day in a DATE, an infinity, a number out of range) is a RowError with the relation
-and the column. Output has the same dtypes for every engine, empty results included.
+Input is converted with Arrow. A value that the declared type cannot represent exactly raises a RowError that names the
+relation and the column. Examples are a fraction in an INT, a time of day in a DATE, an infinity, and a number that is
+out of range. Output has the same dtypes for every engine, even if it is empty.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ARROW: dict[Type, pa.DataType] = {
     Type.DATE: pa.date32(),
     Type.TIMESTAMP: pa.timestamp("us"),
 }
-"""The Arrow type of each column type."""
+"""Maps each column type to the Arrow type of its output."""
 
 DTYPES: dict[Type, Any] = {
     Type.STRING: "string",
@@ -39,7 +39,7 @@ DTYPES: dict[Type, Any] = {
     Type.DATE: pd.ArrowDtype(pa.date32()),
     Type.TIMESTAMP: pd.ArrowDtype(pa.timestamp("us")),
 }
-"""The pandas dtype of each column type."""
+"""Maps each column type to the pandas dtype of its output."""
 
 _NUMBER = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
 _MOMENT = (pa.types.is_date, pa.types.is_timestamp)
@@ -52,7 +52,7 @@ _ACCEPTED: dict[Type, tuple[Callable[[pa.DataType], bool], ...]] = {
     Type.DATE: _MOMENT,
     Type.TIMESTAMP: _MOMENT,
 }
-"""The Arrow types that a column type accepts, if each value fits."""
+"""Maps each column type to tests for the Arrow types that it accepts. Each value must also fit."""
 
 _RANGE = {Type.INT: (-(2**31), 2**31 - 1), Type.BIGINT: (NULL + 1, 2**63 - 1)}
 _DAY = 86_400_000_000
@@ -65,12 +65,14 @@ CALENDAR = {
         (datetime.datetime.max - _EPOCH) // _MICROSECOND,
     ),
 }
-"""The first and the last day, and microsecond, of the years 1 to 9999, counted from 1970-01-01."""
-YEARS = "is out of range; the years are 1 to 9999"
+"""The first and last day of the years 1 to 9999, and their first and last microsecond, counted from 1970-01-01."""
+YEARS = "is out of range; the year must be between 1 and 9999"
 
 
 def from_values(values: Sequence[Any], column: Column, relation: str, strings: Dictionary) -> Words:
-    """Words of Python values (numpy and pandas scalars too); int64[n]. Raises RowError if one does not fit.
+    """Convert n Python values, which can be NumPy or pandas scalars, to words, int64[n].
+
+    ``relation`` is used only in error messages. Raises RowError if a value does not fit the type of ``column``.
 
     >>> from_values([3, None], Column("length", Type.INT), "visit", Dictionary()).tolist() == [3, NULL]
     True
@@ -92,7 +94,10 @@ def from_values(values: Sequence[Any], column: Column, relation: str, strings: D
 
 
 def from_arrow(array: Any, column: Column, relation: str, strings: Dictionary) -> Words:
-    """Words of an Arrow array, chunked or dictionary-encoded too; int64[n]. Raises RowError if a value does not fit."""
+    """Convert an Arrow array of length n to words, int64[n]. It can be chunked or dictionary-encoded.
+
+    Raises RowError if a value does not fit the type of ``column``.
+    """
     try:
         if isinstance(array, pa.ChunkedArray):
             array = array.unify_dictionaries()
@@ -103,7 +108,7 @@ def from_arrow(array: Any, column: Column, relation: str, strings: Dictionary) -
 
 
 def from_series(series: pd.Series[Any], column: Column, relation: str, strings: Dictionary) -> Words:
-    """Words of a pandas Series; int64[n]. Raises RowError if a value does not fit."""
+    """Convert a pandas Series of length n to words, int64[n]. Raises RowError if a value does not fit."""
     if series.dtype == object:
         return from_values(series.tolist(), column, relation, strings)
     try:
@@ -119,33 +124,36 @@ def _refused(relation: str, column: Column, error: Exception) -> RowError:
 
 
 def _words(array: Any, kind: Type, strings: Dictionary) -> Words:
-    """Words of one Arrow array. Raises ArrowException, TypeError or ValueError if a value does not fit."""
+    """Convert an unchunked Arrow array to words.
+
+    Raises ArrowException, TypeError or ValueError if a value does not fit.
+    """
     given = array.type
     if pa.types.is_null(given):
         return np.full(len(array), NULL, dtype=np.int64)
     if pa.types.is_dictionary(given):
         if kind is Type.STRING and len(array.dictionary):
-            # Each distinct string is looked up once.
+            # Look up each distinct string only once.
             codes = _words(array.dictionary, kind, strings)
             index = array.indices.fill_null(0).to_numpy(zero_copy_only=False)
             return _masked(codes.take(index.astype(np.intp)), array.indices)
         array = array.dictionary_decode()
         given = array.type
     if not any(accepts(given) for accepts in _ACCEPTED[kind]):
-        raise TypeError(f"it holds {given} values; convert them to {ARROW[kind]} first")
+        raise TypeError(f"expected {ARROW[kind]} values, got {given}; convert them first")
     if kind is Type.STRING:
         return strings.column(array.cast(pa.large_string()) if pa.types.is_string_view(given) else array)
     if kind is Type.DOUBLE:
-        # Integers above 2**53 are rounded, as CAST rounds them.
+        # Integers above 2**53 are rounded, as in a CAST.
         exact = not pa.types.is_integer(given)
         values = array.cast(pa.float64(), safe=exact).fill_null(np.nan).to_numpy(zero_copy_only=False)
         if np.isinf(values).any():
-            raise ValueError("a value is infinite; a DOUBLE is finite, NULL stands for unknown")
+            raise ValueError("a value is infinite, but a DOUBLE must be finite; use NULL for an unknown value")
         return from_doubles(np.ascontiguousarray(values))
     if kind in CALENDAR:
         return _moments(array, kind)
     if pa.types.is_floating(given):
-        # NaN stands for NULL, as in pandas.
+        # NaN means NULL, as in pandas.
         array = pa.array(array.to_numpy(zero_copy_only=False), from_pandas=True)
     whole = array.cast(pa.int64())
     words = whole.fill_null(0).to_numpy(zero_copy_only=False)
@@ -153,15 +161,18 @@ def _words(array: Any, kind: Type, strings: Dictionary) -> Words:
 
 
 def _moments(array: Any, kind: Type) -> Words:
-    """Days or microseconds since 1970 of an Arrow array of dates or timestamps."""
+    """Convert an Arrow array of dates or timestamps to days (for a DATE) or microseconds since 1970-01-01.
+
+    Raises ValueError if a value has a time zone, is out of range, or has a time of day although ``kind`` is DATE.
+    """
     if getattr(array.type, "tz", None) is not None:
-        raise ValueError("the values have a time zone; convert them to UTC and drop the zone first")
+        raise ValueError("the values have a time zone; convert them to UTC and remove the time zone first")
     days = kind is Type.DATE and pa.types.is_date(array.type)
     counted = array.cast(pa.date32()).cast(pa.int32()) if days else array.cast(pa.timestamp("us")).cast(pa.int64())
     words = counted.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
     if kind is Type.DATE and not days:
         if (words % _DAY).any():
-            raise ValueError("a value has a time of day; a DATE has none")
+            raise ValueError("a value has a time of day, but a DATE must not have one; truncate it first")
         words = words // _DAY
     first, last = CALENDAR[kind]
     if ((words < first) | (words > last)).any():
@@ -170,33 +181,36 @@ def _moments(array: Any, kind: Type) -> Words:
 
 
 def _microseconds(value: Any) -> int:
-    """Microseconds since 1970 of a date or a time, NULL if it is missing. Arrow would drop zones and nanoseconds."""
+    """Return the microseconds since 1970-01-01 of a date or datetime, or NULL if it is missing.
+
+    Raises TypeError or ValueError for any other value, and for a time zone or nanoseconds, which Arrow would drop.
+    """
     if isinstance(value, np.datetime64):
         value = pd.Timestamp(value)
     if pd.isna(value):
         return NULL
     if isinstance(value, pd.Timestamp):
         if value.nanosecond:
-            raise ValueError(f"{value} has nanoseconds; a TIMESTAMP counts microseconds")
+            raise ValueError(f"{value} has nanoseconds, but a TIMESTAMP has microseconds; round it first")
         value = value.to_pydatetime()
     if not isinstance(value, datetime.date):
-        raise TypeError(f"{shorten(value)} is not a date or time; give datetime values")
+        raise TypeError(f"{shorten(value)} is not a date or time; pass datetime values")
     if not isinstance(value, datetime.datetime):
         value = datetime.datetime.combine(value, datetime.time())
     if value.tzinfo is not None:
-        raise ValueError(f"{value} has a time zone; convert it to UTC and drop the zone first")
+        raise ValueError(f"{value} has a time zone; convert it to UTC and remove the time zone first")
     return int((value - _EPOCH) // _MICROSECOND)
 
 
 def _masked(words: Words, array: Any) -> Words:
-    """The words, NULL where the array is null."""
+    """Return ``words`` with NULL in the places where the Arrow array is null."""
     return np.where(array.is_null().to_numpy(zero_copy_only=False), NULL, words) if array.null_count else words
 
 
 def _in_range(words: Words, kind: Type) -> Words:
     low, high = _RANGE[kind]
     if ((words < low) | (words > high)).any():
-        raise ValueError(f"a value is out of range [{low}, {high}]")
+        raise ValueError(f"a value is out of range; it must be between {low} and {high}")
     return words
 
 
@@ -205,7 +219,7 @@ def _empty(given: pa.DataType) -> Any:
 
 
 def to_arrow(words: Words, kind: Type, strings: Dictionary) -> Any:
-    """A column of words as an Arrow array of the contract's type."""
+    """Convert a column of words to an Arrow array. :data:`ARROW` lists its type."""
     if kind is Type.STRING:
         return pa.array(strings.to_list(words), type=pa.string())
     null = words == NULL
@@ -223,13 +237,13 @@ def to_arrow(words: Words, kind: Type, strings: Dictionary) -> Any:
 
 
 def format_row(row: Words, schema: Sequence[Column], strings: Dictionary) -> str:
-    """One row, int64[k], as errors show it."""
+    """Return one row, int64[k], as text for an error message, such as ``('Potato', 50)``."""
     values = [to_arrow(row[i : i + 1], c.type, strings)[0].as_py() for i, c in enumerate(schema)]
     return "(" + ", ".join("NULL" if v is None else repr(v) for v in values) + ")"
 
 
 def to_series(words: Words, kind: Type, strings: Dictionary) -> pd.Series[Any]:
-    """A column of words as a pandas Series of the contract's dtype."""
+    """Convert a column of words to a pandas Series. :data:`DTYPES` lists its dtype."""
     null = words == NULL
     if kind in (Type.DATE, Type.TIMESTAMP):
         return pd.Series(pd.arrays.ArrowExtensionArray(to_arrow(words, kind, strings)))

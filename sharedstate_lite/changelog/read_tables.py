@@ -1,6 +1,6 @@
-"""Input rows as a delta of one relation: pairs of row and diff, pandas and Arrow tables.
+"""Converts input rows to a delta of one relation. Input can be pairs of row and diff, a DataFrame or an Arrow table.
 
-:mod:`.convert` checks the values; this module checks columns, diffs and times.
+This module checks columns, diffs and times. :mod:`.convert` checks the values.
 """
 
 from __future__ import annotations
@@ -20,19 +20,21 @@ from ..storage.encoding import NULL, Dictionary
 from ..storage.multiplicity import MAX_DIFF
 from . import convert
 
-_DIFF = "a diff is an integer other than 0 and below 2**31 in size: +1 inserts a row, -1 retracts one"
+_DIFF = "a diff must be a nonzero integer with an absolute value below 2**31; +1 inserts a row and -1 retracts one"
 
 
 def table(data: Any, schema: Schema, relation: str, strings: Dictionary) -> tuple[Delta, int | None]:
-    """A pandas frame or an Arrow table as a delta, and the value of its ``time`` column, if it has one.
+    """Convert a pandas DataFrame or an Arrow table to a delta of ``relation``.
 
-    Columns go by name, without case. Raises RowError; TimeError for a ``time`` column that is not one integer.
+    Return the delta and the value of the ``time`` column, or None if ``data`` has no such column or no rows. Columns
+    are matched by name, and case is ignored. Raises RowError if a column, a value or a diff is invalid, and TimeError
+    if the ``time`` column does not contain the same integer in all rows.
     """
     names = [str(c) for c in (data.columns if isinstance(data, pd.DataFrame) else data.column_names)]
     position: dict[str, int] = {}
     for at, name in enumerate(names):
         if name.lower() in position:
-            raise RowError(f"{relation}: the table has the column {name} twice; names are compared without case")
+            raise RowError(f"{relation}: the table has two columns named {name}; column names are case-insensitive")
         position[name.lower()] = at
     declared = {c.name.lower() for c in schema}
     extra = [n for n in names if n.lower() not in declared | {"diff", "time"}]
@@ -44,7 +46,7 @@ def table(data: Any, schema: Schema, relation: str, strings: Dictionary) -> tupl
         faults += [f"has the unknown column {', '.join(extra)}"] if extra else []
         raise RowError(
             f"{relation}: the table {' and '.join(faults)}; "
-            f"its columns are {', '.join(c.name for c in schema)}, diff and optionally time"
+            f"its columns must be {', '.join(c.name for c in schema)}, diff and, optionally, time"
         )
 
     def words(column: Column) -> npt.NDArray[np.int64]:
@@ -60,25 +62,28 @@ def table(data: Any, schema: Schema, relation: str, strings: Dictionary) -> tupl
         times = np.unique(words(Column("time", Type.BIGINT)))
         if len(times) > 1 or times[0] == NULL:
             shown = ", ".join("NULL" if t == NULL else str(t) for t in times[:3])
-            raise TimeError(f"{relation}: the column time holds {shown}; a step is one epoch, so it holds one integer")
+            raise TimeError(f"{relation}: the column time contains {shown}; all rows must have the same integer time")
         time = int(times[0])
     rows = np.array(columns) if columns else np.empty((0, len(diffs)), dtype=np.int64)
     return Delta(rows, diffs), time
 
 
 def pairs(data: Iterable[Any], schema: Schema, relation: str, strings: Dictionary) -> Delta:
-    """Rows with diffs, ``[((value, ...), diff), ...]``, as a delta. Raises RowError."""
+    """Convert rows with diffs, ``[((value, ...), diff), ...]``, to a delta of ``relation``.
+
+    Raises RowError if a row, a value or a diff is invalid.
+    """
     rows, diffs = [], []
     for at, pair in enumerate(data):
         if not isinstance(pair, tuple | list) or len(pair) != 2 or not isinstance(pair[0], tuple | list):
             raise RowError(
-                f"{relation}: row {at} is {shorten(pair)}; write ((value, ...), diff), for example ((...), +1)"
+                f"{relation}: row {at} is {shorten(pair)}; write a pair of row and diff, such as ((value, ...), +1)"
             )
         row, diff = pair
         if len(row) != len(schema):
             wanted = ", ".join(c.name for c in schema)
             raise RowError(
-                f"{relation}: row {at} has {len(row)} values, the relation has {len(schema)} columns: {wanted}"
+                f"{relation}: row {at} has {len(row)} values, but the relation has {len(schema)} columns: {wanted}"
             )
         if not (type(diff) is int or is_integer(diff)) or not 0 < abs(diff) < MAX_DIFF:
             raise RowError(f"{relation}: row {at} has the diff {shorten(diff)}; {_DIFF}")
@@ -91,7 +96,7 @@ def pairs(data: Iterable[Any], schema: Schema, relation: str, strings: Dictionar
 
 
 def checked_diffs(diffs: npt.NDArray[np.int64], relation: str) -> npt.NDArray[np.int64]:
-    """The diffs int64[n] as they are. Raises RowError if one is 0, NULL or not below 2**31 in size."""
+    """Return the diffs int64[n] unchanged. Raises RowError if one is 0 or NULL, or if its size is 2**31 or more."""
     bad = np.flatnonzero((diffs == 0) | (diffs <= -MAX_DIFF) | (diffs >= MAX_DIFF))
     if len(bad):
         value = int(diffs[bad[0]])
@@ -100,12 +105,15 @@ def checked_diffs(diffs: npt.NDArray[np.int64], relation: str) -> npt.NDArray[np
 
 
 def infer(data: Any) -> Schema:
-    """The schema of a frame's dtypes or a table's types, without ``diff`` and ``time``. Raises RowError."""
+    """Return the schema of a DataFrame or an Arrow table, without the columns ``diff`` and ``time``.
+
+    Raises RowError if a column has no single type, or an Arrow type that does not correspond to a column type.
+    """
     try:
         arrow = pa.Table.from_pandas(data, preserve_index=False) if isinstance(data, pd.DataFrame) else data
     except (pa.ArrowException, TypeError, ValueError) as error:
         reason = str(error).partition("\n")[0][:200]
-        raise RowError(f"changes: a column has no one type ({reason}); give a schema, or mend the column") from error
+        raise RowError(f"changes: a column mixes types ({reason}); pass a schema, or fix the column") from error
     kept = (field for field in arrow.schema if field.name.lower() not in ("diff", "time"))
     return tuple(Column(field.name, _type(field.type, field.name)) for field in kept)
 
@@ -128,4 +136,4 @@ def _type(given: pa.DataType, name: str) -> Type:
     for test, kind in tests:
         if test(value):
             return kind
-    raise RowError(f"column {name} has the type {given}; the types are {', '.join(t.value for t in Type)}")
+    raise RowError(f"column {name} has the unsupported type {given}; use {', '.join(t.value for t in Type)}")

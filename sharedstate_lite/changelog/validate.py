@@ -1,7 +1,7 @@
-"""The input of one ``step``: read, and checked against the catalog and the base tables. Changes no state.
+"""Reads the input of one ``step``, and checks it against the catalog and the base tables. State is not changed.
 
-An epoch is consolidated before it is checked. So a retraction may stand before the insertion that it retracts,
-as long as no row has a negative multiplicity at the end of the epoch.
+An epoch is consolidated before it is checked. Within an epoch, a retraction can therefore come before the insertion
+that it retracts. Only at the end of the epoch must all multiplicities be zero or positive.
 """
 
 from __future__ import annotations
@@ -24,31 +24,34 @@ from .changes import Changes, as_delta
 
 
 def epoch(inputs: Any, catalog: Catalog | None, strings: Dictionary) -> dict[str, Delta]:
-    """The delta of each relation in ``inputs``. Raises RelationError, RowError or TimeError."""
+    """Convert the argument of ``step`` to a delta per relation. Raises RelationError, RowError or TimeError."""
     if not isinstance(inputs, Mapping):
-        raise RelationError(f"step takes {{relation: rows}}, not {type(inputs).__name__}")
+        raise RelationError(f"step expects a mapping {{relation: rows}}, not {type(inputs).__name__}")
     out: dict[str, Delta] = {}
     first: tuple[str, int] | None = None
     for name, data in inputs.items():
         known, schema = relation(catalog, name)
         if known in out:
-            raise RelationError(f"relation {known} is given twice; names are compared without case")
+            raise RelationError(f"relation {known} appears twice; relation names are case-insensitive")
         delta, time = _delta(data, schema, known, strings)
         if time is not None:
             if first is not None and first[1] != time:
-                raise TimeError(f"{known} is at time {time}, {first[0]} at time {first[1]}; a step is one epoch")
+                raise TimeError(f"{known} is at time {time}, but {first[0]} is at time {first[1]}; a step is one epoch")
             first = (known, time)
         out[known] = delta
     return out
 
 
 def relation(catalog: Catalog | None, name: object) -> tuple[str, Schema]:
-    """A relation's name as declared, and its columns; names are compared without case. Raises RelationError."""
+    """Return a relation's name in its declared spelling, and its columns. The case of ``name`` is ignored.
+
+    Raises RelationError if the catalog does not contain the relation.
+    """
     known = {} if catalog is None else catalog.relations
     for declared, schema in known.items():
         if isinstance(name, str) and declared.lower() == name.lower():
             return declared, schema
-    raise RelationError(f"no relation is called {name}; the catalog has: {', '.join(known) or 'none'}")
+    raise RelationError(f"there is no relation named {name}; the catalog contains: {', '.join(known) or 'none'}")
 
 
 def _delta(data: Any, schema: Schema, name: str, strings: Dictionary) -> tuple[Delta, int | None]:
@@ -60,13 +63,13 @@ def _delta(data: Any, schema: Schema, name: str, strings: Dictionary) -> tuple[D
         return read_tables.table(data, schema, name, strings)
     if isinstance(data, str | Mapping) or not isinstance(data, Iterable):
         raise RowError(
-            f"{name}: a {type(data).__name__} holds no rows; give [((value, ...), diff), ...], a table or Changes"
+            f"{name}: cannot read rows from {type(data).__name__}; pass [((value, ...), diff), ...], a table or Changes"
         )
     return read_tables.pairs(data, schema, name, strings), None
 
 
 def check(base: Arrangement, schema: Schema, name: str, body: Words, strings: Dictionary) -> None:
-    """Raise RowError if a row of ``body``, added to the base table, would have a negative multiplicity."""
+    """Raise RowError if the multiplicity of a row would be negative after ``body`` is added to the base table."""
     rows, diffs = body[1 : 1 + base.layout.columns], body[1 + base.layout.columns]
     retracted = np.flatnonzero(diffs < 0)
     if not len(retracted):
@@ -77,6 +80,6 @@ def check(base: Arrangement, schema: Schema, name: str, body: Words, strings: Di
         at = retracted[bad[0]]
         shown = convert.format_row(rows[:, at], schema, strings)
         raise RowError(
-            f"{name}: row {shown} is retracted {-diffs[at]} times but stored {stored[bad[0]]} times; "
-            f"insert it before the end of the epoch"
+            f"{name}: row {shown} cannot be retracted, because its multiplicity would be {stored[bad[0]] + diffs[at]} "
+            f"(stored: {stored[bad[0]]}, this epoch: {diffs[at]}); insert it in this epoch or an earlier one"
         )

@@ -12,8 +12,8 @@ engine is as before the call.
 Changes(time=1, rows=1: +I ('Potato', 60))
 >>> engine.step({"visit": [(("Potato", 70), -1)]})
 Traceback (most recent call last):
-sharedstate_lite.errors.RowError: visit: row ('Potato', 70) is retracted 1 times but stored 0 times; \
-insert it before the end of the epoch
+sharedstate_lite.errors.RowError: visit: row ('Potato', 70) cannot be retracted, because its \
+multiplicity would be -1 (stored: 0, this epoch: -1); insert it in this epoch or an earlier one
 >>> engine.epoch, engine.state()[["operator", "rows"]].values.tolist()
 (1, [['visit[product, length]', 1], ['longest.group1.length', 1], ['longest', 1]])
 

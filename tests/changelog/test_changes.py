@@ -42,7 +42,7 @@ def test_a_time_is_a_whole_number() -> None:
     """An invalid time raises TimeError at once; numpy integers are valid."""
     rows = pd.DataFrame({"a": ["x"], "diff": [1]})
     for odd in ("x", 1.5, True, 2**70):
-        with pytest.raises(ss.TimeError, match="^changes: .* is no time"):
+        with pytest.raises(ss.TimeError, match="^changes: .* is not a time"):
             ss.Changes.from_pandas(rows, time=odd)  # type: ignore[arg-type]
     changes = ss.Changes.from_pandas(rows, time=np.int64(7))  # type: ignore[arg-type]
     assert changes.time == 7 and changes.to_pandas()["time"].tolist() == [7]

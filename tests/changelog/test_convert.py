@@ -107,31 +107,35 @@ def test_other_types_that_hold_the_values_are_taken(at: int) -> None:
 
 SECONDS = pa.timestamp("s")
 BAD: list[tuple[Type, Any, str]] = [
-    (Type.INT, pa.array([1, 2**31]), r"column c INT: a value is out of range \[-2147483648, 2147483647\]"),
+    (
+        Type.INT,
+        pa.array([1, 2**31]),
+        r"column c INT: a value is out of range; it must be between -2147483648 and 2147483647",
+    ),
     (Type.BIGINT, pa.array([-(2**63)]), "out of range"),
     (Type.BIGINT, pa.array([2**63], pa.uint64()), "not in range"),
     (Type.INT, pa.array([1.5]), "1.5.* truncated"),
     (Type.INT, pa.array([float("inf")]), "inf was truncated"),
-    (Type.INT, pa.array([True]), "it holds bool values; convert them to int32 first"),
+    (Type.INT, pa.array([True]), "expected int32 values, got bool; convert them first"),
     (Type.INT, pd.Series([True, 1], dtype=object), "column c INT: Could not convert 1"),
     (Type.DOUBLE, pa.array([0.0, float("inf")], pa.float32()), "infinite"),
-    (Type.DOUBLE, pd.Series(["x"]), "column c DOUBLE: it holds .*string values"),
-    (Type.BOOLEAN, pa.array([1]), "it holds int64 values"),
-    (Type.STRING, pa.array([1]), "it holds int64 values"),
-    (Type.STRING, pa.array([b"x"]), "it holds binary values"),
+    (Type.DOUBLE, pd.Series(["x"]), "column c DOUBLE: expected double values, got .*string"),
+    (Type.BOOLEAN, pa.array([1]), "expected bool values, got int64"),
+    (Type.STRING, pa.array([1]), "expected string values, got int64"),
+    (Type.STRING, pa.array([b"x"]), "expected string values, got binary"),
     (Type.STRING, pd.Series(["ok", "\ud800"], dtype=object), "column c STRING: .*surrogates not allowed"),
     (Type.DATE, pa.array([dt.datetime(2024, 1, 1, 1)]), "time of day"),
-    (Type.DATE, pa.array([0, 2**30], pa.int32()).cast(pa.date32()), "years are 1 to 9999"),
+    (Type.DATE, pa.array([0, 2**30], pa.int32()).cast(pa.date32()), "the year must be between 1 and 9999"),
     # Seconds whose microseconds pass 64 bits, and microseconds past the last year.
     (Type.TIMESTAMP, pa.array([2**60]).cast(SECONDS), "out of bounds"),
-    (Type.TIMESTAMP, pa.array([None, 253_402_300_800]).cast(SECONDS), "years are 1 to 9999"),
+    (Type.TIMESTAMP, pa.array([None, 253_402_300_800]).cast(SECONDS), "the year must be between 1 and 9999"),
     # The word of NULL is a value out of range, and not NULL.
-    (Type.TIMESTAMP, pa.array([-(2**63)]).cast(pa.timestamp("us")), "years are 1 to 9999"),
+    (Type.TIMESTAMP, pa.array([-(2**63)]).cast(pa.timestamp("us")), "the year must be between 1 and 9999"),
     (Type.TIMESTAMP, pa.array([1], pa.timestamp("ns")), "would lose data"),
     (Type.TIMESTAMP, pd.Series([pd.Timestamp(1)], dtype=object), "has nanoseconds"),
     (Type.TIMESTAMP, pd.Series(pd.to_datetime(["2024-01-01"]).tz_localize("UTC")), "time zone"),
     (Type.TIMESTAMP, pd.Series([dt.datetime(2024, 1, 1, tzinfo=dt.UTC)], dtype=object), "time zone"),
-    (Type.TIMESTAMP, pa.array(["2024-01-01"]), "it holds string values"),
+    (Type.TIMESTAMP, pa.array(["2024-01-01"]), r"expected timestamp\[us\] values, got string"),
     (Type.TIMESTAMP, pd.Series([5], dtype=object), "5 is not a date or time"),
 ]
 

@@ -259,12 +259,12 @@ WRONG: list[tuple[str | bytes, dict[str, Any], tuple[str, ...]]] = [
     (
         "a\n0001-01-01 00:00+02:00\n",
         {"schema": "a TIMESTAMP"},
-        ("row 1", "converted to UTC", "the years are 1 to 9999"),
+        ("row 1", "converted to UTC", "the year must be between 1 and 9999"),
     ),
     (
         "a\n9999-12-31 23:59-02:00\n",
         {"schema": "a TIMESTAMP"},
-        ("row 1", "converted to UTC", "the years are 1 to 9999"),
+        ("row 1", "converted to UTC", "the year must be between 1 and 9999"),
     ),
     (b"a,b\n1,2\n3,\xe9\n", {}, ("line 3", "not UTF-8", "0xe9")),
     (b"a,\xe9\n1,2\n", {}, ("line 1", "not UTF-8")),

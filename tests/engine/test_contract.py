@@ -78,8 +78,16 @@ BAD: dict[str, tuple[Any, type[ss.Error], str]] = {
     "a fraction for a diff": ({"visit": [(("a", "x", 1), 0.5)]}, ss.RowError, "0.5"),
     "a bool for a diff": ({"visit": [(("a", "x", 1), True)]}, ss.RowError, "True"),
     "a fraction for an INT": ({"visit": [(("a", "x", 1.5), 1)]}, ss.RowError, "length INT: .*1.5.* truncated"),
-    "a bool for an INT": ({"visit": [(("a", "x", True), 1)]}, ss.RowError, "length INT: it holds bool values"),
-    "a string for an INT": ({"visit": [(("a", "x", "1"), 1)]}, ss.RowError, "length INT: it holds string values"),
+    "a bool for an INT": (
+        {"visit": [(("a", "x", True), 1)]},
+        ss.RowError,
+        "length INT: expected int32 values, got bool",
+    ),
+    "a string for an INT": (
+        {"visit": [(("a", "x", "1"), 1)]},
+        ss.RowError,
+        "length INT: expected int32 values, got string",
+    ),
     "out of INT's range": ({"visit": [(("a", "x", 2**31), 1)]}, ss.RowError, "out of range"),
     "out of BIGINT's range": (
         {"every": [(("s", 1, 2**63, 1.0, True, None, None), 1)]},
@@ -87,17 +95,21 @@ BAD: dict[str, tuple[Any, type[ss.Error], str]] = {
         "b BIGINT: .*too large",
     ),
     "an infinite DOUBLE": ({"every": [(("s", 1, 1, float("inf"), True, None, None), 1)]}, ss.RowError, "infinite"),
-    "a number for a STRING": ({"info": [((1, "F"), 1)]}, ss.RowError, "product STRING: it holds int64 values"),
+    "a number for a STRING": (
+        {"info": [((1, "F"), 1)]},
+        ss.RowError,
+        "product STRING: expected string values, got int64",
+    ),
     "a number for a BOOLEAN": (
         {"every": [(("s", 1, 1, 1.0, 1, None, None), 1)]},
         ss.RowError,
-        "it holds int64",
+        "expected bool values, got int64",
     ),
     "a row that is not there": ({"visit": [(("a", "q", 1), -1)]}, ss.RowError, r"\('a', 'q', 1\)"),
     "more copies than there are": (
         {"visit": [(("a", "x", 1), -3)]},
         ss.RowError,
-        "but stored 2 times",
+        r"its multiplicity would be -1 \(stored: 2, this epoch: -3\)",
     ),
     "good rows beside a bad one": ({"info": [(("c", "F"), 1)], "visit": [(("a", "q", 1), -1)]}, ss.RowError, "visit"),
     "a column too many": (
@@ -110,7 +122,7 @@ BAD: dict[str, tuple[Any, type[ss.Error], str]] = {
     "two times": (
         {"info": pd.DataFrame({"product": ["a", "b"], "category": ["F", "F"], "diff": [1, 1], "time": [1, 2]})},
         ss.TimeError,
-        "the column time holds 1, 2",
+        "the column time contains 1, 2",
     ),
     "a sum past BIGINT": ({"every": [(("s", 1, 2**62, 1.0, True, None, None), 4)]}, ss.RowError, "BIGINT"),
     "an overflow in an expression": ({"visit": [(("a", "x", 2**31 - 1), 1)]}, ss.RowError, "INT"),
