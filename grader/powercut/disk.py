@@ -1,6 +1,6 @@
-"""The grader's side of the file system: mount, cut the power, mount again, unmount.
+"""The grader's side of the file system: mount it, cut its power, mount it again, and unmount it.
 
-Raises VoidError if the machine cannot do this, with the reason and the remedy. The report then says "not tested".
+If the machine cannot do this, VoidError gives the reason and the remedy. The report then says "not tested".
 """
 
 from __future__ import annotations
@@ -21,28 +21,28 @@ from ..sandbox.tree import keep
 
 _PACKAGE = Path(__file__).resolve().parent.parent.parent
 _LIBRARY = "fuse3"
-"""Named explicitly, as mfusepy would prefer an older libfuse."""
+"""Named explicitly, because mfusepy would prefer an older libfuse."""
 _PATIENCE = 20.0
-"""Seconds within which the file system's process must mount, answer, and end."""
+"""The limit in seconds for the file system's process to mount, to answer, and to exit."""
 
 
 @dataclass(frozen=True)
 class Dropped:
-    """How many blocks of 4 KiB a cut undid, in how many files."""
+    """The number of blocks of 4 KiB that a cut undid, and the number of files that they belong to."""
 
     blocks: int
     files: int
 
     def counts(self) -> dict[str, int]:
-        """As values for a record."""
+        """Return both numbers as a dict for the record."""
         return {"blocks": self.blocks, "files": self.files}
 
 
 class Disk:
-    """A folder and its mount point. Not thread-safe."""
+    """A folder, its mount point, and the process that serves it. Not thread-safe."""
 
     def __init__(self, folder: Path, place: Path) -> None:
-        """Creates both if missing. ``folder`` holds the data between mounts; ``place`` is the mount point."""
+        """Create both folders if they are missing. ``folder`` stores the data; ``place`` is the mount point."""
         folder.mkdir(parents=True, exist_ok=True)
         place.mkdir(parents=True, exist_ok=True)
         self.folder, self.place = folder, place
@@ -52,14 +52,14 @@ class Disk:
         """The last line of the process's error output."""
 
     def mount(self) -> None:
-        """Mount the folder. Raises VoidError."""
+        """Mount the folder. Raises VoidError if this machine cannot."""
         if why := _lacks():
             raise VoidError(why)
         self._errors = tempfile.TemporaryFile()
         command = [sys.executable, "-P", "-m", "grader.powercut.serve", str(self.place), str(self.folder)]
         path = os.environ.get("PATH", os.defpath)
         environment = {"PATH": path, "PYTHONPATH": str(_PACKAGE), "FUSE_LIBRARY_NAME": _LIBRARY}
-        # A new session: Ctrl-C must reach only the grader, which then ends this process.
+        # A new session, so that Ctrl-C reaches only the grader, which then stops this process.
         self._process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
@@ -76,7 +76,7 @@ class Disk:
             raise VoidError(_explained(self._said))
 
     def cut(self) -> Dropped:
-        """Cut the power: undo all unsynced writes, and unmount. Raises VoidError."""
+        """Cut the power: undo all unsynced writes and unmount. Raises VoidError if the process does not answer."""
         assert self._process is not None and self._process.stdin is not None
         try:
             self._process.stdin.write(b"cut\n")
@@ -85,17 +85,17 @@ class Disk:
             word = b""
         self.close()
         if word != b"cut":
-            raise VoidError(f"the power-cut file system ended by itself: {self._said}")
+            raise VoidError(f"the process of the power-cut file system has stopped: {self._said}")
         return Dropped(*(int(number) for number in numbers))
 
     def _line(self) -> bytes:
-        """The next line of the process; b"" if none comes in time."""
+        """Return the next line that the process prints; b"" if there is none in time."""
         assert self._process is not None and self._process.stdout is not None
         ready, _, _ = select.select([self._process.stdout], [], [], _PATIENCE)
         return self._process.stdout.readline() if ready else b""
 
     def close(self) -> None:
-        """Unmount, and end the process in any state."""
+        """Unmount, and stop the process whatever state it is in."""
         process, self._process = self._process, None
         if process is None:
             return
@@ -107,7 +107,7 @@ class Disk:
             process.kill()
             process.wait()
         if process.returncode:
-            # The process was killed. Its mount is then removed automatically for root only.
+            # The process was killed. In that case, its mount is removed automatically only for root.
             subprocess.run(["fusermount3", "-u", "-z", "-q", str(self.place)], stderr=subprocess.DEVNULL)
         process.stdout.close()
         with self._errors as errors:
@@ -118,23 +118,23 @@ class Disk:
 
 
 def _lacks() -> str:
-    """What the machine lacks, as far as that is known without trying; "" if nothing."""
+    """Return what the machine lacks, as far as can be told without mounting; "" if nothing."""
     if not Path("/dev/fuse").exists():
         return (
-            "this machine has no /dev/fuse; load the kernel's module (modprobe fuse), or start the container with "
+            "this machine has no /dev/fuse; load the kernel module (modprobe fuse), or start the container with "
             "--device /dev/fuse --cap-add SYS_ADMIN"
         )
     if shutil.which("fusermount3") is None:
-        return "this machine has no fusermount3; install Debian's package fuse3"
+        return "this machine has no fusermount3; install the Debian package fuse3"
     return ""
 
 
 def _explained(said: str) -> str:
-    """Why the mount failed, and the remedy."""
+    """Return why the mount failed and the remedy, given the last line that the process printed."""
     if "libfuse" in said:
-        return "this machine has no libfuse; install Debian's package libfuse3-3"
+        return "this machine has no libfuse; install the Debian package libfuse3-3"
     if "mfusepy" in said:
-        return "the Python package mfusepy is missing; install the environment again"
+        return "the Python package mfusepy is missing; reinstall the environment"
     return (
         f"mounting failed ({said}); start a container with --device /dev/fuse --cap-add SYS_ADMIN "
         "--security-opt apparmor=unconfined, or make fusermount3 setuid root"
@@ -142,7 +142,7 @@ def _explained(said: str) -> str:
 
 
 def _gone(place: Path) -> None:
-    """Wait until ``place`` is unmounted. Raises VoidError after the limit."""
+    """Wait until ``place`` is no longer mounted. Raises VoidError if it still is after the time limit."""
     until = time.monotonic() + _PATIENCE
     with open("/proc/self/mountinfo", "rb") as mounts:
         changed = select.poll()

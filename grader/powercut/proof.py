@@ -1,7 +1,7 @@
-"""Try a power cut on this machine, from the sandbox of the services.
+"""Test a power cut on this machine, from inside the sandbox of the services.
 
-A process in the sandbox writes three files: one with fsync, one with O_DSYNC, one without a sync. After a cut only the
-first two must hold their data. This also shows whether the user of the services can reach the mount.
+A process in the sandbox writes three files: one with fsync, one with O_DSYNC, and one without a sync. After a cut, only
+the first two must contain their data. The test also shows whether the services' user can access the mount.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ..sandbox import Command, Sandbox
 from .disk import Disk
 
 _LONGEST = 20.0
-"""The longest time of the process in seconds."""
+"""The time limit of the process in seconds."""
 _WRITES = """
 import os, sys
 os.chdir(sys.argv[1])
@@ -30,7 +30,10 @@ _AFTER = {"synced": b"synced", "dsync": b"dsync", "dropped": b""}
 
 
 def prove(disk: Disk, sandbox: Sandbox, scratch: Path) -> None:
-    """Mount, write, cut and compare, and leave nothing mounted. Raises VoidError with reason and remedy."""
+    """Check that a power cut loses exactly the unsynced data. Leaves the disk unmounted.
+
+    Raises VoidError with the reason and the remedy if the check fails.
+    """
     disk.mount()
     try:
         data = disk.place / "proof"
@@ -41,7 +44,7 @@ def prove(disk: Disk, sandbox: Sandbox, scratch: Path) -> None:
         disk.close()
     found = {name: (disk.folder / "proof" / name).read_bytes() for name in _AFTER}
     if found != _AFTER:
-        raise VoidError(f"a cut left {found} instead of exactly the synced data; use another libfuse")
+        raise VoidError(f"a power cut left {found}, not exactly the synced data; use another libfuse")
 
 
 def _write(sandbox: Sandbox, data: Path, scratch: Path) -> None:
@@ -60,4 +63,4 @@ def _write(sandbox: Sandbox, data: Path, scratch: Path) -> None:
         if code:
             output.seek(0, os.SEEK_SET)
             said = output.read().decode(errors="replace").strip().rpartition("\n")[2] or f"exit {code}"
-            raise VoidError(f"a process in the sandbox cannot write to the mounted folder ({said}); try another tier")
+            raise VoidError(f"a process in the sandbox cannot write to the mounted folder ({said})")

@@ -2,11 +2,12 @@
 
     python -P -m grader.powercut.serve MOUNT FOLDER
 
-It prints "ready" once it is mounted. The input line "cut" makes it undo all unsynced writes and print "cut BLOCKS
-FILES"; after that every request fails. It unmounts and ends when its input ends, so also if the grader is killed.
+The process prints "ready" once the file system is mounted. When it reads the line "cut" from its input, it undoes all
+unsynced writes and prints "cut BLOCKS FILES". After that, every request fails. The process unmounts and exits when its
+input is closed, which also happens if the grader is killed.
 
-An msync arrives as an fsync of its file. The kernel caches reads and passes every write on at once, except writes
-through a memory mapping, which arrive when they are synced, or earlier.
+An msync arrives as an fsync of its file. The kernel caches reads, but it passes on every write immediately, except
+writes through a memory mapping. Those arrive when they are synced, or earlier.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from mfusepy import FUSE, Operations, fuse_file_info, fuse_get_context
 from .undo import Undo
 
 _HIDDEN = ".fuse_hidden"
-"""libfuse renames a removed open file to such a name. After a cut that file must be gone."""
+"""libfuse renames an open file to a name with this prefix when it is removed. After a cut, that file must be gone."""
 _WANTED = os.O_NOFOLLOW | os.O_CLOEXEC
 _TIMES = ("st_atime", "st_mtime", "st_ctime")
 _FIELDS = ("st_mode", "st_ino", "st_nlink", "st_uid", "st_gid", "st_size", "st_blocks", "st_blksize", "st_rdev")
@@ -39,7 +40,7 @@ _R = TypeVar("_R")
 
 
 def _powered(method: Callable[Concatenate[Folder, str, _P], _R]) -> Callable[Concatenate[Folder, str, _P], _R]:
-    """Serialize requests, pass the path in the folder, and fail after a cut."""
+    """Make requests run one at a time, receive the path below the folder, and fail after a cut."""
 
     @functools.wraps(method)
     def guarded(self: Folder, path: str, /, *rest: _P.args, **named: _P.kwargs) -> _R:
@@ -52,21 +53,21 @@ def _powered(method: Callable[Concatenate[Folder, str, _P], _R]) -> Callable[Con
 
 
 class Folder(Operations):  # type: ignore[misc]  # the library is untyped
-    """Passes the kernel's requests on to a folder. File handles are descriptors of the folder's files."""
+    """Passes the kernel's requests on to a folder. File handles are descriptors of files in the folder."""
 
     use_ns = True
 
     def __init__(self, root: str) -> None:
         self.root, self._turn, self.off = root, threading.Lock(), False
         self._undo: dict[int, Undo] = {}
-        """The files with unsynced writes, by inode."""
+        """The old content of each file with unsynced writes, by inode."""
         self._hidden: set[str] = set()
         self._owned = os.geteuid() == 0
         self.ended = False
-        """Whether the input has ended."""
+        """Whether the input has been closed."""
 
     def cut(self) -> tuple[int, int]:
-        """Undo all unsynced writes, and fail every later request. Returns how many blocks of how many files."""
+        """Undo all unsynced writes and make later requests fail. Returns how many blocks and files were undone."""
         with self._turn:
             self.off = True
             blocks = sum(undo.undo() for undo in self._undo.values())
@@ -75,18 +76,18 @@ class Folder(Operations):  # type: ignore[misc]  # the library is untyped
             return blocks, len(self._undo)
 
     def init(self, path: str) -> None:
-        """Report that the file system is mounted."""
+        """Print that the file system is mounted."""
         print("ready", flush=True)
 
     def _forget(self, path: str) -> None:
-        """Forget a file's unsynced writes if its last name is about to be removed."""
+        """Discard the undo data of a file if its last name is about to be removed."""
         with contextlib.suppress(FileNotFoundError):
             found = os.lstat(path)
             if found.st_nlink == 1 and (undo := self._undo.pop(found.st_ino, None)):
                 undo.close()
 
     def _own(self, path: str) -> None:
-        """Give a new file to the caller, if this process runs as root."""
+        """Make the caller the owner of a new file, if this process runs as root."""
         if self._owned:
             uid, gid, _ = fuse_get_context()
             os.chown(path, uid, gid, follow_symlinks=False)
@@ -103,7 +104,7 @@ class Folder(Operations):  # type: ignore[misc]  # the library is untyped
 
     @_powered
     def open(self, path: str, info: fuse_file_info) -> int:
-        # Open for reading too, as a write must first store the old content.
+        # Open for reading too, because a write must first store the old content.
         reads = info.flags & os.O_ACCMODE == os.O_RDONLY
         info.fh = os.open(path, (os.O_RDONLY if reads else os.O_RDWR) | _WANTED)
         if info.flags & os.O_TRUNC:
@@ -160,7 +161,7 @@ class Folder(Operations):  # type: ignore[misc]  # the library is untyped
         os.close(info.fh)
         return 0
 
-    # Everything else is durable at once.
+    # Everything else is durable immediately.
 
     @_powered
     def getattr(self, path: str, info: fuse_file_info | None = None) -> dict[str, int]:
@@ -247,14 +248,14 @@ class Folder(Operations):  # type: ignore[misc]  # the library is untyped
 
 
 def _kind(entry: os.DirEntry[str]) -> int:
-    """The type of an entry as a mode; 0 if unknown."""
+    """Return the file type of a directory entry as mode bits; 0 if it is unknown."""
     if entry.is_symlink():
         return stat.S_IFLNK
     return stat.S_IFDIR if entry.is_dir() else stat.S_IFREG if entry.is_file() else 0
 
 
 def _obey(folder: Folder) -> None:
-    """Obey the lines of standard input, and end the process when they end."""
+    """Execute the commands from standard input, and terminate the process when it is closed."""
     for line in sys.stdin:
         if line == "cut\n":
             print("cut", *folder.cut(), flush=True)
@@ -263,10 +264,10 @@ def _obey(folder: Folder) -> None:
 
 
 def main(mount: str, folder: str) -> None:
-    """Serve until the input ends."""
-    os.umask(0)  # the kernel has applied the caller's
+    """Serve ``folder`` at ``mount`` until the input is closed."""
+    os.umask(0)  # the kernel has already applied the caller's umask
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # each unsynced file keeps a descriptor
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # each unsynced file keeps a descriptor open
     served = Folder(folder)
     threading.Thread(target=_obey, args=(served,), daemon=True, name="power").start()
     # default_permissions: the kernel checks modes and owners.

@@ -1,8 +1,8 @@
-"""The submission's processes, from build to end.
+"""The submission's processes, from the build until the end of the run.
 
-`build` makes the copy that runs, `logs` stores what processes print, `supervisor` starts, watches, kills and restarts
-them, `elsewhere` replaces it for a system at --url, `listening` waits until the addresses accept connections, `sampler`
-records who uses the CPU, `bounds` ends a run whose services use too much memory or disk.
+`build` makes the copy that runs, `logs` stores the output of processes, `supervisor` starts, watches, kills and
+restarts them, `elsewhere` replaces the supervisor for a system at --url, `listening` waits until addresses accept
+connections, `sampler` records who uses the CPU, and `bounds` stops a run whose services use too much memory or disk.
 """
 
 from .build import prepare

@@ -1,7 +1,7 @@
-"""Limit the memory, disk and files of all services together, checked every second. Exceeding a limit is a fail.
+"""Limits on the memory, disk space and files of all services together. A submission that exceeds a limit fails.
 
-Memory is PSS from /proc, which counts shared pages once. RLIMIT_AS would kill a JVM, which reserves addresses that it
-does not use.
+The limits are checked every second. Memory is measured as PSS from /proc, which counts shared pages only once.
+RLIMIT_AS is not suitable, because it would kill a JVM, which reserves address space that it does not use.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ EVERY = 1.0
 
 
 def memory(pids: set[int]) -> int:
-    """The PSS of all processes in bytes. A process that has ended or is not readable counts as 0."""
+    """Return the PSS of all processes in bytes. A process that has ended or cannot be read adds 0."""
     total = 0
     for pid in pids:
         try:
@@ -31,7 +31,7 @@ def memory(pids: set[int]) -> int:
 
 
 def disk(folder: Path) -> tuple[int, int]:
-    """Bytes on disk and files below a folder. Links are not followed."""
+    """Return the bytes on disk and the number of files below a folder. Does not follow links."""
     total = files = 0
     for root, folders, names in os.walk(folder):
         files += len(names) + len(folders)
@@ -39,12 +39,12 @@ def disk(folder: Path) -> tuple[int, int]:
             try:
                 total += os.lstat(os.path.join(root, name)).st_blocks * 512
             except OSError:
-                continue  # removed meanwhile
+                continue  # the file has been removed
     return total, files
 
 
 class Bounds:
-    """Checks the limits. `tick` raises SubmissionError when one is exceeded."""
+    """Checks the limits. `tick` raises SubmissionError if one is exceeded."""
 
     def __init__(
         self,
@@ -53,16 +53,16 @@ class Bounds:
         most_memory: int,
         most_disk: int,
         most_files: int,
-        who: tuple[str, str] = ("the services use", "{data} holds"),
+        who: tuple[str, str] = ("the services use", "{data} contains"),
         more: tuple[Path, ...] = (),
     ) -> None:
-        """``who``: the beginnings of the messages about memory and about files; ``more``: folders that count too."""
+        """``who``: how the messages about memory and about files begin; ``more``: additional folders to count."""
         self._pids, self._places = pids, (data, *more)
         self._most_memory, self._most_disk, self._most_files = most_memory, most_disk, most_files
         self._due, self._who = 0.0, who
 
     def tick(self) -> None:
-        """Check, if a second has passed."""
+        """Check the limits if a second has passed since the last check."""
         if time.monotonic() < self._due:
             return
         self._due = time.monotonic() + EVERY

@@ -1,8 +1,9 @@
-"""Copy the submission, and run its build commands once for each content, with network access and limits.
+"""Copy the submission and run its build commands, with network access and limits.
 
-The result is cached by the hash of the content, at a fixed path, as a virtual environment contains its path. With
-Landlock a build can write only to the copy and to a home of its own. Its time, memory, disk and output are limited, and
-processes that it leaves behind are killed.
+The result is cached by the hash of the submission's content, so the same content is built only once. The path of a
+build never changes, because a virtual environment contains its own path. With Landlock, a build can write only to the
+copy and to a separate home. Its time, memory, disk space and output are limited, and processes that it leaves behind
+are killed.
 """
 
 from __future__ import annotations
@@ -30,7 +31,10 @@ _SKIP = {".git", "__pycache__", ".venv", "node_modules"}
 
 
 def content_hash(folder: Path) -> str:
-    """A hash of all files to copy, with names and modes. Raises SubmissionError for files that cannot be copied."""
+    """Return a hash of the names, modes and content of all files to copy.
+
+    Raises SubmissionError if a file cannot be copied.
+    """
     digest, total, count = hashlib.sha256(), 0, 0
     for root, folders, files in os.walk(folder, onerror=_closed):
         folders[:] = sorted(set(folders) - _SKIP)
@@ -40,7 +44,7 @@ def content_hash(folder: Path) -> str:
             if path.is_symlink():
                 leads = os.readlink(path)
                 if leads.startswith("/") or not path.resolve().is_relative_to(folder.resolve()):
-                    raise SubmissionError(f"{inside} is a link that leaves the submission; replace it by the file")
+                    raise SubmissionError(f"{inside} links outside the submission; replace the link with the file")
                 digest.update(f"{inside}\0{leads}\0".encode())
                 continue
             if not path.is_file():
@@ -48,8 +52,8 @@ def content_hash(folder: Path) -> str:
             total, count = total + path.stat().st_size, count + 1
             if total > MOST_BYTES or count > MOST_FILES:
                 raise SubmissionError(
-                    f"the submission has more than {MOST_BYTES:,} bytes or {MOST_FILES:,} files (up to {inside}); "
-                    "remove data"
+                    f"the submission has more than {MOST_BYTES:,} bytes or {MOST_FILES:,} files "
+                    f"(exceeded at {inside}); remove data files"
                 )
             try:
                 content = path.read_bytes()
@@ -67,12 +71,12 @@ def _closed(error: OSError) -> NoReturn:
 
 
 def prepare(submission: Submission, cache: Path, seconds: float) -> tuple[Path, str]:
-    """Build the submission unless it is cached. Returns the folder to run from, and the hash.
+    """Build the submission unless the result is cached. Returns the folder to run it from, and the content hash.
 
-    Raises SubmissionError, and UsageError if the cache folder cannot be created.
+    Raises SubmissionError if the build fails, and UsageError if the cache folder cannot be created.
     """
     if submission.folder is None:
-        raise ValueError("a system at --url is not built")
+        raise ValueError("a system at --url cannot be built")
     mark = content_hash(submission.folder)
     home = cache / mark[:24]
     try:
@@ -85,11 +89,11 @@ def prepare(submission: Submission, cache: Path, seconds: float) -> tuple[Path, 
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (home / "done").exists():
             shutil.rmtree(home, ignore_errors=True)
-            # Links stay links: the copy must hold only files that were checked.
+            # Links are copied as links, because the copy must contain only files that were checked.
             skip = shutil.ignore_patterns(*_SKIP)
             shutil.copytree(submission.folder, home / "submission", symlinks=True, ignore=skip)
-            # The home is not in the cache, which may lie below a folder that only root can enter. All commands
-            # share it, so that one can use what an earlier one installed.
+            # The home is outside the cache, which may be inside a folder that only root can enter. All commands share
+            # this home, so that a command can use what an earlier command installed.
             with tempfile.TemporaryDirectory(prefix="checkout-build-", ignore_cleanup_errors=True) as own:
                 for command in submission.build:
                     _run(command, home / "submission", Path(own), seconds)
@@ -99,7 +103,7 @@ def prepare(submission: Submission, cache: Path, seconds: float) -> tuple[Path, 
 
 
 def _open_up(folder: Path) -> None:
-    """Make all files readable for the uid of the sandbox."""
+    """Make all files and folders readable for the uid of the sandbox."""
     for root, folders, files in os.walk(folder):
         for name in (".", *folders, *files):
             path = Path(root, name)
@@ -108,7 +112,7 @@ def _open_up(folder: Path) -> None:
 
 
 def _sandbox(folder: Path) -> Plain:
-    """The sandbox of a build: Landlock if the kernel has it, otherwise only limits."""
+    """Return the sandbox for a build: Landlock if the kernel has it, and otherwise only resource limits."""
     run = uuid.uuid4().hex
     try:
         locked = Locked(run, folder, network=True)
@@ -131,7 +135,7 @@ def _run(command: tuple[str, ...], folder: Path, home: Path, seconds: float) -> 
         process, tree = _sandbox(folder).start(Command("build", words, folder, output, {}, home, (folder,)))
     finally:
         os.close(output)
-    who = ("build: it uses", "build: its folder holds")
+    who = ("build: it uses", "build: its folder contains")
     bounds = Bounds(tree.pids, folder.parent, Limits.memory, Limits.disk, Limits.files, who, (home,))
     until, code = time.monotonic() + seconds, None
     try:

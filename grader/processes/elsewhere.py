@@ -1,8 +1,8 @@
-"""A system at --url, which the grader kills and restarts by commands of its owner.
+"""A system at --url, which the grader kills and restarts with commands that its owner provides.
 
     --kill NAME=COMMAND --restart NAME=COMMAND
 
-Commands are split into words as a shell would, and run without a shell. They cannot pause a process.
+Commands are split into words as in a shell, but run without a shell. There is no command to pause a process.
 """
 
 from __future__ import annotations
@@ -19,13 +19,16 @@ from ..wire.jobs import Target
 from .listening import closed
 
 _LONGEST = 30.0
-"""The longest time of a command in seconds."""
+"""The time limit of a command in seconds."""
 _TOLD = 300
-"""The most bytes of a command's output in a message."""
+"""The maximum number of bytes of a command's output in an error message."""
 
 
 def commands(kill: Sequence[str], restart: Sequence[str]) -> dict[str, tuple[list[str], list[str]]]:
-    """For each name the words of its two commands. Raises UsageError unless each name has both."""
+    """Return the words of the kill command and of the restart command for each name.
+
+    Raises UsageError if a name does not have both, or if an option is malformed.
+    """
     found: list[dict[str, list[str]]] = []
     for option, given in (("--kill", kill), ("--restart", restart)):
         named: dict[str, list[str]] = {}
@@ -36,7 +39,7 @@ def commands(kill: Sequence[str], restart: Sequence[str]) -> dict[str, tuple[lis
             except ValueError as error:
                 raise UsageError(f"{option} {text}: {error}; quote words as in a shell") from error
             if not (equals and name and words) or name in named:
-                raise UsageError(f"{option} {text}: write NAME=COMMAND, and each name once")
+                raise UsageError(f"{option} {text}: write NAME=COMMAND, with a different name each time")
             named[name] = words
         found.append(named)
     if odd := set(found[0]) ^ set(found[1]):
@@ -46,22 +49,22 @@ def commands(kill: Sequence[str], restart: Sequence[str]) -> dict[str, tuple[lis
 
 
 def left_out(names: Sequence[str]) -> list[tuple[str, str]]:
-    """What the verdict on a system at --url does not cover, and why. ``names``: what can be killed."""
+    """Return what the verdict on a system at --url does not cover, and why. ``names``: the names that can be killed."""
     there = "the grader did not start the system at --url"
     left = [
-        ("what it may read, write and reach", f"no sandbox, as {there}"),
+        ("its access to files and to the network", f"no sandbox, because {there}"),
         ("limits on its memory, disk and files", there),
-        ("a first start, and a process that exits by itself", there),
-        ("cores that it uses", there),
+        ("its first start, and processes that exit by themselves", there),
+        ("its use of the CPU", there),
     ]
     if names:
         left.append((f"pauses (SIGSTOP) of {', '.join(names)}", "commands can kill and restart, but not pause"))
-        left.append(("kills of its other processes", "no --kill and --restart name them"))
+        left.append(("kills of its other processes", "no --kill and --restart options name them"))
     return left
 
 
 class Elsewhere:
-    """Kills and restarts by commands, with the interface of a Supervisor."""
+    """Kills and restarts a system with commands. Has the interface of a Supervisor."""
 
     can_pause = False
 
@@ -73,7 +76,7 @@ class Elsewhere:
         limits: Limits,
         note: Callable[[str, str, str], None],
     ) -> None:
-        """``targets``: the addresses of the services. All must accept connections before a restart is complete."""
+        """``targets``: the addresses of the services. A restart is complete when all of them accept connections."""
         self._given, self._targets, self._scout, self._limits, self._note = given, targets, scout, limits, note
 
     @property
@@ -82,10 +85,10 @@ class Elsewhere:
         return list(self._given)
 
     def aim(self, name: str) -> None:
-        """Does nothing: a command cannot be prepared."""
+        """Do nothing, because a command cannot be prepared."""
 
     def freeze(self, names: list[str]) -> None:
-        """Does nothing: only the kill command stops a process."""
+        """Do nothing, because only the kill command stops a process."""
 
     def kill(self, name: str) -> None:
         """Run the kill command. Raises SubmissionError if it fails."""
@@ -101,22 +104,22 @@ class Elsewhere:
         """Wait until every address accepts connections. Raises SubmissionError after the limit."""
         if silent := closed(self._targets, self._scout, self._limits.ready):
             raise SubmissionError(
-                f"{name}: {silent} accepts no connection {self._limits.ready:.0f} s after its restart"
+                f"{name}: {silent} does not accept connections {self._limits.ready:.0f} s after its restart"
             )
         self._note(name, "ready", "")
 
     def pause(self, name: str) -> None:
-        """Raises UsageError: there is no command to pause."""
+        """Raise UsageError, because there is no command to pause a process."""
         raise UsageError("a system at --url cannot be paused")
 
     resume = pause
 
     def cpu(self) -> float:
-        """0, as it is unknown here."""
+        """Return 0, because the CPU time of the system is unknown."""
         return 0.0
 
     def _run(self, name: str, words: list[str]) -> None:
-        # Not a pipe: the restarted process would keep it open, and reading would never end.
+        # This is not a pipe, because the restarted process would keep it open, and reading it would never end.
         with tempfile.TemporaryFile() as said:
             try:
                 done = subprocess.run(

@@ -9,13 +9,14 @@ from ..wire.client import Generator
 from ..wire.jobs import Target
 
 _GLANCE = 0.05
-"""Seconds between two tries. A port that begins to listen sends no event, so it must be polled."""
+"""Seconds between two tries. A port does not send an event when a process listens on it, so it must be polled."""
 
 
 def closed(targets: Sequence[Target], scout: Generator, seconds: float, tend: Callable[[], None] | None = None) -> str:
-    """Wait until every address accepts connections. Returns one that did not within ``seconds``, "" if all did.
+    """Wait until every address accepts connections, but at most ``seconds``.
 
-    ``tend`` is called meanwhile, to restart processes that exit.
+    Returns the first address that does not accept connections, "" if all do. ``tend`` is called between tries, to
+    restart processes that have exited.
     """
     until = time.monotonic() + seconds
     while silent := next((target for target in targets if not scout.knock(target)), None):

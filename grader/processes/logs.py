@@ -1,6 +1,6 @@
-"""The output of all processes. One thread reads it, so that no process blocks on a pipe; a cap bounds its size.
+"""Collects the output of all processes. One thread reads it, so that no process blocks on a full pipe.
 
-A long log keeps its first and its last part.
+The size of a log is limited. A long log keeps its beginning and its end.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import threading
 from collections import deque
 
 FIRST, LAST = 200_000, 400_000
-"""Bytes that are kept of the beginning and of the end."""
+"""The number of bytes that are kept from the beginning and from the end of a log."""
 _PIECE, _PIPE = 65_536, 1 << 20
-"""Bytes to read at once, and the most that a pipe holds."""
+"""The number of bytes to read at a time, and the capacity of a pipe."""
 
 
 class _Log:
@@ -54,7 +54,7 @@ class Logs:
         self._thread.start()
 
     def pipe(self, name: str) -> int:
-        """A descriptor for the output of a process. Close it after the process has inherited it."""
+        """Return a descriptor for the output of a process. Close it after the process has inherited it."""
         read, write = os.pipe()
         os.set_blocking(read, False)
         with self._lock:
@@ -64,12 +64,12 @@ class Logs:
         return write
 
     def note(self, name: str, text: str) -> None:
-        """Add a line of the grader to a log."""
+        """Add a line from the grader to a log."""
         with self._lock:
             self._logs.setdefault(name, _Log()).add(f"-- {text} (the grader)\n".encode())
 
     def texts(self) -> dict[str, str]:
-        """All logs, with everything that was printed before this call."""
+        """Return all logs by name. They contain everything that was printed before this call."""
         with self._lock:
             for key in self._selector.get_map().values() if self._open else ():
                 if key.data is not None:
@@ -77,7 +77,7 @@ class Logs:
             return {name: log.text() for name, log in sorted(self._logs.items())}
 
     def tail(self, name: str, lines: int = 15) -> str:
-        """The last lines of a log."""
+        """Return the last lines of a log."""
         return "\n".join(self.texts().get(name, "").splitlines()[-lines:])
 
     def _pump(self) -> None:
@@ -97,7 +97,7 @@ class Logs:
                         os.close(key.fd)
 
     def _rest(self, pipe: int, log: _Log) -> None:
-        """Read what a pipe holds now, and not more, as its writer may never stop."""
+        """Read what is in a pipe now. Later output is not read, because the writer may never stop."""
         for _ in range(_PIPE // _PIECE):
             try:
                 data = os.read(pipe, _PIECE)
@@ -108,7 +108,7 @@ class Logs:
             log.add(data)
 
     def close(self) -> None:
-        """Stop reading, even if a process keeps its end open. The logs stay readable. Idempotent."""
+        """Stop reading, even if a process keeps its end of a pipe open. The logs remain readable. Idempotent."""
         if not self._open:
             return
         self._open = False

@@ -1,6 +1,6 @@
-"""CPU time for each second, of the generator, the services, and all programs other than those and the grader.
+"""Samples the CPU time of the generator, of the services, and of all programs that do not belong to the run.
 
-From /proc. Steal time counts as foreign, as another virtual machine used it.
+The times are read from /proc once per second. Steal time is foreign time, because another virtual machine used it.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from pathlib import Path
 from ..record import Record
 
 EVERY = 1.0
-"""Seconds."""
+"""Seconds between two samples."""
 
 
 def busy() -> float:
-    """Busy CPU seconds of the whole machine since it started, including steal."""
+    """Return the busy CPU seconds of the entire machine since it started, including steal time."""
     user, nice, system, _, _, irq, softirq, steal = (int(n) for n in Path("/proc/stat").read_text().split(None, 9)[1:9])
     return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
 
 
 def used(pid: int) -> float:
-    """CPU seconds of a process; 0 if it has ended."""
+    """Return the CPU seconds that a process has used; 0 if it has ended."""
     try:
         text = Path("/proc", str(pid), "stat").read_text(errors="replace")
     except OSError:
@@ -32,10 +32,13 @@ def used(pid: int) -> float:
 
 
 class Sampler:
-    """Adds one row per second to the record's samples. Call ``tick`` more often than that."""
+    """Adds one row per second to the record's samples. Call ``tick`` more than once per second."""
 
     def __init__(self, record: Record, generator: int, services: Callable[[], float], now: Callable[[], int]) -> None:
-        """``generator``: its pid. ``services``: their CPU seconds so far. ``now``: nanoseconds of the run."""
+        """``generator``: the pid of the generator. ``services``: returns the CPU seconds of the services so far.
+
+        ``now``: returns the nanoseconds since the run began.
+        """
         self._record, self._generator, self._services, self._now = record, generator, services, now
         self._last, self._due = self._read(), time.monotonic() + EVERY
 
@@ -44,13 +47,13 @@ class Sampler:
         return generator, services, busy() - generator - services - used(os.getpid())
 
     def tick(self) -> None:
-        """Add a row, if a second has passed."""
+        """Add a row if a second has passed since the last one."""
         if time.monotonic() < self._due:
             return
         self._due = time.monotonic() + EVERY
         read = self._read()
         names = ("generator", "services", "foreign")
-        # The CPU seconds of a killed service are gone, so a difference may be negative.
+        # The CPU seconds of a killed service are no longer included, so a difference may be negative.
         row = {n: max(0.0, round(b - a, 3)) for n, a, b in zip(names, self._last, read, strict=True)}
         self._last = read
         self._record.samples.append(at=self._now(), **row)

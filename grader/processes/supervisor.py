@@ -1,6 +1,7 @@
-"""The services of one run: start in order, watch, kill with all children, restart on the same ports.
+"""Starts the services of a run in order, watches them, kills them with all their children, and restarts them.
 
-Everything runs in the calling thread. Call ``tend`` a few times a second: it restarts processes that exited.
+A restarted service keeps its port. Everything runs in the calling thread. Call ``tend`` a few times per second, because
+it restarts processes that have exited.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ from .bounds import Bounds
 from .logs import Logs
 
 _GLANCE = 0.05
-"""Seconds between two checks whether a service is ready. A port sends no event when it begins to listen."""
+"""Seconds between two checks of whether a service is ready. A port does not send an event when a process listens."""
 
 
 _NO_PROGRAM, _FIRST_EXITS = 127, 3
-"""The exit status of a missing program, as in a shell; and the exits after which a first start fails."""
+"""The exit status for a missing program, as in a shell; and the number of exits after which a first start fails."""
 
 
 @dataclass
@@ -40,14 +41,14 @@ class _Service:
     popen: subprocess.Popen[bytes] | None = None
     tree: Tree | None = None
     wanted: bool = False
-    """Whether it should run. If it does not, it exited by itself."""
+    """Whether the service should be running. If it is not, it has exited by itself."""
     began: float = 0.0
     exits: int = 0
     seen_ready: bool = False
 
 
 class Supervisor:
-    """Owns every process of the submission."""
+    """Starts, watches and kills every process of the submission."""
 
     can_pause = True
 
@@ -62,9 +63,10 @@ class Supervisor:
         note: Callable[[str, str, str], None],
         data: Path | None = None,
     ) -> None:
-        """``scout``: probes ports in the services' network; ``note(process, what, detail)``: records an event.
+        """``scout``: a generator that probes ports in the services' network.
 
-        The {data} folders are in ``data``, by default in ``scratch``, whose size is limited.
+        ``note(process, what, detail)``: a function that records an event. ``data``: the parent of the {data} folders;
+        None: a folder in ``scratch``, whose size is limited.
         """
         self._sandbox, self._scout, self._limits, self._note = sandbox, scout, limits, note
         self._folder, self._scratch, self._all_data = folder, scratch, data or scratch / "data"
@@ -77,11 +79,11 @@ class Supervisor:
 
     @property
     def names(self) -> list[str]:
-        """The services in the order of their start."""
+        """The names of the services, in the order in which they start."""
         return list(self._services)
 
     def role(self, name: str) -> str:
-        """The role of a service."""
+        """Return the role of a service, such as "stock" or "database"."""
         return self._services[name].process.role
 
     def _data(self, name: str) -> str:
@@ -90,11 +92,14 @@ class Supervisor:
         return str(path)
 
     def start_all(self) -> None:
-        """Start everything in order, each once the one before is ready. Raises SubmissionError."""
+        """Start all services in order, each one when the previous one is ready.
+
+        Raises SubmissionError if a service does not become ready, and VoidError if its port is in use.
+        """
         for name, service in self._services.items():
             port = self.places.ports[name]
             if service.process.port and self._scout.knock(Target("127.0.0.1", port), 0.2):
-                raise VoidError(f"another program uses port {port}, which {name} asks for; end it first")
+                raise VoidError(f"another program uses port {port}, which {name} needs; stop that program")
             self.start(name)
             self.wait_ready(name)
 
@@ -107,7 +112,7 @@ class Supervisor:
         home.mkdir(parents=True, exist_ok=True)
         where = (self._folder / fill(process.cwd, name)).resolve()
         if not where.is_dir():
-            raise SubmissionError(f"{name}: its cwd {process.cwd!r} is not a folder")
+            raise SubmissionError(f"{name}: the cwd {process.cwd!r} is not a folder")
         output = self.logs.pipe(name)
         try:
             command = Command(
@@ -128,10 +133,10 @@ class Supervisor:
         service.wanted, service.began = True, time.monotonic()
 
     def wait_ready(self, name: str) -> None:
-        """Wait until a service is ready. If it exits, it is restarted.
+        """Wait until a service is ready, and restart it if it exits.
 
-        Raises SubmissionError if it is not ready in time. A first start also fails at once if the program is missing,
-        or after three exits, so that a student need not wait a minute.
+        Raises SubmissionError if it is not ready in time. A first start also fails as soon as the program is found to
+        be missing or has exited three times, so that a student does not have to wait for a minute.
         """
         service = self._services[name]
         ready = service.process.ready
@@ -150,7 +155,7 @@ class Supervisor:
             self.tend_others(name)
             if time.monotonic() > until:
                 asked = self.places.fill(ready.http or (f"port {ready.tcp}" if ready.tcp else "a port"), name)
-                got = f"must be answered 2xx ({status_word(self._asked(asked))})" if ready.http else "does not answer"
+                got = f"must answer 2xx ({status_word(self._asked(asked))})" if ready.http else "does not answer"
                 raise SubmissionError(
                     f"{name} is not ready after {seconds:.0f} s: {asked} {got}; it printed:\n" + self.logs.tail(name)
                 )
@@ -159,7 +164,7 @@ class Supervisor:
         self._note(name, "ready", "")
 
     def is_ready(self, name: str) -> bool:
-        """Whether a service is ready now."""
+        """Return whether a service is ready now."""
         ready = self._services[name].process.ready
         if ready.http:
             return 200 <= self._asked(self.places.fill(ready.http, name)) < 300
@@ -178,17 +183,17 @@ class Supervisor:
         return int(self._scout.run(job).status[0])
 
     def ended(self) -> str:
-        """The services that exited by themselves, with the end of their output; "" if none did."""
+        """Return which services exited by themselves, with the end of their output; "" if none did."""
         return "".join(
-            f"\n{name} exited, {service.exits} times; it printed:\n{self.logs.tail(name)}"
+            f"\n{name} exited (exits: {service.exits}); it printed:\n{self.logs.tail(name)}"
             for name, service in self._services.items()
             if service.exits
         )
 
     def tend(self) -> None:
-        """Restart services that exited: the first time at once, later at most once a second.
+        """Restart services that have exited: the first time immediately, later at most once per second.
 
-        Raises SubmissionError if the services use too much memory or disk.
+        Raises SubmissionError if the services use too much memory or disk space, or too many files.
         """
         self._bounds.tick()
         self.tend_others("")
@@ -197,7 +202,7 @@ class Supervisor:
         return set().union(*(service.tree.pids(0.5) for service in self._services.values() if service.tree is not None))
 
     def tend_others(self, but: str) -> None:
-        """Do the same for all services except one, without checking the limits."""
+        """Restart services that have exited, except ``but``, without checking the limits."""
         for name, service in self._services.items():
             if name != but and service.wanted and service.popen is not None and service.popen.poll() is not None:
                 if service.exits and time.monotonic() - service.began < self._limits.restart:
@@ -209,13 +214,13 @@ class Supervisor:
                 self._note(name, "started", "it had exited by itself")
 
     def aim(self, name: str) -> None:
-        """Find the processes of a service now, so that its next kill or pause begins at once."""
+        """Find the processes of a service now, so that its next kill or pause can begin without delay."""
         tree = self._services[name].tree
         if tree is not None:
             tree.aim()
 
     def freeze(self, names: list[str]) -> None:
-        """Stop the processes that the last `aim` found. A kill or a pause follows."""
+        """Send SIGSTOP to the processes that the last `aim` found. A kill or a pause must follow."""
         for name in names:
             tree = self._services[name].tree
             if tree is not None:
@@ -231,7 +236,7 @@ class Supervisor:
         self.logs.note(name, "killed")
 
     def pause(self, name: str) -> None:
-        """Pause a service and all its children, and wait until none of them runs."""
+        """Pause a service and all its children, and wait until all of them are stopped."""
         tree = self._services[name].tree
         if tree is not None:
             self.freeze([name])
@@ -247,7 +252,7 @@ class Supervisor:
             self._note(name, "resume", "")
 
     def restart(self, name: str) -> None:
-        """Restart a killed service. ``wait_ready`` waits for it."""
+        """Restart a killed service, without waiting until it is ready."""
         self.start(name)
         self._note(name, "started", "after the grader killed it")
 
@@ -258,11 +263,11 @@ class Supervisor:
             service.popen.wait()
 
     def cpu(self) -> float:
-        """CPU seconds of all live processes since their start."""
+        """Return the CPU seconds that all live processes have used since their start."""
         return sum(service.tree.cpu() for service in self._services.values() if service.tree is not None)
 
     def close(self) -> None:
-        """End all services. Idempotent."""
+        """Stop all services. Idempotent."""
         for service in self._services.values():
             service.wanted = False
         for service in self._services.values():

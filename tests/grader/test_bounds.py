@@ -43,7 +43,7 @@ def test_disk_and_files_are_bounded(tmp_path: Path) -> None:
     (data / "link").symlink_to(large)
     Bounds(set, data, MIB, 2 * MIB, 9).tick()
     (data / "log").write_bytes(os.urandom(3 * MIB))
-    with pytest.raises(SubmissionError, match=r"\{data\} holds 3 MiB; the limit is 2 MiB"):
+    with pytest.raises(SubmissionError, match=r"\{data\} contains 3 MiB; the limit is 2 MiB"):
         Bounds(set, data, MIB, 2 * MIB, 9).tick()
-    with pytest.raises(SubmissionError, match=r"\{data\} holds 2 files; the limit is 1"):
+    with pytest.raises(SubmissionError, match=r"\{data\} contains 2 files; the limit is 1"):
         Bounds(set, data, MIB, 9 * MIB, 1).tick()

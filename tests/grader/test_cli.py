@@ -32,7 +32,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("checkout team --kill shop=true --restart shop=true", "--kill and --restart need --url"),
         ("checkout --url http://192.0.2.1:80 --phases load", "only with --allow-remote"),
         ("checkout --url http://127.0.0.1:1 --kill shop=true", "each NAME needs both"),
-        ("checkout --url http://127.0.0.1:1 --kill shop --restart shop=true", "write NAME=COMMAND, and each name once"),
+        ("checkout --url http://127.0.0.1:1 --kill shop --restart shop=true", "write NAME=COMMAND, with a different"),
         ("checkout team/checkout.toml", "give the folder that contains it"),
         ("checkout team --phases=", "no such phase: ''; choose from contract,"),
         ("checkout team --phases load,", "no such phase: ''; choose from contract,"),

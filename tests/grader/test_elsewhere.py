@@ -51,8 +51,8 @@ def test_faults_by_commands_and_what_they_leave_out(tmp_path: Path) -> None:
     report = json.loads((tmp_path / "out" / "report.json").read_text())
     assert done.returncode == 0 and report["verdict"] == "pass", done.stdout + done.stderr
     left = {entry["what"]: entry["why"] for entry in report["not_tested"]}
-    assert "pauses (SIGSTOP) of shop" in left and "no sandbox" in left["what it may read, write and reach"]
-    assert {"limits on its memory, disk and files", "cores that it uses"} <= set(left)
+    assert "pauses (SIGSTOP) of shop" in left and "no sandbox" in left["its access to files and to the network"]
+    assert {"limits on its memory, disk and files", "its use of the CPU"} <= set(left)
     faults = report["phases"]["faults"]["figures"]["faults"]
     assert faults and not any("pause" in str(fault) for fault in faults)
 

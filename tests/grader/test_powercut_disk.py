@@ -274,9 +274,9 @@ def test_what_a_machine_lacks_is_told_with_its_mend(
     one = Disk(tmp_path / "disk", tmp_path / "place")
     with monkeypatch.context() as here:
         here.setenv("PATH", str(tmp_path))
-        with pytest.raises(VoidError, match="no fusermount3; install Debian's package fuse3"):
+        with pytest.raises(VoidError, match="no fusermount3; install the Debian package fuse3"):
             one.mount()
     monkeypatch.setattr(disk, "_LIBRARY", "no-such-fuse")
-    with pytest.raises(VoidError, match="no libfuse; install Debian's package libfuse3-3"):
+    with pytest.raises(VoidError, match="no libfuse; install the Debian package libfuse3-3"):
         one.mount()
     assert not os.path.ismount(one.place)

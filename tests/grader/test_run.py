@@ -130,9 +130,9 @@ HTTP = 'ready = { http = "http://127.0.0.1:{port}/no-such-page", timeout_s = 1 }
     [
         ('["python3", "-c", "raise SystemExit(\'no database\')"]', TCP, "no database"),
         ('["no-such-program"]', TCP, "no-such-program"),
-        ('["no-such-program"]', "", "shop exited, "),
+        ('["no-such-program"]', "", "shop exited (exits: "),
         ('["sleep", "60"]', TCP, "is not ready after 3 s"),
-        ('["python3", "-m", "http.server", "{port}"]', HTTP, "/no-such-page must be answered 2xx (answered 404)"),
+        ('["python3", "-m", "http.server", "{port}"]', HTTP, "/no-such-page must answer 2xx (answered 404)"),
     ],
 )
 def test_a_submission_that_cannot_run_fails_with_the_reason(
