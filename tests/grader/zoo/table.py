@@ -42,12 +42,12 @@ def table(results: list[Result], passes: int) -> str:
     for result in results:
         run = f"{', '.join(result['asked'])} for {result['budget']} s"
         by.setdefault((result["role"], result["name"], run), []).append(result)
-    lines = ["| right system | verdict | violations | checkouts/s held |", "|---|---|---|---|"]
+    lines = ["| right system | verdict | violations | sustained checkouts/s |", "|---|---|---|---|"]
     for name in RIGHT:
         for (role, who, _), rows in by.items():
             if (role, who) == ("right", name):
                 lines.append(f"| {name} | {verdicts(rows)} | {rules(rows) or 'none'} | {speeds(rows)} |")
-    lines += ["", "| mutant | of | must fail by | verdict | violations | mended |", "|---|---|---|---|---|---|"]
+    lines += ["", "| mutant | base | must break | verdict | violations | mended |", "|---|---|---|---|---|---|"]
     for (role, name, run), rows in by.items():
         if role == "mutant":
             mutant = MUTANTS[name]
@@ -57,7 +57,7 @@ def table(results: list[Result], passes: int) -> str:
             lines.append(f"| {name} | {mutant.base} | {must} | {verdicts(rows)} | {rules(rows)} | {mended} |")
     wrong, void = ([result for result in results if result[key]] for key in ("wrong", "void"))
     seconds = sum(result["seconds"] for result in results)
-    count = f"{len(results)} trials in {passes} passes, {seconds / 60 / passes:.0f} minutes a pass"
+    count = f"{len(results)} trials in {passes} passes, {seconds / 60 / passes:.0f} minutes per pass"
     lines += ["", f"{count}; {len(wrong)} wrong, {len(void)} void."]
     for key, found in (("wrong", wrong), ("void", void)):
         lines += [f"- {key}: pass {r['pass']}, {r['role']} {r['name']}: {r[key]}" for r in found]
