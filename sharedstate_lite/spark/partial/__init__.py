@@ -1,9 +1,9 @@
-"""Partial state over bins: the dataflow of `sharedstate_lite.partial`, sharded by key, on Spark.
+"""Partial state in bins: the dataflow of `sharedstate_lite.partial` on Spark, sharded by key.
 
-Each operator belongs to one stage and has a copy in each bin (see `sharedstate_lite.spark.bins`). In one micro-batch
-changes and responses go down through the stages. Upqueries go up: they are written to the input of the next
-micro-batch. Each of these micro-batches is a *round*. Base tables are
-outside the bins, as Parquet files or in PostgreSQL, and Spark's tasks answer the upqueries that reach them.
+Each operator belongs to one stage and has a copy in each bin (see `sharedstate_lite.spark.bins`). Within a micro-batch,
+changes and responses go down through the stages. Upqueries go up, so they are written to the input of the next
+micro-batch. Each such micro-batch is called a *round*. Base tables are outside the bins, in Parquet files or in
+PostgreSQL, and Spark's tasks answer the upqueries that reach them.
 
 >>> import sharedstate_lite as ss
 >>> from sharedstate_lite.spark.partial.placement import place
@@ -19,25 +19,25 @@ outside the bins, as Parquet files or in PostgreSQL, and Spark's tasks answer th
 1 ['longest.join1']
 2 ['longest.map1', 'longest.group1', 'longest']
 
-Stage 0 is the driver. The join is in the bin of the product, the aggregate in the bin of the category, so the edge
-between them crosses bins, and an upquery of the aggregate goes to the join in all bins.
+Stage 0 is the driver. The join runs in the bin of the product, and the aggregate in the bin of the category. The edge
+between them therefore crosses bins, and an upquery from the aggregate goes to the join in all bins.
 
 Modules, from the bottom:
 
-    nodes           BinGraph, and the operators for edges that cross bins; its join waits for a missing side
+    nodes           BinGraph, and the operators for edges that cross bins; its join can wait for a missing key
     placement       the stage of each operator, and the bin of each row
     messages        messages of the graph, lookups and commands as rows of the stream
-    keys            filled keys from the state store, as values
-    upquery_codec   open upqueries as JSON, to store them between micro-batches
+    keys            decodes filled keys from the state store
+    upquery_codec   encodes open upqueries as JSON, to store them between micro-batches
     bin             PartialBin: one bin of one stage
-    base            BaseTables: what the driver needs of base tables
-    base_spark      base tables that Spark's tasks read; base_parquet and base_postgres hold the rows
-    scheduler       lookups and epochs of several callers share the micro-batches of one stream
-    driver          PartialDriver: the protocol of the engines as lookups, epochs and commands; needs no Spark
-    engine          PartialSparkEngine: PartialDriver over one streaming query
-    state           filled keys and base tables of a checkpoint
-    job             a stream: sources bring epochs, callers look up keys meanwhile
-    jdbc            tables of PostgreSQL as DataFrames, and back
+    base            BaseTables: the interface of the base tables
+    base_spark      base tables that Spark's tasks read; base_parquet and base_postgres store the rows
+    scheduler       lets the lookups and epochs of several callers share the micro-batches of one query
+    driver          PartialDriver: implements the engine interface with messages to the bins; does not need Spark
+    engine          PartialSparkEngine: a PartialDriver that runs one streaming query
+    state           reads filled keys and base tables from a checkpoint
+    job             a stream that reads epochs from sources while callers look up keys
+    jdbc            reads PostgreSQL tables as DataFrames, and writes DataFrames to tables
 
 Source: Noria (Gjengset et al., OSDI 2018), and its sharding (Gjengset's thesis, 2021, chapter 5).
 """

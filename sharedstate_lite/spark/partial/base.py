@@ -1,10 +1,10 @@
-"""Base tables of partial state: where an upquery ends if no operator has its key filled.
+"""Base tables of partial state. They answer an upquery if its key is not filled in any operator on the way.
 
-They are outside the bins. `BaseTables` is what the driver needs of them; `base_spark` implements it with Spark jobs
-over Parquet files (`base_parquet`) or a table in PostgreSQL (`base_postgres`).
+They are outside the bins. `BaseTables` is the interface that the driver uses. `base_spark` implements it with Spark
+jobs that read Parquet files (`base_parquet`) or a table in PostgreSQL (`base_postgres`).
 
-Each row has the number of the epoch (``batch``) that brought it. A response must be as of one epoch: it contains the
-changes that the asking operator was sent before it, and none that are sent later (rule 18).
+Each row has the number of its epoch (``batch``). A response must be as of one epoch. It contains exactly the changes
+that were sent to the asking operator before the response, and no later ones (rule 18).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class BaseTables(ABC):
 
     @abstractmethod
     def append(self, deltas: Mapping[str, Delta], epoch: int, strings: Dictionary) -> None:
-        """Write the net changes of an epoch, by relation."""
+        """Write the net changes of an epoch, which are given by relation."""
 
     @abstractmethod
     def take_back(self, epoch: int) -> None:
@@ -39,24 +39,27 @@ class BaseTables(ABC):
 
     @abstractmethod
     def count(self, relation: str, rows: Delta, epoch: int, strings: Dictionary) -> Delta:
-        """Some rows with their multiplicities after ``epoch`` as diffs; rows that are absent are left out."""
+        """Return those of the given rows that are in the table after ``epoch``, with their multiplicities as diffs."""
 
     @abstractmethod
     def answer(
         self, upqueries: list[BaseUpquery], epoch: int, messages: list[BinMessage], placement: Placement
     ) -> list[BinMessage] | Path:
-        """``messages`` and the responses to some upqueries as of ``epoch``: as a list, or as a file of the inbox."""
+        """Answer upqueries as of ``epoch``.
+
+        Returns ``messages`` and the responses as the input of the next micro-batch: a list, or a file for the inbox.
+        """
 
     @abstractmethod
     def size(self, relation: str) -> tuple[int, int]:
-        """The stored rows and bytes of a relation."""
+        """Return the number of stored rows of a relation, and their size in bytes."""
 
     @abstractmethod
     def state_rows(self, part: StatePart) -> pd.DataFrame:
-        """The rows of a base table with their diff, as ``state(operator)`` shows them."""
+        """Return the rows of a base table with their diffs, as ``state(operator)`` shows them."""
 
-    def compact(self) -> None:  # noqa: B027  (a database has nothing to merge)
-        """Merge files."""
+    def compact(self) -> None:  # noqa: B027  (tables in a database do not need this)
+        """Merge the files of each table."""
 
     def close(self) -> None:  # noqa: B027
-        """Release what the tables use."""
+        """Release the resources of the tables."""

@@ -1,11 +1,11 @@
-"""A base table as Parquet files: one for each epoch that changed it, merged as they become many.
+"""A base table in Parquet files. Each epoch that changes the table adds a file, and files are merged from time to time.
 
     files.json          the list of files: name, first and last epoch, rows, bytes
-    NNNNNNNN.parquet
+    NNNNNNNN.parquet    the changes of one or more epochs
 
-The list is replaced after a new file is written and before an old one is removed, so it names complete files only. A
-file in it that is missing or has another size was lost; this is detected when the engine starts. A merge nets the
-changes of its files, and merges files of similar size, as a log-structured merge-tree does.
+The list is replaced after a new file is written and before an old file is removed, so all files in the list are
+complete. When an engine starts, it raises an error if a file in the list is missing or has a different size. A merge
+combines files of similar size, as a log-structured merge-tree does, and adds up the diffs of equal rows.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 
 LIST = "files.json"
 MAX_FILES = 8
-"""With this many files, the newest ones are merged before the next is written."""
+"""If there are this many files, the newest ones are merged before the next file is written."""
 
 
 @dataclass
 class TableFile:
-    """A file of the list."""
+    """An entry in the list of files: the changes of the epochs from ``first`` to ``last``."""
 
     name: str
     first: int
@@ -46,7 +46,10 @@ class TableFile:
 
 
 class ParquetTable(BaseTable):
-    """See the module. With ``read_only`` the folder stays as it is. Raises CheckpointError for a file that is lost."""
+    """A base table in Parquet files; see the module's docstring.
+
+    If ``read_only``, the folder is not changed. Raises CheckpointError if a file is missing or was changed.
+    """
 
     def __init__(
         self, session: SparkSession, folder: Path, relation: str, schema: Schema, read_only: bool = False
@@ -76,7 +79,7 @@ class ParquetTable(BaseTable):
         return self._read(self.files)
 
     def _read(self, some: list[TableFile]) -> DataFrame:
-        """The rows of some files. Spark looks for the files here already, so this may raise."""
+        """Return the rows of some files as a DataFrame. Raises Error if Spark cannot find the files."""
         paths = [readable(self.folder / each.name) for each in some]
         reader = self.session.read.schema(columns_of(self.schema))
         return retry(lambda: reader.parquet(*paths), f"the base table {self.relation} cannot be read")
@@ -141,7 +144,7 @@ class ParquetTable(BaseTable):
         unfinished.replace(self.folder / LIST)
 
     def _clear(self) -> None:
-        """Remove files that the list does not name: leftovers of an epoch or a merge that was cut off."""
+        """Remove files that are not in the list. They are left over from an epoch or a merge that did not finish."""
         there = {f.name for f in self.files}
         for file in self.folder.glob("*.parquet"):
             if file.name not in there:

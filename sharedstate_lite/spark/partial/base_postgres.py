@@ -1,14 +1,15 @@
-"""A base table in PostgreSQL, read over JDBC: PostgreSQL evaluates the filters of an upquery and sends only its rows.
+"""A base table in PostgreSQL, read over JDBC. PostgreSQL evaluates an upquery's filters and sends only matching rows.
 
     ss.spark.engine("partial", views, session, base={"visit": ss.spark.Postgres(server, "visit")})
 
 The table has the relation's columns, ``diff`` (+1 for an inserted row, -1 for a deleted one), and ``batch``, the epoch
-of the change. The engine creates the table if it does not exist, and appends each epoch. Rows that are there before
-have batch 0.
+of the change. The engine creates the table if it does not exist, and appends each epoch. Rows that exist before the
+engine's first epoch must have batch 0.
 
-With ``append=False`` other programs write the table. They write the changes of epoch e under ``batch`` e, and only
-then call ``step`` with the same changes. A table without ``batch`` is refused: a response would include changes of
-epochs that the asking operator has not received yet, or miss some, so they would count twice or never (rule 18).
+With ``append=False``, other programs write the table. They first write the changes of epoch e with ``batch`` set to e,
+and then call ``step`` with the same changes. A table without the column ``batch`` is rejected. Otherwise, a response
+could include changes that the asking operator has not received yet, or omit changes that it has received. These changes
+would then be applied twice or not at all (rule 18).
 
 A checkpoint does not contain the rows. A restored engine uses the same table.
 """
@@ -35,10 +36,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Postgres:
-    """A table of PostgreSQL as the base table of a relation. Nothing is opened before an engine uses it.
+    """A PostgreSQL table that is the base table of a relation. A connection is opened only when an engine uses it.
 
-    ``where`` is a Server of the kit or a DSN; ``batch`` and ``diff`` name the columns of the epoch and of the diff.
-    With ``append=False`` other programs write the table; see the module.
+    ``where`` is one of the kit's Servers or a DSN. ``batch`` and ``diff`` are the names of the columns with the epoch
+    and the diff. With ``append=False``, other programs write the table; see the module's docstring.
     """
 
     where: Server | str
@@ -49,7 +50,7 @@ class Postgres:
 
 
 class PostgresTable(BaseTable):
-    """See the module. Raises RelationError if the table does not fit the relation."""
+    """A base table in PostgreSQL; see the module's docstring. Raises RelationError if it does not fit the relation."""
 
     def __init__(self, place: Postgres, session: SparkSession, relation: str, schema: Schema, new: bool) -> None:
         self.place, self.session, self.schema = place, session, schema
@@ -59,31 +60,29 @@ class PostgresTable(BaseTable):
         twice = {name for name in (place.diff, place.batch) if name.lower() in columns}
         if twice:
             raise RelationError(
-                f"{relation}: table {place.table} cannot have two columns {', '.join(sorted(twice))}; choose other "
-                "names with Postgres(..., batch=, diff=)"
+                f"{relation}: table {place.table} would have two columns named {', '.join(sorted(twice))}; choose "
+                "different names with Postgres(..., batch=, diff=)"
             )
         with connected(place.where) as connection:
             there = connection.execute("SELECT to_regclass(%s)", (self._name(connection),)).fetchall()[0][0]
         if there is None:
             if not place.append:
-                raise RelationError(
-                    f"{relation}: table {place.table} does not exist; create it, or leave out append=False"
-                )
+                raise RelationError(f"{relation}: table {place.table} does not exist; create it, or omit append=False")
             types = [*(ARROW[c.type] for c in schema), pa.int64(), pa.int64()]
             write(place.where, place.table, pa.table([pa.array([], t) for t in types], names=names))
         found = set(jdbc(session, place.where, place.table).columns)
         missing = [n for n in names if n not in found]
         if place.batch in missing:
             raise RelationError(
-                f"{relation}: table {place.table} has no column {place.batch}; add it, with the epoch of each row: an "
-                f"upquery must not see changes of later epochs (rule 18)"
+                f"{relation}: table {place.table} has no column {place.batch}; add this column, with the epoch of each "
+                f"row, because an upquery must not see changes of later epochs (rule 18)"
             )
         if missing:
-            raise RelationError(f"{relation}: table {place.table} lacks {', '.join(missing)}")
+            raise RelationError(f"{relation}: table {place.table} has no column {', '.join(missing)}; add it")
         if new and place.append and (last := self._last()) > 0:
-            # They belong to another engine; this one would delete them as epochs after its own.
+            # The rows belong to another engine. A new engine would delete them, because their epochs are after its own.
             raise RelationError(
-                f"{relation}: table {place.table} has rows of epochs up to {last}, and this engine is new; restore the "
+                f"{relation}: table {place.table} has rows of epochs up to {last}, but this engine is new; restore the "
                 "engine that wrote them, use another table, or set their batch to 0 to start with these rows"
             )
 
@@ -105,7 +104,7 @@ class PostgresTable(BaseTable):
         if self.place.append:
             with connected(self.place.where) as connection:
                 batch = identifier(self.place.batch).as_string(connection)
-                # The driver has quoted both names.
+                # psycopg has quoted both names.
                 query = f"DELETE FROM {self._name(connection)} WHERE {batch} > %s"
                 connection.execute(query.encode(), (epoch,))
 

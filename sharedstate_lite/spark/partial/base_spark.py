@@ -1,8 +1,9 @@
-"""Base tables that Spark reads. Spark's tasks answer the upqueries, so no row of a base table reaches the driver.
+"""Base tables that Spark reads. Spark's tasks answer the upqueries, so the rows do not pass through the driver.
 
-A `BaseTable` has one row a change: columns ``c0``, ``c1``, ... in the relation's order, ``diff``, and ``batch``, the
-epoch. A response filters by ``batch <= epoch`` and by the keys. Parquet and databases evaluate these filters, so Spark
-reads little else. Each task writes its rows as messages into the input file of the next micro-batch.
+A `BaseTable` has one row per change. Its columns are ``c0``, ``c1``, ... in the relation's order, ``diff``, and
+``batch``, which is the epoch. A response filters by ``batch <= epoch`` and by the keys. The Parquet reader or the
+database evaluates these filters, so Spark reads few other rows. Each task writes its rows as messages into the input
+file of the next micro-batch.
 """
 
 from __future__ import annotations
@@ -38,9 +39,9 @@ if TYPE_CHECKING:
     from .placement import Placement
 
 FILTER_VALUES = 1_000
-"""A filter lists at most this many values; with more, Spark reads all rows and joins them with the keys."""
+"""A filter lists at most this many values. If there are more, Spark reads all rows and joins them with the keys."""
 SPARK = {kind: "TIMESTAMP_NTZ" if kind is Type.TIMESTAMP else kind.value for kind in Type}
-"""The types of columns as Spark's SQL names them."""
+"""The name of each type in Spark SQL."""
 
 
 class BaseTable(ABC):
@@ -48,26 +49,29 @@ class BaseTable(ABC):
 
     @abstractmethod
     def frame(self) -> DataFrame:
-        """All changes: c0, c1, ..., diff, batch."""
+        """Return all changes, with the columns c0, c1, ..., diff and batch."""
 
     @abstractmethod
     def append(self, rows: pa.Table, epoch: int) -> None:
-        """Write the changes (c0, c1, ..., diff) of an epoch."""
+        """Write the changes of an epoch, with the columns c0, c1, ... and diff."""
 
     @abstractmethod
     def take_back(self, epoch: int) -> None:
-        """Remove the changes of later epochs."""
+        """Remove the changes of all epochs after ``epoch``."""
 
     @abstractmethod
     def size(self) -> tuple[int, int]:
-        """Stored rows and bytes."""
+        """Return the number of stored rows and their size in bytes."""
 
-    def merge(self, whole: bool = False) -> None:  # noqa: B027  (a database has nothing to merge)
-        """Merge small files; all files if ``whole``."""
+    def merge(self, whole: bool = False) -> None:  # noqa: B027  (tables in a database do not need this)
+        """Merge small files, or all files if ``whole``."""
 
 
 class SparkBaseTables(BaseTables):
-    """See the module. ``key_of_bin`` maps a bin's number to the label by which Spark groups its rows."""
+    """The base tables of one engine, read by Spark's tasks; see the module's docstring.
+
+    ``open_table`` opens the table of a relation. ``key_of_bin`` maps a bin's number to its grouping key in Spark.
+    """
 
     def __init__(
         self, session: SparkSession, open_table: Callable[[str], BaseTable], schemas: Mapping[str, Schema], folder: Path
@@ -78,7 +82,7 @@ class SparkBaseTables(BaseTables):
         self.make: Callable[[], Any] = lambda: None
 
     def table(self, relation: str) -> BaseTable:
-        """The table of a relation. ``schemas`` may grow: a relation that is declared later gets its table here."""
+        """Return the table of a relation. If the relation was declared later, open the table first."""
         if relation not in self.tables:
             self.tables[relation] = self._open_table(relation)
         return self.tables[relation]
@@ -102,7 +106,10 @@ class SparkBaseTables(BaseTables):
     # --- reading ------------------------------------------------------------------
 
     def rows(self, relation: str, columns: tuple[int, ...], keys: Words, epoch: int, strings: Dictionary) -> DataFrame:
-        """The changes up to ``epoch`` of some keys, words int64[len(columns), q]."""
+        """Return the changes up to ``epoch`` of the rows with some keys.
+
+        ``keys``, words int64[len(columns), q], are q combinations of values of ``columns``.
+        """
         from pyspark.sql import functions as f
 
         frame = self.table(relation).frame().where(f.col("batch") <= epoch)
@@ -110,7 +117,7 @@ class SparkBaseTables(BaseTables):
             return frame
         types = [self.schemas[relation][i].type for i in columns]
         lines = [convert.to_arrow(w, kind, strings) for w, kind in zip(keys, types, strict=True)]
-        # Filters on two columns also match values of two different keys.
+        # Filters on two columns also match a row whose values come from two different keys.
         exact = len(columns) == 1
         for i, line, kind in zip(columns, lines, types, strict=True):
             values = line.unique().to_pylist()
@@ -136,7 +143,7 @@ class SparkBaseTables(BaseTables):
     def answer(
         self, upqueries: list[BaseUpquery], epoch: int, messages: list[BinMessage], placement: Placement
     ) -> list[BinMessage] | Path:
-        from ..query.processor import WIRE  # late: tasks import this module, and need neither of these two
+        from ..query.processor import WIRE  # imported here, because tasks import this module and do not need it
 
         strings = upqueries[0].strings
         known = [*messages, *response_heads(upqueries, placement, strings)]
@@ -157,7 +164,7 @@ class SparkBaseTables(BaseTables):
     def _task(
         self, relation: str, upqueries: list[BaseUpquery], placement: Placement
     ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-        """The function of a task: rows of a base table to messages for the bins that asked for them."""
+        """Return the function that tasks run to turn rows of a base table into messages to the bins that need them."""
         make, key_of_bin, schema = self.make, dict(self.key_of_bin), self.schemas[relation]
         encoded = [_encode(upquery, placement) for upquery in upqueries]
 
@@ -191,24 +198,24 @@ class SparkBaseTables(BaseTables):
 
 
 def columns_of(schema: Schema) -> str:
-    """The columns of a base table in the words of Spark's SQL."""
+    """Return the columns of a base table as a schema in Spark SQL."""
     return ", ".join([*(f"c{i} {SPARK[c.type]}" for i, c in enumerate(schema)), "diff BIGINT", "batch BIGINT"])
 
 
 def _run(job: Callable[[], Any]) -> Any:
-    """Run a job that reads base tables, again if a worker was killed. Raises Error if it fails each time."""
+    """Run a job that reads base tables, and retry it if it fails. Raises Error if all attempts fail."""
     from ..query.errors import retry
 
     return retry(job, "a base table cannot be read")
 
 
 def _is_in(column: Column, values: list[Any], kind: Type) -> Column:
-    """Whether a column is one of some values; None stands for NULL."""
+    """Return the condition that a column has one of some values. None stands for NULL."""
     from pyspark.sql import functions as f
 
     some = [v for v in values if v is not None]
     if kind in (Type.DATE, Type.TIMESTAMP):
-        # As texts: PySpark writes years before 1000 with too few digits.
+        # Pass the values as strings, because PySpark formats years before 1000 with too few digits.
         literals: list[Any] = [f.lit(str(v)).cast(SPARK[kind]) for v in some]
     else:
         literals = [f.lit(v) for v in some]
@@ -229,7 +236,7 @@ def _to_delta(rows: pa.Table, schema: Schema, relation: str, strings: Dictionary
 
 
 def _encode(upquery: BaseUpquery, placement: Placement) -> tuple[Any, ...]:
-    """An upquery for another process, where strings have other codes."""
+    """Encode an upquery for another process, in which the codes of strings are different."""
     edge = placement.edges[upquery.edge]
     types = [edge.source.plan.schema[i].type for i in edge.ask]
     blob = wire.encode(list(upquery.keys), types, upquery.strings)

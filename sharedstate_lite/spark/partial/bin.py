@@ -1,12 +1,14 @@
 """One bin of one stage of partial state: operators of the graph, with state for the filled keys of this bin.
 
-A bin delivers its messages one by one, in the order in which they were sent. After each it delivers everything that
-follows within the bin, and collects what follows elsewhere. Beside its runs (see `spark.bins.bin`) it stores:
+A bin delivers its messages one at a time, in the order in which they were sent. After each message, it delivers all
+messages that result within the bin, and collects those for other bins and for the driver. In addition to its runs (see
+`spark.bins.bin`), it stores:
 
     NAME keys    the filled keys of a piece of state, each with the number of the operation that last used it
-    open         open upqueries (`upquery_codec`), lookups that wait for them, the number of the last tag
+    open         open upqueries (`upquery_codec`), lookups that wait for them, and the number of the last tag
 
-All of this is one write, so another worker finds the bin as it was before a micro-batch or after it.
+All of this is written together. Another worker therefore finds the bin either as it was before a micro-batch or as it
+was after the micro-batch.
 """
 
 from __future__ import annotations
@@ -48,23 +50,26 @@ from .placement import Placement
 from .upquery_codec import UpqueryCodec
 
 AGE_CLASSES = 32
-"""A bin reports the ages of its filled keys as a histogram with this many classes."""
+"""The number of classes in the histogram in which a bin reports the ages of its filled keys."""
 
 
 @dataclass
 class PartialBinFactory(BinFactory):
-    """What a worker needs to build the bins of a partial engine. With ``budget`` a bin reports how much it stores."""
+    """The data from which a worker builds the bins of a partial engine.
+
+    If ``budget`` is true, each bin reports how much it stores.
+    """
 
     budget: bool = False
 
     def bin(self, stage: int, number: int) -> Any:
-        """A bin without state."""
+        """Return a new bin without state."""
         return PartialBin(self, stage, number)
 
 
 @dataclass
 class WaitingLookup:
-    """A lookup that waits for holes to be filled: its number, view and keys, and whether an upquery for it is open."""
+    """A lookup that waits for holes to be filled. ``open`` is whether it has an unanswered upquery."""
 
     request: int
     view: str
@@ -74,16 +79,19 @@ class WaitingLookup:
 
 @dataclass
 class PartialBin(Bin):
-    """The operators of one stage for the keys of one bin; see the module."""
+    """Runs the operators of one stage for the keys of one bin; see the module's docstring."""
 
     plan: PartialBinFactory
     lookups: list[WaitingLookup] = field(default_factory=list)
     draws: int = 0
-    """The number of the driver's last random eviction; stored, so that a restart continues from it."""
+    """The number of random evictions that the driver has made. It is stored so that a restart continues from it."""
     extras: dict[tuple[str, str], bytes] = field(init=False, default_factory=dict)
-    """(part, name) -> the blob that was stored last, of what is stored beside the runs."""
+    """(part, name) -> the blob that was last stored there. It contains all stored blobs except runs."""
     encoded: dict[str, tuple[Words, Words]] = field(init=False, default_factory=dict)
-    """Filled keys and their uses as they were encoded last. Arrays of keys are replaced, never changed."""
+    """Piece of state -> its filled keys, and their last uses, when they were last encoded.
+
+    An array of keys is replaced instead of changed in place, so its identity shows whether the keys have changed.
+    """
 
     def __post_init__(self) -> None:
         self.placement: Placement = self.plan.make()
@@ -97,7 +105,7 @@ class PartialBin(Bin):
         self.parts = self.placement.parts(self.stage)
         self.stored = {part: [] for part in self.parts}
         self.inputs: dict[int, PartialEdge] = {}
-        """Edge of the graph, by number -> the edge in this bin that ends at the same operator."""
+        """Number of an edge of the graph -> the edge in this bin that leads to the same operator."""
         for node in list(self.nodes):
             self._connect(node)
         self.codec = UpqueryCodec(self.strings, self._upquery_edge)
@@ -105,7 +113,10 @@ class PartialBin(Bin):
         self.evicted: dict[str, list[Words]] = {}
 
     def _connect(self, node: Any) -> None:
-        """Replace edges that cross bins: inputs by a gather node and an edge from each bin, outputs by remote edges."""
+        """Replace the edges of a node that cross bins.
+
+        An input becomes a gather node with an edge from each bin, and an output becomes a remote edge.
+        """
         for slot, edge in enumerate(node.inputs):
             if isinstance(edge.source, BaseNode) or self.placement.is_local(edge):
                 self.inputs[edge.number] = edge
@@ -125,7 +136,7 @@ class PartialBin(Bin):
         ]
 
     def _upquery_edge(self, number: int, sender: int | None) -> PartialEdge:
-        """The edge on which an upquery arrived, from an operator of this bin or from bin ``sender``."""
+        """Return the edge on which an upquery arrived, from the bin ``sender``, or from this bin if it is None."""
         if sender is None:
             return self.inputs[number]
         edge = self.placement.edges[number]
@@ -134,9 +145,9 @@ class PartialBin(Bin):
     # --- a micro-batch ----------------------------------------------------------
 
     def run(self, messages: list[BinMessage]) -> list[BinMessage]:
-        """Process the messages of one micro-batch; returns those that follow. Raises the errors of the kernels."""
+        """Process the messages of one micro-batch and return the messages that result. Raises the kernels' errors."""
         self.out, self.evicted = [], {}
-        # A lookup without holes only changes when keys were last used, and that need not be stored.
+        # A lookup of filled keys changes only the record of their last use, which does not have to be stored.
         self.changed = not all(m.channel == LOOKUP or is_touch(m) for m in messages)
         self.time += 1
         ordered: list[tuple[int, DecodedMessage]] = []
@@ -178,7 +189,7 @@ class PartialBin(Bin):
             self._obey(message)
 
     def _deliver(self, message: DecodedMessage) -> None:
-        """Hand a message to the operator at the end of its edge."""
+        """Deliver a message to the operator at the end of its edge."""
         head, graph = message.head, self.graph
         edge, kind = self.placement.edges[head["e"]], head["k"]
         if kind == "touch":
@@ -208,7 +219,7 @@ class PartialBin(Bin):
         asked: int = 0,
         **_: Any,
     ) -> None:
-        """Send a message of the graph to other bins, or an upquery of a base table to the driver."""
+        """Send a message of the graph to other bins, or an upquery for a base table to the driver."""
         plan, placement = edge.source.plan, self.placement
         types, key_types = tuple(c.type for c in plan.schema), types_of(plan, edge.ask)
         channel = GRAPH
@@ -261,7 +272,7 @@ class PartialBin(Bin):
             if count:
                 self.graph.trace.record(name, reader.name, rows=count)
         self._touch(reader, lookup.keys.compress(filled, axis=1))
-        # Another view's operators in this bin may fill the hole within this micro-batch.
+        # The operators of another view in this bin can fill the hole within this micro-batch.
         self.changed |= not filled.all()
         self.lookups.append(lookup)
         self._ask(reader, lookup)
@@ -273,14 +284,14 @@ class PartialBin(Bin):
             self.graph.send("upquery", reader.inputs[0], keys=holes, tag=self.graph.tag(), asked=self.graph.now)
 
     def on_filled(self, reader: PartialNode, keys: Words) -> None:
-        """See `GraphHost`: upqueries of lookups that include these keys are no longer open."""
+        """See `GraphHost.on_filled`. Lookups of these keys no longer have an unanswered upquery."""
         schema = reader.plan.schema
         for lookup in self.lookups:
             if lookup.view == reader.view and self.graph.among(keys, lookup.keys, schema, reader.ask).any():
                 lookup.open = False
 
     def _answer_lookups(self) -> None:
-        """Answer lookups whose keys are all filled; ask again for keys that were evicted meanwhile."""
+        """Answer each lookup whose keys are all filled. Send another upquery for keys that were evicted meanwhile."""
         waiting = []
         for lookup in self.lookups:
             reader = self._reader(lookup.view)
@@ -308,7 +319,7 @@ class PartialBin(Bin):
         self.out.append(encode_message((0, self.number, OUT), head, self.strings, delta=rows, types=types))
 
     def on_evicted(self, part: str, keys: Words) -> None:
-        """See `GraphHost`."""
+        """See `GraphHost.on_evicted`."""
         self.evicted.setdefault(part, []).append(keys)
 
     def _send_evicted(self) -> None:
@@ -336,12 +347,12 @@ class PartialBin(Bin):
     # --- use and eviction ---------------------------------------------------------
 
     def _touch(self, node: PartialNode, keys: Words) -> None:
-        """Record the use of keys of an operator, and of the state above that they are computed from."""
+        """Record that keys of an operator were used, and so was the state above from which they were computed."""
         if not keys.shape[1] or isinstance(node, BaseNode):
             return
         clock = self.graph.clock
         if isinstance(node, GatherNode):
-            # Only a budget needs to know when keys of other bins were last used.
+            # When keys in other bins were last used matters only under a budget.
             for edge in node.inputs if self.plan.budget else ():
                 part = node.keys_of_bin(keys, edge.slot)
                 if part.shape[1]:
@@ -380,7 +391,7 @@ class PartialBin(Bin):
                 self._forget()
 
     def _shed(self, limit: int) -> None:
-        """Evict the keys that were last used by operation ``limit`` or before."""
+        """Evict the keys that were last used by operation ``limit`` or by an earlier one."""
         self._compact()
         for node, side, filled in self._evictable():
             keys = filled.keys.compress(filled.used <= limit, axis=1)
@@ -402,17 +413,17 @@ class PartialBin(Bin):
             filled.remove(filled.keys, self.strings)
 
     def _filled_keys(self) -> dict[str, FilledKeys]:
-        """Name of a piece of state -> its filled keys."""
+        """Return the filled keys of each piece of state, by its name."""
         return describe.filled_parts(self.nodes)
 
     def _evictable(self) -> list[tuple[PartialNode, int, FilledKeys]]:
-        """The sets of filled keys that are not empty: the operator, the side of a join, and the keys."""
+        """Return the non-empty sets of filled keys, each as (operator, side of a join, filled keys)."""
         return [(node, side, filled) for node in self.nodes for side, filled in filled_keys_of(node)]
 
     # --- the store --------------------------------------------------------------
 
     def extra_state(self) -> tuple[dict[str, Any], list[tuple[str, str, bytes]]]:
-        """See `Bin.extra_state`: clock and draws for the head; filled keys and open upqueries as runs."""
+        """See `Bin.extra_state`. The head gets the clock and draws; filled keys and open upqueries become blobs."""
         extras: dict[tuple[str, str], bytes] = {}
         for part, filled in self._filled_keys().items():
             place, before = (f"{part} keys", "0"), self.encoded.get(part)

@@ -1,8 +1,8 @@
-"""The driver's half of partial state over bins: calls become lookups, epochs and commands for the bins.
+"""The driver's half of partial state in bins: it turns calls into lookups, epochs and commands for the bins.
 
-The driver stores no rows. Rows, filled keys and open upqueries are in the bins, base tables beside them (`base`). The
-driver sees the keys of upqueries that reach a base table, and how much each bin stores, so that the budget holds for
-all bins together.
+The driver does not store rows. Rows, filled keys and open upqueries are in the bins, and base tables are outside the
+bins (`base`). The driver receives only the keys of upqueries that reach a base table, and reports of how much each bin
+stores. It uses these reports to keep all bins together within the budget.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ from .scheduler import EpochRequest, ExclusiveRequest, LookupRequest, R, RoundSc
 
 
 class PartialDriver(RoundScheduler, EngineDriver):
-    """See the module. A context manager."""
+    """An `EngineDriver` for partial state; see the module's docstring. A context manager, which closes the engine."""
 
     _route: Placement  # type: ignore[assignment]
-    _make_lock = staticmethod(nullcontext)  # the scheduler orders the calls
+    _make_lock = staticmethod(nullcontext)  # not needed, because the scheduler orders the calls
 
     def __init__(self, plan: EngineSpec, bins: int) -> None:
         RoundScheduler.__init__(self)
@@ -63,14 +63,14 @@ class PartialDriver(RoundScheduler, EngineDriver):
     def _use(self, plan: EngineSpec, route: Any) -> None:
         super()._use(plan, route)
         self._stored: dict[tuple[int, int], dict[str, Any]] = {}
-        """(stage, bin) -> its last report of how much it stores."""
+        """(stage, bin) -> the bin's last report of how much it stores."""
 
     @property
     @abstractmethod
     def base_tables(self) -> BaseTables:
         """The base tables of the engine."""
 
-    # --- the protocol -----------------------------------------------------------
+    # --- the engine interface ---------------------------------------------------
 
     def _submit(self, request: R) -> R:
         done = super()._submit(request)
@@ -92,23 +92,26 @@ class PartialDriver(RoundScheduler, EngineDriver):
         return {name: self._view_changes(view, epoch.out, epoch.number) for name, view in self.views.items()}
 
     def read(self, view: str, key: Any = None, at: int | None = None) -> pd.DataFrame:
-        """The rows of a key of a view, which is filled if it is a hole; without a key, those of all filled keys."""
+        """Return the rows of one key of a view, after filling the key if it is a hole.
+
+        Without a key, return the rows of all filled keys.
+        """
         self._check_open()
         shown = self._empty_engine._view(view)
         if at is not None and not (is_integer(at) and at == self.epoch):
             raise TimeError(
-                f"view {view}: partial state answers for the last epoch, {self.epoch}, not for {shorten(at)}; use the "
-                "shared engine in one process"
+                f"view {view}: with partial state, only the last epoch, {self.epoch}, can be read, not {shorten(at)}; "
+                "to read earlier epochs, use the shared engine in one process"
             )
         strings = Dictionary()
         return self._look_up(shown, None if key is None else view_rules.key_words(shown, key, strings), strings)
 
     def lookup(self, view: str, keys: Sequence[Any]) -> pd.DataFrame:
-        """The rows of several keys of a view as one frame. The keys share the rounds that fill them."""
+        """Return the rows of several keys of a view as one frame. All holes are filled in the same rounds."""
         self._check_open()
         shown, strings = self._empty_engine._view(view), Dictionary()
         if isinstance(keys, str) or not isinstance(keys, Iterable):
-            raise ViewError(f"lookup({view!r}): keys={keys!r} is not a list; give one, or use read(view, key=...)")
+            raise ViewError(f"lookup({view!r}): keys={keys!r} is not a list; pass a list, or use read(view, key=...)")
         words = [view_rules.key_words(shown, key, strings) for key in keys]
         if not words:
             return sorted_frame(shown, Delta.empty(len(shown.schema)), strings)
@@ -130,13 +133,16 @@ class PartialDriver(RoundScheduler, EngineDriver):
         return sorted_frame(view, _rows_of(view, answer.out, strings), strings)
 
     def evict(self, view: str, key: Any = None, n: int | None = None) -> dict[str, list[Any]]:
-        """Evict one key, all, or ``n`` random ones (by ``seed``); returns {operator: [keys]}, downstream included."""
+        """Evict one key of a view, or all keys, or ``n`` keys that are drawn with the engine's ``seed``.
+
+        Returns the evicted keys by operator, including operators downstream. Raises ViewError.
+        """
         self._check_open()
         shown = self._empty_engine._view(view)
         if key is not None and n is not None:
-            raise ViewError(f"evict({view!r}): give a key or n, not both")
+            raise ViewError(f"evict({view!r}): pass a key or n, not both")
         if n is not None and (not is_integer(n) or n < 0):
-            raise ViewError(f"evict({view!r}, n={shorten(n)}): n is a number of keys, 0 or more")
+            raise ViewError(f"evict({view!r}, n={shorten(n)}): n must be a number of keys, 0 or more")
         strings = Dictionary()
         words = None if key is None else view_rules.key_words(shown, key, strings)
         request = ExclusiveRequest(run=lambda: self._evict(shown, words, n, strings))
@@ -177,7 +183,7 @@ class PartialDriver(RoundScheduler, EngineDriver):
         }
 
     def filled(self, operator: str) -> list[tuple[Any, ...]]:
-        """The filled keys, sorted, of a view, an aggregate or a join's side."""
+        """Return the filled keys of a view, an aggregate or one side of a join, sorted. Raises ViewError."""
         self._check_open()
         strings = Dictionary()
         _, known = self._route.find_filled(operator)
@@ -188,7 +194,7 @@ class PartialDriver(RoundScheduler, EngineDriver):
         return decode_keys(self._blobs(stage, f"{operator} keys"), known.types, strings)
 
     def state(self, operator: str | None = None) -> pd.DataFrame:
-        """The state after the last micro-batch, with base tables; see `sharedstate_lite.engine.engine.Engine.state`."""
+        """Return the state after the last micro-batch, including base tables; see `EngineDriver.state`."""
         self._check_open()
         bases = {part.operator: part for part in self._route.engine.state_parts() if part.base}
         if operator in bases:
@@ -203,7 +209,7 @@ class PartialDriver(RoundScheduler, EngineDriver):
         return table
 
     def compact(self) -> None:
-        """Merge the runs in all bins, and the files of base tables."""
+        """Merge the runs in all bins, and the files of each base table."""
         self._check_open()
         self._submit(ExclusiveRequest(run=self._compact))
 
@@ -218,7 +224,10 @@ class PartialDriver(RoundScheduler, EngineDriver):
     # --- installing and dropping views ----------------------------------------------
 
     def install(self, view: View) -> Changes:
-        """Add a view and those it reads, with all keys holes; returns no rows. Keys that are filled stay filled."""
+        """Add a view and the views that it reads. Its keys are holes, so the returned Changes are empty.
+
+        Keys of the existing views are filled again if they were filled before. Raises ViewError.
+        """
         self._check_open()
         more = view_rules.views_to_install(view, self.views, self.catalog)
         self._change_views([*self.views.values(), *more])
@@ -233,7 +242,7 @@ class PartialDriver(RoundScheduler, EngineDriver):
             filled = {v.name: (self._filled_words(v.name, strings), strings) for v in views if v.name in self.views}
             self._rebuild(plan, route)
             self._use(plan, route)
-            # They name edges by number, and these numbers have changed.
+            # These messages refer to edges by number, and the numbers have changed.
             self._touches = []
             return filled
 
@@ -261,7 +270,7 @@ class PartialDriver(RoundScheduler, EngineDriver):
         return out
 
     def _check_retractions(self, relation: str, delta: Delta, epoch: int, strings: Dictionary) -> None:
-        """Raise the RowError of the engine in process if a retracted row is not in the base table."""
+        """Raise the same RowError as an in-process engine if a retracted row is not in the base table."""
         schema = self.catalog.schema(relation)
         retracted = delta.take(delta.diffs < 0)
         if len(retracted.diffs):
@@ -278,7 +287,7 @@ class PartialDriver(RoundScheduler, EngineDriver):
         self, upqueries: list[BaseUpquery], epoch: int, messages: list[BinMessage]
     ) -> list[BinMessage] | Path:
         if "rule18" in self._route.engine.without:
-            # Wrong on purpose: as of the epoch in which they were asked, not of what has been sent since.
+            # Deliberately wrong: answer as of the epoch in which the first upquery was asked, and omit later changes.
             epoch = min(upquery.asked for upquery in upqueries)
         return self.base_tables.answer(upqueries, epoch, messages, self._route)
 
@@ -294,8 +303,8 @@ class PartialDriver(RoundScheduler, EngineDriver):
     def _keep_budget(self) -> None:
         """Evict the least recently used keys until all bins together are within the budget.
 
-        The core's `Budget.keep` evicts keys that it has at hand. The driver has only histograms of ages, so it sends a
-        limit of age to the bins, and these evict.
+        In process, `Budget.keep` evicts keys directly. The driver has only histograms of the keys' ages, so it sends an
+        age limit to the bins, and they evict older keys.
         """
         if not self._route.engine.budget.set:
             return
@@ -311,7 +320,7 @@ class PartialDriver(RoundScheduler, EngineDriver):
                 limit, left = age, left - count
                 if left <= 0:
                     break
-            # Rows that cancel count until they are merged, so the first command only merges.
+            # Rows that cancel each other are counted until they are merged, so the first command only merges.
             self._run_rounds(self._commands("shed", limit=limit), "command")
             merged = True
 
@@ -320,12 +329,12 @@ class PartialDriver(RoundScheduler, EngineDriver):
         return self._route.engine.budget.share_over(rows, size)
 
     def _recall_counters(self) -> None:
-        """Continue the clock and the draws that the bins have stored."""
+        """Set the clock and the number of draws to the largest values that the bins have stored."""
         heads = self._heads().values()
         self.clock = max((head["clock"] for head in heads), default=0)
         self._draws = max((head["draws"] for head in heads), default=0)
 
-    # --- small services -----------------------------------------------------------------
+    # --- helpers ------------------------------------------------------------------------
 
     def _net(self, relation: str, delta: Delta, strings: Dictionary) -> Delta:
         types = tuple(c.type for c in self.catalog.schema(relation))

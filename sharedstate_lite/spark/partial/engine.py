@@ -1,9 +1,9 @@
-"""Partial state on Spark: `driver.PartialDriver` over one streaming query, with base tables beside it.
+"""Partial state on Spark: a `PartialDriver` that runs one streaming query, and the base tables outside the bins.
 
     g-.../base/N/    the base table of relation N of the catalog, as Parquet files (`base_parquet`)
 
-If a driver is killed between two rounds, messages are still open. They are in the outboxes of the last micro-batches,
-and the next engine sends them on.
+If a driver is killed between two rounds, some messages have not been delivered yet. They are in the outboxes of the
+last micro-batches, and the next engine delivers them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,10 @@ if TYPE_CHECKING:
 
 
 class PartialSparkEngine(PartialDriver, SparkEngine):
-    """See the module. `sharedstate_lite.spark.engine` and ``restore`` create it. A context manager."""
+    """A partial engine on Spark, created by `sharedstate_lite.spark.engine` or ``restore``.
+
+    A context manager, which closes the engine.
+    """
 
     def __init__(
         self,
@@ -47,7 +50,7 @@ class PartialSparkEngine(PartialDriver, SparkEngine):
         self._given: dict[str, Any] = dict(base or {})
         self._base_tables: SparkBaseTables | None = None
         self._undone: Error | None = None
-        """Why the start took back the last epoch, whose caller had been killed."""
+        """The error that made the constructor undo the last epoch. The process that called ``step`` was killed."""
         RoundScheduler.__init__(self)
         SparkEngine.__init__(self, plan, session, checkpoint, bins, copy)
         try:
@@ -59,7 +62,7 @@ class PartialSparkEngine(PartialDriver, SparkEngine):
 
     @property
     def base_tables(self) -> SparkBaseTables:
-        """See `PartialDriver`."""
+        """See `PartialDriver.base_tables`."""
         assert self._base_tables is not None
         return self._base_tables
 
@@ -71,14 +74,14 @@ class PartialSparkEngine(PartialDriver, SparkEngine):
         relations = route.engine.catalog.relations
         if options["base"] != sorted(self._given):
             raise CheckpointError(
-                f"{self.location}: this checkpoint has base= for {', '.join(options['base']) or 'no relation'}, the "
-                f"call for {', '.join(sorted(self._given)) or 'none'}; give the same with base="
+                f"{self.location}: this checkpoint has base= for {', '.join(options['base']) or 'no relation'}, but "
+                f"this call has it for {', '.join(sorted(self._given)) or 'none'}; pass base= for the same relations"
             )
         given: dict[str, Postgres] = {}
         for name, table in self._given.items():
             relation = known(route.engine.catalog, name)[0]
             if not isinstance(table, Postgres):
-                raise RelationError(f"base: {relation}={table!r} is not a table; give spark.Postgres(server, table)")
+                raise RelationError(f"base: {relation}={table!r} is not a table; pass spark.Postgres(server, table)")
             given[relation] = table
         (folder / "base").mkdir(parents=True, exist_ok=True)
 
@@ -105,9 +108,9 @@ class PartialSparkEngine(PartialDriver, SparkEngine):
         return [m._replace(bin=number[m.bin]) for m in messages]
 
     def _resume(self) -> None:
-        """Send on the messages that the last micro-batches have left open."""
+        """Deliver the messages of the last micro-batches that an earlier process did not deliver."""
         entries = self._query.inbox.entries
-        # A rescaling is a micro-batch without messages; those of the micro-batch before it are still open.
+        # A rescaling is a micro-batch without messages, so messages of the micro-batch before it are still open.
         last = max((n for n, e in enumerate(entries) if e.kind != "rescale"), default=-1)
         if last < 0:
             return
@@ -117,7 +120,7 @@ class PartialSparkEngine(PartialDriver, SparkEngine):
         recovered = max((n for n, e in enumerate(entries) if e.kind == "recovery"), default=-1)
         refused = {e.kind for e in entries[recovered + 1 :] if e.void and (e.kind != "epoch" or not e.sha256)}
         if refused:
-            # A micro-batch was refused, and the driver was killed before `_recover`.
+            # A micro-batch was rejected, and the driver was killed before it called `_recover`.
             if "round" in refused:
                 self._undo_epoch(self._query.refusal)
             command = "abandon" if refused == {"read"} else "forget"
@@ -130,7 +133,7 @@ class PartialSparkEngine(PartialDriver, SparkEngine):
             while self._messages or self._upqueries:
                 self._run_round([])
         except Error as error:
-            # The callers of these messages are gone. Another lookup of the same keys gets the error.
+            # The callers that waited for these messages are gone. A new lookup of the same keys raises the error.
             self._messages, self._touches, self._upqueries = [], [], []
             if not isinstance(error, CheckpointError):
                 self._undo_epoch(error)
@@ -138,7 +141,10 @@ class PartialSparkEngine(PartialDriver, SparkEngine):
         self._evicted, self.rounds = [], 0
 
     def _undo_epoch(self, error: Error | None) -> None:
-        """Take back the last epoch if a round of it was refused. A complete epoch has no rounds after it."""
+        """Undo the last epoch, because one of its rounds failed.
+
+        Do nothing if the last micro-batch, apart from rounds and rescalings, is not an epoch or was undone already.
+        """
         last = next((e for e in reversed(self._query.inbox.entries) if e.kind not in ("round", "rescale")), None)
         if last is not None and last.kind == "epoch" and not last.void:
             self._undone = error
@@ -151,7 +157,7 @@ class PartialSparkEngine(PartialDriver, SparkEngine):
         super()._take_back(epoch, started)
 
     def checkpoint(self, path: Any) -> None:
-        """Copy all state and the base tables in files to a new or empty folder; see `SparkEngine.checkpoint`."""
+        """Copy all state, and base tables that are files, to a new or empty folder; see `SparkEngine.checkpoint`."""
         self._check_open()
         self._submit(ExclusiveRequest(run=lambda: SparkEngine.checkpoint(self, path)))
 
@@ -161,7 +167,7 @@ class PartialSparkEngine(PartialDriver, SparkEngine):
         options = self._generation() | {"labels": [self._key_of_bin[n] for n in range(self.bins)]}
         before, tables = self._query, self._base_tables
         here, there = before.folder, self.location / options["generation"]
-        # Files of base tables never change, so both generations can link to them.
+        # The files of base tables never change, so both generations can link to the same files.
         shutil.copytree(here / "base", there / "base", copy_function=_link)
         after = self._made(options, plan, route)
         try:
@@ -191,7 +197,7 @@ class PartialSparkEngine(PartialDriver, SparkEngine):
 
 def _link(source: str, target: str) -> None:
     if source.endswith(".parquet"):
-        # A file system without hard links gets a copy.
+        # If the file system does not support hard links, copy the file.
         with contextlib.suppress(OSError):
             os.link(source, target)
             return

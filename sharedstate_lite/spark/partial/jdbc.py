@@ -1,12 +1,13 @@
-"""Tables of PostgreSQL as DataFrames, and DataFrames as tables.
+"""Reading PostgreSQL tables as DataFrames, and writing DataFrames to PostgreSQL tables.
 
     frame = jdbc(session, server, "visit")           # a Server, or any DSN
-    frame.where("product = 'Apple' AND batch <= 7")  # PostgreSQL filters and sends only those rows
-    write(frame, server, "visit")                    # each task copies its rows; all of them appear, or none
+    frame.where("product = 'Apple' AND batch <= 7")  # PostgreSQL evaluates the filter and sends only matching rows
+    write(frame, server, "visit")                    # each task copies its rows; either all rows appear or none
 
-Reading uses PostgreSQL's JDBC driver, from the jars that set-up fetches (`session.jars`). Spark pushes filters,
-limits and the choice of columns down to it. Timestamps have no zone on either side, whatever the JVM's zone is.
-Writing uses COPY, because Spark's own JDBC writer inserts row by row.
+Reading uses PostgreSQL's JDBC driver, which is one of the jars that the setup downloads (`session.jars`). Spark pushes
+filters, limits and the selection of columns down to PostgreSQL. Timestamps do not have a time zone in Spark or in
+PostgreSQL, and do not depend on the time zone of the JVM. Writing uses COPY, because Spark's own JDBC writer inserts
+rows one at a time.
 """
 
 from __future__ import annotations
@@ -31,21 +32,22 @@ if TYPE_CHECKING:
 
 DRIVER = "org.postgresql.Driver"
 FETCH_ROWS = 10_000
-"""Rows per fetch. By default the driver fetches the whole result into the JVM's memory."""
+"""The number of rows per fetch. By default, the driver fetches the entire result into the JVM's memory."""
 
 
 def jdbc(
     session: SparkSession, where: Server | str, table: str, *, partitions: int = 1, by: str | None = None
 ) -> DataFrame:
-    """A table or view of PostgreSQL as a DataFrame; each action reads it again.
+    """Return a PostgreSQL table or view as a DataFrame. Each action reads the table again.
 
-    ``where`` is a Server or a DSN, ``table`` a name or ``schema.name``. With ``by``, a column of numbers, dates or
-    times, ``partitions`` tasks read ranges of it in parallel. Raises :class:`~sharedstate_lite.errors.Error` if the
-    session lacks the driver's jar, if the server does not answer, or if there is no such table or column.
+    ``where`` is a Server or a DSN, and ``table`` is a name or ``schema.name``. If ``by`` is given, a column of numbers,
+    dates or times, ``partitions`` tasks read ranges of this column in parallel. Raises
+    :class:`~sharedstate_lite.errors.Error` if the session does not have the driver's jar, if the server does not
+    respond, or if the table or the column does not exist.
     """
     _driver(session)
     if not isinstance(partitions, int) or partitions < 1 or (partitions > 1) != (by is not None):
-        raise Error(f"partitions={partitions}, by={by!r}: reading with several tasks needs their number and a column")
+        raise Error(f"partitions={partitions}, by={by!r}: to read with several tasks, pass their number and a column")
     options = {"driver": DRIVER, "fetchsize": str(FETCH_ROWS), "preferTimestampNTZ": "true"}
     with connected(where) as connection:
         options |= _address(connection)
@@ -59,29 +61,30 @@ def jdbc(
 
 
 def write(frame: DataFrame, where: Server | str, table: str, *, append: bool = False, replace: bool = False) -> int:
-    """Write the rows of a DataFrame to a table of PostgreSQL; returns their number.
+    """Write the rows of a DataFrame to a PostgreSQL table, and return the number of rows.
 
-    Each task copies its rows into a temporary table, exactly once even if Spark runs the task again. One transaction
-    then makes that the table. An existing table is refused unless ``append`` or ``replace`` is set. Raises
-    :class:`~sharedstate_lite.errors.Error`; a failed write leaves nothing behind.
+    Each task copies its rows into an intermediate table, exactly once even if Spark runs the task again. One
+    transaction then renames this table to ``table``, or appends its rows to ``table``. Raises
+    :class:`~sharedstate_lite.errors.Error` if the table exists and neither ``append`` nor ``replace`` is set, or if
+    writing fails. A failed write leaves the database unchanged.
     """
     from pyspark.sql.pandas.types import to_arrow_schema
 
     if getattr(frame, "isStreaming", True):
         raise Error(
-            f"table {table!r}: {frame!r} is not a batch DataFrame; of a stream, write the batches of its foreachBatch"
+            f"table {table!r}: {frame!r} is not a batch DataFrame; to write a stream, call write() in its foreachBatch"
         )
     if append and replace:
-        raise Error(f"table {table!r}: append keeps its rows and replace drops them; choose one")
+        raise Error(f"table {table!r}: append keeps the table's rows, but replace drops them; choose one")
     dsn = where.dsn if isinstance(where, Server) else where
     mark = secrets.token_hex(6)
-    # In the schema of the table, because a rename does not change the schema.
+    # Create these tables in the schema of the target table, because a rename does not change the schema.
     before, dot, _ = table.rpartition(".")
     loading, parts = (f"{before}{dot}loading {mark} {what}" for what in ("rows", "parts"))
     schema = to_arrow_schema(frame.schema)
     with connected(dsn) as connection:
         if not (append or replace) and _columns(connection, table, missing_ok=True):
-            raise Error(f"table {table!r} exists already; write with append=True or replace=True")
+            raise Error(f"table {table!r} already exists; pass append=True or replace=True")
         create(connection, loading, schema, words="UNLOGGED TABLE" if append else "TABLE")
         create(connection, parts, pa.schema([("part", pa.int32()), ("rows", pa.int64())]), ["part"], "UNLOGGED TABLE")
     try:
@@ -98,7 +101,10 @@ def write(frame: DataFrame, where: Server | str, table: str, *, append: bool = F
 def _copier(
     dsn: str, loading: str, parts: str, schema: pa.Schema
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function of a task: copy its rows and record its partition, in one transaction, unless an earlier run did."""
+    """Return the function that each task runs: it copies the task's rows and records its partition in one transaction.
+
+    If an earlier run of the task has recorded the partition, the function does nothing.
+    """
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pyspark import TaskContext
@@ -107,7 +113,7 @@ def _copier(
         assert context is not None
         with connected(dsn) as connection:
             enter = sql.SQL("INSERT INTO {} VALUES (%s, 0) ON CONFLICT DO NOTHING").format(identifier(parts))
-            # A concurrent run of this task waits here until the first one ends.
+            # A concurrent run of this task waits here until the transaction of the first run ends.
             if connection.execute(enter, (context.partitionId(),)).rowcount:
                 count = copy(connection, loading, schema, batches)
                 note = sql.SQL("UPDATE {} SET rows = %s WHERE part = %s").format(identifier(parts))
@@ -120,7 +126,10 @@ def _copier(
 def _publish(
     connection: psycopg.Connection[Any], loading: str, parts: str, table: str, append: list[str] | None, replace: bool
 ) -> int:
-    """Rename the loaded table to ``table``, or append these columns of it; returns the number of rows."""
+    """Rename the table ``loading`` to ``table``, or append its columns ``append`` to ``table``.
+
+    Returns the number of rows.
+    """
     new, name = identifier(loading), identifier(table)
     try:
         if append is not None:
@@ -143,22 +152,23 @@ def _driver(session: SparkSession) -> None:
     found, named = jars.find("postgresql"), _named(session)
     if "postgresql-" not in named and not any(path.name in named for path in found.paths):
         raise Error(
-            f"PostgreSQL's JDBC driver is not in this session: {found.absent or 'it was fetched after its start'}; "
+            "PostgreSQL's JDBC driver is not in this session: "
+            f"{found.absent or 'it was downloaded after the session started'}; "
             + (found.mend or "call sharedstate_lite.spark.stop() and start another session")
         )
 
 
 def _named(session: SparkSession) -> str:
-    """The jars that the session was started with."""
+    """Return the paths of the jars with which the session was started."""
     return session.conf.get("spark.jars", "") or ""
 
 
 def _address(connection: psycopg.Connection[Any]) -> dict[str, str]:
-    """The options of Spark's JDBC source for the server that a connection goes to."""
+    """Return the options of Spark's JDBC source for the server to which ``connection`` is connected."""
     info = connection.info
     if not info.host or info.host.startswith(("/", "@")):
         raise Error(
-            f"PostgreSQL at {info.host or 'a Unix socket'}: JDBC needs TCP; give a host such as 127.0.0.1 in the DSN"
+            f"PostgreSQL at {info.host or 'a Unix socket'}: JDBC needs TCP; use a host such as 127.0.0.1 in the DSN"
         )
     host = f"[{info.host}]" if ":" in info.host else info.host
     given = info.get_parameters()
@@ -169,7 +179,10 @@ def _address(connection: psycopg.Connection[Any]) -> dict[str, str]:
 
 
 def _columns(connection: psycopg.Connection[Any], table: str, missing_ok: bool = False) -> list[str]:
-    """The columns of a table. Raises Error, with the names of the tables that exist, if there is none."""
+    """Return the names of a table's columns.
+
+    If the table does not exist, return an empty list if ``missing_ok``, or raise an Error that lists existing tables.
+    """
     named = identifier(table).as_string(connection)
     found = connection.execute(
         "SELECT attname FROM pg_attribute WHERE attrelid = to_regclass(%s) AND attnum > 0 AND NOT attisdropped "
@@ -187,12 +200,12 @@ def _columns(connection: psycopg.Connection[Any], table: str, missing_ok: bool =
 
 
 def _bounds(connection: psycopg.Connection[Any], table: str, by: str, partitions: int) -> dict[str, str]:
-    """Spark's options for reading ranges of a column; none if the table is empty."""
+    """Return Spark's options for reading ranges of the column ``by`` in parallel, or none if the table is empty."""
     query = sql.SQL("SELECT min({0})::text, max({0})::text FROM {1}").format(sql.Identifier(by), identifier(table))
     types = "SELECT format_type(atttypid, NULL) FROM pg_attribute WHERE attrelid = to_regclass(%s) AND attname = %s"
     kind = str(connection.execute(types, (identifier(table).as_string(connection), by)).fetchall()[0][0])
     if not re.match(r"smallint|integer|bigint|numeric|real|double|date|timestamp", kind):
-        raise Error(f"table {table!r}: column {by!r} is {kind}; ranges need numbers, dates or times")
+        raise Error(f"table {table!r}: column {by!r} has type {kind}; use a column of numbers, dates or times")
     low, high = connection.execute(query).fetchall()[0]
     if low is None:
         return {}

@@ -1,15 +1,17 @@
-"""A stream of partial state: sources bring epochs, callers look up keys meanwhile, changes go to the sink.
+"""A stream with partial state: it applies epochs from its sources, answers lookups, and sends changes to its sink.
 
-    engine.json, g-.../    those of the engine (`engine`)
+    engine.json, g-.../    the files of the engine (`engine`)
     intake/spark/          the checkpoint of the query that reads the sources
 
-There are two queries. A query without state reads the sources, and its foreachBatch calls ``step`` of the engine, which
-is the other query. So a lookup never waits for a source, and rows wait for lookups as an epoch does (`scheduler`). From
-a folder the query passes on the names of files, which the driver reads; of a DataFrame it passes on the rows.
+There are two queries. A query without state reads the sources, and its foreachBatch function calls ``step`` of the
+engine, which runs the other query. A lookup therefore does not wait for a source, and an epoch from a source waits for
+lookups only as any other epoch does (`scheduler`). For a folder, the first query passes on only the names of files, and
+the driver reads the files. For a DataFrame, it passes on the rows.
 
-Micro-batch n of the sources is epoch n + 1. If Spark repeats a micro-batch, its epoch is complete already, perhaps in a
-process that was killed. The changes of that epoch are then read from the engine's outboxes, which are retained until
-Spark has committed the micro-batch. So each epoch is applied once, and a folder receives its changes once.
+Micro-batch n of the sources is epoch n + 1. If Spark repeats a micro-batch, its epoch may already be complete, possibly
+in a process that was killed. The changes of that epoch are then read from the engine's outboxes, which are retained
+until Spark has committed the micro-batch. Each epoch is therefore applied only once, and the changes of an epoch are
+written to a folder only once.
 """
 
 from __future__ import annotations
@@ -46,7 +48,7 @@ _ROWS = "relation STRING, path STRING, rows BINARY"
 
 
 class PartialStreamEngine(PartialSparkEngine):
-    """The engine of a stream. It retains the changes of its last epoch until Spark has committed that micro-batch."""
+    """The engine of a stream. It retains the changes of the last epoch until Spark has committed its micro-batch."""
 
     _streams = True
 
@@ -77,21 +79,24 @@ class PartialStreamEngine(PartialSparkEngine):
 
     def _check_open(self) -> None:
         if not self._open:
-            why = "it was stopped" if self._job._stopped else "finish() says why"
+            why = "it was stopped" if self._job._stopped else "call finish() to see why"
             raise Error(self._job._ended(why))
         super()._check_open()
 
     def last(self) -> dict[str, Changes]:
-        """The changes of the last epoch, as ``step`` returned them, or would have if its caller had not been killed."""
+        """Return the changes of the last epoch, as ``step`` returned them unless its process was killed first."""
         first = self._query.keep_from()
-        assert first is not None, f"epoch {self.epoch} is in the log of {self._job._spark}"
+        assert first is not None, f"the micro-batch of epoch {self.epoch} is committed in {self._job._spark}"
         entries = [e for e in self._query.inbox.entries[first:] if e.kind != "rescale" and not e.void]
         out: list[BinMessage] = [m for e in entries for m in self._query.output(e.number) if is_change(m)]
         return {name: self._view_changes(view, out, self.epoch) for name, view in self.views.items()}
 
 
 class PartialJob(Job):
-    """See the module and `spark.jobs.job.Job`; `sharedstate_lite.spark.stream` creates it. A context manager."""
+    """A stream with partial state, created by `sharedstate_lite.spark.stream`; see the module's docstring and `Job`.
+
+    A context manager, which stops the stream.
+    """
 
     def __init__(self, base: Mapping[str, Postgres] | None, *given: Any) -> None:
         self._base = base
@@ -103,30 +108,30 @@ class PartialJob(Job):
 
     @property
     def epoch(self) -> int:
-        """The last epoch that lookups see."""
+        """The last complete epoch, which lookups read."""
         return self._running.epoch
 
     def read(self, view: str, key: Any = None) -> pd.DataFrame:
-        """The rows of a key of a view, which is filled if it is a hole; without a key, those of all filled keys.
+        """Return the rows of one key of a view, after filling the key if it is a hole.
 
-        The sink receives the changes of a filled key until it is evicted.
+        Without a key, return the rows of all filled keys. The sink receives the changes of a key while it is filled.
         """
         return self._running.read(view, key)
 
     def lookup(self, view: str, keys: Sequence[Any]) -> pd.DataFrame:
-        """The rows of several keys of a view as one frame. The keys share the rounds that fill them."""
+        """Return the rows of several keys of a view as one frame. All holes are filled in the same rounds."""
         return self._running.lookup(view, keys)
 
     def evict(self, view: str, key: Any = None, n: int | None = None) -> dict[str, list[Any]]:
-        """Evict one key, all, or ``n`` random ones (by ``seed``); returns {operator: [keys]}, downstream included."""
+        """Evict keys of a view, and return the evicted keys by operator; see `PartialDriver.evict`."""
         return self._running.evict(view, key, n)
 
     def filled(self, operator: str) -> list[tuple[Any, ...]]:
-        """The filled keys, sorted, of a view, an aggregate or a join's side."""
+        """Return the filled keys of a view, an aggregate or one side of a join, sorted. Raises ViewError."""
         return self._running.filled(operator)
 
     def state(self, operator: str | None = None) -> pd.DataFrame:
-        """The state, base tables included; see `sharedstate_lite.engine.engine.Engine.state`."""
+        """Return the state, including base tables; see `sharedstate_lite.engine.engine.Engine.state`."""
         return self._running.state(operator)
 
     @property
@@ -134,7 +139,7 @@ class PartialJob(Job):
         assert self._engine is not None
         return self._engine
 
-    # --- what it is made from -----------------------------------------------------
+    # --- sources ------------------------------------------------------------------
 
     def _settle(self, bins: int | None, sources: dict[str, str | None]) -> None:
         self._name = INTAKE
@@ -160,7 +165,7 @@ class PartialJob(Job):
     def _schema(self, relation: str) -> Any:
         return known(self._empty_engine.catalog, relation)[1]
 
-    # --- what comes out -------------------------------------------------------------
+    # --- epochs ---------------------------------------------------------------------
 
     def _batch_output(self, rows: pa.Table, number: int) -> BatchOutput:
         self._refusal = None
@@ -180,8 +185,8 @@ class PartialJob(Job):
             return self._running.last()
         if self._running.epoch != number:
             self._unread = CheckpointError(
-                f"{self.location}: its sources are at batch {number}, its state is at epoch {self._running.epoch}: "
-                "they are not of one checkpoint; use another one"
+                f"{self.location}: the checkpoint is inconsistent: its sources are at batch {number}, but its state "
+                f"is at epoch {self._running.epoch}; use another checkpoint"
             )
             raise self._unread
         try:
@@ -190,11 +195,11 @@ class PartialJob(Job):
                 raise undone
             return self._running.step(given)
         except Error as error:
-            # A plain Error comes from Spark, not from the rows: the next attempt may succeed.
+            # A plain Error comes from Spark, not from the rows, so the next attempt may succeed.
             self._refusal = None if type(error) is Error else error
             raise
         except BaseException as error:
-            # Spark waits without end for a foreachBatch that raises no Exception, such as KeyboardInterrupt.
+            # If a foreachBatch function raises a BaseException such as KeyboardInterrupt, Spark waits for it forever.
             raise Error(f"epoch {number + 1} was interrupted") from error
 
     def _refused(self, text: str) -> Error | None:
@@ -202,7 +207,10 @@ class PartialJob(Job):
 
 
 def _rows(source: DataFrame, relation: str, names: Sequence[str]) -> DataFrame:
-    """What :func:`..jobs.sources.frame` gave, as rows for the driver: a file's path, or rows as an Arrow stream."""
+    """Convert the output of :func:`..jobs.sources.frame` into rows for the driver.
+
+    Each row contains either the path of a file, or rows of the relation as an Arrow stream.
+    """
     from pyspark.sql import functions as f
 
     if len(source.columns) == 1:

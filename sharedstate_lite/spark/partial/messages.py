@@ -1,10 +1,10 @@
-"""Messages between the bins of partial state and the driver, as rows of the stream.
+"""Messages between the bins of partial state, and between bins and the driver, as rows of the stream.
 
 To a bin:
 
-    GRAPH      a message of the partial graph: change, response, evict, upquery, touch
+    GRAPH      a message of the partial graph: change, response, evict, upquery or touch
     LOOKUP     keys of a view that a caller reads
-    COMMAND    evict, shed (evict the least recently used keys), abandon (open upqueries), forget (all state)
+    COMMAND    evict, shed (evict the least recently used keys), abandon (open upqueries), or forget (all state)
     COMPACT    merge all runs
 
 To the driver:
@@ -14,10 +14,10 @@ To the driver:
     EVICTED    keys that became holes
     REPORT     trace events and, under a budget, how much the bin stores
 
-A head in JSON comes with each message: the edge (``e``), the kind (``k``), the sender (``by``, ``b``) and its count of
-messages (``n``), the upquery's tag (``t``), the operation's number (``c``) and the epoch in which the upquery was first
-asked (``a``). An edge is first in, first out, but Spark hands over a bin's rows in any order; ``by`` and ``n`` restore
-the order.
+Each message has a head in JSON: the edge (``e``), the kind of message (``k``), the sender (``by`` and ``b``), the
+sender's count of messages (``n``), the upquery's tag (``t``), the number of the operation (``c``), and the epoch in
+which the upquery was first sent (``a``). Messages on an edge must be delivered in the order in which they were sent,
+but Spark passes rows to a bin in any order. The receiver restores the order from ``by`` and ``n``.
 """
 
 from __future__ import annotations
@@ -46,7 +46,10 @@ _SIZE = struct.Struct("<q")
 
 @dataclass
 class DecodedMessage:
-    """The head and the payload of a message: ``keys``, words int64[k, q], and rows; each may be None."""
+    """The head of a message and its payload: ``keys``, which are words int64[k, q], and the rows in ``delta``.
+
+    A message without keys or without rows has None in their place.
+    """
 
     head: Mapping[str, Any]
     keys: Words | None = None
@@ -54,7 +57,7 @@ class DecodedMessage:
 
     @property
     def order(self) -> tuple[str, list[int]]:
-        """The sort key of a bin's messages: on each edge, the order in which they were sent."""
+        """The sort key that puts a bin's messages, on each edge, into the order in which they were sent."""
         return self.head.get("by", ""), self.head.get("n", [0, 0])
 
 
@@ -67,7 +70,7 @@ def encode_message(
     delta: Delta | None = None,
     types: Iterable[Any] = (),
 ) -> BinMessage:
-    """A message to (stage, bin, channel)."""
+    """Encode a message whose address ``to`` is (stage, bin, channel)."""
     first = b"" if keys is None else wire.encode(list(keys), list(key_types), strings)
     second = b"" if delta is None else wire.pack(delta, list(types), strings)
     more = {} if keys is None else {"q": keys.shape[1]}
@@ -76,30 +79,30 @@ def encode_message(
 
 
 def decode_message(message: BinMessage, strings: Dictionary) -> DecodedMessage:
-    """The inverse of `encode_message`."""
+    """Decode a message that `encode_message` has encoded."""
     head = json.loads(message.what)
     (size,) = _SIZE.unpack_from(message.blob)
     first, second = message.blob[_SIZE.size : _SIZE.size + size], message.blob[_SIZE.size + size :]
     keys = None
     if "q" in head:
-        # A key of no columns has no words from which the number of keys could be read.
+        # If the key has no columns, there are no words from which the number of keys follows.
         keys = wire.decode(first, strings)
         keys = keys if len(keys) else np.empty((0, head["q"]), dtype=np.int64)
     return DecodedMessage(head, keys, wire.unpack(second, strings) if second else None)
 
 
 def is_touch(message: BinMessage) -> bool:
-    """Whether a message only records the use of keys."""
+    """Return whether a message does nothing but record that keys were used."""
     return '"k": "touch"' in message.what
 
 
 def is_change(message: BinMessage) -> bool:
-    """Whether a message is an epoch's change of a view, not the answer to a lookup."""
+    """Return whether a message is an epoch's change to a view, and not the answer to a lookup."""
     return message.stage == 0 and message.channel == OUT and "id" not in json.loads(message.what)
 
 
 def split_keys(keys: Words, types: Iterable[Any], bins: int, strings: Dictionary) -> Iterator[tuple[int, Words]]:
-    """Keys, words int64[k, q], by the bin of their hash; bins without keys are left out."""
+    """Split keys, words int64[k, q], by the bin that their hash selects. Yields (bin, keys) for each bin with keys."""
     numbers = wire.bin_of(keys, range(len(keys)), list(types), bins, strings)
     for number in np.unique(numbers):
         yield int(number), keys.compress(numbers == number, axis=1)
@@ -107,7 +110,7 @@ def split_keys(keys: Words, types: Iterable[Any], bins: int, strings: Dictionary
 
 @dataclass
 class BaseUpquery:
-    """An upquery that a bin sent to a base table over ``edge``; it was first asked in epoch ``asked``."""
+    """An upquery that a bin sent to a base table on ``edge``. It was first sent in epoch ``asked``."""
 
     edge: int
     bin: int
@@ -119,7 +122,7 @@ class BaseUpquery:
 
     @staticmethod
     def of(message: BinMessage, strings: Dictionary) -> BaseUpquery:
-        """The upquery of an UPQUERY message."""
+        """Return the upquery that an UPQUERY message contains."""
         decoded = decode_message(message, strings)
         assert decoded.keys is not None
         head = decoded.head
@@ -127,7 +130,7 @@ class BaseUpquery:
 
 
 def response_heads(upqueries: Iterable[BaseUpquery], placement: Placement, strings: Dictionary) -> list[BinMessage]:
-    """The responses of base tables without their rows; `response_rows` makes these, under the same tags."""
+    """Return the responses of base tables without rows. `response_rows` sends the rows with the same tags."""
     out = []
     for n, upquery in enumerate(upqueries):
         edge = placement.edges[upquery.edge]
@@ -140,9 +143,9 @@ def response_heads(upqueries: Iterable[BaseUpquery], placement: Placement, strin
 def response_rows(
     upqueries: Iterable[BaseUpquery], rows: Delta, placement: Placement, bins: int, strings: Dictionary
 ) -> list[BinMessage]:
-    """For each upquery, those of a base table's rows that it asks for and that belong in its bin.
+    """Return messages with the rows of a base table that each upquery asks for and that belong to its bin.
 
-    On Spark this runs in the tasks that read the base table.
+    On Spark, this function runs in the tasks that read the base table.
     """
     out = []
     for upquery in upqueries:

@@ -1,9 +1,9 @@
-"""Operators of a partial graph that is sharded over bins; all other operators are those of `sharedstate_lite.partial`.
+"""Additional operators of a partial graph that is sharded over bins; the others are in `sharedstate_lite.partial`.
 
 Each bin has a copy of every operator of its stage, for some of the keys. If rows change their bin on an edge, the edge
-becomes several, one a bin (`RemoteEdge`). `GatherNode` asks the copies above and combines their responses. It is a
-union, so rule 22 holds as in process. Base tables are outside the bins, so a join stores the rows of both sides for
-the filled keys (`StatefulJoinNode`).
+is replaced by one edge per bin (`RemoteEdge`). A `GatherNode` sends an upquery to the copies above it and combines
+their responses. It is a union, so rule 22 holds as it does in process. Base tables are outside the bins, so a join
+stores the rows of both sides for the filled keys (`StatefulJoinNode`).
 
 Source: sharding in Noria (Gjengset's thesis, 2021, chapter 5).
 """
@@ -28,21 +28,22 @@ ALL = -1
 
 @dataclass(eq=False)
 class RemoteEdge(PartialEdge):
-    """An edge to or from another bin. ``bin`` is the number of that bin; ``ALL`` is every bin that needs a row."""
+    """An edge to or from another bin. ``bin`` is the number of that bin, or ``ALL`` for every bin that needs a row."""
 
     bin: int = ALL
 
 
 class GatherNode(UnionNode):
-    """Asks the copies of an operator in other bins, and sends one combined response to the operator below it.
+    """Sends upqueries to the copies of an operator in all bins, and one combined response to the operator below it.
 
-    Input ``i`` comes from bin ``i``. If ``keyed``, only the bin of the key's hash has rows of it and is asked.
+    Input ``i`` is the edge from bin ``i``. If ``keyed``, all rows of a key are in the bin that its hash selects, so
+    only this bin receives an upquery for the key.
     """
 
     keyed = False
 
     def keys_of_bin(self, keys: Words, slot: int) -> Words:
-        """The keys, of words int64[k, q], that bin ``slot`` is asked for."""
+        """Return those of ``keys``, words int64[k, q], that an upquery to bin ``slot`` must contain."""
         if not self.keyed:
             return keys
         types = [self.plan.schema[i].type for i in self.ask]
@@ -61,13 +62,13 @@ class GatherNode(UnionNode):
 
 
 class StatefulJoinNode(JoinNode):
-    """A join that stores both sides for the filled keys.
+    """A join that stores the rows of both sides for the filled keys.
 
-    It differs from the join in process in what it does with a change of the primary side whose join key is a hole of
-    the other side. In process the join evicts the affected keys below (rule 20). Here both sides may be base tables,
-    so such changes are frequent and eviction would empty the view. The join keeps the change in ``late``, sends an
-    upquery for the missing key (``wanted``), and joins and sends the change once the key is filled. A response that
-    includes the change needs the same key, so it is sent later on the same edge.
+    It differs from the in-process join if a change to the primary side has a join key that is a hole of the other side.
+    The in-process join evicts the affected keys below it (rule 20). Here, both sides can be base tables, so such
+    changes are frequent, and evicting keys would empty the view. Instead, the join stores the change in ``late`` and
+    the missing key in ``wanted``, and sends an upquery for the key. When the key is filled, it joins the change and
+    sends the result. A response that includes the change needs the same key, so it is sent later on the same edge.
     """
 
     def prepare(self) -> None:
@@ -105,7 +106,7 @@ class StatefulJoinNode(JoinNode):
             self._catch_up()
 
     def _catch_up(self) -> None:
-        """Send the late changes whose join keys are filled now."""
+        """Join and send the late changes whose join keys are now filled."""
         primary, strings = self.route.primary, self.flow.strings
         other = self.cached[1 - primary]
         assert other is not None
@@ -123,7 +124,7 @@ class StatefulJoinNode(JoinNode):
     def _forget(self, side: int, keys: Words) -> None:
         super()._forget(side, keys)
         if side == self.route.primary:
-            # These keys become holes below as well; the next response for them contains the late changes.
+            # These keys also become holes below, and the next response for them contains the late changes.
             columns = self.route.columns
             gone = self.flow.among(self.late.rows[list(columns)], keys, self.plan.inputs[side].schema, columns)
             self.late = self.late.take(~gone)
@@ -137,28 +138,28 @@ class StatefulJoinNode(JoinNode):
 
 
 class GraphHost(Protocol):
-    """The bin that runs a part of a `BinGraph`."""
+    """The interface of a bin that runs a part of a `BinGraph`."""
 
     def send_remote(self, kind: str, edge: PartialEdge, **what: Any) -> None:
-        """Send a message to an operator of another bin, or to a base table."""
+        """Send a message to an operator in another bin, or to a base table."""
         ...
 
     def on_filled(self, reader: PartialNode, keys: Words) -> None:
-        """Keys of a reader, words int64[k, q], were filled."""
+        """Called after ``keys`` of a reader, words int64[k, q], were filled."""
         ...
 
     def on_evicted(self, part: str, keys: Words) -> None:
-        """Keys of a piece of state became holes."""
+        """Called after ``keys`` of the piece of state ``part`` were evicted."""
         ...
 
 
 class BinGraph(Partial):
-    """A partial graph of which a bin, ``host``, runs a part. Without a host it is the driver's copy, without rows."""
+    """A partial graph. The bin ``host`` runs a part of it. Without a host, it is the driver's copy without rows."""
 
     join_node = StatefulJoinNode
     host: GraphHost | None = None
     host_number, host_count = 0, 1
-    """The bin's number among the bins of all stages, and how many there are: tags are unique in the engine."""
+    """The number of the bin among the bins of all stages, and the number of these bins. They make tags unique."""
 
     def tag(self) -> int:
         return super().tag() * self.host_count + self.host_number
@@ -168,7 +169,7 @@ class BinGraph(Partial):
         if self.host is not None and remote:
             self.host.send_remote(kind, edge, **what)
         elif isinstance(edge.source, GatherNode):
-            # Not a message of the graph: the bin that sent it recorded it already.
+            # The bin that sent this message has already recorded it, so do not record it again.
             events, self.trace = self.trace, type(self.trace)()
             try:
                 super().send(kind, edge, **what)
@@ -190,7 +191,7 @@ class BinGraph(Partial):
 
 
 def types_of(plan: Node, columns: tuple[int, ...]) -> tuple[Any, ...]:
-    """The types of some columns of a node's output."""
+    """Return the types of some columns of a node's output."""
     return tuple(plan.schema[i].type for i in columns)
 
 

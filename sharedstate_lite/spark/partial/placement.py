@@ -1,12 +1,13 @@
 """Placement of a partial graph on Spark: the stage of each operator, and the bin of each row.
 
-Each operator is in one stage, with a copy in each bin. A row of its input goes to the bin of the hash of some columns:
-the key columns for a reader and an aggregate, the join key for a join. If an edge leaves rows in their bin, it is
-*local*: the core's edge, in memory. All other edges go through the micro-batch, down to a later stage within it, up
-through the feedback edge (`scheduler`). Stage 0 is the driver, which answers upqueries of base tables.
+Each operator is in one stage and has a copy in each bin of the stage. The bin of an input row is selected by a hash of
+some columns: the key columns for a reader or an aggregate, and the join key for a join. An edge is *local* if its rows
+stay in their bin and stage. Messages on a local edge are passed in memory, as in process. Messages on other edges are
+rows of the stream. Those that go down reach a later stage in the same micro-batch, and those that go up are input of
+the next micro-batch (`scheduler`). Stage 0 is the driver, which answers upqueries for base tables.
 
-A `Placement` is computed from an engine without rows, as a `Route` is for full and shared state, so every process
-computes the same.
+A `Placement` is computed from an engine without rows, like a `Route` for full and shared state. Every process
+therefore computes the same placement.
 """
 
 from __future__ import annotations
@@ -29,7 +30,10 @@ Columns = tuple[int, ...]
 
 
 class Placement:
-    """See the module. ``engine`` has no rows in the driver; in a bin it is the engine that runs there."""
+    """The stages of a partial graph, and the columns that select the bins of its rows; see the module's docstring.
+
+    In a bin, ``engine`` is the engine that runs in the bin. In the driver, it is an engine without rows.
+    """
 
     def __init__(self, engine: BinGraph) -> None:
         self.engine = engine
@@ -47,30 +51,33 @@ class Placement:
         self.reader_stage = {n: self.stage_of[engine.reader(v)] for n, v in enumerate(engine.views.values())}
 
     def route(self, edge: PartialEdge) -> Columns:
-        """The columns of an edge's rows whose hash is the bin that they go to."""
+        """Return the columns whose hash selects the bin to which a row on the edge is sent."""
         return self._routes[edge.target][edge.slot]
 
     def is_local(self, edge: PartialEdge) -> bool:
-        """Whether the rows of an edge stay in their bin and stage."""
+        """Return whether the rows on an edge stay in their bin and stage."""
         source = edge.source
         same = self.stage_of[source] == self.stage_of[edge.target]
         return same and not isinstance(source, BaseNode) and self._stays(source, self.route(edge))
 
     def is_keyed(self, node: PartialNode) -> bool:
-        """Whether all rows of a key that an operator is asked by are in the bin of the key's hash."""
+        """Return whether all rows with a key by which ``node`` is asked are in the bin that the key's hash selects."""
         return self._stays(node, node.ask)
 
     def at(self, stage: int) -> list[PartialNode]:
-        """The operators of a stage."""
+        """Return the operators of a stage."""
         return [n for n in self.nodes if self.stage_of[n] == stage]
 
     def parts(self, stage: int) -> dict[str, StatePart]:
-        """The state of one stage, by the names that ``state()`` shows."""
+        """Return the pieces of state of one stage, by the names that ``state()`` shows."""
         mine = {id(p[0]) for node in self.at(stage) for p in node.parts()}
         return {h.operator: h for h in self.engine.state_parts() if id(h.arrangement) in mine}
 
     def find_filled(self, operator: str) -> tuple[int, FilledKeys]:
-        """The stage of an operator and its filled keys, empty. Raises the ViewError of the engine in process."""
+        """Return the stage of an operator, and the empty FilledKeys of its state.
+
+        Raises the same ViewError as an in-process engine if there is no such operator.
+        """
         for node in self.nodes:
             filled = describe.filled_parts([node]).get(operator)
             if filled is not None:
@@ -79,7 +86,7 @@ class Placement:
         raise AssertionError(operator)
 
     def _placed(self, node: PartialNode) -> tuple[tuple[Columns, ...], list[Columns]]:
-        """For each input the columns that select the bin; and the columns of the output whose hash then is the bin."""
+        """Return the columns of each input that select the bin, and all tuples of output columns that select it too."""
         plan, asks = node.plan, tuple(e.ask for e in node.inputs)
         if isinstance(node, BaseNode):
             return (), []
@@ -113,11 +120,11 @@ class Placement:
 
 
 def place(views: Sequence[View], join: str, options: Mapping[str, Any]) -> Placement:
-    """The placement of a partial engine. Raises the ViewErrors of the engine in process."""
+    """Return the placement of a partial engine. Raises the same ViewErrors as an in-process engine."""
     engine = BinGraph(views, join, **options)
     if engine.catalog is None:
-        raise ViewError("an engine on Spark needs views of a catalog; make them with catalog.view(...)")
+        raise ViewError("an engine on Spark needs views of a catalog; create them with catalog.view(...)")
     for relation in engine.catalog.relations:
-        # Relations that no view uses are stored too, for views that are installed later.
+        # Relations that no view uses are also stored, for views that are installed later.
         engine.base(relation)
     return Placement(engine)

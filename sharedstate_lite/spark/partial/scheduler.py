@@ -1,12 +1,12 @@
-"""Scheduling of partial state on Spark: lookups and epochs of several callers share the micro-batches of one stream.
+"""Scheduling for partial state on Spark: the lookups and epochs of several callers share the micro-batches of a query.
 
-A lookup of a hole takes several micro-batches, called *rounds*: what operators send upwards or to a base table in one
-round is the input of the next. All open lookups share the rounds. The thread of one waiting caller runs them, for all
-callers, until its own request is done.
+A lookup of a hole needs several micro-batches, which are called *rounds*. Messages that operators send upwards or to a
+base table in one round are the input of the next round. All open lookups share the rounds. The thread of one of the
+waiting callers runs the rounds for all callers until its own request is done.
 
-An epoch starts in a micro-batch of its own, which may come between two rounds of a lookup; the lookup is then answered
-as of that epoch. Requests start in the order of the calls. No lookup starts before an epoch that was submitted earlier
-is complete.
+An epoch starts in its own micro-batch, which can be between two rounds of a lookup. The lookup then returns rows as of
+that epoch. Requests start in the order of the calls. A lookup does not start until all epochs that were submitted
+before it are complete.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from ..bins.messages import BinMessage
 from .messages import EVICTED, OUT, REPORT, UPQUERY, BaseUpquery, DecodedMessage, decode_message, is_change, is_touch
 
 MAX_RESTARTS = 2
-"""Epochs wait for a lookup that other epochs have restarted this often."""
+"""If epochs have restarted a lookup this many times, the next epoch waits until the lookup is done."""
 
 
 @dataclass
 class Request:
-    """What a caller waits for. ``out`` are the messages that arrived for it."""
+    """A call that a caller waits for. ``out`` contains the messages that have arrived for it."""
 
     out: list[BinMessage] = field(default_factory=list)
     error: BaseException | None = None
@@ -41,21 +41,21 @@ class Request:
 
 @dataclass
 class LookupRequest(Request):
-    """A lookup of keys of a view. ``messages`` makes its messages from the lookup's number and the clock."""
+    """A lookup of keys of a view. ``messages(number, clock)`` creates the messages that start it in the bins."""
 
     messages: Callable[[int, int], list[BinMessage]] = lambda number, clock: []
     number: int = 0
     missing: int = 0
-    """How many bins have not answered yet."""
+    """The number of bins that have not answered yet."""
     epoch: int = 0
     restarts: int = 0
     alone: bool = False
-    """Whether it must not share rounds: one of several lookups failed, and it may be this one."""
+    """Whether it must not share rounds with other lookups, because one of them failed and it may be this one."""
 
 
 @dataclass
 class EpochRequest(Request):
-    """One epoch: its net changes by relation."""
+    """A call of ``step``: ``deltas`` are the net changes by relation, and ``number`` is the number of the epoch."""
 
     deltas: dict[str, Delta] = field(default_factory=dict)
     strings: Dictionary = field(default_factory=Dictionary)
@@ -64,7 +64,7 @@ class EpochRequest(Request):
 
 @dataclass
 class ExclusiveRequest(Request):
-    """A call during which nothing else may be open; ``run`` runs its own rounds."""
+    """A call that starts only when no other request is open. Its function ``run`` runs its own rounds."""
 
     run: Callable[[], Any] = lambda: None
     result: Any = None
@@ -74,7 +74,7 @@ R = TypeVar("R", bound=Request)
 
 
 class RoundScheduler(ABC):
-    """See the module."""
+    """Runs requests in rounds; see the module's docstring. A subclass runs the micro-batches."""
 
     def __init__(self) -> None:
         self._condition = threading.Condition()
@@ -83,56 +83,59 @@ class RoundScheduler(ABC):
         self._lookups: dict[int, LookupRequest] = {}
         self._epoch_request: EpochRequest | None = None
         self._messages: list[BinMessage] = []
-        """Messages to bins, for the next round."""
+        """Messages to bins that are input of the next round."""
         self._touches: list[BinMessage] = []
-        """Messages that only record the use of keys; they cause no round of their own."""
+        """Messages that only record the use of keys. They are sent with the next round but do not cause one."""
         self._upqueries: list[BaseUpquery] = []
         self._after_epoch = self._failed = False
         self._lookup_count = self.clock = self.rounds = 0
         self._draws = 0
-        """How many random evictions there were. The number is part of the seed, so a restart repeats none."""
+        """The number of random evictions so far. It is part of the seed, so a restart does not repeat evictions."""
         self._evicted: list[BinMessage] = []
         self.key_strings = Dictionary()
-        """The dictionary of open upqueries' keys."""
+        """The dictionary for the strings in the keys of open upqueries."""
 
-    # --- what the engine provides -----------------------------------------------
+    # --- implemented by the engine ----------------------------------------------
 
     epoch = 0
 
     @abstractmethod
     def _run(self, messages: list[BinMessage] | Path, kind: str, epoch: int) -> list[BinMessage]:
-        """Run one micro-batch; returns its messages to the driver and those to bins for the next round."""
+        """Run one micro-batch. Returns its messages to the driver, and its messages to bins for the next round."""
 
     @abstractmethod
     def _answer_upqueries(
         self, upqueries: list[BaseUpquery], epoch: int, messages: list[BinMessage]
     ) -> list[BinMessage] | Path:
-        """The input of a micro-batch: ``messages``, and the responses of base tables as of ``epoch``."""
+        """Return the input of a micro-batch: ``messages``, and the responses of base tables as of ``epoch``."""
 
     @abstractmethod
     def _begin_epoch(self, request: EpochRequest, epoch: int) -> list[BinMessage]:
-        """Check an epoch and write it to the base tables; returns its messages. Raises the errors of ``step``."""
+        """Check an epoch and write it to the base tables. Returns its messages. Raises the errors of ``step``."""
 
     @abstractmethod
     def _take_back(self, epoch: int, started: bool) -> None:
-        """Remove changes after ``epoch`` from base tables; ``started``: the next epoch had a micro-batch already."""
+        """Remove changes after ``epoch`` from the base tables.
+
+        ``started`` is whether a micro-batch of the next epoch has already run.
+        """
 
     @abstractmethod
     def _commands(self, command: str, **more: Any) -> list[BinMessage]:
-        """A command to all bins."""
+        """Return the messages that send a command to all bins."""
 
     @abstractmethod
     def _keep_budget(self) -> None:
-        """Evict until the budget is kept; called when nothing is open."""
+        """Evict keys until the stored state is within the budget. Called when no messages are waiting."""
 
     @abstractmethod
     def _on_report(self, report: DecodedMessage, place: tuple[int, int]) -> None:
-        """Take in the report of a bin, at (stage, bin)."""
+        """Process the report of the bin at ``place``, which is (stage, bin)."""
 
     # --- for callers ------------------------------------------------------------
 
     def _submit(self, request: R) -> R:
-        """Wait until a request is done; returns it, or raises its error."""
+        """Queue a request and wait until it is done. Returns the request, or raises its error."""
         with self._condition:
             self._queue.append(request)
             while self._busy and not request.done:
@@ -158,7 +161,7 @@ class RoundScheduler(ABC):
         return not (self._messages or self._upqueries or self._lookups or self._epoch_request)
 
     def _advance(self) -> None:
-        """Start requests, run one micro-batch, and complete what has its answer."""
+        """Start queued requests, run one micro-batch, and complete requests that have their answer."""
         try:
             if self._failed:
                 self._recover()
@@ -178,7 +181,7 @@ class RoundScheduler(ABC):
             self._fail(error)
 
     def _start_requests(self) -> list[BinMessage]:
-        """Start queued requests, in order, as far as they may start; returns the messages of lookups."""
+        """Start queued requests in order, until one has to wait. Returns the messages of the lookups."""
         messages: list[BinMessage] = []
         while self._queue:
             request = self._queue[0]
@@ -209,7 +212,7 @@ class RoundScheduler(ABC):
         self._lookup_count += 1
         self.clock += 1
         request.number, request.epoch, request.out = self._lookup_count, self.epoch, []
-        # Before anything can fail: a request that is in neither the queue nor here would wait without end.
+        # Do this before anything can fail. A request that is neither in the queue nor here would wait forever.
         self._lookups[request.number] = request
         messages = request.messages(request.number, self.clock)
         request.missing = len(messages)
@@ -229,7 +232,8 @@ class RoundScheduler(ABC):
         try:
             out = self._run(self._begin_epoch(request, number), "epoch", number)
         except BaseException as error:
-            # Already dequeued: report every failure to the caller. Some base tables may be written already.
+            # The request is no longer in the queue, so report every failure to its caller. The epoch may already have
+            # been written to some base tables.
             request.error, request.done = error, True
             self._take_back(self.epoch, started=False)
             if not isinstance(error, Error):
@@ -239,7 +243,7 @@ class RoundScheduler(ABC):
         self._collect(out)
 
     def _run_round(self, messages: list[BinMessage], kind: str = "") -> None:
-        """One micro-batch: what waits, the responses of base tables, and ``messages``."""
+        """Run one micro-batch on the waiting messages, the responses of base tables, and ``messages``."""
         epoch = self.epoch + (self._epoch_request is not None)
         upqueries, self._upqueries = self._upqueries, []
         waiting, self._messages, self._touches = [*self._messages, *self._touches, *messages], [], []
@@ -249,7 +253,7 @@ class RoundScheduler(ABC):
         self._collect(self._run(given, kind, self.epoch))
 
     def _run_rounds(self, messages: list[BinMessage], kind: str) -> None:
-        """For exclusive requests: a micro-batch, and all rounds that follow from it."""
+        """Run a micro-batch for an exclusive request, and all rounds that result from it."""
         self._collect(self._run([*messages, *self._touches], kind, self.epoch))
         self._touches = []
         while self._messages or self._upqueries:
@@ -272,7 +276,7 @@ class RoundScheduler(ABC):
 
     def _receive_rows(self, message: BinMessage) -> None:
         if is_change(message):
-            # After a restart there may be changes of the epoch of a driver that was killed.
+            # After a restart, this can be a change from an epoch whose driver was killed.
             if self._epoch_request is not None:
                 self._epoch_request.out.append(message)
             return
@@ -285,7 +289,7 @@ class RoundScheduler(ABC):
                 del self._lookups[request.number]
 
     def _settle_requests(self) -> None:
-        """With no message left: complete the epoch, and restart lookups that were open when it came."""
+        """When no messages are left, complete the epoch, and restart the lookups that were open when it started."""
         self._evicted = []
         if self._epoch_request is not None:
             request, self._epoch_request = self._epoch_request, None
@@ -299,7 +303,8 @@ class RoundScheduler(ABC):
             lookup.restarts += 1
             if lookup.epoch == self.epoch:
                 raise Error(
-                    "a lookup has no answer and no message is open for it: the state of the bins is inconsistent"
+                    "a lookup has not been answered, but no messages are left for it, so the state of the bins is "
+                    "inconsistent; call the method again"
                 )
             del self._lookups[lookup.number]
             self._queue.appendleft(lookup)
@@ -307,12 +312,13 @@ class RoundScheduler(ABC):
     # --- failures ---------------------------------------------------------------
 
     def _fail(self, error: BaseException) -> None:
-        """A round has failed: end or restart the open requests. `_recover` then resets the bins."""
+        """Fail or restart the open requests after a round has failed. `_recover` resets the bins afterwards."""
         self._failed = True
         lookups = list(self._lookups.values())
         if self._epoch_request is not None:
             self._epoch_request.error, self._epoch_request.done = error, True
-        # The epoch caused the error, or one of several lookups did. Restart the lookups, these one at a time.
+        # Either the epoch or one of several lookups caused the error. Restart the lookups. If there was no epoch, run
+        # them one at a time, so that only the lookup that caused the error fails.
         if isinstance(error, Error) and (self._epoch_request is not None or len(lookups) > 1):
             for lookup in reversed(lookups):
                 lookup.alone = lookup.alone or self._epoch_request is None
@@ -326,11 +332,11 @@ class RoundScheduler(ABC):
                 other = self._queue.popleft()
                 other.error, other.done = error, True
         if self._epoch_request is not None:
-            # At once, because its caller learns now that the epoch has failed.
+            # Do this now and not in `_recover`, because the caller is about to receive the error.
             self._take_back(self.epoch, started=True)
 
     def _recover(self) -> None:
-        """After a failed round: drop open upqueries. If an epoch failed, drop all state of the bins with them."""
+        """Drop the open upqueries in the bins after a round has failed. If an epoch failed, also drop all state."""
         self._messages, self._touches, self._upqueries = [], [], []
         command = "abandon" if self._epoch_request is None else "forget"
         self._collect(self._run(self._commands(command), "recovery", self.epoch))

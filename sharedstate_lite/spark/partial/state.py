@@ -1,7 +1,7 @@
-"""The state reader for partial state: the base tables of a checkpoint, and which keys are filled.
+"""The state reader for partial state: it also reads base tables and filled keys from a checkpoint.
 
-Bins are in Spark's state store, also after kill -9, and so are their filled keys. Base tables are files beside it, or
-in PostgreSQL, which a checkpoint does not contain.
+The state of the bins, including their filled keys, is in Spark's state store, even after ``kill -9``. Base tables are
+either files in the checkpoint or tables in PostgreSQL, which are not part of the checkpoint.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def state(reader: StateReader, operator: str | None) -> pd.DataFrame:
-    """See `sharedstate_lite.spark.state`. The list leaves out base tables that `base_rows` cannot show."""
+    """Implement `sharedstate_lite.spark.state`. The list omits base tables whose rows `base_rows` cannot show."""
     tables_of = bases(reader)
     if operator in tables_of:
         return base_rows(reader, tables_of[operator])
@@ -47,14 +47,14 @@ def state(reader: StateReader, operator: str | None) -> pd.DataFrame:
 
 
 def bases(reader: StateReader) -> dict[str, StatePart]:
-    """The base tables, by the names that ``state()`` shows."""
+    """Return the base tables, by the names that ``state()`` shows."""
     return {h.operator: h for h in reader.route.engine.state_parts() if h.base}
 
 
 def base_rows(reader: StateReader, part: StatePart, since: int | None = None) -> pd.DataFrame:
-    """The rows of a base table in files, with their diff; or the changes after micro-batch ``since``.
+    """Return the rows of a base table in files, with their diffs, or only the changes after micro-batch ``since``.
 
-    Raises ViewError for a table in PostgreSQL, and TimeError if files of these epochs were merged with later ones.
+    Raises ViewError if the table is in PostgreSQL, and TimeError if files of these epochs were merged with later ones.
     """
     from .base_parquet import ParquetTable
     from .base_spark import SparkBaseTables
@@ -63,7 +63,7 @@ def base_rows(reader: StateReader, part: StatePart, since: int | None = None) ->
     folder, where = _folder(reader, part.relation), reader.checkpoint.parents[1]
     if part.relation.lower() in _given(reader):
         raise ViewError(
-            f"{where}: the base table of {part.relation} is in PostgreSQL, not in the checkpoint; call state() of the "
+            f"{where}: the base table of {part.relation} is in PostgreSQL, not in the checkpoint; call state() on the "
             "running engine"
         )
     upto, after = _epoch(reader, reader.batch), -1 if since is None else _epoch(reader, since)
@@ -72,25 +72,25 @@ def base_rows(reader: StateReader, part: StatePart, since: int | None = None) ->
     if merged:
         raise TimeError(
             f"{where}: epochs {merged[0].first} to {merged[0].last} of the base table {part.relation} were merged, so "
-            f"its rows after micro-batch {reader.batch} are not known any more; leave out batch, or take a later one"
+            f"its rows after micro-batch {reader.batch} can no longer be read; omit batch, or pass a later one"
         )
     rows = SparkBaseTables(reader.session, lambda _: table, {part.relation: schema}, folder)
     return rows.state_rows(part, f"batch > {after} AND batch <= {upto}")
 
 
 def _epoch(reader: StateReader, batch: int) -> int:
-    """The last epoch whose changes base tables contain after a micro-batch."""
+    """Return the last epoch whose changes the base tables contained after a micro-batch."""
     entries = Inbox(reader.checkpoint.parent, 0).entries[: batch + 1]
     return max((e.epoch for e in entries if not e.void), default=0)
 
 
 def _given(reader: StateReader) -> set[str]:
-    """The relations whose base tables are in PostgreSQL, in lower case."""
+    """Return the names, in lower case, of the relations whose base tables are in PostgreSQL."""
     return {name.lower() for name in engine_spec.read(reader.checkpoint.parents[1])["options"]["base"]}
 
 
 def filled(reader: StateReader, operator: str) -> list[tuple[Any, ...]]:
-    """See `sharedstate_lite.spark.filled`."""
+    """Implement `sharedstate_lite.spark.filled`."""
     route: Any = reader.route
     assert isinstance(route, Placement)
     stage, known = route.find_filled(operator)

@@ -1,7 +1,8 @@
-"""Open upqueries as JSON, so that a bin stores them between two micro-batches.
+"""Encoding open upqueries as JSON, so that a bin can store them between two micro-batches.
 
 Until an upquery is answered, the operators that it has passed keep its keys, the parts of the answer that have
-arrived, and changes that wait for a join key. Another worker may run the bin by the time the response arrives.
+arrived, and changes that wait for a join key. When the response arrives, the bin may run in a different worker, which
+then reads these from the store.
 """
 
 from __future__ import annotations
@@ -22,17 +23,17 @@ from ...storage.encoding import Dictionary, Words
 from .nodes import RemoteEdge, StatefulJoinNode, types_of
 
 FindEdge = Callable[[int, int | None], PartialEdge]
-"""(number of an edge, sending bin or None for this one) -> the edge on which an upquery arrived."""
+"""(number of an edge, sending bin, or None for this bin) -> the edge on which an upquery arrived."""
 
 
 class UpqueryCodec:
-    """Writes the open upqueries of operators as JSON values, and reads them back."""
+    """Encodes the open upqueries of operators as JSON values, and decodes them."""
 
     def __init__(self, strings: Dictionary, find_edge: FindEdge) -> None:
         self.strings, self.find_edge = strings, find_edge
 
     def write(self, node: PartialNode) -> Any:
-        """The open upqueries of an operator; None if there are none."""
+        """Return the open upqueries of an operator as a JSON value, or None if it does not have any."""
         keys = types_of(node.plan, node.ask)
         rows = tuple(c.type for c in node.plan.schema)
         if isinstance(node, LinearNode):
@@ -77,7 +78,7 @@ class UpqueryCodec:
         return None
 
     def read(self, node: PartialNode, value: Any) -> None:
-        """Give an operator the open upqueries that `write` returned; None removes all of them."""
+        """Set the open upqueries of an operator to those in ``value``, which `write` returned. None removes all."""
         if isinstance(node, LinearNode):
             node.askers = {int(tag): self.find_edge(*edge) for tag, edge in (value or {}).items()}
         elif isinstance(node, UnionNode):
@@ -116,11 +117,11 @@ class UpqueryCodec:
             node.wanted = node.wanted[:, :0] if wanted is None else self.decode_words(wanted)
 
     def encode_words(self, words: Words, types: Sequence[Type]) -> list[Any]:
-        """Words int64[k, q] as [q, text]; strings are encoded as texts, not as codes."""
+        """Encode words int64[k, q] as [q, text]. The text contains the strings themselves instead of their codes."""
         return [words.shape[1], base64.b64encode(wire.encode(list(words), types, self.strings)).decode()]
 
     def decode_words(self, value: list[Any]) -> Words:
-        """The inverse of `encode_words`."""
+        """Decode words that `encode_words` has encoded."""
         words = wire.decode(base64.b64decode(value[1]), self.strings)
         return words if len(words) else np.empty((0, value[0]), dtype=np.int64)
 

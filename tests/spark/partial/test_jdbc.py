@@ -147,13 +147,13 @@ def test_what_is_refused(spark: SparkSession, server: postgres.Server, monkeypat
     for act, said in (
         (lambda: jdbc(spark, server, "nowhere"), "does not exist in 'postgres'; its tables are .*'visit'"),
         (lambda: jdbc(spark, server, "visit", partitions=2, by="length"), "no column 'length'; it has .*Length"),
-        (lambda: jdbc(spark, server, "visit", partitions=2), "needs their number and a column"),
-        (lambda: jdbc(spark, server, "visit", by="Length"), "needs their number and a column"),
+        (lambda: jdbc(spark, server, "visit", partitions=2), "pass their number and a column"),
+        (lambda: jdbc(spark, server, "visit", by="Length"), "pass their number and a column"),
         (lambda: jdbc(spark, "host=127.0.0.1 port=1 user=u", "visit"), "127.0.0.1:1.*correct the DSN"),
-        (lambda: write(frame, server, "visit"), "exists already.*append=True or replace=True"),
+        (lambda: write(frame, server, "visit"), "already exists.*append=True or replace=True"),
         (lambda: write(frame, server, "visit", append=True, replace=True), "choose one"),
         (lambda: write(server, frame, "visit"), "is not a batch DataFrame"),
-        (lambda: jdbc(spark, server, "visit", partitions=2, by="product"), "is text; ranges need"),
+        (lambda: jdbc(spark, server, "visit", partitions=2, by="product"), "has type text; use a column of numbers"),
         (lambda: jdbc(spark, 5432, "visit"), "got 5432"),
         (lambda: write(frame, server, "visit", append=True), 'column "id".*does not exist'),
     ):

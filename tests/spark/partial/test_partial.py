@@ -198,7 +198,7 @@ def test_a_base_table_in_postgresql(spark: SparkSession, tmp_path: Path) -> None
             assert there.state().set_index("operator")["rows"]["visit[product]"] == 4
             frame = there.base_tables.rows("visit", (0,), *keyed("Kiwi"))
             assert "PushedFilters" in plan_of(frame) and "Kiwi" in plan_of(frame).split("PushedFilters")[1]
-        with pytest.raises(ss.CheckpointError, match="give the same with base="):
+        with pytest.raises(ss.CheckpointError, match="pass base= for the same relations"):
             ss.spark.restore(tmp_path / "live", spark)
         with ss.spark.restore(tmp_path / "live", spark, base=base) as again:
             assert again.read("result", key="Fruit").equals(here.read("result", key="Fruit"))
@@ -211,7 +211,7 @@ def test_a_base_table_in_postgresql(spark: SparkSession, tmp_path: Path) -> None
             assert told.state().set_index("operator")["rows"]["visit[product]"] == 4
         with server.connect() as connection:
             connection.execute('CREATE TABLE "partial plain" (product text, "user" text, length integer, diff bigint)')
-        with pytest.raises(ss.RelationError, match=r"rows of epochs up to 2, and this engine is new; restore"):
+        with pytest.raises(ss.RelationError, match=r"rows of epochs up to 2, but this engine is new; restore"):
             ss.spark.engine("partial", [view()], spark, base={"visit": ss.spark.Postgres(server, TABLE)})
         with pytest.raises(ss.ViewError, match="is in PostgreSQL"):
             ss.spark.state(tmp_path / "live", "visit[product]")

@@ -48,11 +48,11 @@ def test_lookups_between_epochs(spark: SparkSession, tmp_path: Path) -> None:
         running.finish()
     # Files of two relations cannot appear at the same time.
     folders(source, 2)
-    with job() as running, pytest.raises(ss.Error, match="the sink raised ValueError: the disk is full.*once more"):
+    with job() as running, pytest.raises(ss.Error, match="the sink raised ValueError: the disk is full.*batch again"):
         running.finish()
     with pytest.raises(ss.CheckpointError, match="created by a stream, not by an engine"):
         ss.spark.engine("partial", views(), spark, checkpoint=place)
-    with pytest.raises(ss.CheckpointError, match="visit came from .*/visit, now from .*/info"):
+    with pytest.raises(ss.CheckpointError, match="visit came from .*/visit, and now comes from .*/info"):
         job(visit=source / "info")
     bad.clear()
     with job() as running:
@@ -70,7 +70,7 @@ def test_lookups_between_epochs(spark: SparkSession, tmp_path: Path) -> None:
         with pytest.raises(ss.RowError, match="visit: .*77") as caught:
             running.finish()
         assert "odd.parquet: remove it" in caught.value.__notes__[0] and not running.active
-        with pytest.raises(ss.Error, match="this stream has ended: finish.. says why; start another one with"):
+        with pytest.raises(ss.Error, match="this stream has ended: call finish.. to see why; start another one with"):
             running.read("result", key="c1")
     with pytest.raises(ss.Error, match="this stream has ended: it was stopped; start another one with"):
         running.read("result", key="c1")
@@ -133,7 +133,7 @@ def test_what_is_refused_ends_the_stream_and_loses_nothing(spark: SparkSession, 
     (tmp_path / "older").rename(tmp_path / "c" / "intake")
     with (
         job() as running,
-        pytest.raises(ss.CheckpointError, match="at batch 4, its state is at epoch 6"),
+        pytest.raises(ss.CheckpointError, match="at batch 4, but its state is at epoch 6"),
     ):
         running.finish()
 
