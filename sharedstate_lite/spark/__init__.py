@@ -119,10 +119,11 @@ def engine(
     The engine is a context manager. ``session`` is a running session (default: the one that `session` returns).
     ``checkpoint`` is the folder for the state. If the folder already contains a checkpoint, the engine continues from
     it, and first completes an epoch that was interrupted. Without ``checkpoint``, the state is temporary. ``bins`` is
-    the number of bins per stage (default: 4), which cannot change once the checkpoint exists.
+    the number of bins per stage (default: 4), which cannot change once the checkpoint exists. ``join`` has the same
+    values as in ``ss.engine``, except that Spark does not support "delta".
 
     Partial state also accepts ``max_rows``, ``max_bytes``, ``seed`` and ``without``, as ``ss.engine`` does. Its
-    ``base`` maps a relation to a `Postgres` table, which then is the base table instead of Parquet files.
+    ``base`` maps relations to `Postgres` tables, which replace their Parquet files as base tables.
 
     Raises ViewError for a kind, view or option that is not supported, and CheckpointError for a checkpoint that belongs
     to another engine.

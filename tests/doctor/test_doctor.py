@@ -219,7 +219,7 @@ def test_java_that_gives_no_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     monkeypatch.setattr(services, "JAVA_SECONDS", 0.5)
     found = services.java()
-    assert found.level is Level.NOTE and "does not answer within 0.5 s" in found.text and "JAVA_HOME" in found.fix
+    assert found.level is Level.NOTE and "did not respond within 0.5 s" in found.text and "JAVA_HOME" in found.fix
     monkeypatch.setattr(java, "_candidates", lambda: iter([]))
     assert services.java().level is Level.FAIL
 

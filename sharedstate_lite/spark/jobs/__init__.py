@@ -1,8 +1,8 @@
-"""Streaming jobs: views over folders of Parquet files or streaming DataFrames, with their changes to a sink.
+"""Streaming jobs: they read folders of Parquet files or streaming DataFrames, and send changes of views to a sink.
 
-A job is a query whose input Spark reads itself. Each micro-batch is one epoch, and a folder is read one file per
-micro-batch. The sink is a folder, in which each file is written exactly once, or a function, which is called at least
-once per batch.
+A job is a query whose input is read by Spark itself. Each micro-batch is one epoch. A folder is read one file per
+micro-batch. The sink is either a folder, in which each file is written exactly once, or a function, which is called at
+least once per micro-batch.
 
 >>> import tempfile
 >>> import pyarrow as pa
@@ -24,10 +24,10 @@ once per batch.
 
 Modules, from the bottom:
 
-    sources    folders and DataFrames as messages to the bins; the files of a pending batch
-    sink       a batch's changes to a folder or a function
-    failures   which error ends a job
-    job        Job: start, watch, retry, finish
+    sources    turns folders and DataFrames into messages to the bins; lists the files of a pending batch
+    sink       writes the changes of a batch to a folder, or passes them to a function
+    failures   decides which error ends a job
+    job        Job: starts, watches, retries and finishes the query
 
 Source: Armbrust et al., Structured Streaming, SIGMOD 2018.
 """

@@ -1,6 +1,7 @@
-"""Why a stream ends: from the text of Spark's exception, or the driver's own, to an error of the kit.
+"""Turns a failure of a stream into the error that ends it, from Spark's exception or the driver's own.
 
-The files that an error names are noted (`sources.report_files`): the user may remove them before the next start.
+The files that an error names are recorded (`sources.report_files`), because the user may remove them before the next
+start.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from . import sources
 
 
 def refusal(error: Error, where: Path, files: Iterable[str]) -> Error:
-    """The error of a refused row, with a note that names the ``files`` of its batch."""
+    """Add a note with the ``files`` of the batch to the ``error`` of a refused row, and return the error."""
     named = list(files)
     if named:
         sources.report_files(where, named)
@@ -23,7 +24,10 @@ def refusal(error: Error, where: Path, files: Iterable[str]) -> Error:
 
 
 def unread_file(fault: CheckpointError | sources.UnreadFile, where: Path, last: bool) -> Error | None:
-    """The error for a file that is lost, or that Spark skipped; None to try again, unless this was the ``last`` try."""
+    """Return the error for a file that is lost or that Spark skipped, or None to try the batch again.
+
+    A file that Spark skipped although it is not empty ends the stream only on the ``last`` try.
+    """
     if not isinstance(fault, sources.UnreadFile):
         return fault
     empty = Path(fault.file)
@@ -34,11 +38,15 @@ def unread_file(fault: CheckpointError | sources.UnreadFile, where: Path, last: 
 
 
 def failure(text: str, raised: BaseException | None, where: Path, last: bool) -> Error | None:
-    """The error for a sink that ``raised``, for an unreadable file, or for the ``last`` try; None to try again."""
+    """Return the error that ends the stream, or None to try the batch again.
+
+    ``raised`` is the exception of the sink, and ``text`` that of Spark's exception. The stream ends if the sink raised
+    an exception, if a file cannot be read, or if this was the ``last`` try.
+    """
     if raised is not None:
         error = Error(
-            f"the sink raised {type(raised).__name__}: {_text(raised)}; correct it, and start the stream again "
-            "with the same checkpoint: the sink receives the batch once more"
+            f"the sink raised {type(raised).__name__}: {_text(raised)}; fix the sink, and start the stream again "
+            "with the same checkpoint. The sink then receives this batch again"
         )
         error.__cause__ = raised
         return error
@@ -52,8 +60,8 @@ def failure(text: str, raised: BaseException | None, where: Path, last: bool) ->
 def _text(raised: BaseException) -> str:
     try:
         return str(raised)
-    except Exception:  # str() runs the user's code, and the stream must end in any case
-        return "its text cannot be shown"
+    except Exception:  # str() runs the user's code, and a failure there must not keep the stream from ending
+        return "its message cannot be shown"
 
 
 __all__ = ["failure", "refusal", "unread_file"]

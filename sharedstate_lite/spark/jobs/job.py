@@ -1,12 +1,12 @@
-"""A streaming job: views over folders of Parquet files or streaming DataFrames, with their changes to a sink.
+"""A streaming job: it reads folders of Parquet files or streaming DataFrames, and sends changes of views to a sink.
 
-A job has the stages, bins and blobs of an engine, but no driver that steps: Spark reads the input (:mod:`.sources`),
-each micro-batch is one epoch, and its changes go to the sink (:mod:`.sink`). A wrong value, or a retraction of a row
-that is not there, ends the job with the error that an in-process engine raises.
+A job has the same stages and bins as an engine on Spark, but no driver calls ``step``. Spark reads the input
+(:mod:`.sources`), each micro-batch is one epoch, and its changes go to the sink (:mod:`.sink`). A wrong value, or a
+retraction of a row that does not exist, ends the job with the error that an in-process engine would raise.
 
-A thread watches the query. A micro-batch that fails for a reason other than its rows, such as a killed worker, is tried
-again, up to eight times in all. A refused row, a file that Spark cannot read, and a sink that raises would fail each
-time: they end the job, and ``finish`` raises the error.
+A thread watches the query. If a micro-batch fails for a reason other than its rows, such as a killed worker, it is
+retried, with at most eight attempts in total. A refused row, a file that Spark cannot read and a sink that raises an
+exception would fail at every attempt. They end the job, and ``finish`` raises the error.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ LOOK_SECONDS = 0.25
 
 
 class Job:
-    """A running stream; made by :func:`sharedstate_lite.spark.stream`. A context manager."""
+    """A running stream, created by :func:`sharedstate_lite.spark.stream`. It is a context manager."""
 
     def __init__(
         self,
@@ -70,11 +70,11 @@ class Job:
         self._turn, self._over = threading.RLock(), threading.Event()
         self._stopped, self._shown = False, -1
         self._counts: dict[int, int] = {}
-        """Micro-batch -> input rows; for a folder Spark counts files only."""
+        """Micro-batch -> input rows, because Spark counts only the files of a folder."""
         self._fault: Error | None = None
         self._unread: CheckpointError | sources.UnreadFile | None = None
         self._raised: BaseException | None = None
-        """Failures of the last micro-batch in the driver: a file that was not read, and the sink's exception."""
+        """Failures of the last micro-batch in the driver: a file that was not read, and an exception from the sink."""
         frames, self._new = self._frames(inputs), False
         folders = {relation: folder for relation, (folder, _) in frames.items()}
         self._folders = [folder for folder in folders.values() if folder is not None]
@@ -94,11 +94,13 @@ class Job:
     # --- using it ---------------------------------------------------------------
 
     def finish(self, show: Callable[[str], None] | None = None, seconds: float | None = None) -> None:
-        """Wait until all available input is processed; ``show`` receives a line for each completed micro-batch.
+        """Wait until all available input is processed. ``show`` is called with a line for each completed micro-batch.
 
-        ``seconds`` limits the wait, for sources that never end; the job continues. Ctrl-C stops the job. Raises the
-        kernel's error for a refused row, and Error for a file that cannot be read, a sink that raised, a batch that
-        failed eight times, and a job that was stopped or whose session has ended.
+        ``seconds`` limits the wait, which is useful for a source without an end. The job continues afterwards. Ctrl-C
+        stops the job.
+
+        If a row is refused, raises the same error as an in-process engine. Raises Error if a file cannot be read, if
+        the sink raises an exception, if a batch fails eight times, and if the job or its session was stopped.
         """
         if self._stopped and self._fault is None:
             raise Error(self._ended("it was stopped"))
@@ -125,14 +127,17 @@ class Job:
         return f"{self.location}: this stream has ended: {why}; start another one with the same checkpoint to continue"
 
     def progress(self) -> pd.DataFrame:
-        """The last micro-batches: batch, rows (of input), seconds, and spent (milliseconds by part)."""
+        """Return the last micro-batches as a table, with one row per micro-batch.
+
+        The columns are batch, rows (of input), seconds, and spent (the milliseconds that each phase took, as a dict).
+        """
         with self._turn:
             queries = list(self._queries)
         return progressed(queries, self._counts)
 
     @property
     def query(self) -> StreamingQuery:
-        """Spark's query; a new one each time that a micro-batch is tried again."""
+        """Spark's query. It is a new one each time a micro-batch is retried."""
         return self._queries[-1]
 
     @property
@@ -141,10 +146,13 @@ class Job:
         return not self._over.is_set()
 
     def stop(self) -> None:
-        """Stop. Another ``stream`` with the same checkpoint continues. Harmless when repeated."""
+        """Stop the job. Calling it again is harmless.
+
+        To continue, call ``stream`` with the same checkpoint.
+        """
         with self._turn:
             self._stopped = True
-            with contextlib.suppress(Py4JError, OSError):  # the session, and so the query, has ended
+            with contextlib.suppress(Py4JError, OSError):  # the session has ended, and the query with it
                 self.query.stop()
             self._over.set()
             self._release()
@@ -158,7 +166,7 @@ class Job:
     # --- running ------------------------------------------------------------------
 
     def _launch(self) -> None:
-        """Start the query, unless a file of the pending batch is lost."""
+        """Start the query. Raises Error if a file of the pending batch is lost, or if Spark rejects the query."""
         sources.PendingBatch(self._spark).check(sources.reported_files(self.location))
         writer = self._stream.writeStream.outputMode("update").option("checkpointLocation", str(self._spark))
         try:
@@ -168,7 +176,7 @@ class Job:
             raise Error(f"{self.location}: Spark cannot stream this: {text}") from error
 
     def _watch(self) -> None:
-        """Restart the query after failures that may be temporary."""
+        """Restart the query after failures that may be temporary, until the job ends. Runs in its own thread."""
         failed: dict[int, int] = {}
         with contextlib.suppress(Py4JError, OSError):  # the session has ended
             while True:
@@ -196,14 +204,14 @@ class Job:
         self._over.set()
 
     def _drain(self, drained: threading.Event) -> None:
-        """Set the event once all input is processed, or the job has ended."""
+        """Set the event when all available input is processed or the job has ended. Runs in its own thread."""
         with contextlib.suppress(Py4JError, OSError):
             while not self._over.is_set():
                 query = self.query
                 try:
                     query.processAllAvailable()
                 except StreamingQueryException:
-                    # The watching thread starts another query, or ends the job.
+                    # The thread of _watch starts another query or ends the job. Wait for that.
                     while query is self.query and not self._over.wait(LOOK_SECONDS):
                         continue
                     continue
@@ -236,7 +244,7 @@ class Job:
         return self.location / self._name / "spark"
 
     def _settle(self, bins: int | None, folders: dict[str, str | None]) -> None:
-        """Lock the location, and read its options, or write them if it is new."""
+        """Lock the checkpoint's folder, and read its options, or write them if the folder is new."""
         where, plan = self.location, self._spec
         self._lock = lock_folder(made(where))
         wanted = {"join": plan.join, "stream": True} | ({} if bins is None else {"bins": bins})
@@ -255,22 +263,22 @@ class Job:
         self._claim_sink(options)
 
     def _claim_sink(self, options: Mapping[str, Any]) -> None:
-        """Make the sink's folder belong to this stream."""
+        """Record that the sink's folder belongs to this stream. Raises CheckpointError if it belongs to another one."""
         self._owner = options["owner"]
         sink.claim(self._sink, self._owner, self.location, self._new)
 
     def _frames(self, inputs: Mapping[str, Any]) -> dict[str, tuple[str | None, DataFrame]]:
-        """Relation -> (folder or None, DataFrame). Raises for a wrong source before anything is written.
+        """Return relation -> (folder or None, DataFrame). Raises for a wrong source before anything is written.
 
-        The order is the catalog's, because Spark's logs identify a source by its position.
+        The relations are in the order of the catalog, because Spark's logs identify a source by its position.
         """
         out: dict[str, tuple[str | None, DataFrame]] = {}
         if not isinstance(inputs, Mapping) or not inputs:
-            raise RelationError("sources: a mapping {relation: folder or streaming DataFrame} is needed, not empty")
+            raise RelationError("sources: pass a mapping {relation: folder or streaming DataFrame} that is not empty")
         for name, source in inputs.items():
             relation, schema = known(self._empty_engine.catalog, name)
             if relation in out:
-                raise RelationError(f"sources: relation {relation} appears twice; names are compared without case")
+                raise RelationError(f"sources: relation {relation} appears twice; names are not case-sensitive")
             out[relation] = sources.frame(self.session, relation, schema, source)
         return {relation: out[relation] for relation in self._empty_engine.catalog.relations if relation in out}
 
@@ -292,7 +300,7 @@ class Job:
         self._unread = self._raised = None
         output = self._batch_output(frame.toArrow(), number)
         try:
-            # Spark reads a file that was removed after it was listed as an empty one.
+            # If a file was removed after Spark listed it, Spark reads it as an empty one.
             sources.PendingBatch(self._spark).check(sources.reported_files(self.location), self._folders, output.files)
         except (CheckpointError, sources.UnreadFile) as error:
             self._unread = error
@@ -303,7 +311,7 @@ class Job:
             sink.deliver(self._sink, self._owner, changes, number)
         except BaseException as error:
             self._raised = error
-            # Spark waits without end for a sink that raises no Exception, such as SystemExit.
+            # If the sink raises something other than an Exception, such as SystemExit, Spark would wait forever.
             raise Error(f"{type(error).__name__}: {error}") from error
 
     def _batch_output(self, rows: pa.Table, number: int) -> BatchOutput:
@@ -314,12 +322,12 @@ class Job:
     # --- failures -------------------------------------------------------------------
 
     def _refused(self, text: str) -> Error | None:
-        """The error of a kernel that refused a row; None for another failure."""
+        """Return the error of a row that was refused, or None for another failure."""
         return refused(text)
 
     def _failure(self, text: str, last: bool) -> Error | None:
-        """The error that ends the job; None to try again, unless this was the ``last`` try."""
-        # The sink's error takes precedence: its text may contain the refusal of another stream.
+        """Return the error that ends the job, or None to retry the batch. The ``last`` try always ends in an error."""
+        # The sink's error takes precedence, because its text may contain a refused row of another stream.
         error = self._refused(text) if self._raised is None else None
         if error is not None:
             return failures.refusal(error, self.location, sources.PendingBatch(self._spark).files())

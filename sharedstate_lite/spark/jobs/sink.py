@@ -1,8 +1,8 @@
-"""The output of a stream: each micro-batch's changes, to a folder or a function.
+"""The output of a stream: the changes of each micro-batch, written to a folder or passed to a function.
 
-A folder gets one Parquet file per view and batch. A file appears complete or not at all, and is written once: if Spark
-repeats a batch, its file is already there. So a folder belongs to one stream, whose id is in the file ``.stream``. A
-function is called at least once per batch.
+A folder receives one Parquet file per batch and view that changed. A file is renamed into place when it is complete,
+and is written only once: if Spark repeats a batch, its files already exist. A folder therefore belongs to a single
+stream, whose id is in the file ``.stream``. A function is called at least once per batch.
 """
 
 from __future__ import annotations
@@ -30,7 +30,11 @@ OWNER = ".stream"
 
 @dataclass
 class BatchOutput:
-    """What a micro-batch sent to the driver: the files that were read, the number of input rows, the views' changes."""
+    """What a micro-batch sent to the driver.
+
+    ``files`` are the files that were read, and ``rows`` is the number of input rows. The function ``changes`` returns
+    the changes of each view.
+    """
 
     files: set[Path]
     rows: int
@@ -41,16 +45,16 @@ Sink = str | os.PathLike[str] | Callable[[dict[str, Changes], int], None]
 
 
 def check(sink: Sink) -> Sink:
-    """A function, or a folder as an absolute path. Raises ViewError for anything else."""
+    """Return a sink that is a function, or the absolute path of a sink that is a folder. Raises ViewError otherwise."""
     if callable(sink):
         return sink
     if not isinstance(sink, str | os.PathLike):
-        raise ViewError(f"sink={sink!r}: a folder is needed, or a function of {{view: Changes}} and a batch's number")
+        raise ViewError(f"sink={sink!r}: pass a folder, or a function of {{view: Changes}} and the number of the batch")
     return makeable(absolute(sink, "sink", ViewError), "sink", ViewError)
 
 
 def check_not_read(sink: Sink, views: Iterable[str], folders: Mapping[str, str | None]) -> None:
-    """Raise ViewError for a sink whose files a source would read: its changes would become input without end."""
+    """Raise ViewError if a source would read the files of the sink, because each output would become new input."""
     if callable(sink):
         return
     for relation, folder in folders.items():
@@ -59,14 +63,15 @@ def check_not_read(sink: Sink, views: Iterable[str], folders: Mapping[str, str |
             if folder is not None and Path(os.path.realpath(target)).is_relative_to(os.path.realpath(folder)):
                 raise ViewError(
                     f"sink={str(sink)!r}: the changes of {view} go to {target}, and {relation} is read from {folder}, "
-                    "so they would be read as input; use a folder that no relation is read from"
+                    "so the changes would be read as input; use a folder that is not inside a source"
                 )
 
 
 def claim(sink: Sink, owner: str, checkpoint: Path, new: bool = False) -> None:
-    """Make a folder belong to one stream. Raises CheckpointError if it contains batches of another one.
+    """Record in the sink's folder that it belongs to the stream with the id ``owner``.
 
-    A ``new`` stream has written no batches, so batches without an owner are not its own either.
+    Raises CheckpointError if the folder contains batches of another stream. A ``new`` stream has not written any
+    batches, so batches in a folder without an owner belong to another stream, too.
     """
     if callable(sink):
         return
@@ -75,8 +80,8 @@ def claim(sink: Sink, owner: str, checkpoint: Path, new: bool = False) -> None:
         return
     if (new or current is not None) and next(folder.glob("*/batch-*.parquet"), None):
         raise CheckpointError(
-            f"{sink}: it contains the changes of a stream with another checkpoint than {checkpoint}; use a new folder "
-            "for the changes, or the checkpoint that belongs to it"
+            f"{sink}: this folder contains the changes of a stream whose checkpoint is not {checkpoint}; use a new "
+            "folder for the changes, or the checkpoint of that stream"
         )
     folder.mkdir(parents=True, exist_ok=True)
     unfinished = folder / f"{OWNER}-{owner}"
@@ -92,7 +97,7 @@ def _owner(folder: Path) -> str | None:
 
 
 def changes(rows: pa.Table, views: Mapping[str, View], number: int) -> dict[str, Changes]:
-    """The messages that a micro-batch sent to the driver, as the changes of each view."""
+    """Return the changes of each view, from the messages that micro-batch ``number`` sent to the driver."""
     strings = Dictionary()
     out: dict[str, Changes] = {}
     lines: list[Any] = [rows.column(name).to_pylist() for name in ("channel", "what", "blob")]
@@ -105,7 +110,7 @@ def changes(rows: pa.Table, views: Mapping[str, View], number: int) -> dict[str,
 
 
 def deliver(sink: Sink, owner: str, out: dict[str, Changes], number: int) -> None:
-    """Give a micro-batch's changes to the sink. Raises CheckpointError if another stream has claimed the folder."""
+    """Pass the changes of a micro-batch to the sink. Raises CheckpointError if the folder belongs to another stream."""
     if callable(sink):
         sink(out, number)
         return
@@ -126,6 +131,6 @@ def _write(folder: Path, changes: Mapping[str, Changes], number: int) -> None:
 
 
 def _folder_name(view: str) -> str:
-    """A view's name as the name of one visible folder: slashes and a leading dot are escaped."""
+    """Return the name of the folder for a view. Slashes are escaped, and a leading dot, which would hide the folder."""
     plain = view.replace("%", "%25").replace("/", "%2F")
     return f"%2E{plain[1:]}" if plain.startswith(".") else plain

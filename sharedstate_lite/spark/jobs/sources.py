@@ -1,15 +1,16 @@
-"""The input of a stream: folders of Parquet files and streaming DataFrames, as messages to the bins.
+"""The input of a stream: folders of Parquet files and streaming DataFrames, turned into messages to the bins.
 
-A folder is read one file per micro-batch, in the order of modification times. So a folder with one file per epoch
-keeps its epochs, and several such folders keep them together. Spark decides which file comes next, and a task reads it
-directly: that takes a tenth of the time of reading it in the JVM and transferring the rows. Each task that has bins for
-the rows reads the file, or one task before them if there are many bins (:mod:`..bins.files`).
+A folder is read one file per micro-batch, in the order of modification times. If a folder has one file per epoch, each
+of its files therefore becomes one epoch. If several folders do, the files of an epoch are read together. Spark decides
+which file comes next, and a Python task reads the file directly. This takes a tenth of the time of reading it in the
+JVM and transferring the rows. With few bins, every task that has bins for the rows reads the file. With many bins, one
+task before them does (:mod:`..bins.files`).
 
-A DataFrame needs the relation's columns and ``diff``; Spark decides its micro-batches. Columns and types are checked
-before anything runs, values in Spark's tasks, where rows become messages.
+A DataFrame needs the relation's columns and ``diff``, and Spark decides its micro-batches. Columns and types are
+checked before anything runs. Values are checked in Spark's tasks, where rows become messages.
 
-`PendingBatch` knows the files of a micro-batch that has started and is not committed: Spark would read a lost file as
-an empty one.
+`PendingBatch` finds the files of a micro-batch that has started but is not committed. The kit checks that they exist,
+because Spark would read a lost file as an empty one.
 """
 
 from __future__ import annotations
@@ -55,14 +56,14 @@ _TAKEN: dict[Type, tuple[str, ...]] = {
 }
 """The Spark types that each column type accepts."""
 MAX_AGE = "100000d"
-"""How much older than the newest file that was read a new file may be: no limit in practice."""
+"""How much older than the newest file a file can be before Spark ignores it. In practice, there is no limit."""
 REMEDY = "remove it, or put the correct file in its place, and start the stream again with the same checkpoint"
 _REPORTED = "reported.json"
 _FILE = "path STRING, modificationTime TIMESTAMP, length BIGINT, content BINARY"
 
 
 def frame(session: SparkSession, relation: str, schema: Schema, source: Any) -> tuple[str | None, DataFrame]:
-    """(absolute path, DataFrame of file paths) for a folder; (None, rows with ``diff``) for a streaming DataFrame.
+    """Return (absolute path, DataFrame of file paths) for a folder, or (None, its rows) for a streaming DataFrame.
 
     Raises RelationError and RowError for a source that does not fit the relation.
     """
@@ -71,28 +72,26 @@ def frame(session: SparkSession, relation: str, schema: Schema, source: Any) -> 
         if not folder.is_dir():
             raise RelationError(f"{relation}: {folder} is not a folder; use a folder of Parquet files")
         reader = session.readStream.format("binaryFile").schema(_FILE).option("maxFilesPerTrigger", 1)
-        # Spark silently skips files that are a week older than the newest one it has seen.
+        # By default, Spark silently skips files that are a week older than the newest one that it has seen.
         reader = reader.option("recursiveFileLookup", "true").option("maxFileAge", MAX_AGE)
-        # Only this column is selected, so Spark does not open the file.
+        # Spark does not open the files, because only their paths are selected.
         return str(folder), reader.load(readable(folder)).select("path")
     streaming = getattr(source, "isStreaming", None)
     if not streaming:
-        what = "a DataFrame that does not stream" if streaming is False else f"of type {type(source).__name__}"
+        what = "a DataFrame that is not streaming" if streaming is False else f"of type {type(source).__name__}"
         raise RelationError(
-            f"{relation}: the source is {what}; use a folder of Parquet files, or a DataFrame of session.readStream"
+            f"{relation}: the source is {what}; use a folder of Parquet files, or a DataFrame from session.readStream"
         )
     there: dict[str, str] = {}
     for name in source.columns:
         if name.lower() in there:
-            raise RelationError(
-                f"{relation}: the DataFrame has the column {name} twice; names are compared without case"
-            )
+            raise RelationError(f"{relation}: the DataFrame has the column {name} twice; names are not case-sensitive")
         there[name.lower()] = name
     wanted = {c.name.lower(): (c.name, _TAKEN[c.type], c.type.value) for c in schema}
     wanted["diff"] = ("diff", _WHOLE, "integer")
     missing = [name for key, (name, _, _) in wanted.items() if key not in there]
     if missing:
-        ways = {"diff": "diff (+1 inserts a row, -1 retracts it: use withColumn('diff', lit(1)) if all are inserts)"}
+        ways = {"diff": "diff (+1 inserts a row, -1 retracts it; withColumn('diff', lit(1)) inserts all rows)"}
         raise RelationError(f"{relation}: the DataFrame has no column {', '.join(ways.get(n, n) for n in missing)}")
     types = {f.name: f.dataType.simpleString().upper() for f in source.schema.fields}
     for key, (name, taken, declared) in wanted.items():
@@ -100,16 +99,16 @@ def frame(session: SparkSession, relation: str, schema: Schema, source: Any) -> 
         if given not in (*taken, "VOID"):
             zoned = "; CAST(... AS TIMESTAMP_NTZ) removes the zone" if given == "TIMESTAMP" else ""
             raise RowError(
-                f"{relation}: column {name} is {types[there[key]]} in the DataFrame and {declared} in the catalog, "
-                f"which accepts {', '.join(taken)}{zoned}"
+                f"{relation}: column {name} is {types[there[key]]} in the DataFrame and {declared} in the catalog; "
+                f"cast it to an accepted type ({', '.join(taken)}){zoned}"
             )
     columns_in_order = ["`" + there[key].replace("`", "``") + "`" for key in wanted]
-    # New names, because Spark interprets backticks and dots in a column's name.
+    # Rename the columns, because Spark interprets backticks and dots in a name.
     return None, source.select(*columns_in_order).toDF(*(f"c{i}" for i in range(len(wanted))))
 
 
 def check_same(before: Mapping[str, str | None], now: Mapping[str, str | None], where: Path) -> None:
-    """Raise CheckpointError for sources other than the checkpoint's: Spark would read rows again that it has read."""
+    """Raise CheckpointError if the sources differ from the checkpoint's, because Spark would read some rows twice."""
     odd = []
     for relation in {**before, **now}:
         was, given = (
@@ -117,25 +116,25 @@ def check_same(before: Mapping[str, str | None], now: Mapping[str, str | None], 
             for some in (before, now)
         )
         if was != given:
-            odd.append(f"{relation} came from {was}, now from {given}")
+            odd.append(f"{relation} came from {was}, and now comes from {given}")
     if odd:
         raise CheckpointError(
-            f"{where}: a stream continues with the sources of its checkpoint, but {'; '.join(odd)}; use the same ones "
-            "(if a folder was moved, put a link in its old place), or start with a new checkpoint"
+            f"{where}: a stream must continue with the sources of its checkpoint, but {'; '.join(odd)}. Use the same "
+            "sources (if a folder was moved, create a link at its old path), or start with a new checkpoint"
         )
 
 
 def messages(
     source: DataFrame, relation: str, schema: Schema, plan: BinFactory, key_of_bin: Sequence[int]
 ) -> DataFrame:
-    """A DataFrame of `frame` as messages to the bins."""
+    """Turn a DataFrame from `frame` into a DataFrame of messages to the bins."""
     make_route, bins = plan.make, plan.bins
     files = len(source.columns) == 1
     if files and bins <= DIRECT_BINS:
         return _paths(source, relation, make_route(), bins, key_of_bin)
 
     def made(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        # Spark pickles this function by value, with all globals that it names. Those of _encode are left out that way.
+        # Spark pickles this function by value, together with the globals that it uses. Calling _encode keeps them few.
         out = _encode(list(batches), files, relation, schema, make_route(), bins)
         yield from to_table(m._replace(bin=key_of_bin[m.bin]) for m in out).to_batches()
 
@@ -143,7 +142,10 @@ def messages(
 
 
 def _paths(source: DataFrame, relation: str, route: Route, bins: int, key_of_bin: Sequence[int]) -> DataFrame:
-    """Each file's path as messages to the bins that need it; no Python process runs before the bins."""
+    """Turn each file's path into messages to the bins that need the file.
+
+    This is an expression in Spark's SQL, so no Python process runs before the bins.
+    """
     from pyspark.sql import functions as f
 
     def message(bin: int, stage: int, channel: int, what: str, blob: Column) -> Column:
@@ -170,12 +172,12 @@ def _encode(
 
 
 def _joined(parts: list[pa.RecordBatch], schema: Schema) -> list[pa.Table]:
-    # Spark sends 10,000 rows at a time; looking up all strings at once is faster.
+    # Spark sends 10,000 rows at a time, but it is faster to look up the strings of all rows together.
     return [pa.Table.from_batches(parts).rename_columns([*(c.name for c in schema), "diff"])] if parts else []
 
 
 def _messages(tables: list[pa.Table], relation: str, schema: Schema, route: Route, bins: int) -> list[BinMessage]:
-    """The rows of one task as messages, in a worker."""
+    """Turn the rows of one task into messages. This runs in a Python worker."""
     collect_strings()
     strings = worker_strings.strings
     try:
@@ -190,54 +192,54 @@ def _messages(tables: list[pa.Table], relation: str, schema: Schema, route: Rout
 
 
 def input_rows(rows: pa.Table) -> int:
-    """The number of input rows of a micro-batch, from its messages to the driver."""
+    """Return the number of input rows of a micro-batch, from its messages to the driver."""
     pairs: Any = zip(rows.column("channel").to_pylist(), rows.column("blob").to_pylist(), strict=True)
     return sum(int(blob) for channel, blob in pairs if channel == ROWS)
 
 
 def files_read(rows: pa.Table) -> set[Path]:
-    """The files that a micro-batch has read, from its messages to the driver."""
+    """Return the files that a micro-batch has read, from its messages to the driver."""
     pairs: Any = zip(rows.column("channel").to_pylist(), rows.column("what").to_pylist(), strict=True)
     return {local_path(path) for channel, path in pairs if channel == ROWS and path}
 
 
 class UnreadFile(Exception):
-    """Spark skipped a file. It does that with a file that has no bytes when it is listed."""
+    """Spark skipped a file, as it does with every file that is empty when Spark lists the folder."""
 
     def __init__(self, file: str) -> None:
-        super().__init__(f"{file} was listed and not read")
+        super().__init__(f"{file} was listed but not read")
         self.file = file
 
 
 def reported_files(location: Path) -> set[str]:
-    """Files that an error has named. The user may have removed them since."""
+    """Return the files that an error has named. The user may have removed them since then."""
     file = location / _REPORTED
     return set(json.loads(file.read_text())) if file.exists() else set()
 
 
 def report_files(location: Path, files: Iterable[str]) -> None:
-    """Note that an error names these files."""
+    """Record that an error names these files."""
     (location / _REPORTED).write_text(json.dumps(sorted(reported_files(location).union(files))))
 
 
 class PendingBatch:
-    """The files of the micro-batch that Spark would run next or again. ``spark`` is Spark's checkpoint folder."""
+    """The micro-batch that has started but is not committed, if any. ``spark`` is Spark's checkpoint folder."""
 
     def __init__(self, spark: Path) -> None:
         self.batch = committed(spark)
         self._spark = spark
 
     def files(self) -> Iterator[str]:
-        """Their paths; none if no micro-batch has started."""
+        """Yield the paths of the input files of the micro-batch; none if no micro-batch has started."""
         now, before = self._offsets(self.batch), self._offsets(self.batch - 1)
         for source, last in now.items():
             for number in range(before.get(source, -1) + 1, last + 1):
                 yield from self._log(source, number)
 
     def check(self, reported: set[str], folders: Iterable[str] = (), read: Container[Path] = ()) -> None:
-        """Raise CheckpointError for a file that is missing and was not ``reported`` to the user.
+        """Raise CheckpointError if a file is missing and was not ``reported`` to the user by an earlier error.
 
-        Raises UnreadFile for a file that exists in one of the ``folders`` and was not ``read``.
+        Raises UnreadFile if a file in one of the ``folders`` exists but is not in ``read``.
         """
         for file in self.files():
             there = Path(file).exists()
@@ -245,12 +247,15 @@ class PendingBatch:
                 raise UnreadFile(file)
             if not there and file not in reported:
                 raise CheckpointError(
-                    f"{file}: batch {self.batch} started with this file, and it is lost; put it back, or start with a "
-                    "new checkpoint"
+                    f"{file}: batch {self.batch} started with this file, which is now lost; put it back, or start with "
+                    "a new checkpoint"
                 )
 
     def _offsets(self, batch: int) -> dict[int, int]:
-        """For each source that is a folder, the last entry of its log that a micro-batch includes."""
+        """Return the last entry of each source's log that a micro-batch includes: source number -> entry number.
+
+        Sources that are not folders are left out.
+        """
         file = self._spark / "offsets" / str(batch)
         lines = file.read_text().splitlines()[2:] if file.exists() else []
         offsets = {n: json.loads(line) for n, line in enumerate(lines) if line.startswith("{")}
@@ -258,7 +263,7 @@ class PendingBatch:
 
     def _log(self, source: int, number: int) -> Iterator[str]:
         log = self._spark / "sources" / str(source)
-        # Spark writes every tenth entry together with all entries before it.
+        # Spark writes every tenth entry, and all entries before it, to one compact file.
         for file in (log / str(number), log / f"{number}.compact"):
             for line in file.read_text().splitlines()[1:] if file.exists() else []:
                 entry = json.loads(line)
@@ -268,6 +273,6 @@ class PendingBatch:
 
 
 def unreadable_file(text: str) -> str | None:
-    """The file that Spark could not read, from the text of its exception; None for another failure."""
+    """Return the file that Spark could not read, from the text of its exception, or None for another failure."""
     found = re.search(r"(?:while reading file|read footer for file:?) +(file:/[^\s'\"]+)", text)
     return None if found is None else unquote(urlparse(found[1].rstrip(".,;")).path)

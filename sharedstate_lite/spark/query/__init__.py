@@ -1,8 +1,8 @@
 """One streaming query of Structured Streaming: its input folder, its stateful operators, and its output.
 
-The driver writes each micro-batch as one file into an *inbox* that the query reads. The stages process it, and a
-foreachBatch sink in the driver receives what leaves the last one. The inbox has a log with a checksum per file, so a
-lost or changed file is an error. Spark alone would read a lost file as an empty one.
+The driver writes each micro-batch as one file to an *inbox* that the query reads. The stages process the file, and a
+foreachBatch sink in the driver receives the output of the last stage. The inbox has a log with a checksum for each
+file, so the kit can report a lost or changed file. Spark alone would read a lost file as an empty one.
 
 >>> import tempfile
 >>> from pathlib import Path
@@ -21,12 +21,12 @@ sharedstate_lite.errors.CheckpointError: ...00000000.parquet: the input file of 
 Modules, from the bottom:
 
     inbox            Inbox: the files that a query reads, and their log
-    errors           the kit's errors in the text of Spark's exceptions; jobs that run again
-    lazy_processor   LazyProcessor: a stateful operator that loads the kit only where there are rows
-    processor        the operator of one stage
-    query            Query: start, run a micro-batch, void a refused one, stop
+    errors           finds the kit's errors in the text of Spark's exceptions; retries Spark jobs
+    lazy_processor   LazyProcessor: a stateful operator that loads the kit only in processes that receive rows
+    processor        StageProcessor: the operator of one stage
+    query            Query: starts, runs micro-batches, voids the refused ones, and stops
 
-Source: Armbrust et al., Structured Streaming, SIGMOD 2018; ``transformWithStateInPandas`` of Spark 4.
+Source: Armbrust et al., Structured Streaming, SIGMOD 2018; ``transformWithStateInPandas`` in Spark 4.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Errors on their way through the JVM, which carries them as text only.
+"""Passes errors from Python workers to the driver. The JVM between them keeps only the text of an exception.
 
-A kernel's error is raised in a Python worker as `Refused`, whose text contains the kit's error, encoded. The driver
-finds it in Spark's exception with `refused`. For every other failure, `reason` picks the line that names the cause.
+If a kernel refuses a row, the worker raises `Refused`, whose text contains the kit's error in encoded form. In the
+driver, `refused` decodes the error from the text of Spark's exception. For every other failure, `reason` finds the line
+that names the cause.
 
 >>> from sharedstate_lite.errors import RowError
 >>> from sharedstate_lite.spark.query.errors import Refused, refused
@@ -24,7 +25,10 @@ from ... import errors
 from ...errors import Error
 
 TRIES = 8
-"""Attempts at a micro-batch or job. If the process that forks workers is killed, each idle worker fails one attempt."""
+"""How often a micro-batch or job is tried.
+
+If the process that forks workers is killed, each of its idle workers makes one attempt fail.
+"""
 
 _MARK = "<<refused "
 
@@ -32,7 +36,7 @@ T = TypeVar("T")
 
 
 class Refused(Exception):
-    """An error of the kit, raised in a Python worker."""
+    """Carries an error of the kit from a Python worker to the driver, encoded in its text."""
 
     def __init__(self, error: Error) -> None:
         encoded = json.dumps([type(error).__name__, str(error)]).encode()
@@ -40,7 +44,7 @@ class Refused(Exception):
 
 
 def refused(text: str) -> Error | None:
-    """The kit's error in the text of Spark's exception; None if there is none."""
+    """Return the kit's error from the text of Spark's exception, or None if the text does not contain one."""
     found = re.search(re.escape(_MARK) + r"([\w+/=]+)>>", text)
     if found is None:
         return None
@@ -51,19 +55,20 @@ def refused(text: str) -> Error | None:
 
 
 def reason(text: str) -> str:
-    """The line that names the cause, from the text of Spark's exception; at most 300 characters."""
+    """Return the line that names the cause, from the text of Spark's exception. It has at most 300 characters."""
     ended = re.search(r"terminated with exception: *(\S[^\n]*)", text)
     if ended is not None and not re.search(r"SparkException|Job aborted|FOREACH_BATCH", ended[1]):
         return ended[1][:300]
     lines = [re.sub(r"^(: |Caused by: )", "", line.strip()) for line in text.splitlines() if line.strip()]
     named = [line for line in lines if re.match(r"[\w.$]*(Error|Exception)\b", line)]
-    return (named or lines or ["no reason given"])[-1][:300]
+    return (named or lines or ["no reason was given"])[-1][:300]
 
 
 def retry(job: Callable[[], T], what: str) -> T:
-    """The result of a Spark job without side effects; it runs again if it fails, for example because a worker died.
+    """Run a Spark job that has no side effects, and return its result. Retry it if it fails.
 
-    Raises Error, which starts with ``what``, after ``TRIES`` failures.
+    A job can fail, for example, because a worker died. After ``TRIES`` failures, raises Error with a message that
+    starts with ``what``.
     """
     for left in reversed(range(TRIES)):
         try:

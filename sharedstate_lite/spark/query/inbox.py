@@ -1,13 +1,13 @@
 """The folder that a query reads: one file per micro-batch, and a log of the files.
 
-    log.jsonl         one line per file: number, kind, epoch, SHA-256; and one line per file that was voided
-    staged/NNNNNNNN   a file that is written and logged, but not yet visible to Spark
-    in/NNNNNNNN       a file that Spark may read; removed when two later ones are committed
+    log.jsonl         one line per file (number, kind, epoch, SHA-256), and one line per file that was voided
+    staged/NNNNNNNN   a file that is not yet visible to Spark
+    in/NNNNNNNN       a file that Spark can read; deleted after two later batches are committed
 
-A file is staged, logged, then renamed into ``in``. So the file of each line in the log is in one of the two folders
-until its batch is committed, and a file in neither is lost. The kit raises an error for it; Spark would read a lost
-file as an empty one. Spark reads files in the order of their modification times, so each is stamped two seconds after
-the one before.
+A file is written to ``staged``, then logged, and then renamed into ``in``. Until its batch is committed, a file in the
+log must therefore be in one of the two folders. If it is in neither, it is lost, and the kit raises an error. Spark
+would read a lost file as an empty one. Spark reads files in the order of their modification times, so each file gets a
+time that is two seconds after that of the previous file.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ _FIELDS: Any = {
 SCHEMA = pa.schema(_FIELDS)
 STEP_SECONDS = 2
 KEPT = 2
-"""Files that stay after their batch is committed: Spark may run the last batch again."""
+"""How many files are kept after their batches are committed, because Spark may run the last batch again."""
 
 
 @dataclass
 class InboxEntry:
-    """A line of the log. A batch that was refused is ``void``: its file is replaced by one without rows."""
+    """One file in the log. If its batch was refused, it is ``void``, and was replaced by a file without rows."""
 
     number: int
     kind: str
@@ -51,7 +51,7 @@ class InboxEntry:
 
 
 class Inbox:
-    """See the module. ``began`` is the modification time of the first file, in seconds."""
+    """The inbox of a query, in ``folder``. ``began`` is the modification time of the first file, in seconds."""
 
     def __init__(self, folder: Path, began: int) -> None:
         self.folder, self.began = folder, began
@@ -76,7 +76,7 @@ class Inbox:
         return max((e.epoch for e in self.entries if not e.void), default=0)
 
     def put(self, messages: Iterable[BinMessage] | Path, kind: str, epoch: int) -> int:
-        """Hand one micro-batch, as messages or as a file with them, to Spark; returns its number."""
+        """Pass one micro-batch to Spark, as messages or as a file that contains them, and return its number."""
         number = len(self.entries)
         staged = self.folder / "staged" / self._name(number)
         if isinstance(messages, Path):
@@ -91,25 +91,28 @@ class Inbox:
         return number
 
     def skip(self, kind: str) -> None:
-        """Log a micro-batch that Spark made without a file."""
+        """Log a micro-batch that Spark ran without a file from the inbox."""
         self._log({"number": len(self.entries), "kind": kind, "epoch": self.epoch, "sha256": ""})
 
     def void_epoch(self, epoch: int) -> None:
-        """Log that an epoch was refused after its own batch was committed, in a later batch."""
+        """Log that an epoch was refused by a later batch, after the epoch's own batch was committed."""
         for entry in self.entries:
             if entry.kind == "epoch" and entry.epoch == epoch and not entry.void:
-                # The file of a committed batch is not verified any more, so it stays.
+                # The file itself need not be replaced, because the file of a committed batch is not verified again.
                 self._log({"number": entry.number, "void": True, "sha256": ""})
 
     def void(self, number: int) -> None:
-        """Replace the file of a batch that was refused by one without rows, because Spark will run the batch again."""
+        """Replace the file of a refused batch by one without rows, because Spark will run the batch again."""
         staged = self.folder / "staged" / self._name(number)
         sha256 = write(to_table([]), staged)
         self._log({"number": number, "void": True, "sha256": sha256})
         self._publish(number)
 
     def check(self, committed: int) -> None:
-        """Verify the files from batch ``committed`` on before a query starts. Raises CheckpointError."""
+        """Verify the files of all batches that are not committed, before a query starts.
+
+        ``committed`` is the number of committed batches. Raises CheckpointError if a file is lost or was changed.
+        """
         for entry in self.entries[committed:]:
             staged = self.folder / "staged" / self._name(entry.number)
             if staged.exists():
@@ -155,14 +158,14 @@ class Inbox:
 
 
 def to_table(messages: Iterable[BinMessage]) -> pa.Table:
-    """Messages as a table of ``SCHEMA``."""
+    """Return messages as a table with the schema ``SCHEMA``."""
     rows = [(m.bin, m.stage, m.channel, m.what, m.blob) for m in messages]
     columns: Any = list(zip(*rows, strict=True)) if rows else [()] * len(SCHEMA)
     return pa.table([pa.array(c, f.type) for c, f in zip(columns, SCHEMA, strict=True)], schema=SCHEMA)
 
 
 def write(rows: pa.Table, file: Path) -> str:
-    """Write a table of messages; returns the SHA-256 of the file."""
+    """Write a table of messages to ``file`` as Parquet, and return the SHA-256 of the file."""
     sink = pa.BufferOutputStream()
     pyarrow.parquet.write_table(rows, sink, compression="none", use_dictionary=False, write_statistics=False)
     data = sink.getvalue()

@@ -1,9 +1,9 @@
-"""A stateful operator that loads the kit only where it processes rows, so that queries start fast.
+"""A stateful operator that loads the kit only in processes that receive rows, so that queries start fast.
 
-When a query starts, Spark runs a new Python for each stateful operator, one after the other, only to ask for the
-operator's state variables. If the operator's class belonged to the kit, each of these processes would import the kit,
-pandas and Arrow. `LazyProcessor` travels by value in the query's own bytes and needs only PySpark. Its work is
-unpickled in the process that has rows.
+When a query starts, Spark starts a new Python process for each stateful operator, one after the other, only to ask for
+the operator's state variables. If the class of the operator were imported from the kit, each of these processes would
+import the kit, pandas and Arrow. Instead, `LazyProcessor` is pickled by value and needs only PySpark. Its `Work` is
+pickled separately, and unpickled when the first rows arrive.
 """
 
 from __future__ import annotations
@@ -24,17 +24,21 @@ cloudpickle.register_pickle_by_value(sys.modules[__name__])  # type: ignore[no-u
 
 
 class Work(Protocol):
-    """What an operator does with rows."""
+    """The interface of the object that processes the rows of a `LazyProcessor`."""
 
     def rows(self, states: Mapping[str, Any], key: Any, frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
-        """Process the rows of one key in one micro-batch; ``states`` are Spark's state variables by name."""
+        """Process the rows of one key in one micro-batch. ``states`` has Spark's state variables by name."""
 
     def close(self) -> None:
-        """Called after the last rows of a micro-batch."""
+        """Release what the task used. Called after the last rows of a micro-batch."""
 
 
 class LazyProcessor(StatefulProcessor):
-    """An operator with state variables: ``values`` name -> schema, ``maps`` name -> schemas of key and value."""
+    """A stateful operator that passes its rows to ``work``.
+
+    ``values`` has the state variables with a single value, as name -> schema. ``maps`` has those that are maps, as
+    name -> (schema of the keys, schema of the values).
+    """
 
     def __init__(self, work: Work, values: Mapping[str, StructType], maps: Mapping[str, tuple[StructType, StructType]]):
         self._pickled: bytes = cloudpickle.dumps(work)  # type: ignore[no-untyped-call]
@@ -42,17 +46,17 @@ class LazyProcessor(StatefulProcessor):
         self._values, self._maps = values, maps
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        """Declare the state variables."""
+        """Declare the state variables to Spark."""
         self._states: dict[str, Any] = {name: handle.getValueState(name, of) for name, of in self._values.items()}
         self._states |= {name: handle.getMapState(name, key, of) for name, (key, of) in self._maps.items()}
 
     def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[pd.DataFrame]:
-        """See `Work.rows`."""
+        """Process the rows of one key; see `Work.rows`. The first call in a process unpickles the work."""
         if self._work is None:
             self._work = pickle.loads(self._pickled)
         yield from self._work.rows(self._states, key, rows)
 
     def close(self) -> None:
-        """See `Work.close`."""
+        """Close the work if it was unpickled; see `Work.close`."""
         if self._work is not None:
             self._work.close()

@@ -1,7 +1,7 @@
-"""The stateful operator that Spark runs: the bins of one stage, in transformWithStateInPandas.
+"""The stateful operator that Spark runs for one stage: it runs the stage's bins in transformWithStateInPandas.
 
-A row of the stream is one message (`BinMessage`), a blob of many rows of a relation. Rows for other stages pass through
-unchanged. Source: Spark 4's transformWithState.
+Each row of the stream is one message (`BinMessage`), whose blob usually contains many rows of a relation. Messages to
+other stages pass through unchanged. Source: Spark 4's transformWithState.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .lazy_processor import LazyProcessor
 WIRE = "bin INT, stage INT, channel INT, what STRING, blob BINARY"
 COLUMNS = ["bin", "stage", "channel", "what", "blob"]
 
-# Types instead of DDL texts, which each task would send to the JVM to be parsed.
+# These are types and not DDL strings, because each task would send such strings to the JVM to parse them.
 _HEAD, _RUN, _BLOB = (
     StructType().add("head", StringType()),
     StructType().add("part", StringType()).add("run", StringType()),
@@ -36,7 +36,7 @@ _HEAD, _RUN, _BLOB = (
 
 @cache
 def _worker_rpc() -> SocketRpc | None:
-    """This process's RPC, which listens from the first call on; None if no port can be opened."""
+    """Return this process's RPC, which starts to listen at the first call, or None if it cannot open a port."""
     try:
         return SocketRpc()
     except OSError:
@@ -44,7 +44,7 @@ def _worker_rpc() -> SocketRpc | None:
 
 
 class _SparkStore:
-    """A bin's `Store` over Spark's state variables."""
+    """The `Store` of one bin, in Spark's state variables."""
 
     def __init__(self, states: Mapping[str, Any]) -> None:
         self._head, self._runs = states["head"], states["runs"]
@@ -55,7 +55,7 @@ class _SparkStore:
 
     def run(self, part: str, name: str) -> bytes:
         found = self._runs.getValue((part, name))
-        assert found is not None, f"the state store has lost the run {name} of {part}"
+        assert found is not None, f"the run {name} of {part} is missing in the state store"
         return bytes(found[0])
 
     def write(self, head: str, added: Iterable[tuple[str, str, bytes]], removed: Iterable[tuple[str, str]]) -> None:
@@ -67,13 +67,16 @@ class _SparkStore:
 
 
 class StageProcessor:
-    """Runs the bins of one stage: the `Work` of its operator. ``bin_of_key``: Spark's grouping key -> bin."""
+    """Runs the bins of one stage. It is the `Work` of the stage's operator.
+
+    ``bin_of_key`` maps the key by which Spark groups messages to the number of a bin.
+    """
 
     def __init__(self, plan: BinFactory, stage: int, bin_of_key: dict[int, int]) -> None:
         self.plan, self.stage, self.bin_of_key = plan, stage, bin_of_key
 
     def rows(self, states: Mapping[str, Any], key: Any, frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
-        """Process the messages of one bin in one micro-batch."""
+        """Process the messages to one bin in one micro-batch, and yield the messages that the bin sends."""
         first, *others = frames
         frame = pd.concat([first, *others]) if others else first
         mine = frame["stage"] == self.stage
@@ -97,12 +100,12 @@ class StageProcessor:
                 )
 
     def close(self) -> None:
-        """Drop the input files in memory; bins stay in the worker's cache."""
+        """Drop the input files that are in memory. The bins stay in the worker's cache."""
         files.clear()
 
 
 def run_stages(wire: DataFrame, plan: BinFactory, stages: int, bin_of_key: dict[int, int]) -> DataFrame:
-    """A stream of messages after all stages have processed it: what is left are messages to the driver."""
+    """Add the operators of all stages to a stream of messages. The result contains only messages to the driver."""
     for stage in range(1, stages + 1):
         operator = LazyProcessor(StageProcessor(plan, stage, bin_of_key), {"head": _HEAD}, {"runs": (_RUN, _BLOB)})
         wire = wire.groupBy("bin").transformWithStateInPandas(

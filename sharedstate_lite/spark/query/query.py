@@ -1,13 +1,14 @@
-"""One streaming query, from its inbox through the stages to its output: start, run a micro-batch, stop.
+"""One streaming query, which reads from its inbox, runs the stages and writes its output for the driver.
 
-Each file of the inbox is one micro-batch, with the file's number. A foreachBatch sink in the driver receives the
-messages that leave the last stage, and writes them to ``out/NNNNNNNN.arrow`` by a rename. Spark may call the sink twice
-for a batch. If the file is there, an earlier attempt has run all stages and written their stores, so the sink does
-nothing, and Spark commits the batch.
+Each file in the inbox is one micro-batch with the same number. A foreachBatch sink in the driver receives the messages
+that the last stage sends. It writes them to ``out/NNNNNNNN.arrow``, and renames the file into place. Spark may call the
+sink twice for a batch. If the file already exists, an earlier attempt has run all stages and written their stores. The
+sink then does nothing, and Spark commits the batch.
 
 A batch that fails is tried again. If a kernel refused a message, the query has ended, and Spark would run the same
-batch at every restart. So the file of that batch is voided and the query restarted: the batch is then empty. Output of
-the failed attempt is removed first; otherwise the stores that it wrote would be committed with the empty batch.
+batch at every restart. So the file of the batch is voided before the restart, and the batch is then empty. The output
+of the failed attempt is deleted first. Otherwise, the stores that this attempt wrote would be committed with the empty
+batch.
 """
 
 from __future__ import annotations
@@ -40,11 +41,15 @@ if TYPE_CHECKING:
 
 CLOSED = "the query on Spark was stopped by another thread"
 KEPT = 2
-"""Outputs that stay after their batch is committed."""
+"""How many outputs are kept after their batches are committed."""
 
 
 class Query:
-    """See the module. All of its files are in ``folder``."""
+    """A streaming query that runs the bins of ``plan`` in ``stages`` stages, with all its files in ``folder``.
+
+    ``bin_of_key`` maps the key by which Spark groups messages to the number of a bin. ``began`` is the modification
+    time of the first input file, in seconds.
+    """
 
     def __init__(
         self, session: SparkSession, folder: Path, plan: BinFactory, stages: int, bin_of_key: dict[int, int], began: int
@@ -60,9 +65,9 @@ class Query:
         self._newest: dict[int, pa.Table] = {}
         self._interrupt: tuple[int, BaseException] | None = None
         self.refusal: Error | None = None
-        """The error of the last batch that a kernel refused while the query was starting."""
+        """The error of the last batch that a kernel refused while the query was starting, or None."""
         self.keep_from: Callable[[], int | None] = lambda: None
-        """The first micro-batch whose output must stay; None to keep only the last ones."""
+        """Returns the first micro-batch whose output must be kept, or None to keep only the last ones."""
 
     @property
     def checkpoint(self) -> Path:
@@ -75,15 +80,21 @@ class Query:
         return committed(self.checkpoint)
 
     def start(self) -> None:
-        """Start, and complete batches in progress. Raises CheckpointError for a lost or changed input file."""
+        """Start the query, and complete batches that are in progress.
+
+        Raises CheckpointError if an input file is lost or was changed.
+        """
         self.inbox.check(self.committed)
         self._launch()
-        # A batch that is refused now was begun by an earlier process, which never reported its epoch as done.
+        # A batch that is refused now was started by an earlier process, which never reported its epoch as complete.
         while (refusal := self._finish(waiting=False)) is not None:
             self.refusal = refusal
 
     def run(self, messages: Iterable[BinMessage] | Path, kind: str, epoch: int) -> list[BinMessage]:
-        """Run one micro-batch; returns its output. Raises the kernel's error if it is refused; later calls work."""
+        """Run one micro-batch, and return the messages that it sent to the driver.
+
+        Raises the kernel's error if the batch is refused. The query can then run other batches.
+        """
         if self._running is None or not self._running.isActive:
             self.start()
         number = self.inbox.put(messages, kind, epoch)
@@ -93,7 +104,7 @@ class Query:
         return self.output(number)
 
     def output(self, number: int) -> list[BinMessage]:
-        """The messages that a batch sent to the driver."""
+        """Return the messages that a batch sent to the driver."""
         table = self._newest.pop(number, None)
         if table is None:
             table = _load(self._file(number))
@@ -103,25 +114,28 @@ class Query:
         return [BinMessage(stage, where, channel, what, blob) for where, stage, channel, what, blob in rows]
 
     def raise_interrupt(self) -> None:
-        """Raise the exception that interrupted this thread after its batch was committed, once its output was read."""
+        """Raise the exception that interrupted this thread, if `run` returned normally because the batch was committed.
+
+        Call this after the output of the batch has been used.
+        """
         if self._interrupt is not None and self._interrupt[0] == threading.get_ident():
             (_, error), self._interrupt = self._interrupt, None
             raise error
 
     def progress(self) -> list[Any]:
-        """Spark's progress reports of the last micro-batches."""
+        """Return Spark's progress reports on the last micro-batches."""
         return [] if self._running is None else list(self._running.recentProgress)
 
     def stop(self) -> None:
-        """Stop. A second call waits for the first one."""
+        """Stop the query. A second call waits until the first one is finished."""
         with self._ends:
             running, self._running = self._running, None
             if running is not None:
-                with contextlib.suppress(Py4JError, OSError):  # the session, and so the query, has ended
+                with contextlib.suppress(Py4JError, OSError):  # the session has ended, and the query with it
                     running.stop()
 
     def close(self) -> None:
-        """Stop for good. A thread that waits for a batch gets an Error, and that batch is voided."""
+        """Stop the query permanently. A thread that waits for a batch receives an Error, and its batch is voided."""
         with self._ends:
             self._closed = True
             self.stop()
@@ -140,15 +154,15 @@ class Query:
             writer = wire.writeStream.outputMode("update").option("checkpointLocation", str(self.checkpoint))
             return writer.foreachBatch(self._sink).start()
         except (Py4JError, OSError) as error:
-            raise Error(f"the query on Spark cannot start: {reason(str(error))}") from error
+            raise Error(f"the query on Spark did not start: {reason(str(error))}") from error
 
     def _finish(self, waiting: bool) -> Error | None:
-        """Wait until all files are committed; returns the first refusal, after voiding its file and a restart.
+        """Wait until all files are committed. Return the error of the first batch that was refused, or None.
 
-        A batch that failed for another reason, such as a killed worker, runs again. After ``TRIES`` failures the last
-        one is raised. The file is then voided if a caller is ``waiting`` for it, and otherwise stays for another try.
-        An exception that interrupts the wait for a batch that is already committed does not undo the batch: see
-        `raise_interrupt`.
+        The file of a refused batch is voided, and the query is restarted. A batch that failed for another reason, such
+        as a killed worker, runs again. After ``TRIES`` failures, the last one is raised as an Error. The file is then
+        voided if a caller is ``waiting`` for the batch, and otherwise kept for another try. If an exception interrupts
+        the wait but the batch is already committed, the batch is not undone: see `raise_interrupt`.
         """
         wanted, failed = len(self.inbox.entries), 0
         refusal: Error | None = None
@@ -177,12 +191,12 @@ class Query:
             if waiting:
                 self._void(number)
             if ended:
-                raise Error(f"the Spark session has ended, or its JVM, in batch {number}") from error
+                raise Error(f"the Spark session has ended during batch {number}; start another one") from error
             raise
         return refusal
 
     def _void(self, number: int) -> None:
-        # No sink is writing this file: stopping the query waits for the sink.
+        # The sink is not writing this file now, because stopping the query has waited for the sink.
         self._file(number).unlink(missing_ok=True)
         self.inbox.void(number)
 
@@ -207,14 +221,15 @@ class Query:
 
 
 def committed(checkpoint: Path) -> int:
-    """The number of committed micro-batches in Spark's checkpoint folder."""
+    """Return the number of committed micro-batches in Spark's checkpoint folder."""
     return 1 + max((int(f.name) for f in (checkpoint / "commits").glob("[0-9]*") if f.name.isdigit()), default=-1)
 
 
 def progressed(queries: Iterable[StreamingQuery], rows: Mapping[int, int]) -> pd.DataFrame:
-    """The micro-batches in Spark's progress reports: batch, rows, seconds, and ``spent``, milliseconds by part.
+    """Return a table of the micro-batches in the progress reports of some queries, with one row per micro-batch.
 
-    ``rows`` are the input rows by batch, because Spark counts files only.
+    The columns are batch, rows, seconds, and spent (the milliseconds that each phase took, as a dict). ``rows`` maps a
+    batch to its number of input rows, because Spark counts only files.
     """
     lines: dict[int, tuple[Any, ...]] = {}
     for query in queries:
@@ -222,7 +237,7 @@ def progressed(queries: Iterable[StreamingQuery], rows: Mapping[int, int]) -> pd
             for p in query.recentProgress:
                 report = p if isinstance(p, dict) else json.loads(p.json)
                 spent = report["durationMs"]
-                if "addBatch" in spent:  # otherwise there was no input
+                if "addBatch" in spent:  # without it, there was no input
                     batch = report["batchId"]
                     lines[batch] = (batch, rows.get(batch, 0), spent["triggerExecution"] / 1e3, spent)
     return pd.DataFrame([lines[n] for n in sorted(lines)], columns=["batch", "rows", "seconds", "spent"])
@@ -232,4 +247,4 @@ def _load(file: Path) -> pa.Table:
     try:
         return pa.ipc.open_file(pa.BufferReader(file.read_bytes())).read_all()
     except (OSError, pa.ArrowException) as error:
-        raise CheckpointError(f"{file}: a batch's output cannot be read ({error}); use another checkpoint") from error
+        raise CheckpointError(f"{file}: the batch's output cannot be read ({error}); use another checkpoint") from error

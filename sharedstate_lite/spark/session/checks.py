@@ -1,4 +1,4 @@
-"""Checks of a Spark session that a caller passes in, before anything is started on it."""
+"""Checks a Spark session that a caller passes in, before the kit uses it."""
 
 from __future__ import annotations
 
@@ -12,19 +12,22 @@ from . import settings
 
 
 def usable(session: SparkSession, what: str) -> None:
-    """Raise Error unless ``session`` is a running session whose driver is in this process; ``what`` needs it."""
+    """Raise Error unless ``session`` is a running session whose driver is in this process.
+
+    The message starts with ``what``, the name of what needs the session, such as "a stream".
+    """
     if type(session).__module__.startswith("pyspark.sql.connect"):
         raise Error(f"{what}: {settings.NO_CONNECT}")
     if not isinstance(session, SparkSession):
         raise Error(f"{what}: session={session!r} is not a Spark session; pass ss.spark.session(), or leave it out")
     if ended(session):
-        raise Error(f"{what}: this Spark session has ended; ss.spark.session() starts another one")
+        raise Error(f"{what}: this Spark session has ended; start another one with ss.spark.session()")
 
 
 def stateful(session: SparkSession, what: str) -> None:
-    """Raise Error unless new queries of the session keep their state in RocksDB, which the stateful operators need.
+    """Raise Error unless new queries on the session keep their state in RocksDB, which the stateful operators need.
 
-    An existing query continues with the state store that its checkpoint names, whatever the session says.
+    An existing query is not affected by the setting, because it uses the state store that its checkpoint names.
     """
     wanted, there = settings.PROVIDER, session.conf.get(settings.PROVIDER_CLASS)
     if there != wanted:
@@ -35,7 +38,7 @@ def stateful(session: SparkSession, what: str) -> None:
 
 
 def ended(session: SparkSession) -> bool:
-    """Whether the session was stopped, or its JVM has ended."""
+    """Return whether the session was stopped or its JVM has exited."""
     try:
         context: Any = session._sc._jsc
         return context is None or bool(context.sc().isStopped())

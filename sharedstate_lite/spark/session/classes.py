@@ -1,15 +1,18 @@
-"""An archive of Spark's classes, parsed and verified once, which later JVMs map into memory.
+"""An archive of Spark's classes: they are parsed and verified once, and later JVMs map the result into memory.
 
-    python -m sharedstate_lite.spark.session.classes     makes it if there is none; so does the set-up of the tests
+    python -m sharedstate_lite.spark.session.classes     creates the archive if it does not exist
 
-A session loads 18,000 classes before it has counted ten rows, and each JVM reads, parses and verifies them again: most
-of the cost of a start (SHAREDSTATE_LITE_JAVA_OPTIONS=-Xlog:class+load:file=classes.log lists them). Java's class data
-sharing stores the result in a file. A session that uses a little of everything makes the file; sessions on local[N]
-use it. Java checks at each start whether the jars and options are still the same, and ignores the archive if not.
+The setup of the tests runs this command, too.
 
-Java cannot make an archive if a folder on the class path contains files. Spark's configuration folder is on it, so that
-folder stays empty here, and its files are elsewhere and passed by their paths. PySpark is imported only to make the
-archive.
+A session loads 18,000 classes before it can count ten rows. Every JVM reads, parses and verifies them again, and this
+is most of the cost of a start (SHAREDSTATE_LITE_JAVA_OPTIONS=-Xlog:class+load:file=classes.log lists them). Java's
+class data sharing stores the result in a file. The kit creates that file with a session that uses most parts of Spark,
+and sessions on local[N] use it. At each start, Java checks whether the jars and options are still the same, and ignores
+the archive if they are not.
+
+Java cannot create an archive if a folder on the class path contains files. Spark's configuration folder is on the class
+path, so the kit leaves it empty, and passes configuration files in another folder by their paths. PySpark is imported
+only to create the archive.
 
 Source: JEP 350, Dynamic CDS Archives.
 """
@@ -33,38 +36,42 @@ from .java import Java, find_java
 
 AGAIN = "python -m sharedstate_lite.spark.session.classes"
 BASE_SECONDS = 120
-"""Archiving Java's own classes takes about 3 s."""
+"""The time limit for archiving Java's own classes, which takes about 3 s."""
 BRIEF = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""Options for a JVM that ends before optimised code would pay off."""
+"""Options for a JVM that runs too briefly for optimised code to pay off."""
 
 
 def conf() -> Path:
-    """The empty folder that is on the class path as Spark's configuration folder."""
+    """Return the empty folder that is on the class path as Spark's configuration folder."""
     return cache_dir("classes", "conf").resolve()
 
 
 def archive(java: Java) -> Path:
-    """The path of the archive for this Java, whether it exists or not."""
+    """Return the path of the archive for this Java. The file may not exist yet."""
     inputs = f"{java.home}\n{home.shared()}"
     digest = hashlib.sha256(inputs.encode()).hexdigest()[:12]
     return cache_dir("classes") / f"spark-{importlib.metadata.version('pyspark')}-java-{java.version}-{digest}.jsa"
 
 
 def options(java: Java) -> str:
-    """The JVM options that use the archive, or ignore it silently if it does not fit; empty if there is none."""
+    """Return the JVM options for using the archive, or an empty string if there is none.
+
+    With these options, Java silently ignores an archive that does not fit.
+    """
     path = archive(java)
     return f'-XX:SharedArchiveFile="{path}" -Xlog:cds=off' if path.is_file() else ""
 
 
 def make(java: Java) -> Path:
-    """Make the archive if there is none, in up to a minute; returns its path.
+    """Create the archive if it does not exist, which takes up to a minute, and return its path.
 
-    No session may run meanwhile. The file appears complete or not at all. Raises Error if Java does not make one.
+    This process must not have a running session. The file is renamed into place when it is complete. Raises Error if
+    Java does not create an archive.
     """
     target = archive(java)
     if os.pathsep in str(target):
         raise Error(
-            f"{target}: Java ends an archive's path at {os.pathsep!r}; set SHAREDSTATE_LITE_CACHE to another folder"
+            f"{target}: Java splits an archive's path at {os.pathsep!r}; set SHAREDSTATE_LITE_CACHE to another folder"
         )
     if target.is_file():
         return target
@@ -72,13 +79,16 @@ def make(java: Java) -> Path:
         part = Path(scratch) / "part.jsa"
         _exercise(f'{BRIEF} {_base(java)} -XX:ArchiveClassesAtExit="{part}"', Path(scratch))
         if not part.is_file():
-            raise Error(f"Java {java.version} wrote no archive; see the latest log in {cache_dir('logs')}")
+            raise Error(f"Java {java.version} did not write an archive; see the latest log in {cache_dir('logs')}")
         os.replace(part, target)
     return target
 
 
 def _base(java: Java) -> str:
-    """The option for the archive of Java's own classes, which ours extends; empty if this Java comes with one."""
+    """Return the JVM option for an archive of Java's own classes, and create the archive if it does not exist.
+
+    The archive of Spark's classes extends this one. Returns an empty string if Java includes such an archive.
+    """
     program = str(java.home / "bin" / "java")
     if _java(program, "-Xshare:on", "-version") is None:
         return ""
@@ -97,19 +107,19 @@ def _base(java: Java) -> str:
 
 
 def _java(program: str, *arguments: str) -> str | None:
-    """Run Java; None if it succeeded, otherwise the last line of its output."""
+    """Run Java. Return None if it succeeded, and otherwise the last line of its output."""
     try:
         done = subprocess.run(
             [program, *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=BASE_SECONDS
         )
     except subprocess.TimeoutExpired:
-        return f"it did not end within {BASE_SECONDS} s"
+        return f"it did not finish within {BASE_SECONDS} s"
     lines = (done.stdout + done.stderr).strip().splitlines()
     return None if done.returncode == 0 else (lines or ["no output"])[-1]
 
 
 def _exercise(java_options: str, scratch: Path) -> None:
-    """Run a session that loads the usual classes: files, SQL, Arrow, Python workers, streams, RocksDB."""
+    """Run a session that loads the usual classes, for files, SQL, Arrow, Python workers, streams and RocksDB."""
     import sharedstate_lite as ss
 
     view = ss.Catalog(**SCHEMA).view(SQL)
@@ -129,11 +139,11 @@ def _exercise(java_options: str, scratch: Path) -> None:
 
 
 def main() -> int:
-    """Make the archive if there is none; the exit code is 0 if it exists afterwards."""
+    """Create the archive if it does not exist, print its path, and return 0. Raises Error if it cannot be created."""
     java = find_java()
     path = archive(java)
     if not path.is_file():
-        print("classes: archiving Spark's classes once, so that sessions start sooner", flush=True)
+        print("classes: archiving Spark's classes once, so that sessions start faster", flush=True)
         began = time.monotonic()
         make(java)
         print(f"classes: done in {time.monotonic() - began:.0f} s", flush=True)

@@ -1,10 +1,11 @@
 """The command ``python -m sharedstate_lite.spark.session.cluster``: a temporary cluster on this machine.
 
-    ... try                    start it, run one job on it and in this process, compare, stop it
-    ... run COMMAND ...        run a command with SHAREDSTATE_LITE_MASTER set to its address, then stop it
-    ... start                  print its address, and keep it until Ctrl-C
+    ... try                    run the same job on a cluster and in this process, and compare the results
+    ... run COMMAND ...        run a command with SHAREDSTATE_LITE_MASTER set to the address of a cluster
+    ... start                  print the address of a cluster, and keep the cluster running until Ctrl-C
 
-It ends on Ctrl-C, on SIGTERM and with its terminal. All of its processes end with it, also if it is killed.
+The cluster stops at the end of the command, on Ctrl-C, on SIGTERM, and when the terminal is closed. Its processes stop
+even if the command is killed.
 """
 
 from __future__ import annotations
@@ -27,30 +28,34 @@ from .standalone import Cluster
 
 def _arguments(given: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="python -m sharedstate_lite.spark.session.cluster", description="A standalone cluster on this machine."
+        prog="python -m sharedstate_lite.spark.session.cluster", description="Run a standalone cluster on this machine."
     )
-    parser.add_argument("--workers", type=int, default=2, metavar="N", help="how many (default 2)")
-    parser.add_argument("--cores", type=int, default=1, metavar="N", help="of each worker (default 1)")
-    parser.add_argument("--memory", default="1g", metavar="SIZE", help="of each worker (default 1g)")
+    parser.add_argument("--workers", type=int, default=2, metavar="N", help="the number of workers (default: 2)")
+    parser.add_argument("--cores", type=int, default=1, metavar="N", help="cores per worker (default: 1)")
+    parser.add_argument("--memory", default="1g", metavar="SIZE", help="memory per worker (default: 1g)")
     commands = parser.add_subparsers(dest="what", required=True)
-    commands.add_parser("try", help="run one job on it and in this process, and compare")
-    run = commands.add_parser("run", help=f"run a command with {VARIABLE} set to it")
+    commands.add_parser("try", help="run one job on the cluster and in this process, and compare the results")
+    run = commands.add_parser("run", help=f"run a command with {VARIABLE} set to the cluster's address")
     run.add_argument("command", nargs=argparse.REMAINDER, metavar="COMMAND ...", help="for example: python job.py")
-    commands.add_parser("start", help="keep it until Ctrl-C")
+    commands.add_parser("start", help="keep the cluster running until Ctrl-C")
     found = parser.parse_args(given)
     if found.what == "run" and not found.command:
-        run.error("a command to run is missing, for example: run python job.py")
+        run.error("add the command to run, for example: run python job.py")
     return found
 
 
 def main(given: list[str]) -> int:
-    """The exit code: the command's, 0, or 1 if answers differ. Raises Error if the cluster does not start."""
+    """Run the command line ``given``, and return its exit code.
+
+    ``run`` returns the exit code of its command. ``try`` returns 0 if all results are equal, and 1 otherwise. Raises
+    Error if the cluster does not start.
+    """
     asked = _arguments(given)
     if asked.what == "run" and shutil.which(asked.command[0]) is None:
-        raise Error(f"{asked.command[0]} cannot be run: no such program; write the command as in a shell")
+        raise Error(f"{asked.command[0]} cannot be run: no such program; write the command as you would in a shell")
     for name in ("SIGTERM", "SIGHUP"):
         if hasattr(signal, name):
-            # Raise an exception, so that the cluster ends.
+            # Exit with an exception, so that the cluster is stopped.
             signal.signal(getattr(signal, name), lambda got, _: sys.exit(128 + got))
     with Cluster(asked.workers, asked.cores, asked.memory) as cluster:
         if asked.what == "run":
@@ -58,7 +63,7 @@ def main(given: list[str]) -> int:
         print(f"{cluster.url}  ({asked.workers} workers)", flush=True)
         if asked.what == "try":
             return _try(cluster.url)
-        print(f"export {VARIABLE}={cluster.url}   # Ctrl-C here ends it", flush=True)
+        print(f"export {VARIABLE}={cluster.url}   # press Ctrl-C here to stop the cluster", flush=True)
         while True:
             signal.pause()
 
@@ -74,7 +79,7 @@ def _run(words: list[str], url: str) -> int:
 
 
 def _try(url: str) -> int:
-    """Step the shopping view in one process and on the cluster, and compare."""
+    """Step the shopping view in one process and on the cluster. Return 0 if the results are equal, and 1 otherwise."""
     import sharedstate_lite as ss
 
     view = ss.Catalog(**SCHEMA).view(SQL)

@@ -1,4 +1,4 @@
-"""The message of a session that failed to start: the reason, what to do, and the end of the log."""
+"""The error message for a session that failed to start: the reason, what to do, and the end of the log."""
 
 from __future__ import annotations
 
@@ -11,41 +11,41 @@ _REMEDIES: tuple[tuple[str, str], ...] = (
     (
         r"Could not reserve enough space|Invalid maximum heap size|Cannot allocate memory|insufficient memory"
         r"|Could not allocate|System memory \d+ must be at least",
-        "choose a heap size that fits this machine and is enough for Spark: session(memory='1g')",
+        "choose a heap size that fits this machine and is large enough for Spark, such as session(memory='1g')",
     ),
     (
         r"BindException|Address already in use|Can't assign requested address|Cannot assign requested address",
-        "a port or the address 127.0.0.1 is not available; end the program that uses it, or check the loopback device",
+        "a port or the address 127.0.0.1 is not available; stop the program that uses it, or check the loopback device",
     ),
     (r"No space left on device", "free some disk space, or set SHAREDSTATE_LITE_CACHE to a folder on another disk"),
     (
         r"UnsupportedClassVersionError|Unrecognized option|Could not find or load main class",
-        "another Java or Spark is used by mistake: unset JAVA_HOME and JAVA_TOOL_OPTIONS and try again",
+        "the environment selects the wrong Java or a wrong option; unset JAVA_HOME and JAVA_TOOL_OPTIONS and try again",
     ),
     (
         r"All masters are unresponsive|Failed to connect to master",
-        "start the cluster, or correct the address; the cluster must run the same Spark version",
+        "start the cluster, or correct the address; the cluster must run the same version of Spark",
     ),
     (
         r"unresolved dependency|UnresolvedDependency|Server access [eE]rror",
-        "a package of spark.jars.packages cannot be downloaded; use spark.jars with the path of a jar",
+        "a package in spark.jars.packages cannot be downloaded; set spark.jars to the path of its jar instead",
     ),
     (
         r"UnsatisfiedLinkError|failed to map segment",
-        "a folder does not allow programs to run; set SHAREDSTATE_LITE_CACHE to one that does",
+        "programs cannot run from the cache folder; set SHAREDSTATE_LITE_CACHE to a folder where they can",
     ),
 )
 
 
 def explain(text: str, master: str, log: Path) -> str:
-    """The message for a start that failed with an exception of this ``text``."""
+    """Return the error message for a failed start on ``master``, from the exception's ``text`` and the ``log`` file."""
     lines = [line.rstrip() for line in log.read_text("utf-8", "replace").splitlines() if line.strip()]
     everything = "\n".join([text, *lines])
     remedy = next((remedy for pattern, remedy in _REMEDIES if re.search(pattern, everything)), None)
     tail = [line for line in lines if not line.startswith("\tat ")][-SHOWN_LINES:]
     parts = [
         f"Spark on {master} did not start: {_reason(text)}",
-        remedy or "python -m sharedstate_lite.doctor looks for the cause",
+        remedy or "run python -m sharedstate_lite.doctor to find the cause",
     ]
     if tail:
         parts.append("the log ends with\n" + "\n".join(f"    {line[:200]}" for line in tail) + "\n")
@@ -53,7 +53,7 @@ def explain(text: str, master: str, log: Path) -> str:
 
 
 def _reason(text: str) -> str:
-    """The line of a Java exception that names the error; the first line is py4j's."""
+    """Return the line of a Java exception that names the error. The first line comes from py4j."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     java = [line for line in lines if re.match(r"(: |Caused by: )?[\w.$]+(Exception|Error)\b", line)]
     return re.sub(r"^(: |Caused by: )", "", (java or lines)[0])[:300]

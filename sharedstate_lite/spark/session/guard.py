@@ -1,8 +1,10 @@
-"""Starts processes for another process and ends them with it: a script that uses only the standard library.
+"""A script that starts processes for another process, and stops them when that process exits.
 
-It reads one JSON line per process to start (``command``, ``environment``, ``log``) from standard input and answers with
-the process id. At the end of the input, however the other process ended, or on SIGTERM, it ends all of them: SIGTERM
-first, SIGKILL after ``END_SECONDS``. It leads a session of its own, so Ctrl-C in a terminal does not reach it.
+For each process to start, it reads one line of JSON with ``command``, ``environment`` and ``log`` from standard input,
+and writes the process id to standard output. The input ends when the other process exits or is killed. The script then
+stops all processes that it started, first with SIGTERM, and after ``END_SECONDS`` with SIGKILL. It does the same if it
+receives SIGTERM itself. It runs in its own session, so Ctrl-C in a terminal does not reach it. It uses only the
+standard library.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ END_SECONDS = 10
 
 
 def main() -> None:
-    """Run until the input ends."""
+    """Start processes until the input ends, and then stop them."""
     started: list[subprocess.Popen[bytes]] = []
     signal.signal(signal.SIGTERM, lambda *_: sys.exit())
     try:
@@ -31,7 +33,7 @@ def main() -> None:
                     wanted["command"], stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=wanted["environment"]
                 )
             started.append(process)
-            # If the reader has ended, so does the input.
+            # If the other process has exited, this write fails, and the next read ends the loop.
             with contextlib.suppress(BrokenPipeError):
                 sys.stdout.write(f"{process.pid}\n")
                 sys.stdout.flush()
@@ -41,14 +43,14 @@ def main() -> None:
 
 
 def _end(started: list[subprocess.Popen[bytes]]) -> None:
-    # Workers first: they report to the master, and end their own executors.
+    # Stop the workers before the master: they report to it, and they stop their own executors.
     for process in reversed(started):
         process.terminate()
     deadline = time.monotonic() + END_SECONDS
     for process in started:
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(timeout=max(0.0, deadline - time.monotonic()))
-    # The rest of this session, this process included.
+    # Kill whatever is left in this process group, including this process.
     os.killpg(0, signal.SIGKILL)
 
 

@@ -1,8 +1,8 @@
-"""SPARK_HOME: PySpark's package, or a folder of links to its parts without the zip of Python sources.
+"""SPARK_HOME: PySpark's folder, or a folder of links to its parts that leaves out the zip of Python sources.
 
-Spark puts PySpark's zip first on the path of each Python that it starts. Modules from a zip are compiled again in each
-process, and the zip contains nothing that the package does not. Where Spark starts Pythons of this environment, the zip
-is left out.
+Spark puts PySpark's zip first on the module path of each Python process that it starts. Modules from a zip are compiled
+again in each process, and all of them are in the package, too. If Spark starts the Python of this environment, which
+can import the package, the zip is left out.
 """
 
 from __future__ import annotations
@@ -17,21 +17,22 @@ from ...errors import Error
 from ...system.cache import cache_dir
 
 _ZIP_FOLDER, _WORK_FOLDER = "python", "work"
-"""The package's folder that contains the zip, and the one that executors create in SPARK_HOME to write into."""
+"""The subfolder with the zip, and the subfolder that executors create in SPARK_HOME for their own files."""
 
 
 def package() -> Path:
-    """PySpark's own folder. Raises Error if it is not installed."""
+    """Return PySpark's own folder. Raises Error if PySpark is not installed."""
     spec = importlib.util.find_spec("pyspark")
     if spec is None or spec.origin is None:
-        raise Error("the package pyspark is not installed in this Python environment; pip install pyspark==4.3.0")
+        raise Error("the package pyspark is not installed in this Python environment; run pip install pyspark==4.3.0")
     return Path(spec.origin).parent
 
 
 def shared() -> Path:
-    """The folder of links that all one-process sessions use, or the package itself if the system allows no links.
+    """Return the folder of links that all sessions on local[N] share, or PySpark's folder if links cannot be created.
 
-    Its path is stable and has no links, because Java compares the class path of an archive as text.
+    The path is always the same and contains no symbolic links, because Java compares it as text with the class path
+    that is recorded in the archive of classes.
     """
     found = package()
     digest = hashlib.sha256(str(found).encode()).hexdigest()[:12]
@@ -40,7 +41,10 @@ def shared() -> Path:
 
 
 def linked(folder: Path, zipped: bool) -> Path:
-    """The folder, filled with links to the package's parts, with the zip or without; the package if links fail."""
+    """Fill ``folder`` with links to the parts of PySpark's folder, and return it.
+
+    ``zipped`` says whether to include the zip. Returns PySpark's own folder if links cannot be created.
+    """
     found = package()
     folder.mkdir(exist_ok=True)
     left_out = {_WORK_FOLDER} if zipped else {_WORK_FOLDER, _ZIP_FOLDER}

@@ -1,8 +1,9 @@
 """Ctrl-C in a script, a terminal or a notebook: cancel the running jobs, then raise KeyboardInterrupt.
 
-An exception in the middle of a py4j call leaves the answer on the connection: the next call may fail, or the job may
-go on. An interrupt during such a call therefore cancels the jobs from another thread, and is raised when the call
-returns. If the call does not return, or Ctrl-C comes a second time, it is raised at once.
+An exception in the middle of a py4j call leaves the answer unread on the connection. The next call may then fail, or
+the job may continue. After Ctrl-C during such a call, another thread therefore cancels the jobs, and KeyboardInterrupt
+is raised when the call returns. It is raised immediately if the call does not return within a few seconds, or if Ctrl-C
+is pressed again.
 """
 
 from __future__ import annotations
@@ -16,12 +17,15 @@ from types import FrameType
 from typing import Any
 
 RETURN_SECONDS = 3
-"""How long to wait for a call to return; one that waits for no job does not notice that jobs are cancelled."""
+"""How long to wait for a call to return. A call that is not waiting for a job does not notice the cancellation."""
 
 
 @contextlib.contextmanager
 def delayed() -> Iterator[None]:
-    """Raise an interrupt at the end of the block, so that a process started in it is already known to its owner."""
+    """Delay Ctrl-C until the end of the block.
+
+    A process that is started and stored in the block is then known to its owner, who can stop it after the interrupt.
+    """
     before = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(before):
         yield
@@ -37,7 +41,7 @@ def delayed() -> Iterator[None]:
 
 
 class Interrupts:
-    """Handles SIGINT from `install`, in the main thread, until `remove`; ``cancel`` cancels all jobs."""
+    """Handles SIGINT in the main thread, from `install` until `remove`. The function ``cancel`` cancels all jobs."""
 
     def __init__(self, cancel: Callable[[], None]) -> None:
         self._cancel = cancel
@@ -49,10 +53,10 @@ class Interrupts:
         self._shell: Any = None
 
     def install(self, before: Any, client: Any) -> None:
-        """Handle SIGINT from now on; ``before`` is the earlier handler, which is called after the jobs are cancelled.
+        """Start to handle SIGINT. ``before`` is the earlier handler, which is called after the jobs are cancelled.
 
-        ``client`` is py4j's, which all calls use. If SIGINT was ignored, as in a background job of a shell, it stays
-        ignored.
+        ``client`` is the py4j client that all calls use. If SIGINT was ignored, as in a shell's background job, it
+        stays ignored.
         """
         self._before = before
         if not callable(before):
@@ -75,7 +79,7 @@ class Interrupts:
             signal.signal(signal.SIGINT, self._before)
 
     def handle(self, number: int, frame: FrameType | None) -> None:
-        """The signal handler."""
+        """Handle SIGINT. The first signal during a call cancels the jobs. All others call the earlier handler."""
         if self._calls and not self._pending:
             self._pending = True
             self._returned.clear()
@@ -85,7 +89,7 @@ class Interrupts:
             self._before(number, frame)
 
     def _around(self, send: Callable[..., Any]) -> Callable[..., Any]:
-        """py4j's function that sends a call, followed by a pending interrupt."""
+        """Return a function that calls py4j's ``send`` and then raises an interrupt that is pending."""
 
         def sent(command: str, retry: bool = True, binary: bool = False) -> Any:
             if threading.get_ident() != self._thread:

@@ -1,9 +1,9 @@
-"""Download packages and their dependencies from a Maven repository with Ivy, the resolver in PySpark's jars.
+"""Downloads packages and their dependencies from a Maven repository with Ivy, the resolver in PySpark's jars.
 
-Ivy runs as a separate program. It asks Maven Central, or the repository (an address or a folder) that the variable
-SHAREDSTATE_LITE_MAVEN, Spark's DEFAULT_ARTIFACT_REPOSITORY, or a mirror in the user's Maven settings names. It verifies
-each file by the repository's checksum. Repositories with a password are not supported. This module uses only the
-standard library.
+Ivy runs as a separate program. By default, it downloads from Maven Central. A different repository (an address or a
+folder) can be set in the environment variable SHAREDSTATE_LITE_MAVEN, in Spark's variable DEFAULT_ARTIFACT_REPOSITORY,
+or as a mirror in the user's Maven settings. Ivy checks each file against the checksum in the repository. Repositories
+that require a password are not supported. This module uses only the standard library.
 """
 
 from __future__ import annotations
@@ -30,19 +30,20 @@ _NOT_FOUND = "the repository does not have it"
 
 
 class NotInRepository(Error):
-    """The repository answered, and does not have the package."""
+    """The repository responded, but it does not have the package."""
 
 
 def retrieve(wanted: str, scratch: Path, say: Callable[[str], None]) -> list[Path]:
-    """Download the jars of ``group:artifact:version`` and of its dependencies into the new folder ``scratch``.
+    """Download the jars of a package and its dependencies, and return their paths.
 
-    ``version`` may be a pattern such as ``0.12.+``. ``say`` is called with the name of each file. Raises
-    NotInRepository, or Error with another reason.
+    ``wanted`` is ``group:artifact:version``, and the version can be a pattern such as ``0.12.+``. ``scratch`` is the
+    path of a new folder for the files. ``say`` is called with the name of each file. Raises NotInRepository, or Error
+    for any other failure.
     """
     scratch.mkdir()
     resolver = next(iter(sorted((home.package() / "jars").glob("ivy-*.jar"))), None)
     if resolver is None:
-        raise Error("this version of PySpark contains no ivy jar")
+        raise Error("this version of PySpark does not include the jar of Ivy")
     group, artifact, version = wanted.split(":")
     root = repository()
     (scratch / "settings.xml").write_text(_SETTINGS.format(
@@ -61,7 +62,7 @@ def retrieve(wanted: str, scratch: Path, say: Callable[[str], None]) -> list[Pat
 
 
 def repository() -> str | None:
-    """The address of the repository to use instead of Maven Central; None for Maven Central."""
+    """Return the address of the repository to use instead of Maven Central, or None to use Maven Central."""
     named = os.environ.get(VARIABLE) or os.environ.get("DEFAULT_ARTIFACT_REPOSITORY") or _mirror()
     if not named:
         return None
@@ -69,7 +70,7 @@ def repository() -> str | None:
 
 
 def _run(command: list[str], folder: Path, say: Callable[[str], None]) -> str | None:
-    """Run Ivy for at most FETCH_SECONDS; returns its output if it failed."""
+    """Run Ivy for at most FETCH_SECONDS. Return its output if it failed, and otherwise None."""
     try:
         ivy = subprocess.Popen(
             command,
@@ -102,7 +103,7 @@ def _run(command: list[str], folder: Path, say: Callable[[str], None]) -> str | 
 
 
 def _reason(output: str) -> str:
-    """The cause in a few words. Ivy ends with "not found" for every failure, so that is checked last."""
+    """Return the cause of a failure in a few words. Ivy prints "not found" for every failure, so it is checked last."""
     if re.search(r"PKIX|SSLHandshake", output):
         return "this Java does not trust the repository's certificate"
     access = re.search(r"Server access error at url \S+ \((.{1,200}?)\)\s*$", output, re.MULTILINE)
@@ -120,7 +121,7 @@ def _reason(output: str) -> str:
 
 
 def _proxies() -> list[str]:
-    """The Java options for the proxies in the environment's variables."""
+    """Return the Java options for the proxies in the environment variables http_proxy, https_proxy and no_proxy."""
     out = []
     for scheme in ("http", "https"):
         value = os.environ.get(f"{scheme}_proxy") or os.environ.get(f"{scheme.upper()}_PROXY")
@@ -135,7 +136,7 @@ def _proxies() -> list[str]:
 
 
 def _mirror() -> str | None:
-    """The mirror of Maven Central in the user's Maven settings, if there is one."""
+    """Return the address of the mirror of Maven Central in the user's Maven settings, or None."""
     file = Path.home() / ".m2" / "settings.xml"
     try:
         root = ElementTree.parse(file).getroot()
@@ -170,4 +171,4 @@ _IVY = """\
   </dependencies>
 </ivy-module>
 """
-"""The excluded packages are in PySpark already, or only for compilers."""
+"""The excluded packages are already in PySpark, or are needed only by compilers."""

@@ -1,15 +1,15 @@
-"""Jars that PySpark does not contain: downloaded once, at set-up, and passed to sessions if they are there.
+"""Jars that PySpark does not include: they are downloaded once, during setup, and passed to each session.
 
-    python -m sharedstate_lite.spark.session.jars     downloads missing jars; so does the set-up
+    python -m sharedstate_lite.spark.session.jars     downloads missing jars
 
-Spark would resolve a package at each start of a session, and not start without it. So the packages are downloaded
-beforehand with their dependencies (:mod:`.ivy`), and a session gets files (``spark.jars``), only those that exist and
-are intact. If a package cannot be downloaded, the reason is stored until the next attempt, and sessions start without
-it.
+If Spark resolved a package itself, it would do so at each start of a session, and the session would not start if that
+failed. So the packages are downloaded in advance, with their dependencies (:mod:`.ivy`). A session receives the paths
+of the files that exist and are intact, in the setting ``spark.jars``. If a package cannot be downloaded, the reason is
+stored until the next attempt, and sessions start without the package.
 
-The user's own jar takes precedence: each package has a variable for its path. Files with a SHA-256 in this module must
-match it; others must match the repository's checksum, and afterwards the digest of the download. This module uses only
-the standard library.
+A user can set an environment variable to the path of their own jar, which then takes precedence. A downloaded file must
+match its SHA-256 in this module or, if this module has none, the checksum in the repository. Before each use, it must
+still match the digest that was recorded after the download. This module uses only the standard library.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from . import home, ivy
 
 AGAIN = "python -m sharedstate_lite.spark.session.jars"
 ODD = frozenset("[]{}*?#,")
-"""Characters that Spark does not read literally in the path of a jar: a session would not start."""
+"""Characters that Spark does not take literally in the path of a jar, so that a session would not start."""
 
 
 @dataclass(frozen=True)
 class Package:
-    """A package on Maven Central: its purpose, its coordinates, and the variable for the user's own jar.
+    """A package on Maven Central: its purpose, its coordinates, and the environment variable for the user's own jar.
 
-    ``{spark}`` and ``{scala}`` in the artifact are PySpark's major version and its Scala version.
+    ``{spark}`` in ``artifact`` stands for the major version of PySpark, and ``{scala}`` for its version of Scala.
     """
 
     name: str
@@ -47,9 +47,9 @@ class Package:
     version: str
     variable: str
     instead: str = ""
-    """A pattern of versions of which the newest is taken if the repository does not have ``version``."""
+    """If the repository does not have ``version``, the newest version that matches this pattern is used."""
     digests: dict[str, str] = field(default_factory=dict)
-    """File name -> SHA-256, for known files."""
+    """File name -> SHA-256, for files whose content is known in advance."""
 
 
 PACKAGES: dict[str, Package] = {
@@ -75,12 +75,15 @@ PACKAGES: dict[str, Package] = {
         ),
     )
 }
-"""The packages that the kit can use, by name. GraphFrames must have the version of its Python package."""
+"""The packages that the kit can use, by name. GraphFrames must have the same version as its Python package."""
 
 
 @dataclass(frozen=True)
 class Found:
-    """A package on this machine: the ``paths`` of its jars, or why it is ``absent`` and what to do (``mend``)."""
+    """The result of looking for a package on this machine.
+
+    ``paths`` are its jars. If it cannot be used, ``absent`` is the reason, and ``mend`` says what to do.
+    """
 
     name: str
     version: str
@@ -90,27 +93,27 @@ class Found:
 
 
 def find(name: str) -> Found:
-    """Look a package up on this machine, in a few milliseconds. Raises Error for a name that is not in `PACKAGES`."""
+    """Look for a package on this machine. This takes milliseconds. Raises Error if ``name`` is not in `PACKAGES`."""
     if name not in PACKAGES:
-        raise Error(f"jar {name!r}: the kit knows {', '.join(PACKAGES)}; pass others to a session with spark.jars")
+        raise Error(f"jar {name!r}: the kit downloads only {', '.join(PACKAGES)}; set spark.jars for other jars")
     package = PACKAGES[name]
     named = os.environ.get(package.variable)
     if named:
         return _own(package, named)
-    mend = f"{AGAIN} downloads it, or set {package.variable} to the jar; only {package.purpose} needs it"
+    mend = f"run {AGAIN}, or set {package.variable} to the path of the jar; only {package.purpose} needs it"
     try:
         wanted, folder = _coordinates(package), cache_dir("jars")
         if odd := sorted(ODD & set(str(folder))):
-            raise Error(f"Spark cannot load a jar from {folder}: it reads {' '.join(odd)} in a path as a pattern")
+            raise Error(f"Spark cannot load a jar from {folder}: it treats {' '.join(odd)} in a path as a pattern")
         record = json.loads((folder / f"{name}.json").read_text())
     except (FileNotFoundError, ValueError) as error:
-        reason = str(error) if isinstance(error, Error) else "it was not downloaded yet"
+        reason = str(error) if isinstance(error, Error) else "it has not been downloaded yet"
         return Found(name, package.version, absent=reason, mend=mend)
     if record.get("package") != wanted:
-        return Found(name, package.version, absent=f"{wanted} was not downloaded yet", mend=mend)
+        return Found(name, package.version, absent=f"{wanted} has not been downloaded yet", mend=mend)
     if "absent" in record:
-        again = f"{AGAIN} tries again ({ivy.VARIABLE} selects a repository), or set {package.variable} to the jar"
-        mend = f"{again}; only {package.purpose} needs it"
+        again = f"run {AGAIN} again, if necessary with {ivy.VARIABLE} set to another repository"
+        mend = f"{again}, or set {package.variable} to the path of the jar; only {package.purpose} needs it"
         return Found(name, package.version, absent=record["absent"], mend=mend)
     for file, digest in record["files"].items():
         if not (folder / file).is_file() or _digest(folder / file) != digest:
@@ -119,16 +122,16 @@ def find(name: str) -> Found:
 
 
 def setting() -> dict[str, str]:
-    """The setting ``spark.jars`` with all jars on this machine; empty if there are none."""
+    """Return the setting ``spark.jars`` with all jars on this machine, or an empty dict if there are none."""
     paths = [str(path) for name in PACKAGES for path in find(name).paths]
     return {"spark.jars": ",".join(paths)} if paths else {}
 
 
 def fetch(name: str, say: Callable[[str], None] = lambda text: None) -> Found:
-    """Download a package, or store why that failed; returns the result of `find` afterwards.
+    """Download a package, or store why that failed. Return what `find` finds afterwards.
 
-    ``say`` is called with the name of each file. Takes one or two seconds, and at most ivy.FETCH_SECONDS per attempt.
-    A file appears complete or not at all.
+    ``say`` is called with the name of each file. This takes one or two seconds, and at most ivy.FETCH_SECONDS per
+    attempt. Each file is renamed into place when it is complete.
     """
     package, folder = PACKAGES[name], cache_dir("jars")
     if ODD & set(str(folder)):
@@ -155,12 +158,12 @@ def fetch(name: str, say: Callable[[str], None] = lambda text: None) -> Found:
 
 
 def _own(package: Package, named: str) -> Found:
-    """The jars in a package's variable, separated like the folders in PATH."""
+    """Return the jars that a package's environment variable names. They are separated like the folders in PATH."""
     paths = tuple(Path(part).expanduser().absolute() for part in named.split(os.pathsep) if part)
     bad = next((path for path in paths if not path.is_file()), None)
     reason = f"{package.variable}={named}: {bad} is not a file" if bad else None
     if reason is None and (odd := sorted(ODD & set(named))):
-        reason = f"{package.variable}={named}: Spark reads {' '.join(odd)} in a path as a pattern; move the jar"
+        reason = f"{package.variable}={named}: Spark treats {' '.join(odd)} in a path as a pattern; move the jar"
     built = re.search(r"-spark(\d+)_([\d.]+\d)", " ".join(path.name for path in paths))
     if reason is None and built and built.groups() != _spark():
         reason = (
@@ -172,12 +175,12 @@ def _own(package: Package, named: str) -> Found:
 
 
 def _spark() -> tuple[str, str]:
-    """The major version of Spark and the version of Scala in PySpark's jars, such as 4 and 2.13."""
+    """Return the major version of Spark and the version of Scala in PySpark's jars, such as 4 and 2.13."""
     for jar in (home.package() / "jars").glob("spark-core_*.jar"):
         found = re.fullmatch(r"spark-core_([\d.]+)-(\d+)\..*", jar.name)
         if found:
             return found[2], found[1]
-    raise Error("the package pyspark contains no spark-core jar; install it again")
+    raise Error("the package pyspark does not contain a spark-core jar; reinstall it")
 
 
 def _coordinates(package: Package) -> str:
@@ -186,7 +189,7 @@ def _coordinates(package: Package) -> str:
 
 
 def _retrieve(package: Package, wanted: str, scratch: Path, say: Callable[[str], None]) -> list[Path]:
-    """The jars of the package in its version, or in the newest one that matches ``instead``."""
+    """Download the package in its own version, or else in the newest version that matches ``instead``."""
     try:
         return ivy.retrieve(wanted, scratch / "first", say)
     except ivy.NotInRepository:
@@ -201,7 +204,7 @@ def _digest(file: Path) -> str:
 
 
 def main(names: Iterable[str] = tuple(PACKAGES)) -> int:
-    """Download missing packages, and print a line for each; the exit code is 0 if none is missing afterwards."""
+    """Download missing packages, and print one line per package. Return 1 if one is still missing, and otherwise 0."""
     absent = 0
     for name in names:
         found = find(name)

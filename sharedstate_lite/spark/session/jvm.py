@@ -1,8 +1,8 @@
-"""The JVM of a driver: started with a clean environment, logging to a file, and ended with all of its children.
+"""The JVM of a driver. It starts with a clean environment, logs to a file, and stops together with its children.
 
-PySpark's gateway reads its standard input, a pipe from this process, until the end. However this process ends, the
-pipe closes, and the JVM stops its jobs and exits. It leads a session of its own, so Ctrl-C in a terminal reaches only
-Python.
+In the JVM, PySpark's gateway reads from standard input, which is a pipe from this process. If this process exits or is
+killed, the pipe is closed, and the JVM stops its jobs and exits. The JVM runs in its own session, so Ctrl-C in a
+terminal reaches only Python.
 """
 
 from __future__ import annotations
@@ -24,19 +24,22 @@ from .interrupt import delayed
 from .java import Java
 
 START_SECONDS = 180
-"""A JVM that has not answered by then counts as failed."""
+"""How long to wait until the JVM listens for Python. After that, the start fails."""
 
 STOP_SECONDS = 120
-"""A JVM that has not ended by then is killed; one that writes a class archive takes half a minute."""
+"""How long the JVM has to exit before it is killed. If it writes an archive of classes, it needs half a minute."""
 ORPHAN_SECONDS = 5
-"""Executors end shortly after their driver; then they are killed. In a container without an init they stay zombies."""
+"""How long executors have to exit after their driver before they are killed.
+
+In a container without an init process, executors that have exited remain as zombies, so this time always passes.
+"""
 
 
 class Jvm:
-    """A running JVM. The file ``answer`` contains the port on which it listens for Python, and the secret.
+    """A running JVM. The file ``answer`` contains the port on which it listens for Python, and a secret.
 
-    All of its output goes to ``log``; ``configuration`` is Spark's configuration folder. Raises Error if it does not
-    start.
+    The JVM writes all its output to ``log``, and its temporary files to ``folder``. ``conf`` are the settings for
+    Spark, and ``configuration`` is Spark's configuration folder. Raises Error if the JVM does not start.
     """
 
     def __init__(
@@ -52,7 +55,7 @@ class Jvm:
         spark = _home(master, folder, python)
         script = spark / "bin" / ("spark-submit.cmd" if os.name == "nt" else "spark-submit")
         options = [part for name, value in conf.items() for part in ("--conf", f"{name}={value}")]
-        # A folder that other users cannot read, because of the secret.
+        # Other users cannot read the new folder, because the file contains the secret.
         self.answer = Path(tempfile.mkdtemp(dir=folder)) / "gateway"
         variables = environment(master, java, folder, spark, python) | {"SPARK_CONF_DIR": str(configuration)}
         self._process: subprocess.Popen[bytes] | None = None
@@ -73,11 +76,11 @@ class Jvm:
 
     @property
     def alive(self) -> bool:
-        """Whether it still runs."""
+        """Whether the JVM is running."""
         return self._process is not None and self._process.poll() is None
 
     def end(self) -> None:
-        """End it and the executors that it started, by force if needed, and wait until they have ended."""
+        """Stop the JVM and its executors, by force if necessary, and wait until they have exited."""
         process = self._process
         if process is None:
             return  # Popen itself failed
@@ -96,18 +99,18 @@ class Jvm:
             _signal(process.pid, signal.SIGKILL)
 
     def _await(self, process: subprocess.Popen[bytes]) -> None:
-        """Wait for the file with the port, which the JVM renames into place."""
+        """Wait for the file with the port, which the JVM renames into place. Raises Error if it does not appear."""
         deadline = time.monotonic() + START_SECONDS
         while not self.answer.is_file():
             with contextlib.suppress(subprocess.TimeoutExpired):
                 code = process.wait(timeout=0.05)
-                raise Error(f"the JVM ended with exit code {code}")
+                raise Error(f"the JVM exited with code {code}")
             if time.monotonic() > deadline:
                 raise Error(f"the JVM did not start within {START_SECONDS} s")
 
 
 def _signal(group: int, number: int) -> bool:
-    """Send a signal to a group of processes; False if none is left that can receive it."""
+    """Send a signal to a group of processes. Return False if no process is left that can receive it."""
     try:
         os.killpg(group, number)
     except (ProcessLookupError, PermissionError):
@@ -116,7 +119,7 @@ def _signal(group: int, number: int) -> bool:
 
 
 def _home(master: str, folder: Path, python: str) -> Path:
-    """SPARK_HOME. A Python other than this one may find PySpark only in the package's zip."""
+    """Return SPARK_HOME. For another Python, it includes the zip, which may be that Python's only copy of PySpark."""
     ours = python == sys.executable
     if master.startswith("local-cluster"):
         return home.linked(folder / "home", zipped=not ours)
@@ -124,7 +127,10 @@ def _home(master: str, folder: Path, python: str) -> Path:
 
 
 def environment(master: str, java: Java, folder: Path, spark: Path, python: str) -> dict[str, str]:
-    """The JVM's environment: the user's, without variables of other Spark installations, and the kit's."""
+    """Return the environment variables for the JVM.
+
+    They are the user's, without those that belong to another installation of Spark, and the kit's own.
+    """
     local = settings.kind(master) == "local"
     kept = () if local else ("SPARK_LOCAL_IP", "SPARK_LOCAL_HOSTNAME", "SPARK_PUBLIC_DNS")
     dropped = ("HADOOP_CONF_DIR", "YARN_CONF_DIR") if local else ()
@@ -134,15 +140,15 @@ def environment(master: str, java: Java, folder: Path, spark: Path, python: str)
         if name in kept or not (name.startswith(("SPARK_", "PYSPARK_")) or name in dropped)
     }
     root = checkout()
-    # Workers import the kit by name; a checkout that is not installed must be on their path.
+    # Workers import the kit by name, so a checkout that is not installed must be on their path.
     paths = [part for part in (out.get("PYTHONPATH"), str(root) if root else None) if part]
     if paths:
         out["PYTHONPATH"] = os.pathsep.join(paths)
     if local:
-        # The host name need not resolve then.
+        # Spark would otherwise look up the host name, which may not resolve.
         out["SPARK_LOCAL_IP"] = "127.0.0.1"
     else:
-        # The setting spark.local.dir would also apply on other machines, which do not have this folder.
+        # The setting spark.local.dir would also apply to other machines, which do not have this folder.
         out["SPARK_LOCAL_DIRS"] = str(folder / "local")
     return out | {
         "JAVA_HOME": str(java.home),

@@ -1,8 +1,8 @@
-"""One Spark driver: its JVM, its context and its session, started and ended together.
+"""One Spark driver: its JVM, its context and its session, started and stopped together.
 
-A JVM that PySpark starts outlives a stopped session, writes to Python's streams, reads a dozen environment variables,
-and turns Ctrl-C into two tracebacks. Here :mod:`.jvm` starts the JVM, and PySpark connects to it. Stopping the session
-ends the JVM with everything that runs in it.
+A JVM that PySpark starts keeps running after its session is stopped, writes to Python's standard streams, reads a dozen
+environment variables, and turns Ctrl-C into two tracebacks. Here, :mod:`.jvm` starts the JVM, and PySpark connects to
+it. Stopping the session also stops the JVM and everything that runs in it.
 """
 
 from __future__ import annotations
@@ -35,17 +35,20 @@ from .ship import archive
 
 
 class DriverSession(SparkSession):
-    """A SparkSession that ends its JVM when it stops."""
+    """A SparkSession whose ``stop`` also stops its JVM."""
 
     def stop(self) -> None:
-        """Stop the session; its JVM and all processes of it have ended when this returns."""
+        """Stop the session, and wait until its JVM and all processes that the JVM started have exited."""
         driver = SparkDriver.running
         if driver is not None and driver.spark._sc is self._sc:
             driver.stop()
 
 
 class SparkDriver:
-    """A running driver; at most one per process, ``running``. Raises Error with the end of its log if it fails."""
+    """A running driver. A process has at most one, in the class attribute ``running``.
+
+    Raises Error, with the end of the log, if the driver does not start.
+    """
 
     running: SparkDriver | None = None
 
@@ -59,7 +62,7 @@ class SparkDriver:
         try:
             self.spark = self._start(java)
         except Exception as error:
-            # The text of a Java exception comes from the JVM, so it is read before the JVM ends.
+            # The text of a Java exception comes from the JVM, so read it before the JVM stops.
             text = str(error)
             self.stop()
             raise Error(explain(text, master, self.log)) from None
@@ -70,11 +73,14 @@ class SparkDriver:
 
     @property
     def alive(self) -> bool:
-        """False once its JVM has ended, or its context was stopped."""
+        """Whether the driver can be used: its JVM is running, and its context was not stopped."""
         return self._jvm is not None and self._jvm.alive and self.spark._sc._jsc is not None
 
     def value(self, name: str) -> str | None:
-        """The current value of a setting; None for an unknown one."""
+        """Return the current value of a setting, or None for an unknown one.
+
+        For Java options and jars, return only the caller's part of the value.
+        """
         if name in settings.ADDED:
             return self._asked.get(name)
         try:
@@ -83,17 +89,17 @@ class SparkDriver:
             return None
 
     def stop(self) -> None:
-        """End the JVM and remove its files. Harmless when repeated."""
+        """Stop the JVM and delete its files. Calling it again is harmless."""
         if SparkDriver.running is self:
             SparkDriver.running = None
         jvm, self._jvm = self._jvm, None
         if jvm is not None:
-            # PySpark's stop() waits for the JVM, without limit if that is stuck or its connection is in use. When its
-            # standard input closes, the JVM stops the context by itself.
+            # PySpark's stop() would wait for the JVM forever if the JVM is stuck or its connection is in use. When its
+            # standard input is closed, the JVM stops the context by itself.
             jvm.end()
         _forget()
         self._interrupts.remove()
-        # PySpark added its folder for files of jobs.
+        # Remove the folder that PySpark added for the files of jobs.
         sys.path[:] = [path for path in sys.path if not path.startswith(str(self._scratch.path))]
         self._scratch.close()
 
@@ -119,7 +125,7 @@ class SparkDriver:
             conf = SparkConf(loadDefaults=False).setAll(list(wanted.items()))
             gateway = launch_gateway()  # type: ignore[no-untyped-call]
             context = SparkContext(conf=conf, gateway=gateway)
-        # The connection for accumulators breaks when the JVM ends; PySpark would print a traceback.
+        # When the JVM exits, the connection for accumulators breaks, and PySpark would print a traceback.
         context._accumulatorServer.__dict__["handle_error"] = lambda *_: None
         if signal.getsignal(signal.SIGINT) != before:
             self._interrupts.install(before, gateway._gateway_client)
@@ -127,7 +133,7 @@ class SparkDriver:
             context.addPyFile(str(archive(folder)))
         if settings.one_jvm(self.master):
             jvm: Any = context._jvm
-            # No checksum files on local disks: each costs two processes.
+            # Turn off checksum files on local disks, because Hadoop starts two processes for each one.
             jvm.org.apache.hadoop.fs.FileSystem.getLocal(context._jsc.hadoopConfiguration()).setWriteChecksum(False)
         return DriverSession(context)
 
@@ -137,7 +143,7 @@ class SparkDriver:
 
 
 def _forget() -> None:
-    """Clear PySpark's global state after its JVM has ended, so that it can use another one."""
+    """Clear PySpark's global state after its JVM has stopped, so that PySpark can connect to another JVM."""
     context, gateway = SparkContext._active_spark_context, SparkContext._gateway
     if context is not None:
         context._jsc = None
@@ -154,7 +160,7 @@ def _forget() -> None:
 
 @contextlib.contextmanager
 def _variables(**values: str) -> Iterator[None]:
-    """Set environment variables for PySpark's start, and restore them after it."""
+    """Set environment variables for the duration of the block, and then restore their earlier values."""
     before = {name: os.environ.get(name) for name in values}
     os.environ.update(values)
     try:

@@ -1,4 +1,4 @@
-"""Log levels of PySpark's Python side: silence what only repeats the exception that is raised."""
+"""Silences the loggers of PySpark's Python side that only repeat an exception that is raised anyway."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _REPEATING = (
 
 
 def silence() -> None:
-    """Turn these logs off. Harmless when repeated."""
+    """Turn these loggers off. Calling it again is harmless."""
     for name in _REPEATING:
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     logging.getLogger().addFilter(_not_py4j)
 
 
 def _not_py4j(record: logging.LogRecord) -> bool:
-    """Drops py4j's tracebacks on the root logger about calls that were interrupted or lost their JVM."""
+    """Return False for py4j's tracebacks about calls that were interrupted, or whose JVM is gone."""
     return os.path.join("py4j", "java_gateway") not in record.pathname

@@ -1,13 +1,14 @@
-"""Start, share and stop the one Spark session of a process.
+"""Starts, shares and stops the one Spark session of a process.
 
-    spark = session()                            local[2], or the master in SHAREDSTATE_LITE_MASTER
-    spark = session("local-cluster[2,1,1024]")   two executors beside the driver
-    spark = session("spark://host:7077")         a standalone cluster
-    stop()                                       ends the session, its JVM and its files
+    spark = session()                            on local[2], or on the master in SHAREDSTATE_LITE_MASTER
+    spark = session("local-cluster[2,1,1024]")   with two executors as separate processes
+    spark = session("spark://host:7077")         on a standalone cluster
+    stop()                                       stops the session and its JVM, and deletes its files
 
-A process has one session at a time. A second call returns it if it asks for nothing else, and raises Error otherwise:
-PySpark would return the old session and ignore the difference. A session that died is replaced. A session ends with
-``stop``, at the end of a ``with`` block, or with the process.
+A process has at most one session at a time. A second call returns the running session if its arguments match that
+session, and raises Error otherwise. PySpark would return the old session and ignore the difference. If the session's
+JVM has died, the next call starts another session. A session ends with ``stop``, at the end of a ``with`` block, or
+with the process.
 
 PySpark is imported when the first session starts.
 """
@@ -47,16 +48,16 @@ def session(
     memory: str | None = None,
     conf: Mapping[str, Value] | None = None,
 ) -> SparkSession:
-    """The running session, or a new one, which takes 4 to 8 s.
+    """Return the running session, or start one, which takes 4 to 8 s.
 
-    ``master``              where it runs; default SHAREDSTATE_LITE_MASTER, or else local[2]
-    ``app``                 its name; default sharedstate_lite
-    ``shuffle_partitions``  partitions, and so state stores, after a shuffle; default 2
-    ``memory``              the driver's heap, such as '2g'; default a quarter of the machine's memory, 1 to 4 GiB
-    ``conf``                further Spark settings, which override the kit's
+    ``master``              where Spark runs (default: SHAREDSTATE_LITE_MASTER, or local[2] if that is not set)
+    ``app``                 the name of the application (default: sharedstate_lite)
+    ``shuffle_partitions``  partitions after a shuffle, and therefore state stores per operator (default: 2)
+    ``memory``              the size of the driver's heap, such as '2g' (default: a quarter of the memory, 1 to 4 GiB)
+    ``conf``                other Spark settings, which override the kit's
 
-    Raises Error for a wrong argument, if a session runs that differs from the arguments, and if Spark does not start:
-    then with the end of its log.
+    Raises Error for a wrong argument, or if the running session does not match the arguments. Also raises Error, with
+    the end of the log, if Spark does not start.
     """
     global _current
     settings.check(shuffle_partitions, memory)
@@ -85,7 +86,7 @@ def session(
 
 
 def stop() -> None:
-    """End the session, its JVM and its files. Does nothing without a session."""
+    """Stop the session and its JVM, and delete its files. Does nothing if there is no session."""
     global _current
     with _lock:
         running, _current = _current, None
@@ -94,17 +95,20 @@ def stop() -> None:
 
 
 def log_file() -> Path | None:
-    """The log of the running session's JVM; None without a session."""
+    """Return the path of the log of the running session's JVM, or None if there is no session."""
     running = _current
     return running.log if running is not None else None
 
 
 def _running() -> SparkDriver | None:
-    """The session that can be used; one that died is cleaned up."""
+    """Return the driver of the running session, or None. If the driver has died, clean up after it.
+
+    Raises Error if the session belongs to a process from which this one was forked.
+    """
     if _current is not None and _current.process_id != os.getpid():
         raise Error(
             f"session: it belongs to process {_current.process_id}, from which this process was forked, and cannot be "
-            "shared; start this process with multiprocessing's method 'spawn', and call session() in it"
+            "shared. Start this process with multiprocessing's method 'spawn', and call session() in it"
         )
     if _current is not None and not _current.alive:
         stop()
@@ -112,7 +116,7 @@ def _running() -> SparkDriver | None:
 
 
 def _check_same(running: SparkDriver, master: str | None, app: str | None, asked: Mapping[str, str]) -> None:
-    """Raise Error for arguments that the running session does not have."""
+    """Raise Error if an argument differs from the running session."""
     wishes: dict[str, tuple[str | None, str | None]] = {"master": (running.master, master), "app": (running.app, app)}
     wishes |= {name: (running.value(name), value) for name, value in asked.items()}
     differ = [
@@ -120,28 +124,28 @@ def _check_same(running: SparkDriver, master: str | None, app: str | None, asked
     ]
     if differ:
         raise Error(
-            f"session: the running session differs: {'; '.join(differ)}; a process has one session at a time: "
-            "call session() without arguments to use it, or sharedstate_lite.spark.stop() first"
+            f"session: the running session differs: {'; '.join(differ)}. A process has one session at a time. Call "
+            "session() without arguments to use the running one, or stop it with sharedstate_lite.spark.stop() first"
         )
 
 
 def _check_no_other() -> None:
-    """Raise Error if PySpark has a session that the kit did not start."""
+    """Raise Error if this process has a Spark session that the kit did not start."""
     context = sys.modules.get("pyspark.core.context")
     if context is not None and context.SparkContext._active_spark_context is not None:
         raise Error(
-            "session: this process has a Spark session that was started without the kit, with other settings; "
-            "stop it with spark.stop(), then call session()"
+            "session: this process has a Spark session that was started without the kit, with other settings. Stop it "
+            "with spark.stop(), and then call session()"
         )
     if context is not None and context.SparkContext._gateway is not None:
         raise Error(
-            "session: this process still has the JVM of a Spark session that was started without the kit, and its "
-            "settings cannot change; restart Python, and start sessions with session() only"
+            "session: this process still has the JVM of a Spark session that was started without the kit, and the "
+            "settings of that JVM cannot be changed. Restart Python, and start sessions only with session()"
         )
 
 
 def _check_reachable(master: str) -> None:
-    """Connect to the master's port first: Spark gives up on a wrong address only after a minute."""
+    """Raise Error if the master's port is not open. Spark itself gives up on a wrong address only after a minute."""
     refusals = []
     for address in master.removeprefix("spark://").split(","):
         host, _, port = address.rpartition(":")
@@ -151,7 +155,7 @@ def _check_reachable(master: str) -> None:
             refusals.append(f"{address} ({error})")
         else:
             return
-    raise Error(f"master {master}: no answer from {', '.join(refusals)}; start the cluster, or correct the address")
+    raise Error(f"master {master}: cannot connect to {', '.join(refusals)}; start the cluster, or correct the address")
 
 
 atexit.register(stop)

@@ -1,7 +1,8 @@
-"""The settings of a Spark session, its logging, and the masters that it may run on.
+"""The settings of a Spark session, its logging, and the masters that it can run on.
 
-The defaults suit a laptop: listen on the loopback device only, no web pages, no progress bars, 2 shuffle partitions
-(with Spark's 200, five tiny batches take minutes), state in RocksDB with its changelog, all files in one folder.
+The defaults suit a laptop. Spark listens only on the loopback device, shows no web pages or progress bars, stores state
+in RocksDB with a changelog, and keeps all files in one folder. A shuffle has 2 partitions. With Spark's default of 200,
+five tiny batches take minutes.
 """
 
 from __future__ import annotations
@@ -21,23 +22,23 @@ APP = "sharedstate_lite"
 MASTER = "local[2]"
 SHUFFLE_PARTITIONS = 2
 VARIABLE = "SHAREDSTATE_LITE_MASTER"
-"""The environment variable with the master of sessions that get no master as an argument."""
+"""The environment variable with the master for sessions that are started without the argument ``master``."""
 JAVA_OPTIONS = "SHAREDSTATE_LITE_JAVA_OPTIONS"
-"""The environment variable with options for every JVM that the kit starts here, executors included."""
+"""The environment variable with options for every JVM that the kit starts on this machine, including executors."""
 
 ADDED = {"spark.driver.extraJavaOptions": " ", "spark.executor.extraJavaOptions": " ", "spark.jars": ","}
-"""Settings to which a user's value is appended instead of replacing the kit's, and the separator."""
+"""Setting -> separator. A user's value for one of these is appended to the kit's value, and does not replace it."""
 
 PROVIDER_CLASS = "spark.sql.streaming.stateStore.providerClass"
 PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-"""The state store of new queries: the only one in Spark that supports transformWithState."""
+"""The state store for new queries. No other state store in Spark supports transformWithState."""
 
 LOOPBACK = "127.0.0.1"
-"""The address on which a driver listens if its executors are on this machine."""
+"""The address on which a driver listens if its executors are on the same machine."""
 
 NO_CONNECT = (
-    "Spark Connect is not supported: the driver must be in this process, because it receives the output of each "
-    "micro-batch here; use local[N], local-cluster[workers,cores,MB] or spark://host:port"
+    "Spark Connect is not supported: the driver must be in this process, which receives the output of each "
+    "micro-batch; use local[N], local-cluster[workers,cores,MB] or spark://host:port"
 )
 
 _MASTERS: tuple[tuple[str, Kind], ...] = (
@@ -53,7 +54,7 @@ _QUIET = {
 _CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing"
 LOGGING = "log4j2.properties"
 _LOGGING = """\
-# Errors only. The driver and executors on the same machine read this file.
+# Log only errors. The driver and the executors on this machine read this file.
 # The process that starts them redirects their output.
 rootLogger.level = error
 rootLogger.appenderRef.stderr.ref = stderr
@@ -68,7 +69,10 @@ logger.gateway.level = error
 
 
 def kind(master: str) -> Kind:
-    """Whether a master is this machine or a cluster. Raises Error for one that sessions cannot run on."""
+    """Return "local" if ``master`` starts Spark on this machine, and "cluster" if it is the address of a cluster.
+
+    Raises Error for a master that is not supported.
+    """
     if isinstance(master, str) and master.startswith("sc://"):
         raise Error(f"master {master}: {NO_CONNECT}")
     for pattern, found in _MASTERS if isinstance(master, str) else ():
@@ -76,62 +80,69 @@ def kind(master: str) -> Kind:
             return found
     raise Error(
         f"master {master!r}: a session runs on local[N], local-cluster[workers,cores,MB] or spark://host:port; "
-        f"correct the argument, or {VARIABLE} if there was no argument"
+        f"correct the argument, or the environment variable {VARIABLE}"
     )
 
 
 def plain(conf: Mapping[str, Value]) -> dict[str, str]:
-    """Settings with values as text. Raises Error for a wrong name or value, and for settings that are arguments."""
+    """Return settings with their values as strings.
+
+    Raises Error for a wrong name or value, and for a setting that has its own argument, such as the master.
+    """
     out = {}
     if not isinstance(conf, Mapping):
-        raise Error(f"conf={conf!r}: a mapping {{name of a Spark setting: value}} is needed")
+        raise Error(f"conf={conf!r}: pass a mapping {{name of a Spark setting: value}}")
     for name, value in conf.items():
         if not isinstance(name, str) or not re.fullmatch(r"spark\.\S+", name):
-            raise Error(f"conf {name!r}: names of settings start with 'spark.'; see Spark's configuration page")
+            raise Error(f"conf {name!r}: names of settings must start with 'spark.'; see Spark's configuration page")
         if name in ("spark.master", "spark.remote", "spark.app.name"):
             raise Error(f"conf {name}: use the argument {'app' if name.endswith('name') else 'master'} instead")
         if not isinstance(value, str | int | float):
-            raise Error(f"conf {name}: {value!r} is not text, a number or a boolean; write the value as text")
+            raise Error(f"conf {name}: {value!r} is not a string, a number or a boolean; pass the value as a string")
         out[name] = str(value).lower() if isinstance(value, bool) else str(value)
     return out
 
 
 def check(shuffle_partitions: object, memory: object) -> None:
-    """Raise Error for a number of partitions below 1, and a size that Java does not understand."""
+    """Raise Error for a wrong argument of a session. None is allowed for both.
+
+    ``shuffle_partitions`` must be an integer of at least 1, and ``memory`` a size that Java accepts, such as '2g'.
+    """
     if shuffle_partitions is not None and (
         isinstance(shuffle_partitions, bool) or not isinstance(shuffle_partitions, int) or shuffle_partitions < 1
     ):
-        raise Error(f"shuffle_partitions={shuffle_partitions!r}: an integer of at least 1 is needed; 2 suits a laptop")
+        raise Error(f"shuffle_partitions={shuffle_partitions!r}: pass an integer of at least 1; 2 suits a laptop")
     if memory is not None and not (isinstance(memory, str) and re.fullmatch(r"[1-9]\d*[kmgKMG]", memory)):
-        raise Error(f"memory={memory!r}: a size such as '2g' or '800m' is needed")
+        raise Error(f"memory={memory!r}: pass a size such as '2g' or '800m'")
 
 
 def runtime() -> dict[str, str]:
-    """The settings that do not depend on the master and may change while a session runs."""
+    """Return the settings that do not depend on the master and can be changed while a session runs."""
     return {
         "spark.sql.shuffle.partitions": str(SHUFFLE_PARTITIONS),
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         PROVIDER_CLASS: PROVIDER,
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
-        # How often a query without input looks for new files. With Spark's 10 ms an idle engine uses a fifth of a core
-        # or more; a longer delay adds to the latency of a step (bench/spark_views.py --only idle).
+        # How long a query without input waits before it looks for new files again. With Spark's default of 10 ms, an
+        # idle engine uses a fifth of a core or more. A longer delay adds to the latency of a step
+        # (bench/spark_views.py --only idle).
         "spark.sql.streaming.pollingDelay": "25ms",
     }
 
 
 def settings(master: str, folder: Path) -> dict[str, str]:
-    """The settings of a new session that keeps all its files in ``folder``."""
+    """Return the settings for a new session on ``master`` that keeps all its files in ``folder``."""
     temporary = f'-Djava.io.tmpdir="{folder / "tmp"}" {java_options()}'.strip()
     out = {
         **_QUIET,
         **runtime(),
         "spark.driver.memory": f"{memory_mb()}m",
         "spark.sql.warehouse.dir": (folder / "warehouse").as_uri(),
-        # RocksDB unpacks its library there, and some machines do not run programs from /tmp.
+        # RocksDB unpacks its native library into this folder. Some machines do not allow programs in /tmp.
         "spark.driver.extraJavaOptions": temporary,
-        # A micro-batch writes about ten small files. Hadoop starts a process to set the permissions of each one, and
-        # of its checksum file. This class writes no checksum files.
+        # A micro-batch writes about ten small files. For each file and for its checksum file, Hadoop starts a process
+        # that sets the permissions. This class does not write checksum files.
         "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
     }
     if kind(master) == "local" or LOOPBACK in master:
@@ -141,10 +152,10 @@ def settings(master: str, folder: Path) -> dict[str, str]:
     elif LOOPBACK in master and java_options():
         out |= {"spark.executor.extraJavaOptions": java_options()}
     if one_jvm(master):
-        # SPARK_CONF_DIR is empty (classes.py), so the logging configuration is passed by its path.
+        # The folder SPARK_CONF_DIR is empty (classes.py), so the logging configuration is passed by path.
         out["spark.driver.extraJavaOptions"] += f' -Dlog4j2.configurationFile="{(folder / "conf" / LOGGING).as_uri()}"'
-        # This manager does not resolve links first, which costs four processes a file. It writes checksum files
-        # unless launch.py turns them off.
+        # Unlike the default, this manager does not resolve symbolic links, which would start four processes per file.
+        # It would write checksum files, but launch.py turns them off.
         out |= {
             "spark.sql.streaming.checkpointFileManagerClass": f"{_CHECKPOINTS}.FileSystemBasedCheckpointFileManager"
         }
@@ -152,23 +163,23 @@ def settings(master: str, folder: Path) -> dict[str, str]:
 
 
 def one_jvm(master: str) -> bool:
-    """Whether driver and executors are the same process."""
+    """Return whether the driver and the executors are the same process."""
     return re.match(r"local(\[|$)", master) is not None
 
 
 def java_options() -> str:
-    """The value of the variable `JAVA_OPTIONS`; empty without it."""
+    """Return the value of the environment variable that `JAVA_OPTIONS` names, or an empty string if it is not set."""
     return os.environ.get(JAVA_OPTIONS, "").strip()
 
 
 def merged(ours: Mapping[str, str], theirs: Mapping[str, str]) -> dict[str, str]:
-    """The kit's settings, overridden by a user's; Java options and jars are joined."""
+    """Return the kit's settings, overridden by the user's. Java options and jars contain both values."""
     both = {name: f"{ours[name]}{sep}{theirs[name]}" for name, sep in ADDED.items() if name in ours and name in theirs}
     return {**ours, **theirs, **both}
 
 
 def write_conf(folder: Path) -> None:
-    """Write a configuration folder for all processes that Spark starts on this machine."""
+    """Write Spark's configuration files into ``folder``, for all processes that Spark starts on this machine."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / LOGGING).write_text(_LOGGING)
     lines = [f"{name} {value}\n" for name, value in {**_QUIET, **runtime()}.items()]
@@ -176,9 +187,9 @@ def write_conf(folder: Path) -> None:
 
 
 def memory_mb() -> int:
-    """A quarter of the machine's (or container's) memory in MiB, at least 1,024 and at most 4,096.
+    """Return a quarter of the memory of this machine or container in MiB, but at least 1,024 and at most 4,096.
 
-    RocksDB and the Python workers use memory outside the heap.
+    The rest is left for RocksDB and the Python workers, which use memory outside the Java heap.
     """
     try:
         total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

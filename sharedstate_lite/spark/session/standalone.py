@@ -3,9 +3,9 @@
     with ss.spark.Cluster(workers=2) as cluster:
         session = ss.spark.session(cluster.url)
 
-Spark's ``spark-class`` starts the processes, on free ports. They are children of a guard process (:mod:`.guard`) that
-ends them when this process ends, however it ends. Their files are in one folder of the cache, which is removed with
-them. On the command line: ``python -m sharedstate_lite.spark.session.cluster``.
+Spark's ``spark-class`` starts the processes on free ports. They are children of a guard process (:mod:`.guard`), which
+stops them when this process exits or is killed. Their files are in one folder of the cache, which is deleted when they
+stop. The command ``python -m sharedstate_lite.spark.session.cluster`` does the same.
 """
 
 from __future__ import annotations
@@ -38,15 +38,17 @@ _DEFAULTS = "spark.master.rest.enabled false\n"
 
 
 class Cluster:
-    """A running cluster of ``workers`` with ``cores`` and ``memory`` each; ``url`` is the master for sessions.
+    """A running cluster. ``url`` is the master to pass to a session.
 
-    A context manager. Raises Error for wrong arguments, and with the end of its logs if it does not start.
+    The cluster has ``workers`` worker processes, each with ``cores`` cores and ``memory`` for executors, such as '1g'.
+    It is a context manager. Raises Error for a wrong argument, and Error with the end of the logs if the cluster does
+    not start.
     """
 
     def __init__(self, workers: int = 2, cores: int = 1, memory: str = "1g") -> None:
         for name, value in (("workers", workers), ("cores", cores)):
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise Error(f"{name}={value!r}: an integer of at least 1 is needed")
+                raise Error(f"{name}={value!r}: pass an integer of at least 1")
         settings.check(None, memory)
         if os.name == "nt":
             raise Error("Spark does not support a standalone cluster on Windows; run the kit in WSL")
@@ -85,7 +87,7 @@ class Cluster:
             raise
 
     def stop(self) -> None:
-        """End all processes and remove their files. Harmless when repeated."""
+        """Stop all processes and delete their files. Calling it again is harmless."""
         for end in (self._guard.stdin, self._guard.stdout):
             assert end is not None
             with contextlib.suppress(OSError):
@@ -119,7 +121,7 @@ class Cluster:
         self._guard.stdout.readline()
 
     def _await(self, find: Callable[[str], list[Any]]) -> list[Any]:
-        """Wait until ``find`` finds something in the master's log, and return it."""
+        """Wait until ``find``, called with the text of the master's log, finds something, and return that."""
         deadline = time.monotonic() + START_SECONDS
         log = self._scratch.path / "master.log"
         while True:
@@ -130,7 +132,7 @@ class Cluster:
                 tails = [f"{file.name}: {file.read_text('utf-8', 'replace')[-600:]}" for file in self._logs()]
                 raise Error(
                     f"the standalone cluster did not start within {START_SECONDS} s; "
-                    "python -m sharedstate_lite.doctor looks for the cause; the logs end with\n" + "\n".join(tails)
+                    "run python -m sharedstate_lite.doctor to find the cause; the logs end with\n" + "\n".join(tails)
                 )
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._guard.wait(timeout=0.05)

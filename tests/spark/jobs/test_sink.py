@@ -27,7 +27,7 @@ def test_a_folder_is_one_streams(tmp_path: Path) -> None:
     assert changelog(folder, "counts") == []
     sink.deliver(folder, "b", out, 0)
     for new in (True, False):
-        with pytest.raises(ss.CheckpointError, match="changes of a stream with another checkpoint than .*ca"):
+        with pytest.raises(ss.CheckpointError, match="changes of a stream whose checkpoint is not .*ca"):
             sink.claim(folder, "a", tmp_path / "ca", new)
     sink.claim(folder, "b", tmp_path / "cb")
     sink.deliver(folder, "b", out, 0)
@@ -37,7 +37,7 @@ def test_a_folder_is_one_streams(tmp_path: Path) -> None:
 def test_batches_of_before_folders_had_names(tmp_path: Path) -> None:
     """A stream that goes on takes them for its own; a new one does not."""
     sink.deliver(tmp_path, "a", changes(), 0)
-    with pytest.raises(ss.CheckpointError, match="changes of a stream with another checkpoint"):
+    with pytest.raises(ss.CheckpointError, match="changes of a stream whose checkpoint is not"):
         sink.claim(tmp_path, "b", tmp_path / "c", new=True)
     sink.claim(tmp_path, "a", tmp_path / "c")
     with pytest.raises(ss.CheckpointError, match="another stream now writes"):

@@ -83,11 +83,11 @@ def test_a_job_keeps_epochs_goes_on_and_names_bad_files(spark: SparkSession, tmp
         running.finish()
     assert {name: changelog(sink, name) for name in NAMES} == expected(4)
     for wrong, told in ({"visit": source / "visit"}, "no source"), (named | {"info": source / "visit"}, "/visit"):
-        with pytest.raises(ss.CheckpointError, match=f"info came from .*/info, now from .*{told}"):
+        with pytest.raises(ss.CheckpointError, match=f"info came from .*/info, and now comes from .*{told}"):
             job(sources=wrong)
     with pytest.raises(ss.CheckpointError, match="view counts"):
         ss.spark.stream("shared", views()[:1], named, sink, session=spark, checkpoint=tmp_path / "checkpoint")
-    with pytest.raises(ss.CheckpointError, match="changes of a stream with another checkpoint"):
+    with pytest.raises(ss.CheckpointError, match="changes of a stream whose checkpoint is not"):
         job(place="a new one")
 
 
@@ -158,26 +158,26 @@ def test_what_cannot_be_streamed_is_said_before_anything_runs(spark: SparkSessio
         {"info": rate.selectExpr("product", "category", "1.0 AS diff")}, ss.RowError, r"column diff is DECIMAL\(2,1\)"
     )
     static = spark.createDataFrame([("p", "c", 1)], "product STRING, category STRING, diff INT")
-    refuse({"info": static}, ss.RelationError, "info: the source is a DataFrame that does not stream")
+    refuse({"info": static}, ss.RelationError, "info: the source is a DataFrame that is not streaming")
     refuse({"info": 7}, ss.RelationError, "info: the source is of type int")
     refuse({"info": tmp_path / "nowhere"}, ss.RelationError, "nowhere is not a folder")
     refuse({"info": rate, "INFO": rate}, ss.RelationError, "info appears twice")
     odd = tmp_path / "shop [x]"
     odd.mkdir()
-    refuse({"info": odd}, ss.Error, r"shop \[x\]: Spark reads \[ \] in a path as a pattern")
+    refuse({"info": odd}, ss.Error, r"shop \[x\]: Spark treats \[ \] in a path as a pattern")
     with pytest.raises(ss.Error, match="in a path as a pattern"):
         ss.spark.engine("full", views(), spark, checkpoint=odd)
     assert not (odd / "engine.json").exists()
     refuse({"shop": rate}, ss.RelationError, "there is no relation named shop")
     for none in ({}, None, [("info", rate)]):
-        refuse(none, ss.RelationError, "a mapping .* is needed")
+        refuse(none, ss.RelationError, "pass a mapping .* that is not empty")
     (tmp_path / "file").touch()
     refuse({"info": rate}, ss.ViewError, "sink=7", sink=7)
     refuse({"info": rate}, ss.ViewError, "file: the folder cannot be created", sink=tmp_path / "file")
     for more, match in (
         ({"bins": 0}, "bins=0: pass a whole number of at least 1"),
         ({"session": "local[2]"}, "'local\\[2\\]' is not a Spark session"),
-        ({"checkpoint": 5}, "checkpoint=5: the path of a folder is needed"),
+        ({"checkpoint": 5}, "checkpoint=5: pass the path of a folder"),
         ({"checkpoint": tmp_path / "file"}, "file: the folder cannot be created"),
     ):
         named: Any = {"session": spark, "checkpoint": tmp_path / "c"} | more
@@ -241,7 +241,7 @@ def test_a_row_that_is_refused_and_a_sink_that_raises(spark: SparkSession, tmp_p
         return ss.spark.stream("full", views()[1:], named, sink, session=spark, checkpoint=tmp_path / "c", bins=2)
 
     pq.write_table(arrow("visit", EPOCHS[0]["visit"]), tmp_path / "visit" / "0.parquet")
-    for said in ("ValueError: <<refused", "Speechless: its text cannot be shown"):
+    for said in ("ValueError: <<refused", "Speechless: its message cannot be shown"):
         with job() as running, pytest.raises(ss.Error, match=f"the sink raised {said}"):
             running.finish()
     with job() as running:

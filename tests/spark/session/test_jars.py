@@ -94,7 +94,7 @@ def test_fetched_with_what_it_needs(repository: Path, empty: Path, monkeypatch: 
     needed = ("io.graphframes:graphframes-graphx-spark4_2.13:0.12.3", "org.scala-lang:scala-library:2.13.16")
     jar = publish(repository, f"{GRAPHS}:0.12.3", needed)
     publish(repository, needed[0])
-    assert jars.find("graphframes").absent == "it was not downloaded yet" and jars.setting() == {}
+    assert jars.find("graphframes").absent == "it has not been downloaded yet" and jars.setting() == {}
     heard: list[str] = []
     found = jars.fetch("graphframes", heard.append)
     names = ["graphframes-graphx-spark4_2.13-0.12.3.jar", "graphframes-spark4_2.13-0.12.3.jar"]
@@ -153,7 +153,7 @@ def test_another_version_is_another_package(copies: Path, monkeypatch: pytest.Mo
     publish(copies, f"{GRAPHS}:0.12.3")
     jars.fetch("graphframes")
     monkeypatch.setattr(jars, "_spark", lambda: ("5", "3.3"))
-    assert jars.find("graphframes").absent == "io.graphframes:graphframes-spark5_3.3:0.12.3 was not downloaded yet"
+    assert jars.find("graphframes").absent == "io.graphframes:graphframes-spark5_3.3:0.12.3 has not been downloaded yet"
 
 
 def test_repository_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -259,5 +259,5 @@ def test_versions_agree() -> None:
     assert f"graphframes-py=={jars.PACKAGES['graphframes'].version}" in project
     spark = next(pin.partition("==")[2] for pin in project if pin.startswith("pyspark=="))
     assert jars._spark() == (spark.split(".")[0], "2.13")
-    with pytest.raises(Error, match="the kit knows postgresql, graphframes"):
+    with pytest.raises(Error, match="the kit downloads only postgresql, graphframes"):
         jars.find("neo4j")

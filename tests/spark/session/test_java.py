@@ -54,7 +54,7 @@ def test_java_home_goes_before_the_path(monkeypatch: pytest.MonkeyPatch, tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("version", "why"), [("1.8.0_412", "older"), ("11.0.2", "older"), ("16", "older"), ("26-ea", "newer")]
+    ("version", "why"), [("1.8.0_412", "too old"), ("11.0.2", "too old"), ("16", "too old"), ("26-ea", "too new")]
 )
 def test_other_versions_are_skipped_with_the_reason(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, version: str, why: str

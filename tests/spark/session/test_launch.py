@@ -192,12 +192,12 @@ def test_a_failed_start_says_what_to_do(tmp_path: Path) -> None:
     assert text.startswith("Spark on local[2] did not start: java.lang.IllegalArgumentException: System memory; ")
     assert "memory='1g'" in text and "at a.b.c" not in text and text.endswith(f"log: {log}")
     log.write_text("")
-    assert "; python -m sharedstate_lite.doctor looks for the cause; log: " in failure.explain("odd", "local[2]", log)
+    assert "; run python -m sharedstate_lite.doctor to find the cause; log: " in failure.explain("odd", "local[2]", log)
 
 
 def test_a_session_of_other_code_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """A session, or a JVM, that PySpark's builder started has other settings, and does not count as the kit's."""
-    for active, named in ((object(), "stop it with spark.stop"), (None, "restart Python")):
+    for active, named in ((object(), "Stop it with spark.stop"), (None, "Restart Python")):
         context = SimpleNamespace(_active_spark_context=active, _gateway=object())
         monkeypatch.setitem(sys.modules, "pyspark.core.context", SimpleNamespace(SparkContext=context))
         with pytest.raises(Error, match=f"session: this process .* started without the kit.*{named}"):
