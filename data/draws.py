@@ -1,7 +1,7 @@
-"""Random numbers without state: each one is a hash of a key and a row number.
+"""Random numbers without state: each number is a hash of a key and a row number.
 
-A generator with state gives other rows when the work is divided differently. Here any task can compute any row, alone
-and repeatedly.
+The output of a generator with state depends on how the work is divided between tasks. Here, any task can compute any
+row by itself, and it always gets the same result.
 
 >>> import numpy as np
 >>> from data.draws import below, key
@@ -9,7 +9,7 @@ and repeatedly.
 >>> below(6, die, np.arange(4)).tolist(), below(6, die, np.array([2])).tolist()
 ([5, 2, 1, 2], [1])
 
-Source: counter-based generators, Salmon et al., SC 2011; the hash is that of SplitMix64, Steele, Lea and Flood,
+Source: counter-based generators, Salmon et al., SC 2011. The hash function is from SplitMix64, Steele, Lea and Flood,
 OOPSLA 2014.
 """
 
@@ -30,7 +30,7 @@ _MIX = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
 
 
 def key(*parts: int) -> int:
-    """A 64-bit key from whole numbers, such as a seed and a column number."""
+    """Return a 64-bit key computed from whole numbers, such as a seed and a column number."""
     out = 0
     for part in parts:
         out = _scramble((out + part * _GOLDEN + _GOLDEN) & _MASK)
@@ -38,9 +38,9 @@ def key(*parts: int) -> int:
 
 
 def bits(of: int, numbers: Whole) -> Numbers:
-    """64 random bits for each number under the key ``of``; shape (n,)."""
+    """Return 64 random bits for each number, using the key ``of``; shape (n,)."""
     z = numbers.astype(np.uint64)
-    z *= np.uint64(_GOLDEN)  # arrays wrap around, as the hash needs
+    z *= np.uint64(_GOLDEN)  # the hash needs arithmetic that wraps around, as in arrays
     z += np.uint64(of)
     for shift, factor in _MIX:
         z ^= z >> np.uint64(shift)
@@ -50,21 +50,22 @@ def bits(of: int, numbers: Whole) -> Numbers:
 
 
 def uniform(of: int, numbers: Whole) -> npt.NDArray[np.float64]:
-    """A float64 in [0, 1) with 53 random bits for each number; shape (n,)."""
+    """Return a float64 in [0, 1) with 53 random bits for each number, using the key ``of``; shape (n,)."""
     return (bits(of, numbers) >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
 def below(limit: int, of: int, numbers: Whole) -> Whole:
-    """A whole number, uniform in [0, limit), for each number; shape (n,)."""
+    """Return a uniform random whole number in [0, limit) for each number, using the key ``of``; shape (n,)."""
     return np.minimum((uniform(of, numbers) * limit).astype(np.int64), limit - 1)
 
 
 def unshuffled(positions: Whole, sizes: Whole, under: int, turns: Numbers) -> Whole:
-    """The numbers at ``positions`` of permutations of 0 .. size - 1, one permutation for each turn; shape (n,).
+    """Return the numbers at ``positions`` in permutations of 0 .. size - 1; shape (n,).
 
-    No permutation is stored: number x is at position (a x + turn) mod size, where ``a`` depends on the size. That
-    scatters the numbers but is not a uniform shuffle; the rows that it selects have random values anyway. Sizes are at
-    most 2**32.
+    Each position has its own ``sizes`` and ``turns`` entry, which select the permutation. Permutations are not stored:
+    number x is at position (a x + turn) mod size, and ``a`` is computed from ``under`` and the size. This scatters the
+    numbers but is not a uniform shuffle. That is enough here, because the rows that it selects have random values
+    anyway. Sizes must be at most 2**32.
     """
     out = np.empty(len(positions), dtype=np.int64)
     for size in np.unique(sizes).tolist():
@@ -80,9 +81,10 @@ def unshuffled(positions: Whole, sizes: Whole, under: int, turns: Numbers) -> Wh
 
 @dataclass(frozen=True)
 class Zipf:
-    """Draws ranks 0 .. size - 1, rank r in proportion to (r + 1) ** -exponent; exponent 0 is uniform.
+    """A Zipf distribution over the ranks 0 .. size - 1.
 
-    Rejection-inversion is exact and needs no table of the ranks.
+    The probability of rank r is proportional to (r + 1) ** -exponent. Exponent 0 gives the uniform distribution. Ranks
+    are drawn by rejection-inversion, which is exact and does not need a table of all ranks.
     Source: Hörmann and Derflinger, ACM TOMACS 1996.
     """
 
@@ -90,12 +92,12 @@ class Zipf:
     exponent: float
 
     def draw(self, of: int, numbers: Whole) -> Whole:
-        """A rank for each number; shape (n,)."""
+        """Return a random rank for each number, using the key ``of``; shape (n,)."""
         if self.exponent == 0:
             return below(self.size, of, numbers)
         out = np.zeros(len(numbers), dtype=np.int64)
         low, high = self._area(np.array([1.5]))[0] - 1.0, self._area(np.array([self.size + 0.5]))[0]
-        # A rank this close to the drawn point is accepted without evaluating the curve.
+        # A rank that exceeds the drawn point by at most this much is accepted without computing its area.
         sure = 2.0 - self._inverse(self._area(np.array([2.5])) - self._height(np.array([2.0])))[0]
         left = np.arange(len(numbers))
         attempt = 0
@@ -113,7 +115,7 @@ class Zipf:
         return np.exp(-self.exponent * np.log(x))
 
     def _area(self, x: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """The integral of the height from 1 to x; a series replaces the formula near exponent 1."""
+        """Return the integral of the height from 1 to x. Near exponent 1, a series replaces the formula."""
         log = np.log(x)
         t = (1.0 - self.exponent) * log
         return log * np.where(np.abs(t) > 1e-8, np.expm1(t) / np.where(t == 0, 1.0, t), 1.0 + t / 2.0)

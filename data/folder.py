@@ -1,12 +1,13 @@
 """The folder of a shop: writing it, reading it epoch by epoch, and checking it against its manifest.
 
-    out/manifest.json                        parameters, columns; rows and checksum of each file
-    out/info/epoch=00001/part.parquet        one file for each relation and epoch, empty ones included
+    out/manifest.json                        parameters and columns; rows, retractions and checksum of each file
+    out/info/epoch=00001/part.parquet        product, category, diff
     out/visit/epoch=00001/part.parquet       product, user, length, diff
 
-Spark's file source reads files in the order of their modification times, and files with equal times in any order. So
-the files of an epoch get a time two seconds after those of the epoch before. A copy may lose these times; `stamp_all`
-sets them again.
+There is one file per relation and epoch, even if it is empty. Spark's file source reads files in the order of their
+modification times. If several files have the same time, it can read them in any order. The files of an epoch therefore
+get a time two seconds later than the files of the epoch before. Copying a folder can lose these times; `stamp_all` sets
+them again.
 """
 
 from __future__ import annotations
@@ -29,25 +30,26 @@ from sharedstate_lite.errors import Error
 from .files import checked_path
 from .rows import ARROW, RELATIONS
 
-pc: Any = pyarrow.compute  # its stubs have no comparison with a scalar
+pc: Any = pyarrow.compute  # its stubs do not allow a comparison with a scalar
 
 FORMAT = "sharedstate-lite shop, 1"
 STEP_SECONDS = 2
-"""Seconds between the files of two epochs: the coarsest file systems store times in steps of two seconds."""
+"""Seconds between the files of two epochs. Some file systems store times only in steps of two seconds."""
 
 _MANIFEST = "manifest.json"
 
 
 def part(folder: Path, relation: str, epoch: int) -> Path:
-    """The file of a relation's changes in an epoch."""
+    """Return the path of the file with a relation's changes in an epoch."""
     return folder / relation / f"epoch={epoch:05d}" / "part.parquet"
 
 
 def epochs(folder: str | os.PathLike[str]) -> Iterator[tuple[int, dict[str, pa.Table]]]:
-    """A made folder, epoch by epoch: (epoch, {relation: Arrow table with ``diff``}), as ``step`` takes them.
+    """Yield each epoch of a generated folder: (epoch, {relation: Arrow table with ``diff``}).
 
-    Every file is compared with the manifest. Raises Error with the file's name: for an added file at the call, for a
-    missing or changed one in its epoch. Memory holds one epoch at a time.
+    You can pass the tables of an epoch to ``step``. Only one epoch at a time is in memory. Every file is compared with
+    the manifest. An added file raises Error at the call, and a missing or changed file raises Error when its epoch is
+    read. The error names the file.
     """
     root = checked_path(folder)
     manifest = read(root)
@@ -56,9 +58,9 @@ def epochs(folder: str | os.PathLike[str]) -> Iterator[tuple[int, dict[str, pa.T
 
 
 def check(folder: Path) -> dict[str, Any]:
-    """Compare every file with the manifest, check the order of their times, and return the manifest.
+    """Compare every file with the manifest, check the modification times, and return the manifest.
 
-    Raises Error with the name of the first missing, changed, added or wrongly timed file.
+    Raises Error, which names the first file that is missing, changed or added, or whose time is out of order.
     """
     manifest = read(folder)
     latest = 0.0
@@ -69,8 +71,8 @@ def check(folder: Path) -> dict[str, Any]:
         times = [file.stat().st_mtime for file in files]
         if min(times) <= latest:
             raise Error(
-                f"{files[0]}: its time is not after that of the epoch before, so a stream may read it too early; "
-                "python -m data check FOLDER --stamp sets the times again"
+                f"{files[0]}: the modification time is not later than in the epoch before, so a stream could read the "
+                "file too early. Run python -m data check FOLDER --stamp to set the times again."
             )
         latest = max(times)
     _refuse_added(folder, manifest)
@@ -81,40 +83,46 @@ def _refuse_added(root: Path, manifest: Mapping[str, Any]) -> None:
     known = {part(root, relation, entry["epoch"]) for entry in manifest["epochs"] for relation in RELATIONS}
     for path in sorted(root.rglob("*")):
         if path.is_file() and path not in known and path != root / _MANIFEST:
-            raise Error(f"{path}: this file is not in the manifest, but a stream would read it; move it away")
+            raise Error(
+                f"{path}: this file is not in the manifest, but a stream would read it. Move it out of the folder."
+            )
 
 
 def stamp(folder: Path, epoch: int, count: int, now: float) -> None:
-    """Set the times of one epoch's files; those of epoch ``count``, the last, get the time ``now``."""
+    """Set the modification times of one epoch's files.
+
+    The files of the last epoch, ``count``, get the time ``now``, and the files of earlier epochs get earlier times.
+    """
     at = int(now) - STEP_SECONDS * (count - epoch)
     for relation in RELATIONS:
         file = part(folder, relation, epoch)
         try:
             os.utime(file, (at, at))
         except OSError as error:
-            # The system's error has no file name.
+            # The error from os.utime does not contain the file name.
             raise OSError(error.errno, error.strerror, str(file)) from error
 
 
 def stamp_all(folder: Path) -> None:
-    """Set the times of all files again, after a copy that lost them."""
+    """Set the modification times of all files, for example after a copy that did not preserve them."""
     now = time.time()
     numbers = [entry["epoch"] for entry in read(folder)["epochs"]]
     try:
         for epoch in numbers:
             stamp(folder, epoch, len(numbers), now)
     except FileNotFoundError as error:
-        raise Error(f"{error.filename}: it is in the manifest but missing; make the folder again") from error
+        raise Error(f"{error.filename}: the file is in the manifest but missing. Generate the folder again.") from error
     except OSError as error:
         raise Error(
-            f"{error.filename}: its time cannot be set ({error.strerror}); copy the folder and stamp the copy"
+            f"{error.filename}: the modification time cannot be set ({error.strerror}). Copy the folder, and run "
+            "the command on the copy."
         ) from error
 
 
 def write(root: Path, relation: str, epoch: int, rows: pa.Table) -> dict[str, Any]:
-    """Write one file atomically and return its entry in the manifest: rows, retractions, checksum."""
+    """Write one file atomically. Returns its entry for the manifest: rows, retractions and checksum."""
     target = part(root, relation, epoch)
-    # No parents: if the root was removed meanwhile, this fails.
+    # Without parents=True, this fails if the root was removed in the meantime.
     target.parent.mkdir(exist_ok=True)
     unfinished = target.with_name(".unfinished")
     pyarrow.parquet.write_table(rows, unfinished)
@@ -124,7 +132,7 @@ def write(root: Path, relation: str, epoch: int, rows: pa.Table) -> dict[str, An
 
 
 def conclude(root: Path, parameters: Mapping[str, Any], files: list[tuple[int, str, dict[str, Any]]]) -> dict[str, Any]:
-    """Write the manifest, after all files (epoch, relation, entry), and return it."""
+    """Write the manifest and return it. ``files`` contains the epoch, relation and entry of every file."""
     entries: dict[int, dict[str, Any]] = {}
     for epoch, relation, said in sorted(files, key=lambda file: file[:2]):
         entries.setdefault(epoch, {"epoch": epoch})[relation] = said
@@ -142,7 +150,7 @@ def conclude(root: Path, parameters: Mapping[str, Any], files: list[tuple[int, s
 
 
 def _sums(entries: list[dict[str, Any]]) -> dict[str, Any]:
-    """The totals of a manifest's epochs: rows and retractions of each relation, and one checksum."""
+    """Return each relation's total rows and retractions over all epochs, and one checksum for all files."""
     whole = hashlib.blake2b(digest_size=16)
     for entry in entries:
         for relation in RELATIONS:
@@ -153,31 +161,31 @@ def _sums(entries: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def read(root: Path) -> dict[str, Any]:
-    """The manifest of a made folder. Raises Error if it is missing, damaged or of another format."""
+    """Return the manifest of a generated folder. Raises Error if it is missing, damaged or in another format."""
     path = root / _MANIFEST
     try:
         manifest = json.loads(path.read_text())
     except FileNotFoundError as error:
-        raise Error(f"{root}: it has no {_MANIFEST}; make a folder with python -m data make") from error
+        raise Error(f"{root}: the folder has no {_MANIFEST}. Generate one with python -m data make.") from error
     except NotADirectoryError as error:
-        raise Error(f"{root}: it is a file; name the folder with {_MANIFEST}") from error
+        raise Error(f"{root}: this is a file. Pass the folder that contains {_MANIFEST}.") from error
     except (OSError, ValueError, RecursionError) as error:
-        raise Error(f"{path}: it cannot be read ({error}); make the folder again") from error
+        raise Error(f"{path}: the file cannot be read ({error}). Generate the folder again.") from error
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        raise Error(f"{path}: its format is not {FORMAT!r}; make the folder again")
+        raise Error(f"{path}: the format is not {FORMAT!r}. Generate the folder again.")
     try:
         sums = _sums(manifest["epochs"])
         numbers = [entry["epoch"] for entry in manifest["epochs"]]
     except (KeyError, TypeError, ValueError) as error:
-        raise Error(f"{path}: it was changed ({error!r}); make the folder again") from error
-    # The files are compared with their entries, and the entries with the totals.
+        raise Error(f"{path}: the file was changed ({error!r}). Generate the folder again.") from error
+    # Readers compare each file with its entry. Here, the entries are compared with the totals.
     if numbers != list(range(1, len(numbers) + 1)) or any(manifest.get(name) != sums[name] for name in sums):
-        raise Error(f"{path}: its epochs do not match its totals; make the folder again")
+        raise Error(f"{path}: the epochs do not match the totals. Generate the folder again.")
     return manifest
 
 
 def checksum(rows: pa.Table) -> str:
-    """A hash of the values in their order, independent of chunks and file format; 32 hex digits."""
+    """Return a hash of the values in their order, as 32 hex digits. It does not depend on chunks or the file format."""
     out = hashlib.blake2b(digest_size=16)
     for name, column in zip(rows.column_names, rows.columns, strict=True):
         out.update(f"{name} {column.type} {len(column)};".encode())
@@ -196,14 +204,19 @@ def checksum(rows: pa.Table) -> str:
 def _read(root: Path, relation: str, entry: Mapping[str, Any]) -> pa.Table:
     path = part(root, relation, entry["epoch"])
     try:
-        # read_table would add the folder's name as a column.
+        # read_table would add a column for the folder epoch=N.
         rows = pyarrow.parquet.ParquetFile(path).read()
     except FileNotFoundError as error:
-        raise Error(f"{path}: it is in the manifest but missing; make the folder again") from error
+        raise Error(f"{path}: the file is in the manifest but missing. Generate the folder again.") from error
     except (OSError, pa.ArrowException) as error:
-        raise Error(f"{path}: it cannot be read ({str(error).splitlines()[0]}); make the folder again") from error
+        raise Error(
+            f"{path}: the file cannot be read ({str(error).splitlines()[0]}). Generate the folder again."
+        ) from error
     if rows.num_rows != entry[relation]["rows"]:
-        raise Error(f"{path}: it has {rows.num_rows} rows instead of {entry[relation]['rows']}; make the folder again")
+        raise Error(
+            f"{path}: the file has {rows.num_rows} rows instead of {entry[relation]['rows']}. "
+            "Generate the folder again."
+        )
     if rows.schema != ARROW[relation] or checksum(rows) != entry[relation]["checksum"]:
-        raise Error(f"{path}: its rows are not those in the manifest; make the folder again")
+        raise Error(f"{path}: the rows differ from the manifest. Generate the folder again.")
     return rows

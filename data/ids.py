@@ -1,8 +1,8 @@
-"""Skewed ids: the events of the experiments on deduplication and enrichment.
+"""Skewed ids: the events for the experiments on deduplication and enrichment.
 
-Each row has one column, ``id`` BIGINT: an exponentially distributed number with the mean ``mean``, cut to a whole
-number of at least 1, modulo ``below``. With the defaults, ten million rows have about 136,000 distinct ids: 98.6%
-repeat one.
+Each row has one column, ``id`` BIGINT. It is an exponentially distributed number with the mean ``mean``, rounded down
+to a whole number (at least 1), modulo ``below``. With the defaults, ten million rows have about 136,000 distinct ids,
+so 98.6% of the rows repeat an earlier id.
 
 >>> from data import ids
 >>> ids.table(5)["id"].to_pylist()
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 MEAN, BELOW = 20_000.0, 1_000_000
 MOST = 1 << 53
-"""A float64 holds every whole number up to this one."""
+"""The largest mean. A float64 can represent every whole number up to this one."""
 SCHEMA = "id BIGINT"
 
 
 def draw(numbers: Whole, seed: int = 0, mean: float = MEAN, below: int = BELOW) -> dict[str, Whole]:
-    """The ids of these row numbers, int64[n]. Raises Error for a parameter out of its limits."""
+    """Return the ids with the row numbers ``numbers``, int64[n]. Raises Error for a parameter outside its limits."""
     limits.number("mean", mean, "an average", MOST, zero=False)
     limits.whole("below", below, 2, MOST)
     limits.seed(seed)
@@ -43,12 +43,15 @@ def draw(numbers: Whole, seed: int = 0, mean: float = MEAN, below: int = BELOW) 
 def ids(
     session: SparkSession, count: int, seed: int = 0, mean: float = MEAN, below: int = BELOW, tasks: int | None = None
 ) -> DataFrame:
-    """``count`` rows as a DataFrame, the same for any ``tasks``. Raises Error as `draw` does."""
+    """Return ``count`` ids as a DataFrame. The rows do not depend on ``tasks``.
+
+    Raises Error in the same cases as `draw`.
+    """
     draw(np.empty(0, np.int64), seed, mean, below)
     made = functools.partial(draw, seed=seed, mean=mean, below=below)
     return numbered.frame(session, count, made, SCHEMA, tasks)
 
 
 def table(count: int, seed: int = 0, mean: float = MEAN, below: int = BELOW) -> pa.Table:
-    """The same rows as an Arrow table, without Spark."""
+    """Return the same ids as `ids`, as an Arrow table and without Spark."""
     return numbered.table(count, functools.partial(draw, seed=seed, mean=mean, below=below))

@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM and a closed terminal as exceptions, deferred during steps that must not be interrupted."""
+"""Turns SIGTERM and SIGHUP into exceptions like Ctrl-C, and defers signals during steps that must be completed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if 
 
 
 class Interrupted(KeyboardInterrupt):
-    """SIGTERM or SIGHUP, raised like Ctrl-C; ``number`` is the signal."""
+    """The exception for SIGTERM or SIGHUP, a KeyboardInterrupt like Ctrl-C. ``number`` is the signal's number."""
 
     def __init__(self, number: int) -> None:
         super().__init__()
@@ -22,7 +22,10 @@ class Interrupted(KeyboardInterrupt):
 
 @contextlib.contextmanager
 def raised() -> Iterator[None]:
-    """Within the block, SIGTERM and SIGHUP raise Interrupted; one that is ignored, as under nohup, stays ignored."""
+    """Make SIGTERM and SIGHUP raise Interrupted within the block.
+
+    A signal that was ignored before, for example because of nohup, stays ignored.
+    """
     before = _handlers()
     for number, handler in before.items():
         if number != signal.SIGINT and handler != signal.SIG_IGN:
@@ -36,13 +39,13 @@ def raised() -> Iterator[None]:
 
 @contextlib.contextmanager
 def late() -> Iterator[None]:
-    """Signals that arrive within the block are handled at its end."""
+    """Defer signals that arrive within the block. At the end of the block, the first of them is handled."""
     before = {number: handler for number, handler in _handlers().items() if callable(handler)}
     came: list[tuple[int, FrameType | None]] = []
     within = True
 
     def note(number: int, frame: FrameType | None) -> None:
-        # While the handlers are restored one by one, this one must act like them.
+        # At the end, the handlers are restored one by one. Until its handler is restored, a signal is passed on to it.
         if within:
             came.append((number, frame))
         else:
@@ -61,13 +64,13 @@ def late() -> Iterator[None]:
 
 
 def ignore() -> None:
-    """Ignore all signals until the end of `raised`, so that the final message is printed."""
+    """Ignore all signals until the end of `raised`, so that they cannot interrupt the final message."""
     for number in _handlers():
         signal.signal(number, signal.SIG_IGN)
 
 
 def _handlers() -> dict[int, signal._HANDLER]:
-    """The handler of each signal; none outside the main thread, which cannot set handlers."""
+    """Return the handler of each signal. Empty outside the main thread, because other threads cannot set handlers."""
     if threading.current_thread() is not threading.main_thread():
         return {}
     return {number: signal.getsignal(number) for number in SIGNALS}

@@ -1,10 +1,10 @@
-"""Tables whose rows are functions of their numbers, computed by Spark's tasks or in this process.
+"""Tables whose rows are computed from their row numbers, by Spark's tasks or in this process.
 
     frame(session, count, make, schema)    rows 0 .. count - 1 as a DataFrame
     table(count, make)                     the same rows as an Arrow table
 
-``make`` takes row numbers (int64[n]) and returns a column of n values for each name. The rows depend on neither the
-number of tasks nor the session, and a lost executor's rows can be computed again.
+``make`` receives row numbers (int64[n]) and returns a mapping from column names to columns of n values. The rows do not
+depend on the number of tasks or on the session. If an executor is lost, Spark can compute its rows again.
 """
 
 from __future__ import annotations
@@ -26,13 +26,14 @@ Make = Callable[[Whole], Columns]
 MOST_TASKS = 1 << 20
 MOST_ROWS = (1 << 63) - 1
 PIECE = 1 << 16
-"""Rows computed at a time: the most that a task holds."""
+"""The number of rows that a task computes at a time, and therefore the maximum that it keeps in memory."""
 
 
 def frame(session: SparkSession, count: int, make: Make, schema: str, tasks: int | None = None) -> DataFrame:
-    """Rows 0 .. count - 1 as a DataFrame of ``schema``, computed at every use.
+    """Return rows 0 .. count - 1 as a DataFrame with the columns ``schema``. Each use computes the rows again.
 
-    ``tasks``: by default as many as Spark runs at once. Raises Error for a count below 0 or fewer than one task.
+    ``tasks`` is the number of tasks, by default as many as Spark can run at the same time. Raises Error if ``count`` is
+    negative or ``tasks`` is less than 1.
     """
     limits.whole("count", count, 0, MOST_ROWS)
     if tasks is not None:
@@ -49,7 +50,7 @@ def frame(session: SparkSession, count: int, make: Make, schema: str, tasks: int
 
 
 def table(count: int, make: Make) -> pa.Table:
-    """The same rows as an Arrow table, without Spark. Raises Error for a count below 0."""
+    """Return the same rows as `frame`, as an Arrow table and without Spark. Raises Error if ``count`` is negative."""
     limits.whole("count", count, 0, MOST_ROWS)
     batches = [_made(piece, PIECE, count, make) for piece in range(max(1, -(-count // PIECE)))]
     return pa.Table.from_batches(batches).combine_chunks()

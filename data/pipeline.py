@@ -1,10 +1,10 @@
-"""The shop as Parquet, at any size: Spark distributes the epochs, `rows` computes each.
+"""Generates a shop of any size as Parquet files: Spark distributes the epochs, and `rows` computes each of them.
 
-A task computes whole epochs and writes their files; the driver receives one line for each file. All files are written
-to a folder beside the target, which is renamed at the end, with its manifest: the target is complete or absent. A
-folder to be replaced is moved aside first and removed at the end; the next run restores one that a killed run moved
-aside. An interrupt or a failure leaves no file. On a cluster, the target must be on a file system that all machines
-share.
+A task computes complete epochs and writes their files. The driver receives one row per file. All files, and then the
+manifest, are written to a temporary folder next to the target. At the end, this folder is renamed to the target, so the
+target is either complete or absent. If a folder is replaced, the old folder is moved aside first and removed at the
+end. If a run is killed in between, the next run restores the old folder. An interrupt or a failure does not leave any
+files behind. On a cluster, the target must be on a file system that all machines share.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
 
 TASKS = 200
-"""The most tasks of the job: more would cost more to start, fewer would show less progress."""
+"""The maximum number of tasks. More tasks take longer to start, and fewer tasks make the progress less precise."""
 
 POLL_SECONDS = 0.5
 
@@ -53,11 +53,12 @@ def make(
     progress: Callable[[int, int], None] | None = None,
     **parameters: Any,
 ) -> dict[str, Any]:
-    """Write the shop of these parameters (see `Spec`) to the folder ``out`` and return its manifest.
+    """Write the shop with these parameters (see `Spec`) to the folder ``out``. Returns its manifest.
 
-    The rows are those of `generate`, in any session. ``overwrite`` replaces a folder that was made before.
-    ``progress(done, total)`` is called twice a second with numbers of tasks. Raises Error for invalid parameters, for a
-    folder that is taken or cannot be written, and if Spark fails.
+    The rows are the same as those of `generate`, in any session. With ``overwrite``, a folder that an earlier call has
+    written is replaced. ``progress(done, total)`` is called twice per second with the number of finished tasks and of
+    all tasks. Raises Error for invalid parameters, for a folder that is not empty or cannot be written, and if Spark
+    fails.
     """
     spec = Spec.make(**parameters)
     target = checked_path(out).resolve()
@@ -71,7 +72,7 @@ def make(
             _into_place(scratch, target)
     except OSError as error:
         reason = error.strerror or error
-        raise Error(f"{error.filename or target}: it cannot be written ({reason}); choose another folder") from error
+        raise Error(f"{error.filename or target}: cannot write ({reason}). Choose another folder.") from error
     finally:
         if scratch is not None:
             with late():
@@ -80,22 +81,26 @@ def make(
 
 
 def begin(target: Path, overwrite: bool) -> Scratch:
-    """A folder beside ``target`` to write to. Raises Error if the target is taken or cannot be written."""
+    """Return a temporary folder next to ``target``, to write the files to.
+
+    Raises Error if ``target`` is a file, is not empty, or cannot be written. With ``overwrite``, it can be a folder
+    that `make` has written.
+    """
     try:
         _put_back(target)
     except OSError as error:
         raise _unwritable(target, error) from error
     if target.is_dir() and any(target.iterdir()):
         if not overwrite:
-            raise Error(f"{target}: the folder is not empty; choose another, or overwrite a folder that was made")
+            raise Error(f"{target}: the folder is not empty. Choose another, or overwrite one written by make.")
         try:
             folder.read(target)
         except Error as error:
             raise Error(
-                f"{target}: only a folder that this command made is overwritten ({error}); choose another"
+                f"{target}: overwrite replaces only a folder that make has written. Choose another folder."
             ) from error
     elif target.exists() and not target.is_dir():
-        raise Error(f"{target}: it is a file; choose a folder")
+        raise Error(f"{target}: this is a file. Choose a folder.")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         if target.is_dir() and not os.access(target, os.W_OK):
@@ -106,16 +111,22 @@ def begin(target: Path, overwrite: bool) -> Scratch:
 
 
 def _unwritable(target: Path, error: OSError) -> Error:
-    return Error(f"{target}: the folder cannot be written ({error.strerror or error}); choose another")
+    return Error(f"{target}: the folder cannot be written ({error.strerror or error}). Choose another folder.")
 
 
 def _aside(target: Path) -> Path:
-    """Where a folder is while it is replaced. Not in a Scratch, which is removed also if the new one fails."""
+    """Return the path to which the old folder is moved while it is replaced.
+
+    This is not a Scratch, because a Scratch would be removed even if writing the new folder fails.
+    """
     return target.with_name(f".{target.name}.making-replaced")
 
 
 def _into_place(scratch: Scratch, target: Path) -> None:
-    """Rename the folder to ``target``. After any exception, the target is the old folder or the new one."""
+    """Rename the folder of ``scratch`` to ``target``.
+
+    After an exception, ``target`` is either the old folder or the new one.
+    """
     if not target.exists():
         scratch.release(target)
         return
@@ -127,7 +138,7 @@ def _into_place(scratch: Scratch, target: Path) -> None:
 
 
 def _put_back(target: Path) -> None:
-    """Restore the folder that was moved aside, or remove it if the new one is in its place."""
+    """Restore the folder that was moved aside. If ``target`` exists, remove the folder that was moved aside instead."""
     aside = _aside(target)
     if target.exists():
         shutil.rmtree(aside, ignore_errors=True)
@@ -144,15 +155,19 @@ def _write(spark: SparkSession, spec: Spec, root: Path, progress: Callable[[int,
     try:
         files = [row.asDict() for row in _collect(spark, lines, tasks, progress)]
     except Exception as error:
-        raise Error(f"{root}: Spark could not make the epochs: {_reason(error)}; see {kit.log_file()}") from error
+        raise Error(
+            f"{root}: Spark failed to write the epochs: {_reason(error)}. The log is {kit.log_file()}."
+        ) from error
     said = [(f.pop("epoch"), f.pop("relation"), f) for f in files]
     if len({(epoch, relation) for epoch, relation, _ in said}) != len(RELATIONS) * spec.epochs:
-        raise Error(f"{root}: Spark made {len(said)} of {len(RELATIONS) * spec.epochs} files; make the folder again")
+        raise Error(
+            f"{root}: Spark wrote {len(said)} of {len(RELATIONS) * spec.epochs} files. Generate the folder again."
+        )
     return folder.conclude(root, spec.parameters(), said)
 
 
 def _task(spec: Spec, root: str, now: float, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Write the epochs of a partition and yield a line for each file."""
+    """Write the epochs of one partition. Yields one row per file: epoch, relation, and its entry for the manifest."""
     for batch in batches:
         for epoch in batch.column(0).to_numpy().tolist():
             made = changes(spec, epoch)
@@ -165,7 +180,7 @@ def _task(spec: Spec, root: str, now: float, batches: Iterator[pa.RecordBatch]) 
 
 
 def _reason(error: Exception) -> str:
-    """The last line of a worker's traceback, or the first line of another message."""
+    """Return the last line of the Python traceback in an error, or the first line if there is no traceback."""
     text = str(error)
     found = re.findall(r"^\s*(\w*(?:Error|Exception|Interrupt)\b.*)$", text, re.MULTILINE)
     return str(found[-1] if found else text.strip().splitlines()[0])[:300]
@@ -174,9 +189,9 @@ def _reason(error: Exception) -> str:
 def _collect(
     spark: SparkSession, lines: DataFrame, tasks: int, progress: Callable[[int, int], None] | None
 ) -> list[Row]:
-    """All rows of ``lines``; calls ``progress`` meanwhile.
+    """Return all rows of ``lines``, and call ``progress`` while Spark computes them.
 
-    Another thread waits for Spark: an interrupt is raised in this thread, and within a call to the JVM it would break
+    Another thread waits for Spark. An interrupt is raised in this thread, and during a call to the JVM it would break
     the connection.
     """
     ended = threading.Event()
@@ -209,7 +224,7 @@ def _collect(
 
 
 def _done(context: SparkContext) -> int:
-    """The number of finished tasks of the job."""
+    """Return the number of the job's finished tasks."""
     tracker = context.statusTracker()
     jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(_GROUP)]
     stages = [tracker.getStageInfo(stage) for job in jobs if job is not None for stage in job.stageIds]

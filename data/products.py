@@ -1,8 +1,8 @@
 """Products and their categories, as a DataFrame and in PostgreSQL.
 
-``product`` has id BIGINT 0 .. n - 1, name TEXT, category INT and hits BIGINT, the number of views, which follows a
-power law. ``category`` has id INT and name TEXT. `load` writes both to a server, with the indexes for lookups by id and
-by (category, hits).
+The table ``product`` has the columns id BIGINT (0 .. n - 1), name TEXT, category INT and hits BIGINT. ``hits`` is the
+number of views, and follows a power law. The table ``category`` has the columns id INT and name TEXT. `load` writes
+both tables to a server and creates the indexes for lookups by id and by (category, hits).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SCHEMA = "id BIGINT, name STRING, category INT, hits BIGINT"
 
 
 def draw(numbers: Whole, seed: int = 0, categories: int = CATEGORIES) -> dict[str, Any]:
-    """The columns of these row numbers. Raises Error for fewer than one category."""
+    """Return the products with the row numbers ``numbers`` as columns. Raises Error for fewer than one category."""
     limits.whole("categories", categories, 1, MOST_CATEGORIES)
     limits.seed(seed)
     hits = np.minimum((1.0 - uniform(key(seed, 3), numbers)) ** -1.25, MOST_HITS).astype(np.int64)
@@ -48,18 +48,18 @@ def products(
     categories: int = CATEGORIES,
     tasks: int | None = None,
 ) -> DataFrame:
-    """``count`` products as a DataFrame, the same for any ``tasks``."""
+    """Return ``count`` products as a DataFrame. The rows do not depend on ``tasks``."""
     draw(np.empty(0, np.int64), seed, categories)
     return numbered.frame(session, count, functools.partial(draw, seed=seed, categories=categories), SCHEMA, tasks)
 
 
 def table(count: int, seed: int = 0, categories: int = CATEGORIES) -> pa.Table:
-    """The same products as an Arrow table, without Spark."""
+    """Return the same products as `products`, as an Arrow table and without Spark."""
     return numbered.table(count, functools.partial(draw, seed=seed, categories=categories))
 
 
 def names(categories: int = CATEGORIES) -> pa.Table:
-    """The table of categories. Raises Error for fewer than one."""
+    """Return the table of categories, with the columns id and name. Raises Error for fewer than one category."""
     limits.whole("categories", categories, 1, MOST_CATEGORIES)
     numbers = np.arange(categories, dtype=np.int32)
     return pa.table({"id": pa.array(numbers), "name": pa.array(np.char.add("category ", numbers.astype(np.str_)))})
@@ -72,10 +72,10 @@ def load(
     seed: int = 0,
     categories: int = CATEGORIES,
 ) -> int:
-    """Write ``product`` and ``category`` to a PostgreSQL server, each task its rows. Returns the number of products.
+    """Write the tables ``product`` and ``category`` to a PostgreSQL server. Returns the number of products.
 
-    Tables of these names are replaced. Raises Error if the server refuses; the table of products is then the old one or
-    the complete new one.
+    Each Spark task writes its own rows. Existing tables with these names are replaced. Raises Error if the server
+    rejects a statement. The table ``product`` is then either the old one or the complete new one.
     """
     postgres.write(server, "category", names(categories), replace=True, key=["id"])
     written = write(products(session, count, seed, categories), server, "product", replace=True)

@@ -1,4 +1,4 @@
-"""Progress of a long command: a bar on a terminal, elsewhere a line every ten seconds."""
+"""Shows the progress of a long command: as a bar on a terminal, otherwise as one line every ten seconds."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ LINE_SECONDS = 10
 
 
 class Progress:
-    """Shows how much of ``total`` is done, and the time left, on ``out``; a terminal's line is overwritten."""
+    """Writes the finished share of ``total`` and the remaining time to ``out``.
+
+    On a terminal, it updates a single line. ``what`` is the text before the percentage.
+    """
 
     def __init__(self, what: str, total: int, out: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
         self._what, self._total, self._out, self._clock = what, total, out, clock
@@ -20,7 +23,7 @@ class Progress:
         self._shown = -1
 
     def show(self, done: int) -> None:
-        """Show that ``done`` of the total are done."""
+        """Show that ``done`` of ``total`` units are finished."""
         now = self._clock()
         if done == self._shown or (not self._bar and now - self._said < LINE_SECONDS):
             return
@@ -36,7 +39,7 @@ class Progress:
         self._out.flush()
 
     def close(self) -> None:
-        """Clear the terminal's line."""
+        """Clear the line on the terminal."""
         if self._bar and self._shown >= 0:
             self._out.write("\r\x1b[K")
             self._out.flush()

@@ -3,13 +3,14 @@
 Every value is a function of (seed, column, row number), so an epoch has the same rows wherever it is computed. In every
 epoch:
 
-- a retraction (-1) removes a row that was there when the epoch began;
-- no row has both signs: changes that cancel are left out;
-- a diff is +1 or -1; a row that was inserted twice is there twice;
-- retractions stand before insertions, but any order is valid.
+- a retraction (-1) removes a row that existed when the epoch began;
+- no row is both retracted and inserted, because changes that cancel are omitted;
+- a diff is +1 or -1, and a row that is inserted twice is listed twice;
+- retractions come before insertions, but any other order would also be valid.
 
-Products are drawn by a Zipf distribution (p0 has the most visits), users uniformly. Lengths are exponential with a mean
-of a minute: usually one visit is the longest of its category, and deleting it changes the maximum.
+The product of a visit follows a Zipf distribution (p0 has the most visits), and its user a uniform distribution. Its
+length follows an exponential distribution with a mean of one minute. Usually a single visit is the longest one in its
+category, so deleting it changes the maximum.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from .draws import Whole, Zipf, below, bits, key, uniform
 from .schedule import Schedule
 from .spec import Spec
 
-pc: Any = pyarrow.compute  # its stubs have no comparison with a scalar
+pc: Any = pyarrow.compute  # its stubs do not allow a comparison with a scalar
 
 MEAN_SECONDS = 60.0
 RELATIONS = ("info", "visit")
@@ -37,24 +38,24 @@ ARROW = {
     "info": pa.schema([("product", _TEXT), ("category", _TEXT), ("diff", pa.int64())]),
     "visit": pa.schema([("product", _TEXT), ("user", _TEXT), ("length", pa.int32()), ("diff", pa.int64())]),
 }
-"""The columns of each relation's changes."""
+"""Relation -> the Arrow schema of its changes."""
 
 _PRODUCT, _USER, _LENGTH, _AGAIN, _CATEGORY, _OTHER, _NET = range(11, 18)
 _PREFIXES = {"product": "p", "user": "u", "category": "c"}
 
 
 def generate(**parameters: Any) -> Iterator[tuple[int, dict[str, pa.Table]]]:
-    """The shop, epoch by epoch: (epoch, {relation: Arrow table with ``diff``}), as ``step`` takes them.
+    """Yield each epoch of a shop: (epoch, {relation: Arrow table with ``diff``}).
 
-    The parameters are those of `Spec`. Memory holds one epoch at a time. Raises Error for invalid parameters at the
-    call, before the first epoch.
+    You can pass the tables of an epoch to ``step``. The parameters are those of `Spec`. Only one epoch at a time is in
+    memory. Invalid parameters raise Error at the call, before the first epoch.
     """
     spec = Spec.make(**parameters)
     return ((epoch, changes(spec, epoch)) for epoch in range(1, spec.epochs + 1))
 
 
 def changes(spec: Spec, epoch: int) -> dict[str, pa.Table]:
-    """All changes of one epoch; the first is 1."""
+    """Return all changes of one epoch, {relation: Arrow table with ``diff``}. Epochs are numbered from 1."""
     return {"info": _info(spec, epoch), "visit": _visits(spec, epoch)}
 
 
@@ -65,7 +66,7 @@ def _info(spec: Spec, epoch: int) -> pa.Table:
     moving = Schedule(spec).moving(epoch)
     old = _category(spec, moving)
     new = (old + 1 + below(max(1, spec.categories - 1), key(spec.seed, _OTHER), moving)) % spec.categories
-    # A product has one row at a time, so no changes cancel.
+    # A product has one row at a time, so changes cannot cancel.
     return _table("info", [np.concatenate([moving, moving]), np.concatenate([old, new])], len(moving))
 
 
@@ -84,10 +85,13 @@ def _category(spec: Spec, products: Whole) -> Whole:
 
 
 def _visit(spec: Spec, visits: Whole, changed: npt.NDArray[np.bool_]) -> Whole:
-    """Product, user and length of each visit, after its change if it has ``changed``; shape (3, n)."""
+    """Return product, user and length of each visit, as numbers of shape (3, n).
+
+    ``changed`` has one boolean per visit: True selects the length after the visit's update.
+    """
     first = _length(spec, _LENGTH, visits)
     again = _length(spec, _AGAIN, visits)
-    lengths = np.where(changed, again + (again == first), first)  # a change is never to the same length
+    lengths = np.where(changed, again + (again == first), first)  # an update always changes the length
     products = Zipf(spec.products, spec.skew).draw(key(spec.seed, _PRODUCT), visits)
     return np.stack([products, below(spec.users, key(spec.seed, _USER), visits), lengths])
 
@@ -97,7 +101,10 @@ def _length(spec: Spec, what: int, visits: Whole) -> Whole:
 
 
 def net(gone: Whole, come: Whole) -> tuple[Whole, Whole]:
-    """The retracted and inserted rows, shapes (k, n) and (k, m), without those that cancel."""
+    """Return the retracted rows ``gone`` and the inserted rows ``come``, without rows that cancel.
+
+    Both are arrays with one line per column of the relation: shapes (k, n) and (k, m).
+    """
     if not gone.shape[1] or not come.shape[1]:
         return gone, come
     marks = [
@@ -106,7 +113,7 @@ def net(gone: Whole, come: Whole) -> tuple[Whole, Whole]:
     met = np.isin(marks[0], marks[1]), np.isin(marks[1], marks[0])
     if not met[0].any():
         return gone, come
-    # Hashes find the few rows that may be equal; only these are compared.
+    # Hashes select the few rows that can be equal, and only these rows are compared.
     rows = np.concatenate([gone[:, met[0]], come[:, met[1]]], axis=1)
     signs = np.repeat([-1, 1], [np.count_nonzero(met[0]), np.count_nonzero(met[1])])
     order = np.lexsort(rows)
@@ -118,7 +125,10 @@ def net(gone: Whole, come: Whole) -> tuple[Whole, Whole]:
 
 
 def _table(relation: str, columns: list[Whole], retractions: int) -> pa.Table:
-    """The rows as an Arrow table with names for numbers; diff is -1 in the first ``retractions`` rows, else +1."""
+    """Return the rows as an Arrow table. Numbers of products, users and categories become names such as p0.
+
+    The first ``retractions`` rows get the diff -1, and the other rows get +1.
+    """
     arrays: list[pa.Array[Any]] = []
     for field, numbers in zip(ARROW[relation], columns, strict=False):
         values = pa.array(numbers)

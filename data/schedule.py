@@ -1,11 +1,12 @@
-"""The epoch in which each visit is inserted, changed and deleted, and each product moves to another category.
+"""The epochs in which each visit is inserted, changed and deleted, and each product moves to another category.
 
-Visit n is inserted in one epoch, its birth. It may change its length once, and it may be deleted, both in later epochs.
-A *block* is the visits of one birth. A permutation scatters a block; its first positions are deleted and the next ones
-change. Three in four of them do so within `SOON` epochs, the others at any later time, so the share of deletes is about
-constant and old rows are deleted too. The positions are spread evenly over the epochs. So one epoch's visits can be
-computed without the others. A visit that changes and is deleted changes halfway. All products are born in epoch 1 and
-may move in any later epoch.
+Each visit is inserted in one epoch, its *birth*. In later epochs, its length can change once, and it can be deleted.
+All visits with the same birth form a *block*, and a permutation scatters them over the positions of the block. The
+visits at the first positions are deleted, and the visits at the next positions change. Three quarters of these events
+happen within `SOON` epochs after the birth. The others happen at any later time, so old rows are deleted too, and the
+share of deletes is nearly constant. The positions are spread evenly over the epochs, so the visits of one epoch can be
+computed without the other epochs. A visit that is both changed and deleted changes halfway between birth and deletion.
+All products are inserted in epoch 1 and can move in any later epoch.
 """
 
 from __future__ import annotations
@@ -19,33 +20,33 @@ from .draws import Whole, bits, key, uniform, unshuffled
 from .spec import Spec
 
 SOON = 8
-"""Most deletes and changes happen within this many epochs after the birth."""
+"""Three quarters of the deletes and changes happen within this many epochs after the birth."""
 
 _DIE, _CHANGE, _BOTH, _ROUND, _TURN, _SCATTER, _MOVE, _SPLIT = range(1, 9)
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """The schedule of a spec, a pure function of it. Epochs are numbered from 1, visits and products from 0."""
+    """The events of a shop, computed from its ``spec``. Epochs are numbered from 1, visits and products from 0."""
 
     spec: Spec
 
     def coming(self, epoch: int) -> Whole:
-        """The visits inserted in the epoch; shape (n,)."""
+        """Return the numbers of the visits that are inserted in the epoch; shape (n,)."""
         start, stop = (edge * self.spec.visits // self.spec.epochs for edge in (epoch - 1, epoch))
         return np.arange(start, stop, dtype=np.int64)
 
     def going(self, epoch: int) -> tuple[Whole, npt.NDArray[np.bool_]]:
-        """The visits deleted in the epoch, and for each whether its length changed before; shapes (n,)."""
+        """Return the visits deleted in the epoch, and whether the length of each has changed before; shapes (n,)."""
         births = np.arange(1, epoch, dtype=np.int64)
         visits = self._dead(births, np.full_like(births, epoch))
         return visits, self._both(visits) & (self._birth(visits) + 2 <= epoch)
 
     def changing(self, epoch: int) -> Whole:
-        """The visits whose length changes in the epoch; shape (n,)."""
+        """Return the numbers of the visits whose length changes in the epoch; shape (n,)."""
         births = np.arange(1, epoch, dtype=np.int64)
         dead, spec = self._quota(births, self.spec.deletes), self.spec
-        # Deleted and remaining visits change in the same proportion.
+        # The same fraction of the deleted visits and of the remaining visits changes.
         both = self._quota(births, spec.deletes + spec.updates * (1 - spec.deletes))
         out = [self._picked(births, np.full_like(births, epoch), both - dead, dead, _CHANGE)]
         for end in (2 * epoch - births, 2 * epoch - births + 1):
@@ -54,7 +55,7 @@ class Schedule:
         return np.concatenate(out)
 
     def moving(self, epoch: int) -> Whole:
-        """The products that move to another category in the epoch; shape (n,)."""
+        """Return the numbers of the products that move to another category in the epoch; shape (n,)."""
         spec, first = self.spec, np.array([1], dtype=np.int64)
         if epoch == 1:
             return np.empty(0, dtype=np.int64)
@@ -64,22 +65,25 @@ class Schedule:
         return unshuffled(positions, np.full_like(positions, spec.products), spec.seed, turns)
 
     def _block(self, births: Whole) -> tuple[Whole, Whole]:
-        """The first visit and the size of each block."""
+        """Return the first visit and the size of the block of each birth; shapes (n,)."""
         starts = (births - 1) * self.spec.visits // self.spec.epochs
         return starts, births * self.spec.visits // self.spec.epochs - starts
 
     def _quota(self, births: Whole, share: float) -> Whole:
-        """The number of visits in a share of each block, rounded up or down at random so that the total is right."""
+        """Return ``share`` of the size of each block as a whole number.
+
+        It is rounded up or down at random, so that the rounding errors cancel on average.
+        """
         sizes = self._block(births)[1]
         exact = share * sizes + uniform(key(self.spec.seed, _ROUND), births)
         return np.minimum(sizes, np.floor(exact).astype(np.int64))
 
     def _both(self, visits: Whole) -> npt.NDArray[np.bool_]:
-        """Whether a deleted visit changes first, if there is an epoch in between."""
+        """Return, for each deleted visit, whether it also changes if there is an epoch between birth and deletion."""
         return uniform(key(self.spec.seed, _BOTH), visits) < self.spec.updates
 
     def _birth(self, visits: Whole) -> Whole:
-        """The epoch in which each visit is inserted."""
+        """Return the epoch in which each visit is inserted."""
         return ((visits + 1) * self.spec.epochs - 1) // self.spec.visits + 1
 
     def _dead(self, births: Whole, epochs: Whole) -> Whole:
@@ -87,7 +91,10 @@ class Schedule:
         return self._picked(births, epochs, quota, quota * 0, _DIE)
 
     def _picked(self, births: Whole, epochs: Whole, quota: Whole, skip: Whole, what: int) -> Whole:
-        """The visits whose turn is in ``epochs``, among ``quota`` positions of each block after ``skip``."""
+        """Return the visits of each block whose event ``what`` happens in the block's epoch in ``epochs``.
+
+        The event happens to the visits at ``quota`` positions of the block, starting at position ``skip``.
+        """
         starts, sizes = self._block(births)
         scatter = bits(key(self.spec.seed, _SCATTER), births)
         soon = np.floor(0.75 * quota + uniform(key(self.spec.seed, _SPLIT, what), births)).astype(np.int64)
@@ -101,10 +108,10 @@ class Schedule:
     def _positions(
         self, births: Whole, epochs: Whole, edges: tuple[Whole, Whole], span: int, what: int
     ) -> tuple[Whole, Whole]:
-        """The positions between ``edges`` of each block whose turn is in ``epochs``, and the block of each.
+        """Return the positions between ``edges`` whose event happens in ``epochs``, and the index of each one's block.
 
-        The positions are spread evenly over ``span`` epochs after the birth, from a random epoch on: otherwise a few
-        positions would all get the first epochs.
+        The positions of a block are spread evenly over ``span`` epochs after the birth. They start at a random epoch,
+        because otherwise blocks with only a few positions would have all events in the first epochs.
         """
         span_left = np.minimum(span, self.spec.epochs - births)
         after = epochs - births - 1

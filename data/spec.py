@@ -1,4 +1,4 @@
-"""The parameters of a generated shop and their limits."""
+"""The parameters of a generated shop, and their limits."""
 
 from __future__ import annotations
 
@@ -17,25 +17,26 @@ _LIMITS = {
     "epochs": (1, 100_000),
     "seed": (0, limits.MOST_SEED),
 }
-"""Within these limits all arithmetic is exact."""
+"""Parameter -> smallest and largest value. Within these limits, all arithmetic is exact."""
 
 _SHARES = {
     "skew": ("an exponent", limits.MOST_SKEW),
-    "deletes": ("a share", 1.0),
-    "updates": ("a share", 1.0),
-    "moves": ("a share", 1.0),
+    "deletes": ("a fraction", 1.0),
+    "updates": ("a fraction", 1.0),
+    "moves": ("a fraction", 1.0),
 }
 
 
 @dataclass(frozen=True)
 class Spec:
-    """The parameters of a shop. Raises Error, with the parameter's name, for a shop that cannot exist.
+    """The parameters of a shop. Raises Error for values that are invalid or contradict each other.
 
-    ``visits``, ``products``, ``users`` and ``categories`` are numbers of rows and names, ``epochs`` the number of
-    epochs. ``skew`` is the exponent of the Zipf distribution of visits over products; 0 is uniform. ``deletes`` and
-    ``updates`` are the shares of the visits that are deleted, and whose length changes once; both happen in a later
-    epoch, so not to the visits of the last one. ``moves`` is the share of the products whose category changes once.
-    Another ``seed`` gives another shop with the same parameters.
+    ``visits`` is the number of inserted visits, and ``epochs`` the number of epochs. ``products``, ``users`` and
+    ``categories`` are the numbers of different names. ``skew`` is the exponent of the Zipf distribution of visits over
+    products; 0 means uniform. ``deletes`` is the fraction of the visits that are deleted, and ``updates`` the fraction
+    whose length changes once. Both happen after the epoch of the insertion, so they do not happen to visits of the last
+    epoch. ``moves`` is the fraction of the products whose category changes once. Another ``seed`` gives another shop
+    with the same parameters.
     """
 
     visits: int = 1_000_000
@@ -56,29 +57,37 @@ class Spec:
             object.__setattr__(self, name, limits.number(name, getattr(self, name), what, most))
         if self.deletes + self.updates > 1:
             raise Error(
-                f"deletes={self.deletes:g} and updates={self.updates:g}: together they are more than all visits; "
-                "choose shares that add up to 1 at most"
+                f"deletes={self.deletes:g}, updates={self.updates:g}: together, they are more than all visits. "
+                "Choose fractions that add up to at most 1."
             )
         if self.epochs > self.visits:
             raise Error(
-                f"epochs={self.epochs}: every epoch has a visit, and there are only {self.visits}; choose fewer epochs"
+                f"epochs={self.epochs}: every epoch needs a visit, but there are only {self.visits} visits. "
+                "Choose fewer epochs."
             )
         if self.epochs == 1 and (self.deletes or self.updates or self.moves):
             raise Error(
-                "epochs=1: deletes, updates and moves happen after epoch 1; set them to 0, or choose more epochs"
+                "epochs=1: deletes, updates and moves happen after epoch 1. Set all three to 0, or choose more epochs."
             )
         if self.moves and self.categories == 1:
-            raise Error("categories=1: a product needs another category to move to; set moves to 0, or choose more")
+            raise Error(
+                "categories=1: products cannot move to another category. Set moves to 0, or choose more categories."
+            )
         if self.visits > self.epochs << 32:
-            raise Error(f"epochs={self.epochs}: an epoch has at most {1 << 32} visits; choose more epochs")
+            raise Error(f"epochs={self.epochs}: an epoch can have at most {1 << 32} visits. Choose more epochs.")
 
     @classmethod
     def make(cls, **given: Any) -> Spec:
-        """A spec of the given parameters. Shares that are not given are 0 if one epoch or category leaves no choice."""
+        """Return a spec with the given parameters, and defaults for the others.
+
+        A default that would be invalid is replaced: ``epochs`` is at most ``visits``, and with a single epoch or
+        category, the fractions that must then be 0 are 0. Raises Error for an unknown or invalid parameter.
+        """
         unknown = given.keys() - {field.name for field in fields(cls)}
         if unknown:
             raise Error(
-                f"{', '.join(sorted(unknown))}: no such parameter; choose from {', '.join(f.name for f in fields(cls))}"
+                f"{', '.join(sorted(unknown))}: no such parameter. "
+                f"The parameters are {', '.join(f.name for f in fields(cls))}."
             )
         visits = given.get("visits")
         if "epochs" not in given and isinstance(visits, int) and visits < cls.epochs:
@@ -90,5 +99,5 @@ class Spec:
         return cls(**given)
 
     def parameters(self) -> dict[str, Any]:
-        """The parameters by name."""
+        """Return the parameters as a dict."""
         return asdict(self)

@@ -1,10 +1,11 @@
-"""Columns of text as columns of the kit's types.
+"""Converts columns of strings to columns of the kit's types.
 
-A text has the value that CAST gives it in a view (`sharedstate_lite.kernels.casts`). Two rules are added: a TIMESTAMP
-may have a zone and is converted to UTC, and ``nan`` is a NULL DOUBLE.
+A string is converted in the same way as by CAST in a view (`sharedstate_lite.kernels.casts`), with two more rules. A
+TIMESTAMP can have a time zone, and is then converted to UTC. In a DOUBLE column, ``nan`` becomes NULL.
 
-Without a declaration, a column has the first type of BOOLEAN, INT, BIGINT, DOUBLE, DATE and TIMESTAMP that fits all of
-its cells, otherwise STRING. So ``007`` is the number 7, ``yes`` is text, and so is a whole number beyond BIGINT.
+Without a declaration, a column gets the first of the types BOOLEAN, INT, BIGINT, DOUBLE, DATE and TIMESTAMP that fits
+all of its cells. If none fits, its type is STRING. For example, ``007`` is the number 7, but ``yes`` and a whole number
+outside the range of BIGINT are text.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ from sharedstate_lite.errors import RowError, shorten
 from sharedstate_lite.kernels.casts import parse
 from sharedstate_lite.plan.nodes import Type
 
-pc: Any = pyarrow.compute  # its stubs have no comparison with a scalar
+pc: Any = pyarrow.compute  # its stubs do not allow a comparison with a scalar
 
 Arrow = Any
-"""An Arrow array, chunked or not; the stubs separate them where the functions do not."""
+"""An Arrow array or chunked array. Arrow's functions accept both, but its type stubs do not."""
 
 _INFERRED = {
     Type.BOOLEAN: r"(?i:true|false)",
@@ -38,22 +39,22 @@ _INFERRED = {
         r"([ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?(Z|[+-][0-9]{2}:?[0-9]{2})?)?"
     ),
 }
-"""What the cells of an undeclared column of each type look like, in the order of trying."""
+"""Type -> pattern that all cells of an undeclared column must match, in the order in which the types are tried."""
 
 _PLAIN = {
     Type.INT: r"-?[0-9]{1,18}",
     Type.BIGINT: r"-?[0-9]{1,18}",
     Type.DOUBLE: r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?",
 }
-"""Texts that Arrow converts as CAST does, and much faster."""
+"""Type -> pattern of strings for which Arrow's cast gives the same value as CAST. It is much faster."""
 
 _ZONED = re.compile(r"(.*[ T]\d{1,2}:\d{2}.*?)\s*(?:[zZ]|([+-])([01]\d|2[0-3]):?([0-5]\d))", re.ASCII)
-_MOMENT = "a timestamp such as 2024-01-31 12:30:00.5 or 2024-01-31T12:30:00+02:00, with at most six digits of a second"
+_MOMENT = "a timestamp such as 2024-01-31 12:30:00.5 or 2024-01-31T12:30:00+02:00, with at most six decimal places"
 _BLANK = " \t\n\r\f\v"
 
 
 class CellError(Exception):
-    """The cell in ``row``, from 0, does not fit the type of its column; the message says why."""
+    """A cell does not fit the type of its column. ``row`` is counted from 0, and the message says what is wrong."""
 
     def __init__(self, row: int, message: str) -> None:
         super().__init__(message)
@@ -61,10 +62,10 @@ class CellError(Exception):
 
 
 def infer(cells: Arrow) -> Type:
-    """The type of a column of text."""
+    """Return the type of an undeclared column from its cells, an array of strings."""
     texts = _trimmed(cells).unique().drop_null()
     for kind, pattern in _INFERRED.items():
-        # A whole number beyond BIGINT is an identifier rather than a measurement: a DOUBLE would drop its digits.
+        # A whole number outside the range of BIGINT is probably an identifier, and a DOUBLE would lose its last digits.
         if _match(texts, pattern) and not (kind is Type.DOUBLE and _match(texts, _INFERRED[Type.BIGINT])):
             with contextlib.suppress(CellError):
                 _values(texts, kind)
@@ -73,7 +74,10 @@ def infer(cells: Arrow) -> Type:
 
 
 def convert(cells: Arrow, kind: Type) -> Arrow:
-    """The cells as values of ``kind``; blank cells are NULL unless it is STRING. Raises CellError."""
+    """Convert cells to values of ``kind``. Blank cells become NULL, unless ``kind`` is STRING.
+
+    Raises CellError for the first cell that cannot be converted.
+    """
     if kind is Type.STRING:
         return cells
     cells = _trimmed(cells)
@@ -87,7 +91,7 @@ def convert(cells: Arrow, kind: Type) -> Arrow:
 
 
 def _trimmed(cells: Arrow) -> Arrow:
-    """The cells without blanks around them; NULL if nothing is left."""
+    """Remove the blanks around each cell. A cell without other characters becomes NULL."""
     trimmed = pc.utf8_trim(cells, characters=_BLANK)
     return pc.if_else(pc.equal(trimmed, ""), pa.scalar(None, pa.string()), trimmed)
 
@@ -97,9 +101,9 @@ def _match(texts: Arrow, pattern: str) -> bool:
 
 
 def _values(texts: Arrow, kind: Type) -> Arrow:
-    """The value of each text. Raises CellError with the position of the first text without one."""
+    """Return the value of each string as ``kind``. Raises CellError for the first string that cannot be converted."""
     if kind in _PLAIN and _match(texts, _PLAIN[kind]):
-        with contextlib.suppress(pa.ArrowInvalid):  # beyond INT
+        with contextlib.suppress(pa.ArrowInvalid):  # a value is outside the range of INT
             values = texts.cast(ARROW[kind])
             if pc.all(pc.is_finite(values)).as_py():
                 return values
@@ -121,7 +125,7 @@ def _value(text: str, kind: Type) -> int | float | None:
     zoned = _ZONED.fullmatch(text)
     try:
         moment = int(parse(zoned[1] if zoned else text, kind))
-    except RowError:  # CAST's message forbids a zone, and shows the text without it
+    except RowError:  # CAST's message would not mention time zones
         raise RowError(f"{shorten(text)} is not a TIMESTAMP: expected {_MOMENT}") from None
     if zoned:
         ahead = timedelta(hours=int(zoned[3] or 0), minutes=int(zoned[4] or 0)) // timedelta(microseconds=1)

@@ -1,9 +1,9 @@
-"""Market ticks in the schema of the DEBS Grand Challenge 2022, generated because its data may not be redistributed.
+"""Generated market ticks in the schema of the DEBS Grand Challenge 2022, whose own data must not be redistributed.
 
-Each row is the last trade of a symbol: ``symbol`` STRING, ``security_type`` INT (0 equity, 1 index),
-``last_trade_price`` FLOAT and ``last_trade`` TIMESTAMP (microseconds, no zone). Symbols follow a Zipf distribution. A
-price oscillates around its symbol's mean with a period of hours, so moving averages cross. Time increases with the row
-number, but a row may be up to ``jitter`` seconds late.
+Each row is a trade of a symbol, with the columns ``symbol`` STRING, ``security_type`` INT (0 for equities, 1 for
+indices), ``last_trade_price`` FLOAT and ``last_trade`` TIMESTAMP (microseconds, without a time zone). Symbols follow a
+Zipf distribution. A price oscillates around its symbol's mean with a period of hours, so moving averages cross. Time
+increases with the row number, but a row can arrive up to ``jitter`` seconds late.
 
 Source: Frischbier et al., "The DEBS 2022 Grand Challenge", DEBS 2022.
 """
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 SYMBOLS, MOST_SYMBOLS = 5_504, 1 << 32
 FIRST = np.datetime64("2021-11-08T08:00:00", "us")
 INDEX_SHARE = 16
-"""One symbol in this many is an index."""
+"""One in this many symbols is an index."""
 EXCHANGES = np.array(["FR", "NL", "ETR"])
 SCHEMA = "symbol STRING, security_type INT, last_trade_price FLOAT, last_trade TIMESTAMP_NTZ"
 
@@ -38,7 +38,10 @@ def draw(
     jitter: float = 5.0,
     skew: float = 1.0,
 ) -> dict[str, Any]:
-    """The columns of these row numbers. Raises Error for a parameter out of its limits."""
+    """Return the ticks with the row numbers ``numbers`` as columns.
+
+    There are ``per_second`` ticks per second. Raises Error for a parameter outside its limits.
+    """
     limits.whole("symbols", symbols, 1, MOST_SYMBOLS)
     limits.number("per_second", per_second, "a rate", 1e9, zero=False)
     limits.number("jitter", jitter, "a number of seconds", 1e9)
@@ -56,7 +59,7 @@ def draw(
 
 
 def names(which: Whole, seed: int = 0) -> Any:
-    """The names of symbols by their rank: an identifier, a dot, the exchange."""
+    """Return the names of the symbols with the ranks ``which``, such as S0001.FR: an identifier and the exchange."""
     letters = np.char.mod("S%04d", which)
     where = EXCHANGES[(bits(key(seed, 8), which) % np.uint64(len(EXCHANGES))).astype(np.int64)]
     return np.char.add(np.where(_is_index(which, seed), np.char.add("I", letters), letters), np.char.add(".", where))
@@ -75,12 +78,12 @@ def _price(which: Whole, seconds: Any, numbers: Whole, seed: int) -> Any:
 
 
 def ticks(session: SparkSession, count: int, seed: int = 0, tasks: int | None = None, **more: Any) -> DataFrame:
-    """``count`` rows as a DataFrame, the same for any ``tasks``; ``more`` are parameters of `draw`."""
+    """Return ``count`` ticks as a DataFrame. The rows do not depend on ``tasks``. ``more`` is passed to `draw`."""
     draw(np.empty(0, np.int64), seed, **more)
     return numbered.frame(session, count, functools.partial(draw, seed=seed, **more), SCHEMA, tasks)
 
 
 def table(count: int, seed: int = 0, **more: Any) -> pa.Table:
-    """The same rows as an Arrow table, without Spark."""
+    """Return the same ticks as `ticks`, as an Arrow table and without Spark."""
     draw(np.empty(0, np.int64), seed, **more)
     return numbered.table(count, functools.partial(draw, seed=seed, **more))

@@ -81,20 +81,23 @@ def _halve(shop: Path) -> None:
 
 
 DAMAGES: list[tuple[Callable[[Path], object], str]] = [
-    (lambda shop: folder.part(shop, "visit", 2).unlink(), "part.parquet: it is in the manifest but missing"),
+    (lambda shop: folder.part(shop, "visit", 2).unlink(), "part.parquet: the file is in the manifest but missing"),
     (lambda shop: shutil.rmtree(shop / "info" / "epoch=00003"), "epoch=00003"),
-    (lambda shop: _rewrite(shop, lambda table: table.slice(1)), "it has 79 rows instead of 80"),
-    (lambda shop: _rewrite(shop, _relabel), "its rows are not those in the manifest"),
-    (lambda shop: _rewrite(shop, lambda table: table.drop_columns(["user"])), "its rows are not those in the manifest"),
+    (lambda shop: _rewrite(shop, lambda table: table.slice(1)), "the file has 79 rows instead of 80"),
+    (lambda shop: _rewrite(shop, _relabel), "the rows differ from the manifest"),
+    (lambda shop: _rewrite(shop, lambda table: table.drop_columns(["user"])), "the rows differ from the manifest"),
     (_halve, "cannot be read"),
     (lambda shop: (shop / "manifest.json").unlink(), "no manifest.json"),
-    (lambda shop: (shop / "manifest.json").write_text("{"), "manifest.json: it cannot be read"),
-    (lambda shop: (shop / "manifest.json").write_text(json.dumps({"format": "other"})), "its format is not"),
-    (lambda shop: (shop / "manifest.json").write_text("[" * 100_000), "manifest.json: it cannot be read (maximum"),
-    (lambda shop: _rewrite_manifest(shop, epochs=None), "manifest.json: it was changed (TypeError"),
-    (lambda shop: _rewrite_manifest(shop, epochs=[{"epoch": 1}]), "it was changed (KeyError"),
-    (lambda shop: _rewrite_manifest(shop, epochs=[]), "its epochs do not match its totals"),
-    (lambda shop: _rewrite_manifest(shop, checksum="0" * 32), "its epochs do not match its totals"),
+    (lambda shop: (shop / "manifest.json").write_text("{"), "manifest.json: the file cannot be read"),
+    (lambda shop: (shop / "manifest.json").write_text(json.dumps({"format": "other"})), "the format is not"),
+    (
+        lambda shop: (shop / "manifest.json").write_text("[" * 100_000),
+        "manifest.json: the file cannot be read (maximum",
+    ),
+    (lambda shop: _rewrite_manifest(shop, epochs=None), "manifest.json: the file was changed (TypeError"),
+    (lambda shop: _rewrite_manifest(shop, epochs=[{"epoch": 1}]), "the file was changed (KeyError"),
+    (lambda shop: _rewrite_manifest(shop, epochs=[]), "the epochs do not match the totals"),
+    (lambda shop: _rewrite_manifest(shop, checksum="0" * 32), "the epochs do not match the totals"),
 ]
 
 
@@ -121,9 +124,9 @@ def test_a_file_too_many_is_noticed(shop: Path) -> None:
 def test_check_names_what_is_no_folder(shop: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A file, and a path of no letters, are told apart from a folder without a manifest."""
     for given, named in (
-        (str(shop / "manifest.json"), f"{shop / 'manifest.json'}: it is a file; name the folder"),
+        (str(shop / "manifest.json"), f"{shop / 'manifest.json'}: this is a file. Pass the folder"),
         ("", "'' is not a path"),
-        (str(shop / "info"), "it has no manifest.json"),
+        (str(shop / "info"), "the folder has no manifest.json"),
     ):
         for options in ([], ["--stamp"]):
             assert main(["check", given, *options]) == 1
@@ -143,8 +146,8 @@ def test_a_time_that_cannot_be_set_names_the_file(
     monkeypatch.setattr(os, "utime", refuse)
     assert main(["check", str(shop), "--stamp"]) == 1
     assert capsys.readouterr().err == (
-        f"python -m data check: error: {folder.part(shop, 'info', 1)}: its time cannot be set "
-        "(Operation not permitted); copy the folder and stamp the copy\n"
+        f"python -m data check: error: {folder.part(shop, 'info', 1)}: the modification time "
+        "cannot be set (Operation not permitted). Copy the folder, and run the command on the copy.\n"
     )
 
 

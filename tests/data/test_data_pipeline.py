@@ -100,7 +100,7 @@ def test_what_fails_leaves_nothing(spark: SparkSession, tmp_path: Path) -> None:
             # At once: a folder that is emptied while tasks write is never empty.
             path.rename(tmp_path / "gone")
 
-    with pytest.raises(Error, match="could not make the epochs.*No such file"):
+    with pytest.raises(Error, match="Spark failed to write the epochs.*No such file"):
         make(tmp_path / "in" / "shop", session=spark, progress=sabotage, visits=2_000_000, epochs=400)
     assert list((tmp_path / "in").iterdir()) == []
 
@@ -114,9 +114,9 @@ def test_only_a_made_folder_is_overwritten(spark: SparkSession, shop: Path, tmp_
     manifest = make(mine, session=spark, overwrite=True, **{**SMALL, "epochs": 2})
     assert len(manifest["epochs"]) == 2 == len(list(epochs(mine)))
     (mine / "manifest.json").unlink()
-    with pytest.raises(Error, match="only a folder that this command made is overwritten"):
+    with pytest.raises(Error, match="overwrite replaces only a folder that make has written"):
         make(mine, session=spark, overwrite=True, **SMALL)
-    with pytest.raises(Error, match="it is a file"):
+    with pytest.raises(Error, match="this is a file"):
         make(mine / "visit" / "epoch=00001" / "part.parquet", session=spark, **SMALL)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["mine"]
     (tmp_path / "empty").mkdir()
@@ -157,11 +157,11 @@ BAD = [
     (["--visits", "many"], "invalid int value: 'many'"),
     (["--visits", "1e6"], "invalid int value: '1e6'"),
     (["--deletes", "1.5"], "deletes=1.5"),
-    (["--deletes", "0.7", "--updates", "0.7"], "add up to 1"),
+    (["--deletes", "0.7", "--updates", "0.7"], "add up to at most 1"),
     (["--visits", "10", "--epochs", "20"], "epochs=20"),
     (["--skew", "nan"], "skew=nan"),
     (["--out", "{taken}"], "not empty"),
-    (["--out", "{file}"], "it is a file"),
+    (["--out", "{file}"], "this is a file"),
     (["--out", "{file}/below"], "the folder cannot be written"),
     (["--out", "/proc/shop"], "the folder cannot be written"),
     (["--out", "/tmp/" + "y" * 300], "is not a path (File name too long)"),

@@ -209,12 +209,12 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"deletes": 1.1}, "deletes=1.1"),
     ({"updates": -0.5}, "updates=-0.5"),
     ({"moves": 2}, "moves=2"),
-    ({"deletes": 0.6, "updates": 0.5}, "add up to 1"),
+    ({"deletes": 0.6, "updates": 0.5}, "add up to at most 1"),
     ({"visits": 10, "epochs": 11}, "epochs=11"),
     ({"visits": 10, "epochs": 1, "deletes": 0.1}, "epochs=1"),
     ({"categories": 1, "moves": 0.1}, "categories=1"),
-    ({"visits": None}, "visits=None: pass a whole number"),
-    ({"deletes": None}, "deletes=None: pass a share from 0 to 1"),
+    ({"visits": None}, "visits=None: it must be a whole number"),
+    ({"deletes": None}, "deletes=None: it must be a fraction from 0 to 1"),
     ({"visit": 10}, "visit: no such parameter"),
 ]
 

@@ -83,24 +83,27 @@ def test_products_reach_postgres(spark: SparkSession) -> None:
 def test_what_cannot_be_made_is_refused() -> None:
     """Each error names the number that is wrong, and what it may be."""
     attempts: list[tuple[Callable[[], object], str]] = [
-        (lambda: ids.table(-1), "count=-1: pass a whole number from 0"),
-        (lambda: ids.table(1, mean=0), "mean=0: pass an average above 0"),
-        (lambda: ids.table(1, mean=float("inf")), "mean=inf: pass an average above 0"),
-        (lambda: ids.table(1, below=2.5), "below=2.5: pass a whole number from 2"),
-        (lambda: ids.table(1, seed=0.5), "seed=0.5: pass a whole number"),
-        (lambda: products.table(1, categories=0), "categories=0: pass a whole number from 1"),
+        (lambda: ids.table(-1), "count=-1: it must be a whole number from 0"),
+        (lambda: ids.table(1, mean=0), "mean=0: it must be an average above 0"),
+        (lambda: ids.table(1, mean=float("inf")), "mean=inf: it must be an average above 0"),
+        (lambda: ids.table(1, below=2.5), "below=2.5: it must be a whole number from 2"),
+        (lambda: ids.table(1, seed=0.5), "seed=0.5: it must be a whole number"),
+        (lambda: products.table(1, categories=0), "categories=0: it must be a whole number from 1"),
         (lambda: products.names(0), "categories=0"),
-        (lambda: numbered.frame(None, 1, lambda numbers: {}, "id BIGINT", tasks=0), "tasks=0: pass a whole number"),
+        (
+            lambda: numbered.frame(None, 1, lambda numbers: {}, "id BIGINT", tasks=0),
+            "tasks=0: it must be a whole number",
+        ),
         (lambda: graphs.table(10, 5), "count=5, nodes=10: every node has an outgoing edge"),
-        (lambda: graphs.table(10, 20, islands=6), "an island needs two nodes"),
-        (lambda: graphs.table(10, "20"), "count='20': pass a whole number"),
+        (lambda: graphs.table(10, 20, islands=6), "an island needs at least two nodes"),
+        (lambda: graphs.table(10, "20"), "count='20': it must be a whole number"),
         # Neither may be drawn from: such a draw would be rejected forever.
-        (lambda: graphs.table(10, 20, skew=-1), "skew=-1: pass an exponent from 0 to 10"),
-        (lambda: graphs.table(10, 20, skew=float("nan")), "skew=nan: pass an exponent from 0 to 10"),
-        (lambda: ticks.table(1, skew=10**400), "pass an exponent from 0 to 10"),
+        (lambda: graphs.table(10, 20, skew=-1), "skew=-1: it must be an exponent from 0 to 10"),
+        (lambda: graphs.table(10, 20, skew=float("nan")), "skew=nan: it must be an exponent from 0 to 10"),
+        (lambda: ticks.table(1, skew=10**400), "it must be an exponent from 0 to 10"),
         (lambda: ticks.table(1, symbols=0), "symbols=0"),
-        (lambda: ticks.table(1, per_second=0), "per_second=0: pass a rate above 0"),
-        (lambda: ticks.table(1, jitter="1"), "jitter='1': pass a number of seconds from 0"),
+        (lambda: ticks.table(1, per_second=0), "per_second=0: it must be a rate above 0"),
+        (lambda: ticks.table(1, jitter="1"), "jitter='1': it must be a number of seconds from 0"),
     ]
     for wrong, said in attempts:
         with pytest.raises(Error, match=said):
