@@ -1,6 +1,6 @@
 """The record of one run: its orders, requests, answers, reads and faults, as tables.
 
-`tables` is the record in memory, to which a run appends; `folder` writes it to disk and reads it.
+`tables` defines the record in memory, to which a run appends. `folder` saves it to disk and loads it.
 """
 
 from .folder import VERSION, load, save

@@ -1,4 +1,7 @@
-"""The record on disk: Parquet for tables, JSON for the rest. Reading returns exactly what was written."""
+"""The record on disk: Parquet for the tables, text files for the logs, and JSON for the rest.
+
+A loaded record equals the one that was saved, except that only the end of a very long log is saved.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from .tables import SCHEMA, TEXT, Record, Table
 
 VERSION = 1
 LONGEST_LOG = 1_000_000
-"""Characters of a process's log."""
+"""The maximum number of characters of a process's log that are saved."""
 
 
 def _types(name: str) -> pa.Schema:
@@ -26,9 +29,10 @@ def _types(name: str) -> pa.Schema:
 
 
 def save(record: Record, folder: Path) -> None:
-    """Write the record into a folder, in place of an earlier one.
+    """Save the record to a folder, and replace any earlier record in it.
 
-    run.json is removed first and written last. A folder without it is no record, so an incomplete one is never judged.
+    run.json is removed first and written last. A folder without it does not count as a record, so an incomplete record
+    is never judged.
     """
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "run.json").unlink(missing_ok=True)
@@ -56,14 +60,14 @@ def _write(path: Path, content: Any) -> None:
 
 
 def load(folder: Path) -> Record:
-    """Read a record. Raises RecordError if it is missing, damaged, or of another version."""
+    """Load a record. Raises RecordError if it is missing or damaged, or has another version."""
     try:
         about = json.loads((folder / "run.json").read_text())
         exchanges = json.loads((folder / "exchanges.json").read_text())
     except (OSError, ValueError) as error:
-        raise RecordError(f"{folder} holds no record ({error}); give the folder that --report named") from error
+        raise RecordError(f"{folder} does not contain a record ({error}); give the folder of --report") from error
     if not isinstance(about, dict) or about.pop("record", None) != VERSION:
-        raise RecordError(f"{folder}: the record does not have version {VERSION}; use the grader that wrote it")
+        raise RecordError(f"{folder}: the version of the record is not {VERSION}; use the grader that wrote it")
     tables = {name: _read(folder, name) for name in SCHEMA}
     logs = {p.stem: p.read_bytes().decode(errors="replace") for p in sorted((folder / "logs").glob("*.txt"))}
     # Ignore the power cuts of an earlier run in the same folder.
@@ -76,9 +80,9 @@ def _read(folder: Path, name: str) -> Table:
         arrow = pq.read_table(folder / f"{name}.parquet")
     except (OSError, pa.ArrowException) as error:
         said = "it is missing" if isinstance(error, FileNotFoundError) else re.sub(r"\s+", " ", str(error))[:200]
-        raise RecordError(f"{folder}/{name}.parquet cannot be read ({said}); the record is incomplete") from error
+        raise RecordError(f"{folder}/{name}.parquet cannot be read ({said}); use a complete record") from error
     if not arrow.schema.equals(_types(name)):
-        raise RecordError(f"{folder}/{name}.parquet: its columns differ from docs/grader.md; use an unmodified record")
+        raise RecordError(f"{folder}/{name}.parquet: its columns are not those of docs/grader.md; use another record")
     columns = {}
     for column, dtype in SCHEMA[name].items():
         values = arrow.column(column)

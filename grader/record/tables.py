@@ -1,6 +1,6 @@
-"""The record in memory: tables of numpy columns that only grow. A few columns are filled in later.
+"""The record in memory: tables of numpy columns. Rows are only added, but a few columns are filled in later.
 
-Row numbers are identities: the subject of a request is the row of an order, a user or an item.
+Row numbers identify things: the subject of a request is the row of an order, a user or an item.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SCHEMA: dict[str, dict[str, np.dtype[Any]]] = {
     "samples": {"at": LONG, "generator": np.dtype(np.float64), "services": np.dtype(np.float64),
                 "foreign": np.dtype(np.float64)},
 }  # fmt: skip
-"""The type of each column of each table. docs/grader.md explains them."""
+"""The type of each column of each table. docs/grader.md explains the columns."""
 
 
 class Table:
@@ -48,17 +48,17 @@ class Table:
         return self._rows
 
     def append(self, **columns: Any) -> slice:
-        """Add rows, and return their range. A scalar fills its column."""
+        """Add rows and return their range. A scalar is repeated in all of them."""
         schema = SCHEMA[self.name]
         if set(columns) != set(schema):
-            raise TypeError(f"{self.name} has the columns {', '.join(schema)}")
+            raise TypeError(f"a row of {self.name} needs exactly the columns {', '.join(schema)}")
         rows = next((len(v) for v in columns.values() if not np.isscalar(v)), 1)
         self._more.append({c: _column(columns[c], d, rows) for c, d in schema.items()})
         self._rows += rows
         return slice(self._rows - rows, self._rows)
 
     def __getitem__(self, column: str) -> Column:
-        """A column. Writing into it changes the table."""
+        """Return a column. Writing to it changes the table."""
         if self._more:
             parts = [self._columns, *self._more]
             self._columns = {c: np.concatenate([part[c] for part in parts]) for c in SCHEMA[self.name]}
@@ -76,20 +76,21 @@ def _column(value: Any, dtype: np.dtype[Any], rows: int) -> Column:
 
 @dataclass(frozen=True)
 class Shot:
-    """One snapshot: for each entity the rows read, their states and values; its begin and end in ns of the run."""
+    """One snapshot of orders, users and items. Times are nanoseconds since the run began."""
 
     begin: int
     end: int
     read: dict[Entity, tuple[Column, Column, Column]]
+    """For each entity: the rows that were read, the state of each read, and its value."""
 
     def same(self, other: Shot) -> bool:
-        """Whether another snapshot read the same."""
+        """Return whether another snapshot read the same values from the same rows."""
         return all(np.array_equal(a, b) for e in Entity for a, b in zip(self.read[e], other.read[e], strict=True))
 
 
 @dataclass
 class Record:
-    """One run. ``about`` is run.json; times in tables are nanoseconds since the run began."""
+    """The record of one run. ``about`` is the content of run.json. Times are nanoseconds since the run began."""
 
     about: dict[str, Any] = field(default_factory=dict)
     tables: dict[str, Table] = field(default_factory=lambda: {name: Table(name) for name in SCHEMA})
@@ -99,7 +100,7 @@ class Record:
     """The record of the run with the power cuts."""
 
     def __getattr__(self, name: str) -> Table:
-        """The table of this name."""
+        """Return the table with this name."""
         try:
             return self.__dict__["tables"][name]  # type: ignore[no-any-return]
         except KeyError:
@@ -107,21 +108,21 @@ class Record:
 
     @property
     def waves(self) -> list[dict[str, Any]]:
-        """One entry for each wave of requests: phase, name, start, number of requests, CPU seconds of the generator."""
+        """One entry per wave of requests: phase, name, start, number of requests, CPU seconds of the generator."""
         return self.about.setdefault("waves", [])  # type: ignore[no-any-return]
 
     @property
     def snapshots_taken(self) -> list[dict[str, Any]]:
-        """One entry for each snapshot: phase ("" for all), begin, end, name, accepted."""
+        """One entry per snapshot: phase ("" if it covers all phases), begin, end, name, accepted."""
         return self.about.setdefault("snapshots", [])  # type: ignore[no-any-return]
 
     @property
     def phases(self) -> dict[str, dict[str, Any]]:
-        """Notes of the live half about each phase."""
+        """The notes about each phase, which the live half writes and the judging half reads."""
         return self.about.setdefault("phases", {})  # type: ignore[no-any-return]
 
     def keep(self, shot: Shot, phase: str, name: str, accepted: bool) -> int:
-        """Add a snapshot, and return its number."""
+        """Add a snapshot to the record and return its number."""
         number = len(self.snapshots_taken)
         about = {"phase": phase, "name": name, "begin": shot.begin, "end": shot.end, "accepted": accepted}
         self.snapshots_taken.append(about)
@@ -132,7 +133,7 @@ class Record:
         return number
 
     def shot(self, number: int) -> Shot:
-        """The snapshot of this number."""
+        """Return the snapshot with this number."""
         table, about = self.tables["snapshots"], self.snapshots_taken[number]
         mine = table["snapshot"] == number
         read = {}
@@ -142,11 +143,11 @@ class Record:
         return Shot(about["begin"], about["end"], read)
 
     def rows(self, entity: Entity) -> Table:
-        """The table of an entity: orders, users or items."""
+        """Return the table of an entity: orders, users or items."""
         return self.tables[("orders", "users", "items")[entity]]
 
     def initial(self, entity: Entity, before: int) -> NDArray[np.int64]:
-        """The amount acknowledged for each user or item up to a time of the run."""
+        """Return the amount that was acknowledged for each user or item up to the time ``before``, int64[rows]."""
         funds = self.tables["funds"]
         chosen = (funds["kind"] == entity) & (funds["at"] <= before)
         total = np.zeros(len(self.rows(entity)), dtype=np.int64)
@@ -154,5 +155,5 @@ class Record:
         return total
 
     def checkouts(self) -> NDArray[np.bool_]:
-        """A mask of the history: which requests are checkouts."""
+        """Return a mask over the rows of the history that is true for checkouts."""
         return np.asarray(self.tables["history"]["kind"] == Kind.CHECKOUT)

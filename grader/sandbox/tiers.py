@@ -1,7 +1,7 @@
-"""The tiers, what each stops, and which one works on this machine.
+"""The three tiers, the threats that each of them stops, and the choice of a tier that works on this machine.
 
-1 is bubblewrap (walls.py), 2 Landlock (locked.py), 3 limits on resources (plain.py). ``choose`` tries them in this
-order, and reports why a better one does not work.
+Tier 1 is bubblewrap (walls.py), tier 2 is Landlock (locked.py), and tier 3 is resource limits (plain.py). ``choose``
+tries them in this order, and reports why a better tier does not work.
 """
 
 from __future__ import annotations
@@ -17,25 +17,28 @@ from .plain import Command, Plain
 from .walls import Walls
 
 READS, CHANGES, TCP, UDP = (
-    "reads other files of the machine",
-    "changes what is in other files of the machine",
-    "reaches the network, or other ports, by TCP",
-    "reaches the network by UDP or DNS",
+    "reads other files on the machine",
+    "changes the content of other files",
+    "reaches the network, or other ports, over TCP",
+    "reaches the network over UDP or DNS",
 )
 SOCKETS, SIGNALS, DAEMONS, FORKS = (
-    "reaches a service of the machine by a Unix socket",
-    "signals the grader or a stranger's process",
-    "leaves a daemon behind that hides",
-    "starts processes without end",
+    "reaches a service on the machine through a Unix socket",
+    "sends signals to the grader or to other programs",
+    "leaves a hidden daemon behind",
+    "starts processes endlessly",
 )
-FILLS, GRADE = "takes all memory, or fills the disk", "good enough for a grade"
+FILLS, GRADE = "uses all memory, or fills the disk", "good enough for a grade"
 THREATS = (READS, CHANGES, TCP, UDP, SOCKETS, SIGNALS, DAEMONS, FORKS, FILLS, GRADE)
 _PROBE = 20.0
-"""The longest time of the probe in seconds."""
+"""The time limit of the probe in seconds."""
 
 
 def stops(tier: int, abi: int = 0) -> set[str]:
-    """The threats that a tier stops. For tier 2 they depend on Landlock's ABI (3: truncation, 4: TCP, 6: signals)."""
+    """Return the threats that a tier stops. In tier 2, they depend on the ABI of Landlock.
+
+    ABI 3 adds truncation, ABI 4 adds TCP connections, and ABI 6 adds signals.
+    """
     if tier == 1:
         return set(THREATS)
     if tier == 2:
@@ -46,22 +49,22 @@ def stops(tier: int, abi: int = 0) -> set[str]:
 
 @dataclass(frozen=True)
 class Tier:
-    """The chosen tier, and why it is not a better one."""
+    """The tier that was chosen, and why no better tier was."""
 
     number: int
     name: str
     why: str
     abi: int = 0
-    """Landlock's, in tier 2."""
+    """The ABI of Landlock in tier 2; 0 in other tiers."""
 
     def table(self) -> list[tuple[str, bool]]:
-        """All threats, and whether this tier stops them."""
+        """Return each threat, and whether this tier stops it."""
         stopped = stops(self.number, self.abi)
         return [(threat, threat in stopped) for threat in THREATS]
 
 
 def choose(run: str, scratch: Path, submission: Path | None) -> tuple[Tier, Plain | Walls]:
-    """The best tier that works on this machine, and its sandbox."""
+    """Return the best tier that works on this machine, and its sandbox."""
     whys = []
     try:
         walls = Walls(run, scratch, submission)
@@ -71,7 +74,7 @@ def choose(run: str, scratch: Path, submission: Path | None) -> tuple[Tier, Plai
         if not (said := _tried(walls, scratch)):
             return Tier(1, "bubblewrap", ""), walls
         walls.close()
-        whys.append(f"tier 1: bwrap does not work here: {said}")
+        whys.append(f"tier 1: bwrap does not work on this machine: {said}")
     try:
         locked = Locked(run, submission)
     except VoidError as error:
@@ -79,12 +82,12 @@ def choose(run: str, scratch: Path, submission: Path | None) -> tuple[Tier, Plai
     else:
         if not (said := _tried(locked, scratch)):
             return Tier(2, f"Landlock, ABI {locked.abi}", whys[0], locked.abi), locked
-        whys.append(f"tier 2: a process under Landlock does not work here: {said}")
+        whys.append(f"tier 2: a process under Landlock does not work on this machine: {said}")
     return Tier(3, "resource limits only; for self-checks, not for grades", "; ".join(whys)), Plain(run)
 
 
 def _tried(sandbox: Plain | Walls, scratch: Path) -> str:
-    """Run a probe that writes a file. Returns the error; "" if it worked."""
+    """Run a probe that writes a file and starts Python. Returns the error; "" if it worked."""
     data = scratch / "probe"
     data.mkdir(exist_ok=True)
     there = data / type(sandbox).__name__
@@ -100,6 +103,6 @@ def _tried(sandbox: Plain | Walls, scratch: Path) -> str:
         except subprocess.TimeoutExpired:
             tree.kill()
             process.wait()
-            return "it does not end"
+            return f"the probe did not end within {_PROBE:.0f} s"
         said = output.read(2000).decode(errors="replace").strip()
-    return "" if code == 0 and there.exists() else f"exit {code}, {said}"
+    return "" if code == 0 and there.exists() else f"the probe exited with {code}, {said}"

@@ -1,8 +1,8 @@
-"""Find and end all processes of a service, including daemons that forked twice or started a session.
+"""Find and kill all processes of a service, including daemons that forked twice or started a session.
 
-From /proc. A process belongs to a service if it descends from the first process, shares its session, or has the
-service's mark in its initial environment. The grader adopts orphans, so a process that has lost all three still
-belongs to the run and ends with it.
+The processes are found in /proc. A process belongs to a service if it descends from the service's first process, shares
+its session, or has the service's mark in its initial environment. The grader adopts orphans, so a process that meets
+none of these conditions still belongs to the run, and is killed when the run ends.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from ..errors import VoidError
 _SET_CHILD_SUBREAPER = 36
 MARK = "GRADER_SERVICE"
 _PATIENCE = 30.0
-"""Seconds for the kernel to end processes after SIGKILL, on a busy machine."""
+"""Seconds that the kernel may take to end processes after SIGKILL, on a busy machine."""
 _RECENT = 0.5
-"""The age of a process list, in seconds, that measuring accepts."""
+"""The maximum age, in seconds, of a process list that is used to measure CPU time."""
 
 
 def adopt_orphans() -> None:
-    """Make this process the parent of all orphans among its descendants. Raises OSError."""
+    """Make this process the parent of all orphans among its descendants. Raises OSError if prctl fails."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0):
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
@@ -35,9 +35,9 @@ _last: tuple[float, _Everyone] = (-1e9, {})
 
 
 def processes(age: float = 0.0) -> _Everyone:
-    """All processes: parent, session, state, and start time in ticks, at most ``age`` seconds old.
+    """Return the parent, session, state and start time in ticks of every process, by pid.
 
-    Reading /proc takes milliseconds, so callers share a list.
+    The list is at most ``age`` seconds old. Callers share a list, because reading /proc takes milliseconds.
     """
     global _last
     if time.monotonic() - _last[0] < age:
@@ -48,7 +48,7 @@ def processes(age: float = 0.0) -> _Everyone:
             try:
                 fields = _fields(Path("/proc", name))
             except OSError:
-                continue  # it ended meanwhile
+                continue  # the process has ended
             state, parent, session, threads = fields[0], int(fields[1]), int(fields[3]), int(fields[17])
             if state in "ZX" and threads > 1:
                 state = _state_of_threads(int(name))
@@ -58,12 +58,12 @@ def processes(age: float = 0.0) -> _Everyone:
 
 
 def _fields(place: Path) -> list[str]:
-    """The fields of /proc/.../stat from the state on. Raises OSError if the process or thread has ended."""
+    """Return the fields of /proc/.../stat, starting with the state. Raises OSError if ``place`` no longer exists."""
     return (place / "stat").read_text(errors="replace").rpartition(") ")[2].split()
 
 
 def _threads(pid: int) -> list[Path]:
-    """The /proc folder of each thread of a process; none if it has ended."""
+    """Return the /proc folder of each thread of a process; an empty list if the process has ended."""
     place = Path("/proc", str(pid), "task")
     try:
         return [place / name for name in os.listdir(place)]
@@ -72,21 +72,24 @@ def _threads(pid: int) -> list[Path]:
 
 
 def _state_of_threads(pid: int) -> str:
-    """The state of a process whose first thread has ended, taken from its other threads.
+    """Return the state of a process whose first thread has ended, taken from its other threads.
 
-    Such a process looks like a zombie, but still runs.
+    Such a process looks like a zombie but is still running.
     """
     states = "Z"
     for place in _threads(pid):
         try:
             states += _fields(place)[0]
         except OSError:
-            continue  # it ended meanwhile
+            continue  # the thread has ended
     return min(states, key=lambda state: "TtZX".find(state))
 
 
 def read_proc(pid: int, name: str) -> bytes:
-    """A file of /proc about a process, from another thread if the first one has ended. Raises OSError."""
+    """Return the content of a file in the /proc folder of a process. Raises OSError if the process has ended.
+
+    If its first thread has ended, the file is read from the folder of another thread.
+    """
     try:
         return Path("/proc", str(pid), name).read_bytes()
     except ProcessLookupError:
@@ -106,7 +109,7 @@ def _marked(pid: int, mark: bytes) -> bool:
 
 
 def descendants(first: int, everyone: _Everyone) -> set[int]:
-    """All descendants of a process, without itself."""
+    """Return all descendants of a process, without the process itself."""
     children: dict[int, list[int]] = {}
     for pid, (parent, *_) in everyone.items():
         children.setdefault(parent, []).append(pid)
@@ -128,7 +131,7 @@ class Tree:
         self._aimed: set[int] = {first}
 
     def pids(self, age: float = 0.0) -> set[int]:
-        """The live processes, as of at most ``age`` seconds ago. Zombies are not alive."""
+        """Return the live processes, from a list that is at most ``age`` seconds old. Zombies are not included."""
         everyone = processes(age)
         return {pid for pid in self._mine(everyone) if everyone[pid][2] not in "ZX"}
 
@@ -141,7 +144,7 @@ class Tree:
         return mine
 
     def signal(self, number: int) -> None:
-        """Send a signal to all processes, and repeat until no new one appears, so that no fork is missed."""
+        """Send a signal to all processes. Repeat this until no new process appears, so that no fork is missed."""
         seen: set[int] = set()
         while new := self.pids() - seen:
             for pid in new:
@@ -149,22 +152,22 @@ class Tree:
             seen |= new
 
     def aim(self) -> None:
-        """Find the processes now, which takes milliseconds, so that `strike` can act at once."""
+        """Find the processes now, which takes milliseconds, so that `strike` can send its signal without delay."""
         self._aimed = self.pids() | {self.first}
 
     def strike(self, number: int) -> None:
-        """Send a signal at once to the processes that the last `aim` found."""
+        """Send a signal without delay to the processes that the last `aim` found."""
         for pid in self._aimed:
             _send(pid, number)
 
     def kill(self) -> None:
-        """Kill all processes, and wait until they have ended. Raises VoidError if one does not end."""
+        """Kill all processes and wait until they have ended. Raises VoidError if one does not end."""
         until = time.monotonic() + _PATIENCE
-        self.signal(signal.SIGSTOP)  # no process forks while others are killed
+        self.signal(signal.SIGSTOP)  # so that no process forks while others are killed
         known: dict[int, int] = {}
         while True:
             everyone = processes()
-            # An ending process has no environment, and perhaps no parent, so remember all that were found.
+            # A process that is ending has lost its environment and perhaps its parent, so remember all that were found.
             known |= {pid: everyone[pid][3] for pid in self._mine(everyone)}
             alive = {
                 pid for pid, (_, _, state, began) in everyone.items() if known.get(pid) == began and state not in "ZX"
@@ -174,43 +177,43 @@ class Tree:
             for pid in alive:
                 _send(pid, signal.SIGKILL)
             if time.monotonic() > until:
-                raise VoidError(f"processes {sorted(alive)} survive SIGKILL: the disk or the kernel hangs")
+                raise VoidError(f"processes {sorted(alive)} have survived SIGKILL; restart the machine")
             os.sched_yield()
         bury()
 
     def cpu(self) -> float:
-        """CPU seconds of the live processes and of their ended children."""
+        """Return the CPU seconds of the live processes and of their children that have ended."""
         total = 0
         for pid in self.pids(_RECENT):
             try:
                 total += sum(int(ticks) for ticks in _fields(Path("/proc", str(pid)))[11:15])
             except OSError:
-                continue  # it ended meanwhile
+                continue  # the process has ended
         return total / os.sysconf("SC_CLK_TCK")
 
     def stopped(self) -> bool:
-        """Whether no process runs."""
+        """Return whether every process is stopped or has ended."""
         everyone = processes()
         return all(everyone[pid][2] in "TtZX" for pid in self._mine(everyone))
 
 
 def bury() -> None:
-    """Reap adopted orphans that have ended, except processes that a Popen waits for."""
+    """Reap adopted orphans that have ended, except processes that a Popen object waits for."""
     everyone = processes()
     for pid, (parent, _, state, _) in everyone.items():
         if parent == os.getpid() and state == "Z" and pid not in _KEPT:
             try:
                 os.waitpid(pid, os.WNOHANG)
             except ChildProcessError:
-                continue  # reaped meanwhile
+                continue  # already reaped
 
 
 _KEPT: set[int] = set()
-"""Children that a Popen waits for."""
+"""Children that a Popen object waits for."""
 
 
 def keep(pid: int) -> None:
-    """Mark a child that a Popen waits for."""
+    """Record that a Popen object waits for this child, so that `bury` does not reap it."""
     _KEPT.add(pid)
 
 

@@ -1,7 +1,7 @@
-"""Tier 1: bubblewrap. Each process sees /usr, the grader's Python, the submission, its own data, and nothing else.
+"""Tier 1: bubblewrap. Each process sees only /usr, the grader's Python, the submission and its own data.
 
-All services share one network namespace with only loopback. A holder process owns it, and the generator enters it. Each
-service has its own pid namespace, which ends with it, so no daemon survives.
+All services share one network namespace that has only the loopback interface. A holder process owns this namespace, and
+the generator enters it. Each service has its own pid namespace, which ends with the service, so no daemon survives.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from .tree import Tree, keep
 _HERE = Path(__file__).resolve().parent
 _FIRST_UID, _UIDS = 200_000, 100_000
 _TMP = 512 << 20
-"""Bytes of /tmp and of /dev/shm."""
+"""The size of /tmp and of /dev/shm in bytes."""
 _BURN = 'n=$0; while [ "$n" -gt 0 ]; do ( : ); n=$((n-1)); done; exec "$@"'
-"""Use up some pids, so that a stale pid file never names a new process by chance."""
+"""A shell command that uses up some pids, so that the pid in a stale pid file does not belong to a new process."""
 _ETC = {
     "passwd": "root:x:0:0:root:/tmp:/bin/sh\nsubmission:x:1000:1000:submission:/tmp:/bin/sh\n",
     "group": "root:x:0:\nsubmission:x:1000:\n",
@@ -37,15 +37,15 @@ class Walls:
     """Starts commands inside bubblewrap. Raises VoidError if the machine does not allow it."""
 
     def __init__(self, run: str, scratch: Path, submission: Path | None) -> None:
-        """``run``: a unique id; ``scratch``: a folder for this run; ``submission``: a folder to read."""
+        """``run``: a unique id; ``scratch``: a folder for this run; ``submission``: a folder that commands can read."""
         bwrap = shutil.which("bwrap")
         if bwrap is None:
-            raise VoidError("bwrap is missing; install Debian's package bubblewrap")
+            raise VoidError("bwrap is missing; install the Debian package bubblewrap")
         self._bwrap, self._run, self._starts = bwrap, run, 0
         self._uid = _FIRST_UID + int(run[:8], 16) % _UIDS if os.geteuid() == 0 else -1
         self._scratch = scratch
         self._submission = submission
-        # Used as a mount point in a private mount namespace only.
+        # This folder is a mount point, but only in a private mount namespace.
         self._stage = next((place for place in ("/mnt", "/media", "/srv", "/opt") if Path(place).is_dir()), "/tmp")
         etc = scratch / "etc"
         etc.mkdir()
@@ -87,7 +87,7 @@ class Walls:
         ]
 
     def start(self, command: Command) -> tuple[subprocess.Popen[bytes], Tree]:
-        """Start a command. It exits with 127 if the program is missing."""
+        """Start a command. Returns its process and its tree of processes. Exits with 127 if the program is missing."""
         self._starts += 1
         if self._uid >= 0:
             for path in command.writable:
@@ -134,7 +134,7 @@ class Walls:
         return process, Tree(process.pid, f"{self._run}/{command.name}/{self._starts}")
 
     def close(self) -> None:
-        """End the holder. The namespaces end with their last process."""
+        """Kill the holder. The namespaces end when their last process ends."""
         self._holder.send_signal(signal.SIGKILL)
         self._holder.wait()
         for pipe in (self._holder.stdin, self._holder.stdout, self._holder.stderr):

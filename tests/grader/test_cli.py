@@ -114,7 +114,7 @@ def test_an_incomplete_record_is_none(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(folder.pq, "write_table", stops)
     with pytest.raises(OSError, match="No space"):
         save(right(("load",)), tmp_path)
-    with pytest.raises(RecordError, match="holds no record"):
+    with pytest.raises(RecordError, match="does not contain a record"):
         load(tmp_path)
     monkeypatch.undo()
     save(right(("load",)), tmp_path)
@@ -127,10 +127,10 @@ def test_an_incomplete_record_is_none(tmp_path: Path, monkeypatch: pytest.Monkey
     [
         ("run.json", b'{"record": 1}', "the record is inconsistent (KeyError: 'asked')"),
         ("run.json", b'{"record": 1, "asked": ["load"], "phases": []}', "the record is inconsistent (AttributeError: "),
-        ("run.json", b'{"record": 1, "asked": ["lo', "holds no record"),
+        ("run.json", b'{"record": 1, "asked": ["lo', "does not contain a record"),
         ("history.parquet", b"PAR1", "history.parquet cannot be read"),
         ("snapshots.parquet", None, "snapshots.parquet cannot be read (it is missing)"),
-        ("exchanges.json", None, "holds no record"),
+        ("exchanges.json", None, "does not contain a record"),
     ],
 )
 def test_a_damaged_record_is_refused(

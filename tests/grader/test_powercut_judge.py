@@ -125,5 +125,5 @@ def test_a_record_whose_cuts_are_missing_is_not_whole(tmp_path: Path) -> None:
     """A record whose cuts are missing is refused, and no report is written."""
     save(with_cuts(), tmp_path)
     (tmp_path / POWER_CUT / "run.json").unlink()
-    with pytest.raises(RecordError, match="holds no record"):
+    with pytest.raises(RecordError, match="does not contain a record"):
         load(tmp_path)
