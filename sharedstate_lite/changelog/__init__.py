@@ -1,4 +1,4 @@
-"""Reads and checks rows with diffs that a caller passes in, and contains `Changes`, which engines emit.
+"""Contains `Changes`, the rows with diffs that engines emit, and the code that reads and checks input rows.
 
 A *diff* is the number of copies of a row that are inserted (+1, +2, ...) or retracted (-1, -2, ...). A `Changes` object
 contains the consolidated rows and diffs of one view at one time. If the view has a unique key, a retraction and an

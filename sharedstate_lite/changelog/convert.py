@@ -191,7 +191,7 @@ def _microseconds(value: Any) -> int:
         return NULL
     if isinstance(value, pd.Timestamp):
         if value.nanosecond:
-            raise ValueError(f"{value} has nanoseconds, but a TIMESTAMP has microseconds; round it first")
+            raise ValueError(f"{value} has nanoseconds, but a TIMESTAMP has microsecond precision; round it first")
         value = value.to_pydatetime()
     if not isinstance(value, datetime.date):
         raise TypeError(f"{shorten(value)} is not a date or time; pass datetime values")

@@ -43,7 +43,7 @@ def table(data: Any, schema: Schema, relation: str, strings: Dictionary) -> tupl
         missing.append("diff (+1 inserts a row, -1 retracts one)")
     if missing or extra:
         faults = [f"lacks {', '.join(missing)}"] if missing else []
-        faults += [f"has the unknown column {', '.join(extra)}"] if extra else []
+        faults += [f"has the unknown column{'s' * (len(extra) > 1)} {', '.join(extra)}"] if extra else []
         raise RowError(
             f"{relation}: the table {' and '.join(faults)}; "
             f"its columns must be {', '.join(c.name for c in schema)}, diff and, optionally, time"
@@ -96,7 +96,10 @@ def pairs(data: Iterable[Any], schema: Schema, relation: str, strings: Dictionar
 
 
 def checked_diffs(diffs: npt.NDArray[np.int64], relation: str) -> npt.NDArray[np.int64]:
-    """Return the diffs int64[n] unchanged. Raises RowError if one is 0 or NULL, or if its size is 2**31 or more."""
+    """Return the diffs int64[n] unchanged.
+
+    Raises RowError if one is 0 or NULL, or if its absolute value is 2**31 or more.
+    """
     bad = np.flatnonzero((diffs == 0) | (diffs <= -MAX_DIFF) | (diffs >= MAX_DIFF))
     if len(bad):
         value = int(diffs[bad[0]])

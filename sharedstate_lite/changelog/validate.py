@@ -1,7 +1,7 @@
 """Reads the input of one ``step``, and checks it against the catalog and the base tables. State is not changed.
 
 An epoch is consolidated before it is checked. Within an epoch, a retraction can therefore come before the insertion
-that it retracts. Only at the end of the epoch must all multiplicities be zero or positive.
+that it retracts. A multiplicity must not be negative at the end of the epoch.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def epoch(inputs: Any, catalog: Catalog | None, strings: Dictionary) -> dict[str
         delta, time = _delta(data, schema, known, strings)
         if time is not None:
             if first is not None and first[1] != time:
-                raise TimeError(f"{known} is at time {time}, but {first[0]} is at time {first[1]}; a step is one epoch")
+                raise TimeError(f"{known} is at time {time}, but {first[0]} is at time {first[1]}; a step has one time")
             first = (known, time)
         out[known] = delta
     return out
