@@ -160,7 +160,7 @@ def _checkout(given: argparse.Namespace, words: list[str]) -> int:
         most = wish.limits.budget * sum(SHARES[phase] for phase in wish.phases) + MOST * wish.powercut
         out = (given.report or Path("reports") / f"checkout-{time.strftime('%Y%m%d-%H%M%S')}").absolute()
         if wish.submission.folder is not None:
-            os.chdir(_HERE)  # child processes import from the current folder, which could be a submission
+            os.chdir(_HERE)  # the current folder may be a submission, and child processes would import from it
         with _room(out), Shown(most) as shown:
             run(wish, out, shown.say)
     judgement, text = write(out, out)
@@ -207,7 +207,7 @@ def _room(out: Path) -> Iterator[None]:
 
 
 def main(words: list[str]) -> int:
-    """Run the command line ``words``, which excludes the program's name, and return the exit status."""
+    """Run the command line ``words`` (without the program name) and return the exit status."""
     given = _parser().parse_args(words)
     try:
         return _checkout(given, words) if given.what == "checkout" else _replay(given)

@@ -49,11 +49,11 @@ class Wish:
     allow_remote: bool = False
     require: int = 0
     broken: str = ""
-    """The error in the submission's archive or checkout.toml, if there is one. It makes the verdict a fail."""
+    """The error in the submission's archive or checkout.toml, or "". If it is set, the verdict is fail."""
     ways: dict[str, tuple[list[str], list[str]]] = field(default_factory=dict)
     """For a system at --url: the kill command and the restart command of each process, by process name."""
     powercut: bool = False
-    """Whether --power-cut was given. It adds the time that the power cuts need to the run."""
+    """Whether --power-cut was given, which extends the run by the time that the power cuts need."""
 
 
 def cache_folder() -> Path:
@@ -155,7 +155,8 @@ def _live(wish: Wish, record: Record, scratch: Path, say: Callable[[str], None],
             if supervisor
             else "start the system first, and check the address"
         )
-        raise SubmissionError(f"{silent} accepts no connections; {mend}{supervisor.ended() if supervisor else ''}")
+        printed = supervisor.ended() if supervisor else ""
+        raise SubmissionError(f"{silent} does not accept connections; {mend}{printed}")
     if wish.ways:
         scout = Generator()
         ends.callback(scout.close)
@@ -207,7 +208,7 @@ def _live(wish: Wish, record: Record, scratch: Path, say: Callable[[str], None],
 
 
 def _no_cut(wish: Wish, left: float) -> str:
-    """Return the reason why a run with ``left`` seconds left does not test power cuts, or "" if it does."""
+    """Return the reason why this run does not test power cuts, or "" if it does. ``left`` is the remaining seconds."""
     if wish.powercut:
         return ""
     if wish.mode == "quick":

@@ -127,7 +127,7 @@ class Limits:
     ready: float = 60.0
     convergence: float = 60.0
     pause: float = 3.0
-    """How long SIGSTOP pauses a process."""
+    """The duration of a pause (SIGSTOP)."""
     probe: float = 3.0
     success: float = 0.9
     """The share of the load phase's checkouts that must succeed."""

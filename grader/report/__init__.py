@@ -1,4 +1,4 @@
-"""Writes the reports of a run. They are pure functions of the record: the same record always produces the same bytes.
+"""Writes the reports of a run. They depend only on the record: the same record always produces the same bytes.
 
 `model` contains the sentences that all reports share. `as_json` makes report.json, `as_html` makes report.html,
 `terminal` makes the summary, `gradescope` makes the files for a class, and `write` writes all files into a folder.

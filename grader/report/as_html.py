@@ -32,7 +32,7 @@ DOES = {
     "speed": "raises the rate until the system cannot keep up",
 }
 _GRADED = "good enough for a grade"
-"""The entry in the sandbox's list that is not a threat."""
+"""The only entry in the sandbox's list of threats that is not a threat."""
 WORDS = (
     ("Attempt", "one request to check out an order. An order can have several attempts, but it must take effect once "
      "or not at all."),
@@ -41,8 +41,8 @@ WORDS = (
     ("No promise", "answered 5xx, timed out or disconnected. The checkout may or may not have taken effect."),
     ("Kill, pause", "a kill (kill -9) stops a process without warning. A pause (SIGSTOP) freezes it for a few "
      "seconds."),
-    ("Which order was wrong", "each order of a user costs a different power of 8, so a wrong balance shows which order "
-     "took effect more than once or not at all."),
+    ("Finding the order", "the amounts of a user's orders are based on different powers of 8, so a wrong balance shows "
+     "which order took effect more than once or not at all."),
     ("Candidates", "the orders that may have broken a rule, if the balances do not identify a single one."),
     ("p50, p99", "half of the checkouts took less than p50, and 99% took less than p99, measured from the time when "
      "each was due."),
@@ -158,7 +158,7 @@ def _named(record: Record, judgement: Judgement, first: Violation, told: Story |
 
 
 def _survivor(record: Record, judgement: Judgement) -> str:
-    """Return the story of the order that a fault delayed most, or "" if there is none. For a run that passed."""
+    """Return the section about the order that a fault delayed most, or "" if there is none. Used if the run passed."""
     order = longest(record)
     if order < 0:
         return ""

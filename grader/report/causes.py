@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Cause:
-    """The texts about one rule on the page."""
+    """The explanation of one rule for the page."""
 
     name: str
     rule: str
@@ -16,7 +16,7 @@ class Cause:
     lane: str = ""
     """The service whose value is wrong: order, stock or payment; "" if it is none of these."""
     told: str = ""
-    """The headline about one order after the order's name, for example "was refused, but is paid"."""
+    """The rest of a headline that starts with an order, for example "was refused, but is paid"."""
     little: str = ""
     """The usual cause if an effect is missing instead of repeated."""
 

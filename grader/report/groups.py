@@ -27,7 +27,7 @@ def pattern(violation: Violation) -> tuple[str, str, str]:
 
 
 def times(judgement: Judgement, order: int, rule: str, paid: bool) -> tuple[str, bool]:
-    """Return how often an order was charged (or its stock was taken) in words, and whether that is right.
+    """Return in words how often an order was charged (or its stock was taken), and whether that is right.
 
     ``rule`` is charged_times or taken_times, and ``paid`` is whether the order is paid.
     """
@@ -38,7 +38,7 @@ def times(judgement: Judgement, order: int, rule: str, paid: bool) -> tuple[str,
 
 
 def _often(detail: str) -> str:
-    """Return how often the audit found an effect, in words, or "" if its detail contains only a total."""
+    """Return in words how often an order took effect, or "" if the audit's ``detail`` contains only a total."""
     said = re.match(r"(?:charged|taken)(?:, and not paid| (-?\d+) times)", detail)
     return "" if said is None else {None: "once", "0": "never", "2": "twice"}.get(said[1], f"{said[1]} times")
 
@@ -65,7 +65,7 @@ def headline(violation: Violation) -> str:
 
 
 def rules_table(judgement: Judgement) -> str:
-    """Return a table of all rules with their numbers of violations, as HTML."""
+    """Return a table of all rules with the number of violations of each, as HTML."""
     count = Counter(v.rule for v in judgement.violations)
     rows = [row("Rule", "What it requires", "Violations", kind="th", classes=("", "wide", "num"))]
     for rule in RULES:

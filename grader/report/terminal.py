@@ -24,7 +24,7 @@ def line(text: str) -> str:
 
 
 def _sentence(judgement: Judgement) -> list[str]:
-    """Return the lines with the reason for the verdict. Output of a process is quoted with "|"."""
+    """Return the lines that state the reason for the verdict. Lines that a process printed start with "|"."""
     if judgement.violations:
         return [f"  {line(sentence(judgement))}"]
     first, *printed = plain(sentence(judgement)).split("\n")

@@ -18,7 +18,7 @@ from .words import LINE, code, counted, row, safe, seconds, sign
 
 LANES = ("order", "stock", "payment")
 MOST_ROWS, KEPT = 14, 6
-"""The maximum number of rows, which fit on one printed page, and how many a longer story keeps at each end."""
+"""The maximum number of rows (one printed page), and the number of rows that a longer story keeps at each end."""
 MOST_LOG = 8
 """The maximum number of lines to show from each log."""
 SAYS = {
@@ -225,7 +225,7 @@ def _last(told: Story, seen: list[tuple[str, str, str, bool]]) -> str:
 
 
 def sums(told: Story, rule: str) -> str:
-    """Return a table for each balance of the order, as HTML. The balances that ``rule`` is about are first."""
+    """Return a table for each balance of the order, as HTML. The balances that violate ``rule`` are first."""
     parts = []
     first = Entity.ITEM if rule == "taken_times" else Entity.USER
     for s in sorted(told.sums, key=lambda s: s.entity != first):

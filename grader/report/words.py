@@ -1,4 +1,4 @@
-"""Turns values into HTML text that is cleaned, truncated and escaped. Also draws all signs.
+"""Turns values into HTML text that is cleaned, truncated and escaped. Also draws the page's signs.
 
 Control, format and direction characters become "?", so that a name cannot hide or reverse the text after it.
 """

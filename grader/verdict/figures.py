@@ -11,10 +11,10 @@ from ..terms import SHED, SHED_AGAIN, Kind, Status
 
 
 def figures(record: Record, phase: str) -> dict[str, Any]:
-    """Return the counts of a phase's checkouts by result, and their latencies in ms, by name.
+    """Return a dict with the number of a phase's checkouts for each result, and their latencies in ms.
 
-    They cover the wave that has the same name as the phase, or all waves of the phase if there is no such wave.
-    ``done_again`` is present only if shed requests were sent again: the number of those that were then done.
+    If one of the phase's waves has the same name as the phase, only that wave is counted. ``done_again`` is the number
+    of shed checkouts that were done when they were sent again. It is present only if any were sent again.
     """
     waves = [n for n, wave in enumerate(record.waves) if wave["phase"] == phase]
     named = [n for n in waves if record.waves[n]["name"] == phase] or waves

@@ -1,7 +1,7 @@
 """Computes the result of the power cuts from a record. It affects neither the verdict nor the score.
 
 An order is lost if it was answered 2xx before a cut and is unpaid or unknown afterwards. An order is half there if its
-charge or its stock does not match its state, paid or unpaid.
+charge or its stock does not match its state (paid or unpaid).
 """
 
 from __future__ import annotations

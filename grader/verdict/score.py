@@ -16,7 +16,7 @@ from .violations import Violation
 
 @dataclass(frozen=True)
 class Part:
-    """One row of the score: the measured value in words, and the points out of at most ``most``."""
+    """One row of the score: a measured value in words, and the ``points`` for it out of ``most``."""
 
     name: str
     measured: str
@@ -37,7 +37,7 @@ class Score:
 def score(
     record: Record, verdicts: dict[str, str], figures: dict[str, dict[str, object]], found: list[Violation], rate: float
 ) -> Score | None:
-    """Return the score of a judged record, or None if one of phases 1 to 5 has no pass or fail.
+    """Return the score of a judged record, or None if the verdict of any of phases 1 to 5 is neither pass nor fail.
 
     ``verdicts`` and ``figures`` have the phases as keys, and ``found`` contains all violations. ``rate`` is the
     sustained rate in checkouts per second.

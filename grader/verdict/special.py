@@ -38,7 +38,10 @@ def _contract(record: Record, phase: str, known: set[int]) -> list[Violation]:
 
 
 def _refusals(record: Record, phase: str, known: set[int]) -> list[Violation]:
-    """Return a violation for each order that was answered only 4xx (other than 429) despite enough stock and credit."""
+    """Return a violation for each falsely refused order.
+
+    An order is falsely refused if it was answered only 4xx (other than 429) although there was enough stock and credit.
+    """
     short = [n for n, w in enumerate(record.waves) if w["phase"] != phase or w["name"].startswith("short")]
     history = record.history
     mine = (history["kind"] == Kind.CHECKOUT) & ~np.isin(history["wave"], short)

@@ -13,7 +13,10 @@ PHASE = "speed"
 
 
 def steps(record: Record) -> list[dict[str, Any]]:
-    """Return the figures of each step: its rate, the share of checkouts done, latencies, and whether it was held."""
+    """Return the figures of each step.
+
+    They include the offered rate, the share of checkouts done, the latencies, and whether the rate was sustained.
+    """
     history, found = record.history, []
     for step in record.phases.get(PHASE, {}).get("steps", []):
         mine = history["wave"] == step["wave"]

@@ -15,7 +15,7 @@ from ..terms import NEVER_WRITTEN, PHASES, Entity, Kind, State, status_word
 from .violations import Violation, deciding, label
 
 FAULTS = ("kill", "pause")
-"""Prefixes of the names of events that are faults."""
+"""An event is a fault if its name starts with one of these prefixes."""
 AROUND = 0.3
 """A story includes the events up to this many seconds before its first attempt and after its last one."""
 TOGETHER = 50_000_000
@@ -28,7 +28,7 @@ class Moment:
 
     at: float
     lane: str
-    """The column to show it in: grader for a request or an answer, faults for an event of a process."""
+    """The column that shows it: grader for a request or an answer, faults for an event of a process."""
     what: str
     mark: str
     """The sign to show: sent, done, refused, unknown, never, kill, pause, up or other."""
@@ -37,9 +37,10 @@ class Moment:
 
 @dataclass(frozen=True)
 class Sum:
-    """One balance: its value at the start, the amount ``less`` that its paid orders took, and the value that was read.
+    """The balance of one user or item.
 
-    ``shown`` is the value that was read, or None if it was unreadable.
+    ``start`` is its value at the start, ``less`` is the amount that its paid orders took, and ``shown`` is the value
+    that was read, or None if it was unreadable.
     """
 
     entity: Entity
@@ -71,8 +72,8 @@ class Story:
 def named(violations: tuple[Violation, ...]) -> Violation | None:
     """Return the violation to show first: the one with the lowest label in the largest group.
 
-    A group has the same rule and phase. Violations without an order are used only if there are no others. Returns None
-    if ``violations`` is empty.
+    The violations in a group have the same rule and phase. Violations without an order are used only if there are no
+    others. Returns None if ``violations`` is empty.
     """
     with_order = [v for v in violations if v.order >= 0] or list(violations)
     if not with_order:

@@ -17,7 +17,7 @@ from .speed import best, steps
 from .violations import Violation, completed, unstable, violations
 
 LATE_MS = 5.0
-"""A phase can be void only if the p99 of the generator's delay in sending is higher than this, in ms."""
+"""A phase can be void only if the p99 of the generator's delay in sending exceeds this many milliseconds."""
 FOREIGN = 0.2
 """A phase can be void only if, in addition, other programs used more than this many cores on average."""
 

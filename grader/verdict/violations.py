@@ -30,7 +30,7 @@ class Violation:
 
 
 def label(record: Record, order: int) -> str:
-    """Return the label of the order in a row, for example "load-000123", or "" for -1."""
+    """Return the label of an order, for example "load-000123", or "" if ``order`` is -1 instead of a row."""
     if order < 0:
         return ""
     table = record.orders
@@ -40,8 +40,8 @@ def label(record: Record, order: int) -> str:
 def deciding(record: Record, phase: str) -> int:
     """Return the number of the snapshot that judges a phase, or -1 if the phase has no snapshot.
 
-    This is usually the last one. If no pair was accepted although the last one is clean, it is the one before, because
-    a value that is sometimes wrong is a violation.
+    It is usually the phase's last snapshot. If no pair was accepted although the last snapshot is clean, it is the one
+    before, because a value that is sometimes wrong is a violation.
     """
     taken = record.snapshots_taken
     kept = [n for n, shot in enumerate(taken) if shot["phase"] == phase]
@@ -80,10 +80,10 @@ def _moved(first: Shot, second: Shot, entity: Entity) -> tuple[Column, tuple[Col
 
 
 def completed(record: Record, before: int, after: int) -> bool:
-    """Return whether INDETERMINATE orders became paid between two snapshots, and nothing else happened.
+    """Return whether all changes between two snapshots come from INDETERMINATE orders that were paid in the meantime.
 
-    All balances must still add up. A recovery that runs on a timer can complete such orders long after a clean pair of
-    snapshots.
+    All balances must still add up. A recovery that runs on a timer can complete these orders long after a clean pair
+    of snapshots.
     """
     first, second = record.shot(before), record.shot(after)
     orders, _, (_, paid) = _moved(first, second, Entity.ORDER)

@@ -83,10 +83,10 @@ def test_an_invalid_number_is_refused(here: Path, capsys: pytest.CaptureFixture[
 
 
 def test_an_address_without_a_listener_fails_with_the_reason(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The report says that the address accepts no connections, instead of listing refused exchanges."""
+    """The report says that the address does not accept connections, instead of listing refused exchanges."""
     words = "checkout --url http://localhost:1 --phases contract --ready 0.1 --report out"
     assert cli.main(words.split()) == 1
-    assert "127.0.0.1:1 accepts no connections; start the system first" in capsys.readouterr().out
+    assert "127.0.0.1:1 does not accept connections; start the system first" in capsys.readouterr().out
 
 
 def test_an_error_of_the_grader_is_void(
