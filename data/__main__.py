@@ -66,7 +66,7 @@ def _arguments(given: list[str]) -> argparse.Namespace:
 
 
 def main(given: list[str] | None = None) -> int:
-    """Run the command with the arguments ``given`` (by default, those of the process) and return its exit code.
+    """Run the command with the arguments ``given`` (default: ``sys.argv``) and return its exit code.
 
     The exit codes are 0 for success, 1 for a failure, and 2 for an invalid option. If a signal interrupts the command,
     the exit code is 128 plus the number of the signal: 129, 130 or 143.
@@ -84,9 +84,9 @@ def main(given: list[str] | None = None) -> int:
 
 
 class _Outcome:
-    """Describes as text what an interrupted command has done.
+    """The final message of an interrupted command, which says what the command has written.
 
-    An interrupt can arrive at any moment, so the text is derived from the file system.
+    An interrupt can arrive at any moment, so the message is derived from the file system.
     """
 
     def __init__(self, options: argparse.Namespace) -> None:

@@ -20,7 +20,7 @@ from sharedstate_lite.plan.nodes import Type
 
 from .text_values import Arrow, CellError
 
-pc: Any = pyarrow.compute  # its stubs do not allow a comparison with a scalar
+pc: Any = pyarrow.compute  # pyarrow's stubs do not allow a comparison with a scalar
 
 _NUMBERS = (types.is_integer, types.is_floating, types.is_decimal)
 _TEXT = (types.is_string, types.is_large_string, types.is_string_view)

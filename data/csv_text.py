@@ -32,7 +32,7 @@ _LONGEST = 1 << 26
 def read(path: Path, sep: str) -> pa.Table:
     """Return the file's cells as string columns, with names from its header.
 
-    ``sep`` is the separator. The Error for an invalid file names the file, row, line and rule.
+    ``sep`` is the separator. Raises Error for an invalid file. The message names the file, row, line and rule.
     """
     content = _content(path)
     text = _decoded(path, content)
@@ -99,7 +99,7 @@ def _header(path: Path, text: str, sep: str) -> list[str]:
             )
     if len(names) == 1 and (other := next((s for s in ",;\t|" if s in names[0]), None)):
         raise Error(
-            f"{path}, line {number}: the columns are separated by {other!r} instead of {sep!r}. Pass sep={other!r}."
+            f"{path}, line {number}: the separator seems to be {other!r} instead of {sep!r}. Pass sep={other!r}."
         )
     return names
 
@@ -131,7 +131,7 @@ def _records(path: Path, text: str, sep: str) -> Iterator[tuple[int, list[str]]]
         place = f"{path}, row {row} (line {number})" if row else f"{path}, line {number}"
         if "end of data" in str(error):
             raise Error(
-                f"{place}: a quote is opened but never closed. Close it. Inside a quoted field, double it."
+                f"{place}: a quote is opened but never closed. Close it, or double it if it is part of the text."
             ) from error
         raise Error(
             f'{place}: text follows a closing quote. Double each quote inside a quoted field, as in "the ""big"" one".'

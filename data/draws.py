@@ -40,7 +40,7 @@ def key(*parts: int) -> int:
 def bits(of: int, numbers: Whole) -> Numbers:
     """Return 64 random bits for each number, using the key ``of``; shape (n,)."""
     z = numbers.astype(np.uint64)
-    z *= np.uint64(_GOLDEN)  # the hash needs arithmetic that wraps around, as in arrays
+    z *= np.uint64(_GOLDEN)  # arrays wrap around on overflow, as the hash requires
     z += np.uint64(of)
     for shift, factor in _MIX:
         z ^= z >> np.uint64(shift)
@@ -62,10 +62,10 @@ def below(limit: int, of: int, numbers: Whole) -> Whole:
 def unshuffled(positions: Whole, sizes: Whole, under: int, turns: Numbers) -> Whole:
     """Return the numbers at ``positions`` in permutations of 0 .. size - 1; shape (n,).
 
-    Each position has its own ``sizes`` and ``turns`` entry, which select the permutation. Permutations are not stored:
-    number x is at position (a x + turn) mod size, and ``a`` is computed from ``under`` and the size. This scatters the
-    numbers but is not a uniform shuffle. That is enough here, because the rows that it selects have random values
-    anyway. Sizes must be at most 2**32.
+    ``sizes`` and ``turns`` contain one value for each position, and these two values select its permutation.
+    Permutations are not stored: number x is at position (a x + turn) mod size, and ``a`` is computed from ``under`` and
+    the size. This scatters the numbers but is not a uniform shuffle. That is enough here, because the rows that it
+    selects have random values anyway. Sizes must be at most 2**32.
     """
     out = np.empty(len(positions), dtype=np.int64)
     for size in np.unique(sizes).tolist():

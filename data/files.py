@@ -33,7 +33,7 @@ from sharedstate_lite.sql.catalog import parse_columns
 from . import arrow_values, csv_text, text_values
 from .text_values import Arrow
 
-pc: Any = pyarrow.compute  # its stubs do not allow a comparison with a scalar
+pc: Any = pyarrow.compute  # pyarrow's stubs do not allow a comparison with a scalar
 
 _SUFFIXES = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t", ".parquet": None}
 """File suffix -> default separator; None for Parquet."""
@@ -82,13 +82,16 @@ def load(
     ``sep`` is the separator of a CSV file; by default, a comma, or a tab for ``.tsv``. ``rename`` maps the names of
     columns in the file to their names in the frame.
 
-    Raises :class:`~sharedstate_lite.errors.Error`, which names the file, row, line, column, value and rule.
+    Raises :class:`~sharedstate_lite.errors.Error`. The message names the file, row, line, column, value and rule, as
+    far as they apply.
     """
     root = checked_path(path)
     if sep is not None and (not isinstance(sep, str) or len(sep) != 1 or not sep.isascii() or sep in '"\r\n\0'):
         raise Error(f"sep={sep!r}: a separator must be a single ASCII character. Pass ',' or ';', for example.")
     if rename is not None and not isinstance(rename, Mapping):
-        raise Error(f"rename={shorten(rename)}: this must be a dict of names. Pass {{'time': 'at'}}, for example.")
+        raise Error(
+            f"rename={shorten(rename)}: this must be a dict from names to names. Pass {{'time': 'at'}}, for example."
+        )
     if schema is not None and (not isinstance(schema, str) or not schema.strip()):
         raise Error(
             f"schema={shorten(schema)}: a schema is a string such as 'product STRING, length INT'. "
@@ -100,7 +103,7 @@ def load(
     for file in files[1:]:
         if differ := sorted(file.columns.keys() ^ first.columns.keys()):
             raise Error(
-                f"{file.path}: {', '.join(differ)} are not columns of both this file and {first.path}. "
+                f"{file.path}: only this file or {first.path} has the columns {', '.join(differ)}. "
                 "Load the files separately."
             )
     if wanted is None:
@@ -231,8 +234,8 @@ def _inferred(files: Sequence[_File], name: str) -> Type:
         kind = arrow_values.infer(given)
         if kind is None:
             raise Error(
-                f"{file.path}: column {file.columns[name][0]} has the type {given}, so load cannot infer one of "
-                f"{', '.join(t.value for t in Type)}. Pass a schema that declares the column or omits it."
+                f"{file.path}: column {file.columns[name][0]} has the type {given}, which is not a type of the kit. "
+                f"Pass a schema that omits the column, or declares it as one of {', '.join(t.value for t in Type)}."
             )
         if not pa.types.is_null(given):
             kinds[kind] = file.path

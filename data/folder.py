@@ -30,7 +30,7 @@ from sharedstate_lite.errors import Error
 from .files import checked_path
 from .rows import ARROW, RELATIONS
 
-pc: Any = pyarrow.compute  # its stubs do not allow a comparison with a scalar
+pc: Any = pyarrow.compute  # pyarrow's stubs do not allow a comparison with a scalar
 
 FORMAT = "sharedstate-lite shop, 1"
 STEP_SECONDS = 2
@@ -48,8 +48,8 @@ def epochs(folder: str | os.PathLike[str]) -> Iterator[tuple[int, dict[str, pa.T
     """Yield each epoch of a generated folder: (epoch, {relation: Arrow table with ``diff``}).
 
     You can pass the tables of an epoch to ``step``. Only one epoch at a time is in memory. Every file is compared with
-    the manifest. An added file raises Error at the call, and a missing or changed file raises Error when its epoch is
-    read. The error names the file.
+    the manifest. Raises Error at the call if a file was added, and at its epoch if a file is missing or was changed.
+    The error names the file.
     """
     root = checked_path(folder)
     manifest = read(root)
@@ -71,8 +71,8 @@ def check(folder: Path) -> dict[str, Any]:
         times = [file.stat().st_mtime for file in files]
         if min(times) <= latest:
             raise Error(
-                f"{files[0]}: the modification time is not later than in the epoch before, so a stream could read the "
-                "file too early. Run python -m data check FOLDER --stamp to set the times again."
+                f"{files[0]}: the modification time is not later than that of the previous epoch, so a stream could "
+                "read the file too early. Run python -m data check FOLDER --stamp to set the times again."
             )
         latest = max(times)
     _refuse_added(folder, manifest)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 MEAN, BELOW = 20_000.0, 1_000_000
 MOST = 1 << 53
-"""The largest mean. A float64 can represent every whole number up to this one."""
+"""The largest ``mean`` and ``below``. A float64 can represent every whole number up to this one."""
 SCHEMA = "id BIGINT"
 
 

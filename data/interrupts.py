@@ -45,7 +45,7 @@ def late() -> Iterator[None]:
     within = True
 
     def note(number: int, frame: FrameType | None) -> None:
-        # At the end, the handlers are restored one by one. Until its handler is restored, a signal is passed on to it.
+        # At the end, the handlers are restored one by one. Signals that arrive meanwhile are passed on to them.
         if within:
             came.append((number, frame))
         else:

@@ -20,7 +20,7 @@ def whole(name: str, value: object, low: int, high: int) -> int:
 def number(name: str, value: object, what: str, high: float, *, zero: bool = True) -> float:
     """Return ``value`` as a float. Raises Error if it is not a number from 0 to ``high``.
 
-    With ``zero=False``, 0 also raises Error. ``what`` describes the value in the message, such as "an exponent".
+    With ``zero=False``, 0 is not allowed either. ``what`` describes the value in the message, such as "an exponent".
     """
     there = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
     if not there or not 0 <= value <= high or not (zero or value):  # type: ignore[operator]

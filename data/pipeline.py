@@ -56,9 +56,9 @@ def make(
     """Write the shop with these parameters (see `Spec`) to the folder ``out``. Returns its manifest.
 
     The rows are the same as those of `generate`, in any session. With ``overwrite``, a folder that an earlier call has
-    written is replaced. ``progress(done, total)`` is called twice per second with the number of finished tasks and of
-    all tasks. Raises Error for invalid parameters, for a folder that is not empty or cannot be written, and if Spark
-    fails.
+    written is replaced. ``progress(done, total)`` is called twice per second with the number of finished tasks and the
+    number of all tasks. Raises Error for invalid parameters, for a folder that is not empty or cannot be written, and
+    if Spark fails.
     """
     spec = Spec.make(**parameters)
     target = checked_path(out).resolve()
@@ -161,7 +161,7 @@ def _write(spark: SparkSession, spec: Spec, root: Path, progress: Callable[[int,
     said = [(f.pop("epoch"), f.pop("relation"), f) for f in files]
     if len({(epoch, relation) for epoch, relation, _ in said}) != len(RELATIONS) * spec.epochs:
         raise Error(
-            f"{root}: Spark wrote {len(said)} of {len(RELATIONS) * spec.epochs} files. Generate the folder again."
+            f"{root}: Spark wrote only {len(said)} of {len(RELATIONS) * spec.epochs} files. Generate the folder again."
         )
     return folder.conclude(root, spec.parameters(), said)
 

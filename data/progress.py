@@ -11,7 +11,7 @@ LINE_SECONDS = 10
 
 
 class Progress:
-    """Writes the finished share of ``total`` and the remaining time to ``out``.
+    """A progress display, which writes the finished share of ``total`` and the remaining time to ``out``.
 
     On a terminal, it updates a single line. ``what`` is the text before the percentage.
     """

@@ -27,7 +27,7 @@ from .draws import Whole, Zipf, below, bits, key, uniform
 from .schedule import Schedule
 from .spec import Spec
 
-pc: Any = pyarrow.compute  # its stubs do not allow a comparison with a scalar
+pc: Any = pyarrow.compute  # pyarrow's stubs do not allow a comparison with a scalar
 
 MEAN_SECONDS = 60.0
 RELATIONS = ("info", "visit")
@@ -103,7 +103,7 @@ def _length(spec: Spec, what: int, visits: Whole) -> Whole:
 def net(gone: Whole, come: Whole) -> tuple[Whole, Whole]:
     """Return the retracted rows ``gone`` and the inserted rows ``come``, without rows that cancel.
 
-    Both are arrays with one line per column of the relation: shapes (k, n) and (k, m).
+    Both are arrays with one row per column of the relation, of shapes (k, n) and (k, m).
     """
     if not gone.shape[1] or not come.shape[1]:
         return gone, come

@@ -70,9 +70,9 @@ class Schedule:
         return starts, births * self.spec.visits // self.spec.epochs - starts
 
     def _quota(self, births: Whole, share: float) -> Whole:
-        """Return ``share`` of the size of each block as a whole number.
+        """Return the size of each block times ``share``, as whole numbers; shape (n,).
 
-        It is rounded up or down at random, so that the rounding errors cancel on average.
+        They are rounded up or down at random, so that the rounding errors cancel on average.
         """
         sizes = self._block(births)[1]
         exact = share * sizes + uniform(key(self.spec.seed, _ROUND), births)
@@ -91,9 +91,9 @@ class Schedule:
         return self._picked(births, epochs, quota, quota * 0, _DIE)
 
     def _picked(self, births: Whole, epochs: Whole, quota: Whole, skip: Whole, what: int) -> Whole:
-        """Return the visits of each block whose event ``what`` happens in the block's epoch in ``epochs``.
+        """Return the visits of each block that have the event ``what`` in the corresponding epoch of ``epochs``.
 
-        The event happens to the visits at ``quota`` positions of the block, starting at position ``skip``.
+        In each block, the visits at ``quota`` positions have the event, starting at position ``skip``.
         """
         starts, sizes = self._block(births)
         scatter = bits(key(self.spec.seed, _SCATTER), births)
@@ -108,8 +108,10 @@ class Schedule:
     def _positions(
         self, births: Whole, epochs: Whole, edges: tuple[Whole, Whole], span: int, what: int
     ) -> tuple[Whole, Whole]:
-        """Return the positions between ``edges`` whose event happens in ``epochs``, and the index of each one's block.
+        """Return the positions of each block that have the event ``what`` in the corresponding epoch of ``epochs``.
 
+        Only the positions between ``edges`` are considered. The second result contains, for each position, the index of
+        its block in ``births``.
         The positions of a block are spread evenly over ``span`` epochs after the birth. They start at a random epoch,
         because otherwise blocks with only a few positions would have all events in the first epochs.
         """

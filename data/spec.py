@@ -80,8 +80,9 @@ class Spec:
     def make(cls, **given: Any) -> Spec:
         """Return a spec with the given parameters, and defaults for the others.
 
-        A default that would be invalid is replaced: ``epochs`` is at most ``visits``, and with a single epoch or
-        category, the fractions that must then be 0 are 0. Raises Error for an unknown or invalid parameter.
+        The default of ``epochs`` is at most ``visits``. With a single epoch, the defaults of ``deletes``, ``updates``
+        and ``moves`` are 0. With a single category, the default of ``moves`` is 0. Raises Error for an unknown or
+        invalid parameter.
         """
         unknown = given.keys() - {field.name for field in fields(cls)}
         if unknown:

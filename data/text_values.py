@@ -23,7 +23,7 @@ from sharedstate_lite.errors import RowError, shorten
 from sharedstate_lite.kernels.casts import parse
 from sharedstate_lite.plan.nodes import Type
 
-pc: Any = pyarrow.compute  # its stubs do not allow a comparison with a scalar
+pc: Any = pyarrow.compute  # pyarrow's stubs do not allow a comparison with a scalar
 
 Arrow = Any
 """An Arrow array or chunked array. Arrow's functions accept both, but its type stubs do not."""
@@ -54,7 +54,7 @@ _BLANK = " \t\n\r\f\v"
 
 
 class CellError(Exception):
-    """A cell does not fit the type of its column. ``row`` is counted from 0, and the message says what is wrong."""
+    """Raised if a cell does not fit the type of its column. ``row`` is its row, counted from 0."""
 
     def __init__(self, row: int, message: str) -> None:
         super().__init__(message)

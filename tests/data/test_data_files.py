@@ -272,7 +272,7 @@ WRONG: list[tuple[str | bytes, dict[str, Any], tuple[str, ...]]] = [
     (
         'a,b\n1,2\n3,"4\n5,6\n',
         {},
-        ("row 2 (line 3)", "a quote is opened but never closed", "Close it. Inside a quoted field, double it."),
+        ("row 2 (line 3)", "a quote is opened but never closed", "Close it, or double it if"),
     ),
     ("a;b\n1;2\n", {}, ("';'", "sep=';'")),
     ("a,A\n1,2\n", {}, ("two columns named A",)),
