@@ -1,6 +1,6 @@
-"""``python -m grader``, from any folder. Modules of the current folder are not imported.
+"""Runs the command line ``python -m grader``, without importing modules from the current folder.
 
-A user may call the grader inside a submission, which may hold its own json.py.
+The current folder could be a submission that contains, for example, its own json.py.
 """
 
 import sys
