@@ -126,7 +126,7 @@ def _value(text: str, kind: Type) -> int | float | None:
     try:
         moment = int(parse(zoned[1] if zoned else text, kind))
     except RowError:  # CAST's message would not mention time zones
-        raise RowError(f"{shorten(text)} is not a TIMESTAMP: expected {_MOMENT}") from None
+        raise RowError(f"{shorten(text)} is not a valid TIMESTAMP: expected {_MOMENT}") from None
     if zoned:
         ahead = timedelta(hours=int(zoned[3] or 0), minutes=int(zoned[4] or 0)) // timedelta(microseconds=1)
         moment += ahead if zoned[2] == "-" else -ahead

@@ -246,16 +246,16 @@ WRONG: list[tuple[str | bytes, dict[str, Any], tuple[str, ...]]] = [
     (
         "a\n2024-01-01 25:00Z\n",
         {"schema": "a TIMESTAMP"},
-        ("row 1", "'2024-01-01 25:00Z' is not a TIMESTAMP: expected a timestamp such as", "12:30:00+02:00"),
+        ("row 1", "'2024-01-01 25:00Z' is not a valid TIMESTAMP: expected a timestamp such as", "12:30:00+02:00"),
     ),
     (
         "a\n2024-01-31 12:30:00.1234567\n",
         {"schema": "a TIMESTAMP"},
-        ("row 1", "'2024-01-31 12:30:00.1234567' is not a TIMESTAMP", "with at most six decimal places. Correct"),
+        ("row 1", "'2024-01-31 12:30:00.1234567' is not a valid TIMESTAMP", "with at most six decimal places. Correct"),
     ),
     ("a\n2024-01-01\n0000-01-01\n", {"schema": "a DATE"}, ("row 2 (line 3), column a: '0000-01-01'", "DATE")),
     ("a\n0000-01-01 00:00:00\n", {"schema": "a TIMESTAMP"}, ("row 1", "'0000-01-01 00:00:00'")),
-    ("a\n2024-01-01 00:30+99:99\n", {"schema": "a TIMESTAMP"}, ("row 1", "is not a TIMESTAMP")),
+    ("a\n2024-01-01 00:30+99:99\n", {"schema": "a TIMESTAMP"}, ("row 1", "is not a valid TIMESTAMP")),
     (
         "a\n0001-01-01 00:00+02:00\n",
         {"schema": "a TIMESTAMP"},
